@@ -1,0 +1,225 @@
+"""The native trace format as data: its columns, its events, and the checks of one record.
+
+`traces/README.md` is the text; this table is what every reader, engine and report is built from.
+A decoded event is a *row*: a tuple of the values in `COLUMNS` order (`None` = not observed),
+in the engines followed by the file and the line it was read from.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+Kind = Literal["string", "int", "strings"]
+
+INT_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the trace.
+
+    `minimum` bounds an int from below; `choices` lists the values a string may have (empty: any).
+    """
+
+    name: str
+    kind: Kind
+    required: bool
+    doc: str
+    minimum: int = 0
+    choices: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words, for error messages."""
+        if self.kind == "strings":
+            return "a list of strings"
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        return "a string" if self.kind == "string" else f"an integer ≥ {self.minimum}"
+
+    def accepts(self, value: object) -> bool:
+        """Whether a decoded JSON value is allowed here; `None` is, where the column is not required."""
+        if value is None:
+            return not self.required
+        if self.kind == "int":
+            return isinstance(value, int) and not isinstance(value, bool) and self.minimum <= value <= INT_MAX
+        if self.kind == "strings":
+            return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+        if not isinstance(value, str):
+            return False
+        if self.required and not value:
+            return False
+        return not self.choices or value in self.choices
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event name: the message or parameter columns it uses, and when it is emitted."""
+
+    name: str
+    columns: tuple[str, ...]
+    doc: str
+
+
+STATUSES: Final = ("normal", "view_change", "recovering")
+MESSAGE_TYPES: Final = (
+    "request",
+    "prepare",
+    "prepare_ok",
+    "commit",
+    "start_view_change",
+    "do_view_change",
+    "start_view",
+    "reply",
+)
+
+_CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
+_RECEIVED = ("m_from", "m_seq")
+_ACK = ("m_type", "m_view", "m_op", "m_checksum")
+_COMMIT = ("m_type", "m_view", "m_commit")
+_SVC = ("m_type", "m_view")
+_DVC = ("m_type", "m_view", "m_log_view", "m_op", "m_commit", "m_log")
+_SV = ("m_type", "m_view", "m_op", "m_commit", "m_log")
+_PREPARE = ("m_view", "m_op", "m_commit", "m_checksum", "m_parent", "m_client", "m_request")
+
+EVENTS: Final[Mapping[str, Event]] = {
+    event.name: event
+    for event in (
+        Event("start", _CONFIGURATION, "first boot over a formatted data file"),
+        Event("restart", _CONFIGURATION, "boot over a used data file; observations are the recovered state"),
+        Event("on_request", ("m_type", *_PREPARE), "the primary has prepared a request"),
+        Event("on_prepare", ("m_type", *_RECEIVED, *_PREPARE), "a backup accepted a prepare; not yet durable"),
+        Event("append", ("m_op",), "every prepare up to m_op is durable"),
+        Event("prepare_ok", _ACK, "acknowledgement sent (also the primary's own, to itself)"),
+        Event("on_prepare_ok", (*_ACK, *_RECEIVED), "the primary received and counts another replica's"),
+        Event("commit", ("m_op",), "the primary raised commit_max to m_op on acknowledgement quorums"),
+        Event("send_commit", _COMMIT, "commit number sent"),
+        Event("on_commit", (*_COMMIT, *_RECEIVED), "a backup raised commit_max by it"),
+        Event("execute", ("m_op", "m_checksum", "m_client", "m_request"), "op executed"),
+        Event("resend_reply", ("m_type", "m_op", "m_client", "m_request"), "a duplicate request was answered"),
+        Event("start_view_change", _SVC, "the new view is durable, message sent"),
+        Event("on_start_view_change", (*_SVC, *_RECEIVED), "received from another replica and counted"),
+        Event("do_view_change", _DVC, "sent (also to itself)"),
+        Event("on_do_view_change", (*_DVC, *_RECEIVED), "the primary received it from another replica and counts it"),
+        Event("start_view", (*_SV, "m_from"), "the primary starts its view"),
+        Event("send_start_view", _SV, "sent again with the current op, in answer to request_start_view"),
+        Event("on_start_view", (*_SV, *_RECEIVED), "log installed, replica is a normal backup"),
+    )
+}
+
+TABLE: Final[tuple[Column, ...]] = (
+    Column("run", "string", True, "run id"),
+    Column("node", "int", True, "replica"),
+    Column("seq", "int", True, "per-node sequence", minimum=1),
+    Column("clock", "int", True, "Lamport clock", minimum=1),
+    Column("event", "string", True, "one of the events", choices=tuple(EVENTS)),
+    Column("status", "string", False, "replica status", choices=STATUSES),
+    Column("view", "int", False, "view"),
+    Column("log_view", "int", False, "view of the log"),
+    Column("durable_view", "int", False, "view in the superblock"),
+    Column("durable_log_view", "int", False, "log_view in the superblock"),
+    Column("op", "int", False, "highest op in the log"),
+    Column("head", "string", False, 'checksum of the entry at op; "" when op = 0'),
+    Column("commit_min", "int", False, "highest executed op"),
+    Column("commit_max", "int", False, "highest op known to be committed"),
+    Column("digest", "string", False, "digest of the state machine and client table at commit_min"),
+    Column("m_type", "string", False, "message type", choices=MESSAGE_TYPES),
+    Column("m_from", "int", False, "replica that sent the message"),
+    Column("m_seq", "int", False, "seq of the event at m_from that sent it first", minimum=1),
+    Column("m_view", "int", False, "view of the message"),
+    Column("m_op", "int", False, "op of the message"),
+    Column("m_commit", "int", False, "commit number of the message"),
+    Column("m_log_view", "int", False, "log_view of the message"),
+    Column("m_checksum", "string", False, "checksum of the prepare the message is about"),
+    Column("m_parent", "string", False, 'checksum of the prepare before it ("" for op 1)'),
+    Column("m_client", "int", False, "client id", minimum=1),
+    Column("m_request", "int", False, "request number", minimum=1),
+    Column("m_log", "strings", False, "checksums of a log's entries, ops m_op - len + 1 .. m_op"),
+    Column("replicas", "int", False, "configuration: number of replicas", minimum=1),
+    Column("quorum_replication", "int", False, "configuration: replication quorum", minimum=1),
+    Column("quorum_view_change", "int", False, "configuration: view change quorum", minimum=1),
+)
+
+COLUMNS: Final[tuple[str, ...]] = tuple(column.name for column in TABLE)
+"""The order of values in a row, everywhere."""
+
+BY_NAME: Final[Mapping[str, Column]] = {column.name: column for column in TABLE}
+INDEX: Final[Mapping[str, int]] = {name: position for position, name in enumerate(COLUMNS)}
+
+Row = tuple[Any, ...]
+"""Values in `COLUMNS` order; in the engines followed by file (str) and line (int)."""
+
+FILE_INDEX: Final = len(COLUMNS)
+LINE_INDEX: Final = len(COLUMNS) + 1
+
+_ARROW_TYPES = {"string": pa.string(), "int": pa.int64(), "strings": pa.list_(pa.string())}
+
+ARROW_SCHEMA: Final = pa.schema(
+    [pa.field(c.name, _ARROW_TYPES[c.kind], nullable=not c.required) for c in TABLE]
+)
+"""The Parquet schema of a trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one field of one record: its name, what was expected, what was there."""
+
+    field: str
+    expected: str
+    got: str
+
+
+def nearest(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
+    """A hint `; did you mean "x"?` for a misspelt name, or nothing."""
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f'; did you mean "{found[0]}"?' if found else ""
+
+
+def describe(value: object, limit: int = 60) -> str:
+    """A value as a message shows it: JSON's name for its type, and its text, cut at `limit`."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = repr(value)
+    if isinstance(value, str):
+        text = '"' + value + '"'
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    name = {int: "integer", float: "number", str: "string", list: "list", dict: "object"}.get(type(value))
+    return f"{name} {text}" if name else text
+
+
+def check_record(record: object) -> list[Problem]:
+    """Everything that is wrong with one decoded record, in column order; empty when it is a valid event.
+
+    This is the slow, explaining twin of the typed decoder: readers call it where that one failed.
+    """
+    if not isinstance(record, dict):
+        return [Problem("(line)", "a JSON object", describe(record))]
+    problems = []
+    for column in TABLE:
+        if column.name not in record:
+            if column.required:
+                problems.append(Problem(column.name, column.expected, "nothing: the field is missing"))
+            continue
+        value = record[column.name]
+        if not column.accepts(value):
+            problems.append(_refuse(column, value))
+    for name in record:
+        if name not in BY_NAME:
+            problems.append(Problem(str(name), "a column of the trace format", "an unknown column" + nearest(name, COLUMNS)))
+    return problems
+
+
+def _refuse(column: Column, value: object) -> Problem:
+    if column.name == "event" and isinstance(value, str):
+        return Problem("event", "a known event", f'unknown event "{value}"' + nearest(value, EVENTS))
+    if column.choices and isinstance(value, str):
+        return Problem(column.name, column.expected, describe(value) + nearest(value, column.choices))
+    return Problem(column.name, column.expected, describe(value))
