@@ -1,0 +1,105 @@
+"""What a replica keeps on disk, as plain values (docs/core-protocol.md, "Durable journal and log head").
+
+The storage (`impl.storage`, or the simulated one) writes and recovers these; the replica boots from `DurableState`.
+
+Recovery of the log from a journal:
+
+* the log is the chain that ends at the superblock's (head_op, head_checksum), walked back by `parent` to op 1; every
+  record of the journal may be part of it;
+* it is extended forward by records with `view == log_view`, `parent` = checksum of the head, that were **appended** (not
+  written as `repair`, see `impl.effects.AppendPrepares`).
+
+The second condition makes rule 6 hold ("a crash before that write leaves the old log"): a body written for a log that is
+still to be installed may well be of the old log_view and fit the old head, yet it does not belong to the old log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from impl.messages import CHECKSUM_NONE, Prepare
+
+
+class ConfigurationError(ValueError):
+    """A cluster configuration that the protocol does not allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quorums:
+    """Replication quorum q_r and view change quorum q_v, in replicas."""
+
+    replication: int
+    view_change: int
+
+
+def quorums_default(replica_count: int) -> Quorums:
+    """Majorities for both quorums."""
+    majority = replica_count // 2 + 1
+    return Quorums(replication=majority, view_change=majority)
+
+
+def validate_quorums(quorums: Quorums, replica_count: int) -> None:
+    """Refuses quorums out of 1..n or with q_r + q_v ≤ n by `ConfigurationError`."""
+    if replica_count < 1:
+        raise ConfigurationError(f"replica_count must be at least 1, got {replica_count}")
+    for name, value in (("replication", quorums.replication), ("view_change", quorums.view_change)):
+        if not 1 <= value <= replica_count:
+            raise ConfigurationError(f"quorum_{name} must be in 1..{replica_count}, got {value}")
+    if quorums.replication + quorums.view_change <= replica_count:
+        raise ConfigurationError(
+            f"quorums must intersect: replication {quorums.replication} + view_change {quorums.view_change}"
+            f" must be above {replica_count} replicas"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SuperblockState:
+    """The superblock: identity, configuration, views and the log head of log_view.
+
+    `log_view <= view`; `sequence` rises by one with every write; `head_op` and `head_checksum` name the last entry of the
+    log when `log_view` was made durable (entries appended later in log_view extend it).
+    """
+
+    cluster: int
+    replica: int
+    replica_count: int
+    quorums: Quorums
+    view: int = 0
+    log_view: int = 0
+    head_op: int = 0
+    head_checksum: str = CHECKSUM_NONE
+    sequence: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DurableState:
+    """What recovery returns: the superblock and the log, ops 1..len(log), chained by parents."""
+
+    superblock: SuperblockState
+    log: tuple[Prepare, ...] = ()
+
+
+def superblock_formatted(
+    cluster: int, replica: int, replica_count: int, quorums: Quorums | None = None
+) -> SuperblockState:
+    """The superblock of a freshly formatted data file; quorums are majorities unless given."""
+    return SuperblockState(
+        cluster=cluster,
+        replica=replica,
+        replica_count=replica_count,
+        quorums=quorums if quorums is not None else quorums_default(replica_count),
+    )
+
+
+def superblock_next(
+    superblock: SuperblockState, *, view: int, log_view: int, head_op: int, head_checksum: str
+) -> SuperblockState:
+    """The superblock to write after `superblock`."""
+    return replace(
+        superblock,
+        view=view,
+        log_view=log_view,
+        head_op=head_op,
+        head_checksum=head_checksum,
+        sequence=superblock.sequence + 1,
+    )

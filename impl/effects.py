@@ -1,0 +1,63 @@
+"""What a replica asks its host to do; the host carries effects out strictly in the order of the list.
+
+The host's duties:
+
+* `Emit`: the event is written to the trace file before any later effect of the list leaves the process;
+* `Send`, `SendClient`: best effort; loss, delay, repeat and reorder are allowed;
+* `AppendPrepares`, `WriteSuperblock`: start the write; when it is durable (after fsync) call
+  `Replica.on_io_done(effect)` with the same effect. At most one of each kind is in flight. They may complete in either
+  order. The replica itself holds back everything that depends on them.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from impl.durable import SuperblockState
+from impl.messages import Message, Prepare, Reply
+from impl.trace import TraceEvent
+
+
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """Send `message` to replica `to` (never the replica itself)."""
+
+    to: int
+    message: Message
+
+
+class SendClient(msgspec.Struct, frozen=True, gc=False):
+    """Send `message` to client `client`."""
+
+    client: int
+    message: Reply
+
+
+class AppendPrepares(msgspec.Struct, frozen=True):
+    """Append the prepares to the journal, in order, with one flush.
+
+    `repair` is false for entries that extend the log of log_view, true for bodies of a log that is still to be installed:
+    those count only when reached backwards from the superblock's head (see `impl.durable`). The flag is stored per record.
+    """
+
+    prepares: tuple[Prepare, ...]
+    repair: bool = False
+
+
+class WriteSuperblock(msgspec.Struct, frozen=True):
+    """Make `superblock` durable, atomically."""
+
+    superblock: SuperblockState
+
+
+class Emit(msgspec.Struct, frozen=True, gc=False):
+    """Write `event` to the trace."""
+
+    event: TraceEvent
+
+
+IoEffect: TypeAlias = AppendPrepares | WriteSuperblock
+"""The effects whose completion the host reports."""
+
+Effect: TypeAlias = Send | SendClient | AppendPrepares | WriteSuperblock | Emit

@@ -1,0 +1,239 @@
+"""The messages of the core protocol and the wire codec (docs/core-protocol.md, sections "Rules" and "Actions").
+
+Every message is an immutable `msgspec.Struct` of one tagged union, `Message`.
+
+Common fields:
+
+* `clock`: Lamport clock of the sender when the message was made;
+* `replica`: index of the sending replica (absent in `Request`, which comes from a client);
+* `seq`: `seq` of the trace event at the sender that first sent this content (0: no event stands for it).
+
+Checksums are blake2b-128 in lower-case hexadecimal (32 digits). They guard against accidental corruption and serve as
+names of entries; `""` is the checksum of the empty log (op 0).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import TypeAlias
+
+import msgspec
+
+CHECKSUM_BYTES = 16
+"""Size of a checksum, bytes (it is written as twice as many hexadecimal digits)."""
+
+CHECKSUM_NONE = ""
+"""Parent of op 1, and the log head of an empty log."""
+
+_NUMBERS = struct.Struct("<QQQQQQ")
+
+
+class PrepareHeader(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The name and the links of one log entry; never changes once prepared (rule 1).
+
+    `view` is the view whose primary prepared the entry, `commit` that primary's commit_max at the time, `size` the length
+    of the body in bytes, `parent` the checksum of the entry at `op - 1`.
+    """
+
+    checksum: str
+    parent: str
+    view: int
+    op: int
+    client: int
+    request: int
+    commit: int
+    size: int
+
+
+class Prepare(msgspec.Struct, frozen=True, tag="prepare", array_like=True, gc=False):
+    """An entry with its body: the message of the primary, and what the journal stores (`header` and `body` only).
+
+    `replica`, `clock` and `seq` belong to the sending and are not durable: a recovered prepare has the defaults.
+    """
+
+    header: PrepareHeader
+    body: bytes
+    replica: int = 0
+    clock: int = 0
+    seq: int = 0
+
+
+class Request(msgspec.Struct, frozen=True, tag="request", array_like=True, gc=False):
+    """A client's request: `client` ≥ 1, `request` ≥ 1, `body` an encoded operation of the state machine."""
+
+    client: int
+    request: int
+    body: bytes
+    clock: int = 0
+
+
+class Reply(msgspec.Struct, frozen=True, tag="reply", array_like=True, gc=False):
+    """The answer to a request: depends on the committed prefix only, apart from `view`, which helps a client to route."""
+
+    client: int
+    request: int
+    op: int
+    body: bytes
+    view: int = 0
+    replica: int = 0
+    clock: int = 0
+
+
+class PrepareOk(msgspec.Struct, frozen=True, tag="prepare_ok", array_like=True, gc=False):
+    """`replica` holds entry `checksum` durably at `op`; `view` is the view of the acknowledgement."""
+
+    view: int
+    op: int
+    checksum: str
+    replica: int
+    clock: int = 0
+    seq: int = 0
+
+
+class Commit(msgspec.Struct, frozen=True, tag="commit", array_like=True, gc=False):
+    """Heartbeat of a normal primary with its commit_max."""
+
+    view: int
+    commit: int
+    replica: int
+    clock: int = 0
+    seq: int = 0
+
+
+class StartViewChange(msgspec.Struct, frozen=True, tag="start_view_change", array_like=True, gc=False):
+    """`replica` has `view` durable and wants it to start."""
+
+    view: int
+    replica: int
+    clock: int = 0
+    seq: int = 0
+
+
+class DoViewChange(msgspec.Struct, frozen=True, tag="do_view_change", array_like=True, gc=False):
+    """The log offered to the new primary; `headers` is a window of it that ends at `op`.
+
+    `commit` is the sender's commit_min. A longer window of the same content may be sent on request.
+    """
+
+    view: int
+    log_view: int
+    op: int
+    commit: int
+    headers: tuple[PrepareHeader, ...]
+    replica: int
+    clock: int = 0
+    seq: int = 0
+
+
+class StartView(msgspec.Struct, frozen=True, tag="start_view", array_like=True, gc=False):
+    """The log of a started view up to `op`; `headers` is a window of it that ends at `op`, `commit` the commit number."""
+
+    view: int
+    op: int
+    commit: int
+    headers: tuple[PrepareHeader, ...]
+    replica: int
+    clock: int = 0
+    seq: int = 0
+
+
+class RequestStartView(msgspec.Struct, frozen=True, tag="request_start_view", array_like=True, gc=False):
+    """Asks the primary of `view` for its start_view with a window from `from_op`."""
+
+    view: int
+    from_op: int
+    replica: int
+    clock: int = 0
+
+
+class RequestDoViewChange(msgspec.Struct, frozen=True, tag="request_do_view_change", array_like=True, gc=False):
+    """Asks a replica to send its do_view_change of `view` again with a window from `from_op`."""
+
+    view: int
+    from_op: int
+    replica: int
+    clock: int = 0
+
+
+class RequestPrepare(msgspec.Struct, frozen=True, tag="request_prepare", array_like=True, gc=False):
+    """Asks for bodies: `wanted` is a list of (op, checksum).
+
+    With checksum `""` the primary of `view` is asked to send its prepare of that op in that view again.
+    """
+
+    view: int
+    wanted: tuple[tuple[int, str], ...]
+    replica: int
+    clock: int = 0
+
+
+class PrepareResponse(msgspec.Struct, frozen=True, tag="prepare_response", array_like=True, gc=False):
+    """Bodies asked for by checksum; they repair a log whose headers are known and acknowledge nothing."""
+
+    prepares: tuple[Prepare, ...]
+    replica: int
+    clock: int = 0
+
+
+Message: TypeAlias = (
+    Prepare
+    | Request
+    | Reply
+    | PrepareOk
+    | Commit
+    | StartViewChange
+    | DoViewChange
+    | StartView
+    | RequestStartView
+    | RequestDoViewChange
+    | RequestPrepare
+    | PrepareResponse
+)
+"""Everything that travels between replicas, and between clients and replicas."""
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+
+
+def encode(message: Message) -> bytes:
+    """The message as bytes (MessagePack array whose first item is the tag); framing is the transport's."""
+    return _ENCODER.encode(message)
+
+
+def decode(data: bytes) -> Message:
+    """The message in `data`.
+
+    Raises `msgspec.DecodeError` (or its subclass `msgspec.ValidationError`) if the bytes are no message.
+    """
+    return _DECODER.decode(data)
+
+
+def checksum_prepare(
+    parent: str, view: int, op: int, client: int, request: int, commit: int, body: bytes
+) -> str:
+    """Checksum of an entry: blake2b-128 over its parent, its numbers (little-endian u64) and its body."""
+    numbers = _NUMBERS.pack(view, op, client, request, commit, len(body))
+    return hashlib.blake2b(numbers + bytes.fromhex(parent) + body, digest_size=CHECKSUM_BYTES).hexdigest()
+
+
+def make_header(
+    *, parent: str, view: int, op: int, client: int, request: int, commit: int, body: bytes
+) -> PrepareHeader:
+    """The header of a new entry, checksum computed."""
+    checksum = checksum_prepare(parent, view, op, client, request, commit, body)
+    return PrepareHeader(checksum, parent, view, op, client, request, commit, len(body))
+
+
+def prepare_is_valid(prepare: Prepare) -> bool:
+    """True if size and checksum of the header match the body (a message or record that was not damaged)."""
+    header = prepare.header
+    if header.size != len(prepare.body):
+        return False
+    try:
+        checksum = checksum_prepare(
+            header.parent, header.view, header.op, header.client, header.request, header.commit, prepare.body
+        )
+    except (ValueError, struct.error):
+        return False
+    return checksum == header.checksum
