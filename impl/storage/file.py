@@ -1,0 +1,273 @@
+"""Files as the journal and the superblock need them: real ones, and ones in memory that can crash.
+
+A ``File`` promises little, as a disk does: bytes written are durable only once ``sync`` returned; until then a crash may
+keep any prefix of each write, or none of it. ``MemoryFile`` makes that explicit: writes wait in a list until ``sync``,
+and ``MemoryFileSystem.crash`` decides what of them survives.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["File", "FileSystem", "MemoryFile", "MemoryFileSystem", "RealFile", "RealFileSystem", "StorageError"]
+
+
+class StorageError(Exception):
+    """A storage operation failed, or what is on disk cannot be used. The text names the file, the place and a remedy."""
+
+
+class File(ABC):
+    """One open file. Offsets and sizes are bytes. Every method raises OSError as the operating system would."""
+
+    path: str
+
+    @abstractmethod
+    def size(self) -> int:
+        """Current length, un-synced writes included."""
+
+    @abstractmethod
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Bytes at ``offset``: shorter than ``length`` only at the end of the file."""
+
+    @abstractmethod
+    def write_at(self, offset: int, data: bytes) -> None:
+        """Write all of ``data``. Raises OSError if less was written; some of it may then be in the file."""
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Return only when everything written so far, and the length, is durable."""
+
+    @abstractmethod
+    def truncate(self, size: int) -> None:
+        """Cut the file to ``size`` bytes. Durable after ``sync``."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the file; closing twice is harmless."""
+
+
+class FileSystem(ABC):
+    """Creates, opens and lists files. Paths are strings; the parent directory is made if needed."""
+
+    @abstractmethod
+    def create(self, path: str) -> File:
+        """A new empty file, itself durable (directory entry synced). Raises FileExistsError if there is one."""
+
+    @abstractmethod
+    def open(self, path: str) -> File:
+        """An existing file for reading and writing. Raises FileNotFoundError."""
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """True if a file or directory of this name exists."""
+
+    @abstractmethod
+    def lock(self, path: str) -> Callable[[], None]:
+        """Take ``path`` for this process alone; returns the release. Raises BlockingIOError if another has it."""
+
+
+class RealFile(File):
+    """A file of the operating system: pread, pwrite, fdatasync."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        parts: list[bytes] = []
+        while length > 0:
+            part = os.pread(self._descriptor, min(length, 1 << 24), offset)
+            if not part:
+                break
+            parts.append(part)
+            offset += len(part)
+            length -= len(part)
+        return b"".join(parts)
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._descriptor, view, offset)
+            if written == 0:
+                raise OSError(errno.EIO, "write returned 0 bytes", self.path)
+            view = view[written:]
+            offset += written
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class RealFileSystem(FileSystem):
+    """Directories and files of the operating system."""
+
+    def create(self, path: str) -> File:
+        parent = Path(path).parent
+        missing = [p for p in (parent, *parent.parents) if not p.exists()]
+        parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.fsync(descriptor)
+            for directory in (parent, *(p.parent for p in missing)):
+                _sync_directory(directory)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return RealFile(path, descriptor)
+
+    def open(self, path: str) -> File:
+        return RealFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def lock(self, path: str) -> Callable[[], None]:
+        import fcntl  # not on every platform; only the real file system needs it
+
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return lambda: os.close(descriptor)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class MemoryFile(File):
+    """A file in memory whose un-synced writes are a list, so that a crash can lose or tear each of them.
+
+    ``durable`` is what a crash always keeps; ``pending`` the writes since, in order, as (offset, bytes); a truncation is
+    (size, None). ``write_budget`` (bytes; None: no limit) makes writes past it fail half-way with ``write_errno``;
+    ``sync_errno`` makes the next syncs fail.
+    """
+
+    def __init__(self, path: str, durable: bytes = b"") -> None:
+        self.path = path
+        self.durable = bytearray(durable)
+        self.content = bytearray(durable)
+        self.pending: list[tuple[int, bytes | None]] = []
+        self.write_budget: int | None = None
+        self.write_errno = errno.ENOSPC
+        self.sync_errno: int | None = None
+        self.syncs = 0
+
+    def size(self) -> int:
+        return len(self.content)
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        return bytes(self.content[offset : offset + length])
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        kept = data
+        if self.write_budget is not None:
+            kept = data[: self.write_budget]
+            self.write_budget -= len(kept)
+        if kept:
+            _overwrite(self.content, offset, kept)
+            self.pending.append((offset, bytes(kept)))
+        if len(kept) < len(data):
+            raise OSError(self.write_errno, os.strerror(self.write_errno), self.path)
+
+    def sync(self) -> None:
+        if self.sync_errno is not None:
+            raise OSError(self.sync_errno, os.strerror(self.sync_errno), self.path)
+        for offset, data in self.pending:
+            _replay(self.durable, offset, data)
+        self.pending.clear()
+        self.syncs += 1
+
+    def truncate(self, size: int) -> None:
+        del self.content[size:]
+        self.pending.append((size, None))
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def crash(self, choose: Callable[[int], int] | None = None) -> None:
+        """Lose power: of every pending write keep ``choose(length)`` leading bytes (None: nothing survives).
+
+        ``choose`` is called once per pending write with its length (0 for a truncation, kept if it returns > 0 or the
+        call order matters to the caller's seed); writes are kept independently, as a disk may reorder them.
+        """
+        for offset, data in self.pending:
+            if choose is None:
+                continue
+            if data is None:
+                if choose(1) > 0:
+                    _replay(self.durable, offset, None)
+                continue
+            kept = data[: max(0, min(len(data), choose(len(data))))]
+            if kept:
+                _replay(self.durable, offset, kept)
+        self.pending.clear()
+        self.content = bytearray(self.durable)
+
+
+def _overwrite(content: bytearray, offset: int, data: bytes) -> None:
+    if len(content) < offset:
+        content.extend(bytes(offset - len(content)))
+    content[offset : offset + len(data)] = data
+
+
+def _replay(content: bytearray, offset: int, data: bytes | None) -> None:
+    if data is None:
+        del content[offset:]
+    else:
+        _overwrite(content, offset, data)
+
+
+class MemoryFileSystem(FileSystem):
+    """Files in memory by path; directory entries are durable at once. Open files of one path are one object."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, MemoryFile] = {}
+        self._locked: set[str] = set()
+
+    def create(self, path: str) -> MemoryFile:
+        if path in self.files:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        self.files[path] = MemoryFile(path)
+        return self.files[path]
+
+    def open(self, path: str) -> MemoryFile:
+        if path not in self.files:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return self.files[path]
+
+    def exists(self, path: str) -> bool:
+        return path in self.files
+
+    def lock(self, path: str) -> Callable[[], None]:
+        self.open(path)
+        if path in self._locked:
+            raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), path)
+        self._locked.add(path)
+        return lambda: self._locked.discard(path)
+
+    def crash(self, choose: Callable[[int], int] | None = None) -> None:
+        """Crash every file (in the order of creation), and drop all locks; see MemoryFile.crash."""
+        for file in self.files.values():
+            file.crash(choose)
+        self._locked.clear()

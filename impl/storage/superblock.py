@@ -1,0 +1,207 @@
+"""The superblock: view, log_view and log head, in four copies, so that a crash at any byte leaves one of two versions.
+
+Layout. Copy i lies at i * COPY_SIZE. A copy is a fixed big-endian header (magic, format version, sequence, identity,
+configuration, view, log_view, head) with a blake2b-128 checksum over it and its copy number, then zeros up to
+COPY_SIZE (one page, so no page is shared by two copies).
+
+Write rule. A write takes the next sequence number and goes to copies 0 and 1, sync, copies 2 and 3, sync. It is durable
+once both syncs returned. At any moment of it at least one pair of copies is whole: 2 and 3 hold the old version while
+0 and 1 are written, and 0 and 1 hold the new one while 2 and 3 are.
+
+Read rule. The version with the largest sequence that at least ``QUORUM`` (2) valid copies hold, equal in every byte but
+the copy number. A completed write is in all four, so no later crash can bring back an older one, and two copies may rot.
+If no version has a quorum the replica refuses to boot: an unreadable superblock never counts as a fresh one, since the
+replica may have voted in views it no longer knows (fault boot.view_file_unreadable_is_new). ``open`` repairs: if the
+copies differ, the version read is written again above every sequence seen, so that a half-written version that lost
+cannot come back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from impl.storage.file import File, StorageError
+
+__all__ = ["COPIES", "COPY_SIZE", "QUORUM", "Superblock", "SuperblockError", "SuperblockState"]
+
+COPIES = 4
+QUORUM = 2
+COPY_SIZE = 4096
+MAGIC = b"VSRSUPER"
+FORMAT_VERSION = 1
+
+# magic, version, copy, sequence, cluster, replica, replica_count, q_r, q_v, view, log_view, head_op, head_checksum
+_BODY = struct.Struct(">8sHHQQHHHHQQQ16s")
+_CHECKSUM_SIZE = 16
+
+
+class SuperblockError(StorageError):
+    """The superblock cannot be read or written; the text names file, copies and remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuperblockState:
+    """What one version of the superblock says. ``head_checksum`` is 32 hex digits, or "" if ``head_op`` is 0."""
+
+    cluster: int
+    replica: int
+    replica_count: int
+    quorum_replication: int
+    quorum_view_change: int
+    view: int = 0
+    log_view: int = 0
+    head_op: int = 0
+    head_checksum: str = ""
+    sequence: int = 0
+
+
+def encode_copy(state: SuperblockState, copy: int) -> bytes:
+    """One copy, COPY_SIZE bytes. Raises SuperblockError if a field does not fit."""
+    try:
+        body = _BODY.pack(
+            MAGIC,
+            FORMAT_VERSION,
+            copy,
+            state.sequence,
+            state.cluster,
+            state.replica,
+            state.replica_count,
+            state.quorum_replication,
+            state.quorum_view_change,
+            state.view,
+            state.log_view,
+            state.head_op,
+            bytes.fromhex(state.head_checksum) if state.head_checksum else bytes(16),
+        )
+    except (struct.error, ValueError) as error:
+        raise SuperblockError(f"a superblock field does not fit its width: {error}: {state}") from error
+    checksum = hashlib.blake2b(body, digest_size=_CHECKSUM_SIZE).digest()
+    return (checksum + body).ljust(COPY_SIZE, b"\0")
+
+
+def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
+    """(state, "") of a valid copy, else (None, reason)."""
+    if len(data) != COPY_SIZE:
+        return None, f"{len(data)} of {COPY_SIZE} bytes"
+    checksum, body = data[:_CHECKSUM_SIZE], data[_CHECKSUM_SIZE : _CHECKSUM_SIZE + _BODY.size]
+    if hashlib.blake2b(body, digest_size=_CHECKSUM_SIZE).digest() != checksum:
+        return None, "checksum does not match"
+    magic, version, number, sequence, *identity, view, log_view, head_op, head_checksum = _BODY.unpack(body)
+    if magic != MAGIC:
+        return None, f"magic is {magic!r}, not {MAGIC!r}"
+    if version != FORMAT_VERSION:
+        return None, f"format version {version}, this program reads {FORMAT_VERSION}"
+    if number != copy:
+        return None, f"this is copy {number} (misdirected write)"
+    if any(data[_CHECKSUM_SIZE + _BODY.size :]):
+        return None, "padding is not zero"
+    cluster, replica, replica_count, quorum_replication, quorum_view_change = identity
+    return (
+        SuperblockState(
+            cluster=cluster,
+            replica=replica,
+            replica_count=replica_count,
+            quorum_replication=quorum_replication,
+            quorum_view_change=quorum_view_change,
+            view=view,
+            log_view=log_view,
+            head_op=head_op,
+            head_checksum=head_checksum.hex() if head_op else "",
+            sequence=sequence,
+        ),
+        "",
+    )
+
+
+class Superblock:
+    """The four copies in one file, and the version they hold.
+
+    After a failed write the state on disk is unknown between the old and the new version; the object then refuses
+    further writes until it is opened again, and the caller must not act on either version.
+    """
+
+    def __init__(self, file: File, state: SuperblockState, problems: tuple[str, ...]) -> None:
+        self._file = file
+        self.state = state
+        self.problems = problems
+        self._failed: str | None = None
+
+    @classmethod
+    def format(cls, file: File, state: SuperblockState) -> Superblock:
+        """Write the first version to an empty file. Raises SuperblockError if the file is not empty."""
+        if file.size():
+            raise SuperblockError(f"{file.path}: not empty ({file.size()} bytes); refusing to overwrite it")
+        block = cls(file, state, ())
+        block.write(state)
+        return block
+
+    @classmethod
+    def open(cls, file: File) -> Superblock:
+        """Read by the quorum rule, repair copies that differ, return the block. Raises SuperblockError."""
+        states: list[SuperblockState | None] = []
+        problems: list[str] = []
+        try:
+            size = file.size()
+            for copy in range(COPIES):
+                state, reason = decode_copy(file.read_at(copy * COPY_SIZE, COPY_SIZE), copy)
+                states.append(state)
+                if state is None:
+                    problems.append(f"copy {copy} at offset {copy * COPY_SIZE}: {reason}")
+        except OSError as error:
+            raise SuperblockError(f"{file.path}: cannot read the superblock: {error.strerror}") from error
+        valid = [state for state in states if state is not None]
+        agreed = [state for state, count in Counter(valid).items() if count >= QUORUM]
+        if not agreed:
+            raise SuperblockError(_refusal(file.path, size, problems, valid))
+        state = max(agreed, key=lambda version: version.sequence)
+        block = cls(file, state, tuple(problems))
+        if any(other != state for other in states):
+            newest = max(version.sequence for version in valid)
+            block.state = replace(state, sequence=newest)
+            order = sorted(range(COPIES), key=lambda copy: states[copy] == state)
+            block._write_copies(replace(state, sequence=newest + 1), order)
+        return block
+
+    def write(self, state: SuperblockState) -> SuperblockState:
+        """Make ``state`` durable under the next sequence number; returns it as written.
+
+        Raises SuperblockError if the disk refuses (the old or the new version will be read at the next open) or if
+        view or log_view would fall.
+        """
+        if self._failed is not None:
+            raise SuperblockError(f"{self._file.path}: an earlier write failed ({self._failed}); open it again")
+        if state.view < self.state.view or state.log_view < self.state.log_view or state.log_view > state.view:
+            raise SuperblockError(
+                f"{self._file.path}: view {self.state.view} -> {state.view}, "
+                f"log_view {self.state.log_view} -> {state.log_view}: neither may fall, nor log_view pass view"
+            )
+        written = replace(state, sequence=self.state.sequence + 1)
+        self._write_copies(written, range(COPIES))
+        return written
+
+    def _write_copies(self, written: SuperblockState, order: Sequence[int]) -> None:
+        """Write all copies, a pair at a time. A repair names the copies that differ first: the others stay whole."""
+        copies = [encode_copy(written, copy) for copy in range(COPIES)]
+        try:
+            for first in range(0, COPIES, QUORUM):
+                for copy in order[first : first + QUORUM]:
+                    self._file.write_at(copy * COPY_SIZE, copies[copy])
+                self._file.sync()
+        except OSError as error:
+            self._failed = error.strerror or str(error)
+            raise SuperblockError(f"{self._file.path}: cannot write the superblock: {self._failed}") from error
+        self.state = written
+
+
+def _refusal(path: str, size: int, problems: list[str], valid: list[SuperblockState]) -> str:
+    held = ", ".join(f"sequence {state.sequence}" for state in valid) or "none"
+    return (
+        f"{path}: no version of the superblock is held by {QUORUM} of {COPIES} copies "
+        f"(file of {size} bytes; valid copies: {held}; {'; '.join(problems) or 'no copy is broken'}). "
+        "This replica will not start, since it may have voted in views it no longer knows. Restore the file from a "
+        "copy of this very replica, or give the cluster a new replica in its place."
+    )

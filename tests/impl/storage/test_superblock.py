@@ -1,0 +1,195 @@
+"""The superblock: every crash leaves an old or a new version, every single broken copy is survived, nothing is 'fresh'."""
+
+from __future__ import annotations
+
+import errno
+import random
+from dataclasses import replace
+
+import pytest
+
+from impl.storage.file import MemoryFile
+from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, SuperblockError, SuperblockState
+
+FIRST = SuperblockState(cluster=7, replica=1, replica_count=3, quorum_replication=2, quorum_view_change=2)
+HEAD = "ab" * 16
+
+
+def formatted() -> tuple[MemoryFile, Superblock]:
+    file = MemoryFile("superblock")
+    block = Superblock.format(file, FIRST)
+    return file, block
+
+
+def content(state: SuperblockState) -> SuperblockState:
+    return replace(state, sequence=0)
+
+
+def test_what_is_written_is_read_back() -> None:
+    file, block = formatted()
+    written = block.write(replace(FIRST, view=5, log_view=4, head_op=9, head_checksum=HEAD))
+    assert Superblock.open(file).state == written
+    assert written.sequence == 2
+
+
+def test_format_refuses_a_file_with_content() -> None:
+    with pytest.raises(SuperblockError, match="refusing to overwrite"):
+        Superblock.format(MemoryFile("superblock", b"x"), FIRST)
+
+
+class PowerLoss(Exception):
+    """Raised by CrashingFile at the chosen point."""
+
+
+class CrashingFile(MemoryFile):
+    """Loses power at its n-th write or sync, before it takes effect."""
+
+    def __init__(self, durable: bytes, crash_at: int) -> None:
+        super().__init__("superblock", durable)
+        self.steps = 0
+        self.crash_at = crash_at
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps == self.crash_at:
+            raise PowerLoss
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        self._step()
+        super().write_at(offset, data)
+
+    def sync(self) -> None:
+        self._step()
+        super().sync()
+
+
+# The header ends at byte 98; the bytes after it are zeros in every version.
+CUTS = [*range(0, 110), COPY_SIZE - 1, COPY_SIZE]
+
+
+@pytest.mark.parametrize("crash_at", range(1, 8))
+def test_a_crash_at_any_write_point_and_byte_leaves_the_old_or_the_new_version(crash_at: int) -> None:
+    original, block = formatted()
+    old = block.write(replace(FIRST, view=1, log_view=1, head_op=3, head_checksum=HEAD))
+    new = replace(old, view=2, log_view=2, head_op=8, head_checksum="cd" * 16)
+    seen = set()
+    random_source = random.Random(crash_at)
+    cuts = [(a, b) for a in CUTS for b in (0, 50, a, COPY_SIZE)]
+    cuts += [(random_source.choice(CUTS), random_source.choice(CUTS)) for _ in range(100)]
+    for first_cut, second_cut in cuts:
+        file = CrashingFile(bytes(original.durable), 0)
+        victim = Superblock.open(file)
+        file.steps, file.crash_at = 0, crash_at
+        try:
+            victim.write(new)
+            finished = True
+        except PowerLoss:
+            finished = False
+        file.crash_at = 0
+        kept = iter([first_cut, second_cut])
+        file.crash(lambda length, kept=kept: next(kept))  # type: ignore[misc]
+        survivor = Superblock.open(file)
+        assert content(survivor.state) in (content(old), content(new))
+        if finished or crash_at > 3:
+            assert content(survivor.state) == content(new)
+        seen.add(survivor.state.view)
+        # A second crash directly after the boot shows the same version: the repair was durable.
+        file.crash()
+        assert content(Superblock.open(file).state) == content(survivor.state)
+    assert seen <= {1, 2}
+
+
+def test_any_flipped_byte_of_a_copy_is_survived_and_repaired() -> None:
+    original, block = formatted()
+    state = block.write(replace(FIRST, view=3, log_view=3, head_op=1, head_checksum=HEAD))
+    for copy in range(COPIES):
+        for position in [*range(0, 110), COPY_SIZE - 1]:
+            damaged = bytearray(original.durable)
+            damaged[copy * COPY_SIZE + position] ^= 0x41
+            file = MemoryFile("superblock", bytes(damaged))
+            opened = Superblock.open(file)
+            assert content(opened.state) == content(state)
+            assert len(opened.problems) == 1
+            assert f"copy {copy}" in opened.problems[0]
+            assert Superblock.open(file).problems == ()
+
+
+def test_two_broken_copies_are_survived_and_three_refused() -> None:
+    original, _ = formatted()
+    for broken, fits in (((0, 1), True), ((1, 2), True), ((2, 3), True), ((0, 1, 2), False), ((1, 2, 3), False)):
+        damaged = bytearray(original.durable)
+        for copy in broken:
+            damaged[copy * COPY_SIZE + 20] ^= 1
+        if fits:
+            Superblock.open(MemoryFile("superblock", bytes(damaged)))
+        else:
+            with pytest.raises(SuperblockError, match="will not start"):
+                Superblock.open(MemoryFile("superblock", bytes(damaged)))
+
+
+def test_an_empty_or_garbled_superblock_never_counts_as_fresh() -> None:
+    for damaged in (b"", b"\0" * COPY_SIZE * COPIES, b"garbage" * 999):
+        with pytest.raises(SuperblockError, match="no version of the superblock"):
+            Superblock.open(MemoryFile("superblock", damaged))
+
+
+def test_a_copy_in_the_wrong_place_does_not_count() -> None:
+    original, _ = formatted()
+    copy = bytes(original.durable[:COPY_SIZE])
+    with pytest.raises(SuperblockError, match="misdirected"):
+        Superblock.open(MemoryFile("superblock", copy * COPIES))
+
+
+def test_views_never_fall() -> None:
+    _, block = formatted()
+    block.write(replace(FIRST, view=5, log_view=5))
+    for view, log_view in ((4, 4), (5, 4), (6, 7)):
+        with pytest.raises(SuperblockError, match="neither may fall"):
+            block.write(replace(FIRST, view=view, log_view=log_view))
+
+
+def test_a_failed_write_is_reported_and_ends_the_use_of_the_object() -> None:
+    for fail in ("write", "sync"):
+        file, block = formatted()
+        if fail == "write":
+            file.write_budget = 100
+        else:
+            file.sync_errno = errno.EIO
+        with pytest.raises(SuperblockError, match="cannot write the superblock"):
+            block.write(replace(FIRST, view=1))
+        file.write_budget, file.sync_errno = None, None
+        with pytest.raises(SuperblockError, match="open it again"):
+            block.write(replace(FIRST, view=1))
+        assert Superblock.open(file).state.view in (0, 1)
+
+
+def test_a_version_that_lost_cannot_come_back() -> None:
+    file, block = formatted()
+    old = block.state
+    lost = replace(old, view=1)
+    newer = MemoryFile("superblock", bytes(file.durable))
+    Superblock.open(newer).write(lost)
+    # Only copy 0 of the new version survived.
+    mixed = MemoryFile("superblock", bytes(newer.durable[:COPY_SIZE] + file.durable[COPY_SIZE:]))
+    opened = Superblock.open(mixed)
+    assert opened.state.view == 0
+    assert opened.state.sequence > 2
+    for broken in range(1, COPIES):
+        damaged = bytearray(mixed.durable)
+        damaged[broken * COPY_SIZE] ^= 1
+        assert Superblock.open(MemoryFile("superblock", bytes(damaged))).state.view == 0
+
+
+def test_a_crash_during_the_repair_of_two_broken_copies_is_survived() -> None:
+    original, _ = formatted()
+    for broken in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
+        damaged = bytearray(original.durable)
+        for copy in broken:
+            damaged[copy * COPY_SIZE + 20] ^= 1
+        for crash_at in range(1, 7):
+            file = CrashingFile(bytes(damaged), crash_at)
+            with pytest.raises(PowerLoss):
+                Superblock.open(file)
+            file.crash_at = 0
+            file.crash(lambda length: length // 100)
+            assert content(Superblock.open(file).state) == FIRST
