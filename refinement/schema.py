@@ -159,9 +159,7 @@ LINE_INDEX: Final = len(COLUMNS) + 1
 
 _ARROW_TYPES = {"string": pa.string(), "int": pa.int64(), "strings": pa.list_(pa.string())}
 
-ARROW_SCHEMA: Final = pa.schema(
-    [pa.field(c.name, _ARROW_TYPES[c.kind], nullable=not c.required) for c in TABLE]
-)
+ARROW_SCHEMA: Final = pa.schema([pa.field(c.name, _ARROW_TYPES[c.kind], nullable=not c.required) for c in TABLE])
 """The Parquet schema of a trace."""
 
 
@@ -211,10 +209,13 @@ def check_record(record: object) -> list[Problem]:
         value = record[column.name]
         if not column.accepts(value):
             problems.append(_refuse(column, value))
-    for name in record:
-        if name not in BY_NAME:
-            problems.append(Problem(str(name), "a column of the trace format", "an unknown column" + nearest(name, COLUMNS)))
+    unknown = [str(name) for name in record if name not in BY_NAME]
+    problems += [Problem(name, "a column of the trace format", _unknown_column(name)) for name in unknown]
     return problems
+
+
+def _unknown_column(name: str) -> str:
+    return "an unknown column" + nearest(name, COLUMNS)
 
 
 def _refuse(column: Column, value: object) -> Problem:

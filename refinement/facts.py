@@ -1,0 +1,141 @@
+"""Global facts of a run that need no order: checked relationally, beside the replay and independent of it.
+
+- **I7** one prepare per (view, op): every event that prepares or accepts (view, op) names one checksum.
+- **I1** agreement: whoever executes an op executes the same checksum.
+- **I14** same digest: equal `commit_min` means an equal digest of state machine and client table.
+
+Each is of the form "a key has one value". `RunFacts` checks that row by row; `refinement.spark` does the same with
+aggregations over a DataFrame; both report the first event (in replay order) that contradicts an earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from refinement.ordering import order_key
+from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+from refinement.verdict import AuditOptions, RunVerdict, Violation
+
+Key = tuple[str, int, int]
+"""(rule id, first key, second key); the second is 0 for I1 and I14."""
+
+RULES = {
+    "I7": "one prepare per (view, op)",
+    "I1": "replicas that executed an op executed the same prepare",
+    "I14": "equal commit_min means an equal digest",
+}
+
+PREPARING = ("on_request", "on_prepare")
+
+_NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
+_VIEW, _OP, _CHECKSUM = INDEX["m_view"], INDEX["m_op"], INDEX["m_checksum"]
+_COMMIT_MIN, _DIGEST = INDEX["commit_min"], INDEX["digest"]
+
+
+def facts_of(row: Row) -> Iterator[tuple[Key, str]]:
+    """The facts that one event states: (key, value) pairs. What it did not observe it does not state."""
+    event = row[_EVENT]
+    op, checksum = row[_OP], row[_CHECKSUM]
+    if op is not None and checksum is not None:
+        if event in PREPARING and row[_VIEW] is not None:
+            yield ("I7", row[_VIEW], op), checksum
+        elif event == "execute":
+            yield ("I1", op, 0), checksum
+    if row[_COMMIT_MIN] is not None and row[_DIGEST] is not None:
+        yield ("I14", row[_COMMIT_MIN], 0), row[_DIGEST]
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """An event that states another value for a key than an earlier event did."""
+
+    run_id: str
+    key: Key
+    value: str
+    before: str
+    before_at: str
+    order: tuple[int, int, int]
+    file: str
+    line: int
+    event: str
+
+    def violation(self) -> Violation:
+        """As a violation of the report."""
+        rule, first, second = self.key
+        subject = {"I7": f"prepare (view {first}, op {second})", "I1": f"op {first}", "I14": f"commit_min {first}"}[
+            rule
+        ]
+        noun = "digest" if rule == "I14" else "checksum"
+        return Violation(
+            run_id=self.run_id,
+            seq=self.order[2],
+            file=self.file,
+            line=self.line,
+            node=self.order[1],
+            action=self.event,
+            rule_id=rule,
+            severity="error",
+            message=f"{RULES[rule]}: {subject} has two {noun}s; the other is at {self.before_at}",
+            expected=self.before,
+            observed=self.value,
+            rule_fingerprint=f"facts:{rule}",
+        )
+
+
+@dataclass(slots=True)
+class RunFacts:
+    """Gathers a run's facts from rows in any order that keeps replay order; memory grows with ops, not events."""
+
+    run_id: str
+    _seen: dict[Key, tuple[str, str, int]] = field(default_factory=dict)
+    _broken: dict[Key, Contradiction] = field(default_factory=dict)
+
+    def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Pass rows through, noting what each states."""
+        seen = self._seen
+        for row in rows:
+            for key, value in facts_of(row):
+                known = seen.get(key)
+                if known is None:
+                    seen[key] = (value, row[FILE_INDEX], row[LINE_INDEX])
+                elif known[0] != value and key not in self._broken:
+                    self._broken[key] = Contradiction(
+                        run_id=self.run_id,
+                        key=key,
+                        value=value,
+                        before=known[0],
+                        before_at=f"{known[1]}:{known[2]}",
+                        order=order_key(row),
+                        file=row[FILE_INDEX],
+                        line=row[LINE_INDEX],
+                        event=row[_EVENT],
+                    )
+            yield row
+
+    def contradictions(self) -> list[Contradiction]:
+        """Every key with two values, by the place of the second."""
+        return sorted(self._broken.values(), key=lambda c: (c.order, c.key))
+
+
+def merge_facts(
+    verdict: RunVerdict, contradictions: Iterable[Contradiction], options: AuditOptions
+) -> tuple[RunVerdict, str | None]:
+    """Add the broken facts to a replay's verdict; a rule that the replay reported already is not repeated.
+
+    Returns the verdict, and an error text where the two disagree: the replay found that the run conforms to the
+    spec, whose invariants these facts are, and the facts are broken. With deviations allowed that can happen.
+    """
+    found = [contradiction.violation() for contradiction in contradictions]
+    if not found:
+        return verdict, None
+    error = None
+    if verdict.verdict == "conforms" and not options.allow:
+        rules = ", ".join(sorted({violation.rule_id for violation in found}))
+        error = (
+            f"run {verdict.run_id}: the replay says conforms but the facts {rules} are broken "
+            f"(first at {found[0].file}:{found[0].line}); the audit itself is wrong, please report it"
+        )
+    reported = {violation.rule_id for violation in verdict.violations}
+    merged = verdict.with_violations(violation for violation in found if violation.rule_id not in reported)
+    return replace(merged, missing=verdict.missing), error

@@ -1,0 +1,90 @@
+"""Order within one run: rows sorted by (clock, node, seq), and the check that each node's sequence is whole."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from refinement.reading import ProblemLog
+from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+
+_NODE, _SEQ, _CLOCK = INDEX["node"], INDEX["seq"], INDEX["clock"]
+
+order_key = itemgetter(_CLOCK, _NODE, _SEQ)
+"""The order in which an audit replays a run."""
+
+GAPS_SHOWN = 5
+
+
+class NotStreamableError(Exception):
+    """Files assumed to be one ordered stream each are not; read them into memory and sort instead."""
+
+
+def merge_sorted(streams: Iterable[Iterator[Row]], run_id: str) -> Iterator[Row]:
+    """Merge streams, each in replay order and of the one run, without holding them in memory.
+
+    Raises `NotStreamableError` at the first row that breaks one of these assumptions.
+    """
+    return heapq.merge(*(_ordered(stream, run_id) for stream in streams), key=order_key)
+
+
+def _ordered(stream: Iterator[Row], run_id: str) -> Iterator[Row]:
+    last = (0, 0, 0)
+    for row in stream:
+        key = order_key(row)
+        if key < last or row[0] != run_id:
+            raise NotStreamableError
+        last = key
+        yield row
+
+
+@dataclass(slots=True)
+class SequenceGuard:
+    """Watches a run's rows in replay order: `seq` of each node must be 1, 2, 3 …, its clock must rise.
+
+    A number that occurs twice, or a clock that does not rise, is malformed input and goes to `log`;
+    numbers that never occur are missing evidence, see `missing`.
+    """
+
+    log: ProblemLog
+    _last: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _gaps: list[tuple[int, int, int, str, int]] = field(default_factory=list)
+
+    def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Pass rows through, checking each."""
+        last = self._last
+        for row in rows:
+            node, seq, clock = row[_NODE], row[_SEQ], row[_CLOCK]
+            before, clock_before = last.get(node, (0, 0))
+            if seq != before + 1 or clock <= clock_before:
+                self._disorder(row, before, clock_before)
+            last[node] = (max(seq, before), clock)
+            yield row
+
+    def _disorder(self, row: Row, before: int, clock_before: int) -> None:
+        node, seq, clock, file, line = row[_NODE], row[_SEQ], row[_CLOCK], row[FILE_INDEX], row[LINE_INDEX]
+        where = f"of node {node} in run {row[0]}"
+        if seq == before:
+            self.log.add(file, line, "seq", f"each number once {where}", f"{seq} a second time")
+        elif seq < before:
+            got = (
+                f"{seq} after {before} (clock {clock} after {clock_before}): a duplicate, or a clock that does not rise"
+            )
+            self.log.add(file, line, "seq", f"numbers that rise with the clock {where}", got)
+        elif clock <= clock_before:
+            expected = f"a clock that rises with every event {where}"
+            self.log.add(file, line, "clock", expected, f"{clock} at seq {seq} after {clock_before} at seq {before}")
+        else:
+            self._gaps.append((node, before + 1, seq - 1, file, line))
+
+    def missing(self) -> list[str]:
+        """The sequence numbers that never occurred, in words, one text per gap up to a limit."""
+        texts = []
+        for node, first, last, file, line in self._gaps[:GAPS_SHOWN]:
+            numbers = f"seq {first}" if first == last else f"seq {first} to {last}"
+            texts.append(f"{numbers} of node {node}: no such event in the input (noticed at {file}:{line})")
+        if len(self._gaps) > GAPS_SHOWN:
+            texts.append(f"{len(self._gaps) - GAPS_SHOWN} more gaps in sequence numbers")
+        return texts

@@ -1,0 +1,228 @@
+"""What an audit answers: options in, violations, verdicts and the report out. Plain, frozen, JSON-serialisable data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import msgspec
+
+from refinement.schema import Row
+
+Verdict = Literal["conforms", "violates", "inconclusive"]
+VERDICTS: tuple[Verdict, ...] = ("conforms", "violates", "inconclusive")
+Severity = Literal["error", "warning"]
+
+EXIT_CONFORMS = 0
+EXIT_VIOLATES = 1
+EXIT_ERROR = 2
+EXIT_INCONCLUSIVE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """How to judge: the profile of the spec, and the named deviations (faults) that are permitted."""
+
+    profile: str = "core"
+    allow: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """The first event of a run that no behaviour of the spec explains, or an invariant broken, by name.
+
+    `prefix_length` counts the events accepted before it; `state_before` holds the leaves of the spec state
+    that the accepted prefix changed; `why_not` says, for the nearest actions, which guard was false with which values.
+    """
+
+    run_id: str
+    seq: int
+    file: str
+    line: int
+    node: int
+    action: str
+    rule_id: str
+    severity: Severity
+    message: str
+    expected: str = ""
+    observed: str = ""
+    rule_fingerprint: str = ""
+    prefix_length: int = 0
+    state_before: Mapping[str, Any] = field(default_factory=dict)
+    why_not: tuple[str, ...] = ()
+
+
+VIOLATION_COLUMNS = (
+    "run_id",
+    "seq",
+    "file",
+    "line",
+    "node",
+    "action",
+    "rule_id",
+    "severity",
+    "message",
+    "expected",
+    "observed",
+    "rule_fingerprint",
+)
+"""The columns of the violations table (Parquet, NDJSON), in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedUse:
+    """One place where a permitted deviation was needed to explain an event."""
+
+    fault: str
+    file: str
+    line: int
+    node: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """The verdict on one run.
+
+    `coverage` counts the spec actions used; `missing` names what an inconclusive verdict lacked.
+    """
+
+    run_id: str
+    verdict: Verdict
+    events: int
+    coverage: Mapping[str, int] = field(default_factory=dict)
+    violations: tuple[Violation, ...] = ()
+    missing: tuple[str, ...] = ()
+    allowed_uses: tuple[AllowedUse, ...] = ()
+
+    def with_missing(self, reasons: Iterable[str]) -> RunVerdict:
+        """The same verdict with evidence found missing: `conforms` becomes `inconclusive`, `violates` stays."""
+        missing = (*self.missing, *reasons)
+        verdict: Verdict = "inconclusive" if missing and self.verdict == "conforms" else self.verdict
+        return replace(self, missing=missing, verdict=verdict)
+
+    def with_violations(self, found: Iterable[Violation]) -> RunVerdict:
+        """The same verdict with more violations; any at all makes it `violates`."""
+        violations = (*self.violations, *found)
+        return replace(self, violations=violations, verdict="violates" if violations else self.verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class InputProblem:
+    """Malformed input: where it is, what was expected and what was there. `line` 0 means the whole file."""
+
+    file: str
+    line: int
+    field: str
+    expected: str
+    got: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        field = f"{self.field}: " if self.field else ""
+        return f"{place}: {field}expected {self.expected}, got {self.got}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitResult:
+    """What the audit of one unit (the files of one or more runs) gave.
+
+    `runs` are the ids of all runs seen in it, judged or not; `problems` is cut at a limit, `problems_more` counts those
+    beyond; `empty` names inputs without an event; `tool_errors` are failures of the audit itself.
+    """
+
+    unit: str
+    runs: tuple[str, ...] = ()
+    verdicts: tuple[RunVerdict, ...] = ()
+    problems: tuple[InputProblem, ...] = ()
+    problems_more: int = 0
+    empty: tuple[str, ...] = ()
+    tool_errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """The verdicts of one audit, in order of run id, with all that stood in its way."""
+
+    engine: str
+    options: AuditOptions
+    verdicts: tuple[RunVerdict, ...] = ()
+    problems: tuple[InputProblem, ...] = ()
+    problems_more: int = 0
+    empty: tuple[str, ...] = ()
+    tool_errors: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def events(self) -> int:
+        """Events that the replay consumed, over all runs."""
+        return sum(verdict.events for verdict in self.verdicts)
+
+    @property
+    def coverage(self) -> dict[str, int]:
+        """How often each spec action was used, over all runs, by name."""
+        total: Counter[str] = Counter()
+        for verdict in self.verdicts:
+            total.update(verdict.coverage)
+        return dict(sorted(total.items()))
+
+    @property
+    def violations(self) -> list[Violation]:
+        """Every violation, in order of run."""
+        return [violation for verdict in self.verdicts for violation in verdict.violations]
+
+    def count(self, verdict: Verdict) -> int:
+        """Number of runs with that verdict."""
+        return sum(run.verdict == verdict for run in self.verdicts)
+
+    @property
+    def exit_code(self) -> int:
+        """2 malformed input or tool error · 1 any violation · 4 anything inconclusive, empty or nothing checked · 0."""
+        if self.problems or self.problems_more or self.tool_errors:
+            return EXIT_ERROR
+        if self.count("violates"):
+            return EXIT_VIOLATES
+        if self.count("inconclusive") or self.empty or not self.events:
+            return EXIT_INCONCLUSIVE
+        return EXIT_CONFORMS
+
+    @property
+    def verdict(self) -> str:
+        """The audit's verdict in one word: that of the worst run, or `error`."""
+        names = {EXIT_CONFORMS: "conforms", EXIT_VIOLATES: "violates", EXIT_INCONCLUSIVE: "inconclusive"}
+        return names.get(self.exit_code, "error")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for `--json`."""
+        return {
+            "format": "viewproof.audit/1",
+            "verdict": self.verdict,
+            "exit_code": self.exit_code,
+            "events": self.events,
+            "coverage": self.coverage,
+            "counts": {name: self.count(name) for name in VERDICTS},
+            **dict(msgspec.to_builtins(self)),
+        }
+
+    @classmethod
+    def combine(
+        cls, engine: str, options: AuditOptions, results: Iterable[UnitResult], *, seconds: float = 0.0
+    ) -> AuditReport:
+        """One report from the results of all units."""
+        units = list(results)
+        return cls(
+            engine=engine,
+            options=options,
+            verdicts=tuple(sorted((v for unit in units for v in unit.verdicts), key=lambda v: v.run_id)),
+            problems=tuple(problem for unit in units for problem in unit.problems),
+            problems_more=sum(unit.problems_more for unit in units),
+            empty=tuple(name for unit in units for name in unit.empty),
+            tool_errors=tuple(error for unit in units for error in unit.tool_errors),
+            seconds=seconds,
+        )
+
+
+CheckRun = Callable[[str, Iterable[Row], AuditOptions], RunVerdict]
+"""`check_run(run_id, events, options)`: the replay. `events` are rows followed by (file, line), sorted, validated."""
