@@ -1,7 +1,7 @@
 """Files as the journal and the superblock need them: real ones, and ones in memory that can crash.
 
-A ``File`` promises little, as a disk does: bytes written are durable only once ``sync`` returned; until then a crash may
-keep any prefix of each write, or none of it. ``MemoryFile`` makes that explicit: writes wait in a list until ``sync``,
+A ``File`` promises little, as a disk does: bytes written are durable only once ``sync`` returned; until then a crash
+may keep any prefix of each write, or none of it. ``MemoryFile`` makes that explicit: writes wait in a list until ``sync``,
 and ``MemoryFileSystem.crash`` decides what of them survives.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["File", "FileSystem", "MemoryFile", "MemoryFileSystem", "RealFile", "
 
 
 class StorageError(Exception):
-    """A storage operation failed, or what is on disk cannot be used. The text names the file, the place and a remedy."""
+    """A storage operation failed, or what is on disk cannot be used; the text names file, place and remedy."""
 
 
 class File(ABC):
@@ -158,8 +158,8 @@ def _sync_directory(path: Path) -> None:
 class MemoryFile(File):
     """A file in memory whose un-synced writes are a list, so that a crash can lose or tear each of them.
 
-    ``durable`` is what a crash always keeps; ``pending`` the writes since, in order, as (offset, bytes); a truncation is
-    (size, None). ``write_budget`` (bytes; None: no limit) makes writes past it fail half-way with ``write_errno``;
+    ``durable`` is what a crash always keeps; ``pending`` the writes since, in order, as (offset, bytes); a truncation
+    is (size, None). ``write_budget`` (bytes; None: no limit) makes writes past it fail half-way with ``write_errno``;
     ``sync_errno`` makes the next syncs fail.
     """
 

@@ -4,13 +4,13 @@ Layout. Copy i lies at i * COPY_SIZE. A copy is a fixed big-endian header (magic
 configuration, view, log_view, head) with a blake2b-128 checksum over it and its copy number, then zeros up to
 COPY_SIZE (one page, so no page is shared by two copies).
 
-Write rule. A write takes the next sequence number and goes to copies 0 and 1, sync, copies 2 and 3, sync. It is durable
-once both syncs returned. At any moment of it at least one pair of copies is whole: 2 and 3 hold the old version while
-0 and 1 are written, and 0 and 1 hold the new one while 2 and 3 are.
+Write rule. A write has a sequence number above the one before and goes to copies 0 and 1, sync, copies 2 and 3, sync.
+It is durable once both syncs returned. At any moment of it at least one pair of copies is whole: 2 and 3 hold the old
+version while 0 and 1 are written, and 0 and 1 hold the new one while 2 and 3 are.
 
 Read rule. The version with the largest sequence that at least ``QUORUM`` (2) valid copies hold, equal in every byte but
-the copy number. A completed write is in all four, so no later crash can bring back an older one, and two copies may rot.
-If no version has a quorum the replica refuses to boot: an unreadable superblock never counts as a fresh one, since the
+the copy number. A completed write is in all four, so no later crash can bring back an older one, and two copies may
+rot. If no version has a quorum the replica refuses to boot: an unreadable superblock never counts as a fresh one, since the
 replica may have voted in views it no longer knows (fault boot.view_file_unreadable_is_new). ``open`` repairs: if the
 copies differ, the version read is written again above every sequence seen, so that a half-written version that lost
 cannot come back.
@@ -22,11 +22,12 @@ import hashlib
 import struct
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from impl.durable import Quorums, SuperblockState
 from impl.storage.file import File, StorageError
 
-__all__ = ["COPIES", "COPY_SIZE", "QUORUM", "Superblock", "SuperblockError", "SuperblockState"]
+__all__ = ["COPIES", "COPY_SIZE", "QUORUM", "Superblock", "SuperblockError"]
 
 COPIES = 4
 QUORUM = 2
@@ -43,22 +44,6 @@ class SuperblockError(StorageError):
     """The superblock cannot be read or written; the text names file, copies and remedy."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuperblockState:
-    """What one version of the superblock says. ``head_checksum`` is 32 hex digits, or "" if ``head_op`` is 0."""
-
-    cluster: int
-    replica: int
-    replica_count: int
-    quorum_replication: int
-    quorum_view_change: int
-    view: int = 0
-    log_view: int = 0
-    head_op: int = 0
-    head_checksum: str = ""
-    sequence: int = 0
-
-
 def encode_copy(state: SuperblockState, copy: int) -> bytes:
     """One copy, COPY_SIZE bytes. Raises SuperblockError if a field does not fit."""
     try:
@@ -70,8 +55,8 @@ def encode_copy(state: SuperblockState, copy: int) -> bytes:
             state.cluster,
             state.replica,
             state.replica_count,
-            state.quorum_replication,
-            state.quorum_view_change,
+            state.quorums.replication,
+            state.quorums.view_change,
             state.view,
             state.log_view,
             state.head_op,
@@ -105,8 +90,7 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
             cluster=cluster,
             replica=replica,
             replica_count=replica_count,
-            quorum_replication=quorum_replication,
-            quorum_view_change=quorum_view_change,
+            quorums=Quorums(replication=quorum_replication, view_change=quorum_view_change),
             view=view,
             log_view=log_view,
             head_op=head_op,
@@ -124,10 +108,11 @@ class Superblock:
     further writes until it is opened again, and the caller must not act on either version.
     """
 
-    def __init__(self, file: File, state: SuperblockState, problems: tuple[str, ...]) -> None:
+    def __init__(self, file: File, state: SuperblockState, problems: tuple[str, ...], check_views: bool = True) -> None:
         self._file = file
         self.state = state
         self.problems = problems
+        self._check_views = check_views
         self._failed: str | None = None
 
     @classmethod
@@ -136,12 +121,16 @@ class Superblock:
         if file.size():
             raise SuperblockError(f"{file.path}: not empty ({file.size()} bytes); refusing to overwrite it")
         block = cls(file, state, ())
-        block.write(state)
+        block._write_copies(state, range(COPIES))
         return block
 
     @classmethod
-    def open(cls, file: File) -> Superblock:
-        """Read by the quorum rule, repair copies that differ, return the block. Raises SuperblockError."""
+    def open(cls, file: File, check_views: bool = True) -> Superblock:
+        """Read by the quorum rule, repair copies that differ, return the block. Raises SuperblockError.
+
+        What is returned is durable also if the process before this one was killed between a write and its sync.
+        ``check_views=False`` lets later writes lower a view, for runs with a fault of ``faults.md`` switched on.
+        """
         states: list[SuperblockState | None] = []
         problems: list[str] = []
         try:
@@ -158,30 +147,45 @@ class Superblock:
         if not agreed:
             raise SuperblockError(_refusal(file.path, size, problems, valid))
         state = max(agreed, key=lambda version: version.sequence)
-        block = cls(file, state, tuple(problems))
-        if any(other != state for other in states):
+        block = cls(file, state, tuple(problems), check_views)
+        if all(other == state for other in states):
+            block._sync()
+        else:
             newest = max(version.sequence for version in valid)
-            block.state = replace(state, sequence=newest)
             order = sorted(range(COPIES), key=lambda copy: states[copy] == state)
             block._write_copies(replace(state, sequence=newest + 1), order)
         return block
 
-    def write(self, state: SuperblockState) -> SuperblockState:
-        """Make ``state`` durable under the next sequence number; returns it as written.
+    def write(self, state: SuperblockState) -> None:
+        """Make ``state`` durable; its ``sequence`` must be above the last one's.
 
-        Raises SuperblockError if the disk refuses (the old or the new version will be read at the next open) or if
-        view or log_view would fall.
+        Raises SuperblockError if the disk refuses (the old or the new version will be read at the next open), if the
+        sequence does not rise, or if view or log_view would fall.
         """
         if self._failed is not None:
             raise SuperblockError(f"{self._file.path}: an earlier write failed ({self._failed}); open it again")
-        if state.view < self.state.view or state.log_view < self.state.log_view or state.log_view > state.view:
+        if state.sequence <= self.state.sequence:
+            raise SuperblockError(
+                f"{self._file.path}: sequence {self.state.sequence} -> {state.sequence} does not rise"
+            )
+        lowered = state.view < self.state.view or state.log_view < self.state.log_view or state.log_view > state.view
+        if lowered and self._check_views:
             raise SuperblockError(
                 f"{self._file.path}: view {self.state.view} -> {state.view}, "
                 f"log_view {self.state.log_view} -> {state.log_view}: neither may fall, nor log_view pass view"
             )
-        written = replace(state, sequence=self.state.sequence + 1)
-        self._write_copies(written, range(COPIES))
-        return written
+        self._write_copies(state, range(COPIES))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _sync(self) -> None:
+        try:
+            self._file.sync()
+        except OSError as error:
+            self._failed = error.strerror or str(error)
+            raise SuperblockError(f"{self._file.path}: cannot sync the superblock: {self._failed}") from error
 
     def _write_copies(self, written: SuperblockState, order: Sequence[int]) -> None:
         """Write all copies, a pair at a time. A repair names the copies that differ first: the others stay whole."""

@@ -33,7 +33,8 @@ def test_a_sequential_history_is_linearizable() -> None:
 
 
 def test_a_lost_acknowledged_write_is_found() -> None:
-    result = check_history([op("put", 1, 2, argument=b"a"), op("put", 3, 4, argument=b"b"), op("get", 5, 6, value=b"a")])
+    history = [op("put", 1, 2, argument=b"a"), op("put", 3, 4, argument=b"b"), op("get", 5, 6, value=b"a")]
+    result = check_history(history)
     assert result.verdict == "violation"
     assert result.failures[0].explained == 2
     assert "get b'k'" in str(result.failures[0])

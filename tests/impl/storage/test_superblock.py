@@ -1,4 +1,4 @@
-"""The superblock: every crash leaves an old or a new version, every single broken copy is survived, nothing is 'fresh'."""
+"""The superblock: every crash leaves an old or a new version, every broken copy is survived, nothing is 'fresh'."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from impl.durable import SuperblockState, superblock_formatted
 from impl.storage.file import MemoryFile
-from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, SuperblockError, SuperblockState
+from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, SuperblockError
 
-FIRST = SuperblockState(cluster=7, replica=1, replica_count=3, quorum_replication=2, quorum_view_change=2)
+FIRST = superblock_formatted(cluster=7, replica=1, replica_count=3)
 HEAD = "ab" * 16
 
 
@@ -21,13 +22,18 @@ def formatted() -> tuple[MemoryFile, Superblock]:
     return file, block
 
 
+def write(block: Superblock, **columns: object) -> SuperblockState:
+    block.write(replace(block.state, sequence=block.state.sequence + 1, **columns))  # type: ignore[arg-type]
+    return block.state
+
+
 def content(state: SuperblockState) -> SuperblockState:
     return replace(state, sequence=0)
 
 
 def test_what_is_written_is_read_back() -> None:
     file, block = formatted()
-    written = block.write(replace(FIRST, view=5, log_view=4, head_op=9, head_checksum=HEAD))
+    written = write(block, view=5, log_view=4, head_op=9, head_checksum=HEAD)
     assert Superblock.open(file).state == written
     assert written.sequence == 2
 
@@ -37,7 +43,7 @@ def test_format_refuses_a_file_with_content() -> None:
         Superblock.format(MemoryFile("superblock", b"x"), FIRST)
 
 
-class PowerLoss(Exception):
+class PowerLossError(Exception):
     """Raised by CrashingFile at the chosen point."""
 
 
@@ -52,7 +58,7 @@ class CrashingFile(MemoryFile):
     def _step(self) -> None:
         self.steps += 1
         if self.steps == self.crash_at:
-            raise PowerLoss
+            raise PowerLossError
 
     def write_at(self, offset: int, data: bytes) -> None:
         self._step()
@@ -64,14 +70,14 @@ class CrashingFile(MemoryFile):
 
 
 # The header ends at byte 98; the bytes after it are zeros in every version.
-CUTS = [*range(0, 110), COPY_SIZE - 1, COPY_SIZE]
+CUTS = [*range(110), COPY_SIZE - 1, COPY_SIZE]
 
 
 @pytest.mark.parametrize("crash_at", range(1, 8))
 def test_a_crash_at_any_write_point_and_byte_leaves_the_old_or_the_new_version(crash_at: int) -> None:
     original, block = formatted()
-    old = block.write(replace(FIRST, view=1, log_view=1, head_op=3, head_checksum=HEAD))
-    new = replace(old, view=2, log_view=2, head_op=8, head_checksum="cd" * 16)
+    old = write(block, view=1, log_view=1, head_op=3, head_checksum=HEAD)
+    new = replace(old, sequence=3, view=2, log_view=2, head_op=8, head_checksum="cd" * 16)
     seen = set()
     random_source = random.Random(crash_at)
     cuts = [(a, b) for a in CUTS for b in (0, 50, a, COPY_SIZE)]
@@ -83,7 +89,7 @@ def test_a_crash_at_any_write_point_and_byte_leaves_the_old_or_the_new_version(c
         try:
             victim.write(new)
             finished = True
-        except PowerLoss:
+        except PowerLossError:
             finished = False
         file.crash_at = 0
         kept = iter([first_cut, second_cut])
@@ -101,9 +107,9 @@ def test_a_crash_at_any_write_point_and_byte_leaves_the_old_or_the_new_version(c
 
 def test_any_flipped_byte_of_a_copy_is_survived_and_repaired() -> None:
     original, block = formatted()
-    state = block.write(replace(FIRST, view=3, log_view=3, head_op=1, head_checksum=HEAD))
+    state = write(block, view=3, log_view=3, head_op=1, head_checksum=HEAD)
     for copy in range(COPIES):
-        for position in [*range(0, 110), COPY_SIZE - 1]:
+        for position in [*range(110), COPY_SIZE - 1]:
             damaged = bytearray(original.durable)
             damaged[copy * COPY_SIZE + position] ^= 0x41
             file = MemoryFile("superblock", bytes(damaged))
@@ -142,10 +148,20 @@ def test_a_copy_in_the_wrong_place_does_not_count() -> None:
 
 def test_views_never_fall() -> None:
     _, block = formatted()
-    block.write(replace(FIRST, view=5, log_view=5))
+    write(block, view=5, log_view=5)
     for view, log_view in ((4, 4), (5, 4), (6, 7)):
         with pytest.raises(SuperblockError, match="neither may fall"):
-            block.write(replace(FIRST, view=view, log_view=log_view))
+            write(block, view=view, log_view=log_view)
+
+
+def test_a_sequence_must_rise_and_faulty_runs_may_lower_a_view() -> None:
+    file, block = formatted()
+    with pytest.raises(SuperblockError, match="does not rise"):
+        block.write(FIRST)
+    write(block, view=5, log_view=5)
+    faulty = Superblock.open(file, check_views=False)
+    write(faulty, view=1, log_view=0)
+    assert Superblock.open(file).state.view == 1
 
 
 def test_a_failed_write_is_reported_and_ends_the_use_of_the_object() -> None:
@@ -156,17 +172,17 @@ def test_a_failed_write_is_reported_and_ends_the_use_of_the_object() -> None:
         else:
             file.sync_errno = errno.EIO
         with pytest.raises(SuperblockError, match="cannot write the superblock"):
-            block.write(replace(FIRST, view=1))
+            write(block, view=1)
         file.write_budget, file.sync_errno = None, None
         with pytest.raises(SuperblockError, match="open it again"):
-            block.write(replace(FIRST, view=1))
+            write(block, view=1)
         assert Superblock.open(file).state.view in (0, 1)
 
 
 def test_a_version_that_lost_cannot_come_back() -> None:
     file, block = formatted()
     old = block.state
-    lost = replace(old, view=1)
+    lost = replace(old, view=1, sequence=2)
     newer = MemoryFile("superblock", bytes(file.durable))
     Superblock.open(newer).write(lost)
     # Only copy 0 of the new version survived.
@@ -188,8 +204,8 @@ def test_a_crash_during_the_repair_of_two_broken_copies_is_survived() -> None:
             damaged[copy * COPY_SIZE + 20] ^= 1
         for crash_at in range(1, 7):
             file = CrashingFile(bytes(damaged), crash_at)
-            with pytest.raises(PowerLoss):
+            with pytest.raises(PowerLossError):
                 Superblock.open(file)
             file.crash_at = 0
             file.crash(lambda length: length // 100)
-            assert content(Superblock.open(file).state) == FIRST
+            assert content(Superblock.open(file).state) == content(FIRST)

@@ -1,0 +1,167 @@
+"""The data directory of one replica: ``superblock`` and ``journal``, formatted once, opened by one process at a time.
+
+Thread use: ``append`` and ``write_superblock`` touch different files and may run in two threads at once; two appends,
+or two superblock writes, may not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from impl.durable import (
+    ConfigurationError,
+    DurableState,
+    Quorums,
+    SuperblockState,
+    superblock_formatted,
+    validate_quorums,
+)
+from impl.messages import Prepare
+from impl.storage.file import FileSystem, RealFileSystem, StorageError
+from impl.storage.journal import Journal, JournalRecovery
+from impl.storage.superblock import Superblock
+
+__all__ = ["DataFile", "DataFileError", "format_data_file", "open_data_file"]
+
+SUPERBLOCK_NAME = "superblock"
+JOURNAL_NAME = "journal"
+
+
+class DataFileError(StorageError):
+    """A data directory is missing, in use, already formatted, or another replica's."""
+
+
+class DataFile:
+    """An opened data directory. ``superblock_problems`` and ``journal_recovery`` report what opening had to mend."""
+
+    def __init__(self, path: str, superblock: Superblock, journal: Journal, release: Callable[[], None]) -> None:
+        self.path = path
+        self._superblock = superblock
+        self._journal = journal
+        self._release = release
+
+    @property
+    def superblock(self) -> SuperblockState:
+        """The superblock as durable now."""
+        return self._superblock.state
+
+    @property
+    def superblock_problems(self) -> tuple[str, ...]:
+        """Broken copies that were found and repaired at open."""
+        return self._superblock.problems
+
+    @property
+    def journal_recovery(self) -> JournalRecovery:
+        """What the scan of the journal found."""
+        return self._journal.recovery
+
+    def durable_state(self) -> DurableState:
+        """Superblock and log as they are durable now. Raises JournalError if the chain is broken."""
+        return DurableState(self._superblock.state, self._journal.log(self._superblock.state))
+
+    def append(self, prepares: Sequence[Prepare], repair: bool = False) -> None:
+        """Durable when it returns (effect AppendPrepares). Raises JournalError."""
+        self._journal.append(prepares, repair)
+
+    def write_superblock(self, state: SuperblockState) -> None:
+        """Durable when it returns (effect WriteSuperblock). Raises SuperblockError."""
+        self._superblock.write(state)
+
+    def close(self) -> None:
+        """Close both files and give up the lock."""
+        self._superblock.close()
+        self._journal.close()
+        self._release()
+
+
+def format_data_file(
+    path: str | os.PathLike[str],
+    cluster: int,
+    replica: int,
+    replica_count: int,
+    quorums: Quorums | None = None,
+    file_system: FileSystem | None = None,
+) -> SuperblockState:
+    """Make a new data directory (its journal first, its superblock last) and return the superblock written.
+
+    Raises ConfigurationError (impl/durable.py) for numbers that the protocol does not allow, DataFileError if the
+    directory holds a journal or a superblock already, also one left by a format that did not finish.
+    """
+    state = superblock_formatted(cluster, replica, replica_count, quorums)
+    validate_quorums(state.quorums, replica_count)
+    if not 0 <= replica < replica_count:
+        raise ConfigurationError(f"replica must be in 0..{replica_count - 1}, got {replica}")
+    if not 0 <= cluster < 1 << 64:
+        raise ConfigurationError(f"cluster must fit 64 bits, got {cluster}")
+    files = file_system or RealFileSystem()
+    directory = os.fspath(path)
+    for name in (SUPERBLOCK_NAME, JOURNAL_NAME):
+        if files.exists(os.path.join(directory, name)):
+            raise DataFileError(
+                f"{os.path.join(directory, name)} exists: refusing to format over it. "
+                "If this replica never took part in a cluster, delete the directory first"
+            )
+    try:
+        journal = files.create(os.path.join(directory, JOURNAL_NAME))
+        Journal.format(journal, cluster, replica)
+        journal.close()
+        superblock = files.create(os.path.join(directory, SUPERBLOCK_NAME))
+        Superblock.format(superblock, state)
+        superblock.close()
+    except OSError as error:
+        raise DataFileError(f"{directory}: cannot format: {error.strerror or error}") from error
+    return state
+
+
+def open_data_file(
+    path: str | os.PathLike[str],
+    cluster: int | None = None,
+    replica: int | None = None,
+    replica_count: int | None = None,
+    file_system: FileSystem | None = None,
+    check_views: bool = True,
+) -> DataFile:
+    """Open, lock, verify and recover a data directory; identities that are given must match the superblock's.
+
+    Raises DataFileError (missing, locked, not this replica), SuperblockError or JournalError (damaged).
+    """
+    files = file_system or RealFileSystem()
+    directory = os.fspath(path)
+    superblock_path = os.path.join(directory, SUPERBLOCK_NAME)
+    for name in (SUPERBLOCK_NAME, JOURNAL_NAME):
+        if not files.exists(os.path.join(directory, name)):
+            raise DataFileError(
+                f"{os.path.join(directory, name)} does not exist: the directory was never formatted, its format "
+                "did not finish, or a file was lost. A lost file is never made anew; format only a replica that is new"
+            )
+    try:
+        release = files.lock(superblock_path)
+    except BlockingIOError as error:
+        raise DataFileError(f"{superblock_path} is in use by another process") from error
+    except OSError as error:
+        raise DataFileError(f"{superblock_path}: cannot lock: {error.strerror or error}") from error
+    try:
+        superblock = Superblock.open(files.open(superblock_path), check_views)
+        state = superblock.state
+        _check_identity(superblock_path, state, cluster, replica, replica_count)
+        journal = Journal.open(files.open(os.path.join(directory, JOURNAL_NAME)), state.cluster, state.replica)
+    except OSError as error:
+        release()
+        raise DataFileError(f"{directory}: cannot open: {error.strerror or error}") from error
+    except StorageError:
+        release()
+        raise
+    return DataFile(directory, superblock, journal, release)
+
+
+def _check_identity(
+    path: str, state: SuperblockState, cluster: int | None, replica: int | None, replica_count: int | None
+) -> None:
+    for name, wanted, found in (
+        ("cluster", cluster, state.cluster),
+        ("replica", replica, state.replica),
+        ("replica_count", replica_count, state.replica_count),
+    ):
+        if wanted is not None and wanted != found:
+            raise DataFileError(f"{path}: {name} is {found} there, but {wanted} was asked for; wrong data directory?")
