@@ -56,6 +56,11 @@ class DataFile:
         """What the scan of the journal found."""
         return self._journal.recovery
 
+    @property
+    def journal_bytes(self) -> int:
+        """Size of the journal, bytes."""
+        return self._journal.size
+
     def durable_state(self) -> DurableState:
         """Superblock and log as they are durable now. Raises JournalError if the chain is broken."""
         return DurableState(self._superblock.state, self._journal.log(self._superblock.state))

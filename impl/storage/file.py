@@ -1,8 +1,8 @@
 """Files as the journal and the superblock need them: real ones, and ones in memory that can crash.
 
 A ``File`` promises little, as a disk does: bytes written are durable only once ``sync`` returned; until then a crash
-may keep any prefix of each write, or none of it. ``MemoryFile`` makes that explicit: writes wait in a list until ``sync``,
-and ``MemoryFileSystem.crash`` decides what of them survives.
+may keep any prefix of each write, or none of it. ``MemoryFile`` makes that explicit: writes wait in a list until
+``sync``, and ``MemoryFileSystem.crash`` decides what of them survives.
 """
 
 from __future__ import annotations

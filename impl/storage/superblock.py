@@ -10,8 +10,8 @@ version while 0 and 1 are written, and 0 and 1 hold the new one while 2 and 3 ar
 
 Read rule. The version with the largest sequence that at least ``QUORUM`` (2) valid copies hold, equal in every byte but
 the copy number. A completed write is in all four, so no later crash can bring back an older one, and two copies may
-rot. If no version has a quorum the replica refuses to boot: an unreadable superblock never counts as a fresh one, since the
-replica may have voted in views it no longer knows (fault boot.view_file_unreadable_is_new). ``open`` repairs: if the
+rot. If no version has a quorum the replica refuses to boot: an unreadable superblock never counts as a fresh one, since
+the replica may have voted in views it no longer knows (fault boot.view_file_unreadable_is_new). ``open`` repairs: if the
 copies differ, the version read is written again above every sequence seen, so that a half-written version that lost
 cannot come back.
 """

@@ -1,0 +1,145 @@
+"""Frames on a TCP connection: a 4-byte big-endian length, one byte of kind, and a MessagePack payload.
+
+Kind ``CONTROL`` carries one of the structs below, kind ``MESSAGE`` a message of the protocol (impl/messages.py). The first
+frame in each direction is a ``Hello``. Nothing is ever unpickled or evaluated; a frame that is too long, of unknown kind,
+or does not decode raises FrameError, and the connection is closed with the reason logged.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TypeAlias
+
+import msgspec
+
+from impl.messages import Message, decode, encode
+
+__all__ = [
+    "FRAME_SIZE_MAX",
+    "PROTOCOL_VERSION",
+    "Control",
+    "FrameError",
+    "FrameReader",
+    "Goodbye",
+    "Hello",
+    "NotPrimary",
+    "Status",
+    "StatusRequest",
+    "frame_control",
+    "frame_message",
+]
+
+PROTOCOL_VERSION = 1
+FRAME_SIZE_MAX = 1 << 26
+"""Largest frame without its length, bytes."""
+
+_LENGTH = struct.Struct(">I")
+_KIND_CONTROL = 0
+_KIND_MESSAGE = 1
+
+
+class FrameError(ValueError):
+    """The bytes on a connection are not what the protocol allows; the text says how."""
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True, forbid_unknown_fields=True):
+    """First frame: who is speaking. ``role`` is "replica" or "client", ``number`` its replica index or client id.
+
+    A client that only asks for the status may use number 0.
+    """
+
+    version: int
+    cluster: int
+    role: str
+    number: int
+
+
+class Goodbye(msgspec.Struct, frozen=True, tag="goodbye", array_like=True):
+    """Last frame of a side that closes the connection, with the reason."""
+
+    reason: str
+
+
+class NotPrimary(msgspec.Struct, frozen=True, tag="not_primary", array_like=True):
+    """Answer to a request that this replica cannot take: its view and status, a hint where to go."""
+
+    client: int
+    request: int
+    view: int
+    status: str
+
+
+class StatusRequest(msgspec.Struct, frozen=True, tag="status_request", array_like=True):
+    """Asks for a Status."""
+
+
+class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
+    """What a replica says of itself; ``journal_bytes`` is the size of its journal, ``peers`` those connected to."""
+
+    cluster: int
+    replica: int
+    replica_count: int
+    status: str
+    view: int
+    log_view: int
+    op: int
+    commit_min: int
+    commit_max: int
+    journal_bytes: int
+    peers: tuple[int, ...]
+
+
+Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status
+
+_CONTROL_ENCODER = msgspec.msgpack.Encoder()
+_CONTROL_DECODER: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)
+
+
+def frame_message(message: Message) -> bytes:
+    """A protocol message as one frame."""
+    payload = encode(message)
+    return _LENGTH.pack(len(payload) + 1) + b"\x01" + payload
+
+
+def frame_control(control: Control) -> bytes:
+    """A control struct as one frame."""
+    payload = _CONTROL_ENCODER.encode(control)
+    return _LENGTH.pack(len(payload) + 1) + b"\x00" + payload
+
+
+class FrameReader:
+    """Turns the bytes of one connection into frames. After a FrameError it must not be used again."""
+
+    def __init__(self, frame_size_max: int = FRAME_SIZE_MAX) -> None:
+        self._buffer = bytearray()
+        self._frame_size_max = frame_size_max
+
+    def feed(self, data: bytes) -> list[Message | Control]:
+        """All frames that ``data`` completes. Raises FrameError on the first bad one."""
+        buffer = self._buffer
+        buffer += data
+        frames: list[Message | Control] = []
+        position = 0
+        while len(buffer) - position >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(buffer, position)
+            if not 2 <= length <= self._frame_size_max:
+                raise FrameError(f"frame of {length} bytes; 2 to {self._frame_size_max} are allowed")
+            end = position + _LENGTH.size + length
+            if len(buffer) < end:
+                break
+            frames.append(_decode(buffer[position + _LENGTH.size], bytes(buffer[position + _LENGTH.size + 1 : end])))
+            position = end
+        if position:
+            del buffer[:position]
+        return frames
+
+
+def _decode(kind: int, payload: bytes) -> Message | Control:
+    try:
+        if kind == _KIND_MESSAGE:
+            return decode(payload)
+        if kind == _KIND_CONTROL:
+            return _CONTROL_DECODER.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+        raise FrameError(f"frame of kind {kind} and {len(payload)} bytes does not decode: {error}") from error
+    raise FrameError(f"frame of unknown kind {kind}")
