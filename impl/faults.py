@@ -1,0 +1,33 @@
+"""Named mistakes that can be switched on in the replica, to measure the checkers and the audit.
+
+All are off by default. A switch makes the replica do the wrong thing; its trace still says honestly what it did. The story of
+each is in `../shared/faults.md`, from where the names come.
+"""
+
+from __future__ import annotations
+
+FAULTS: dict[str, str] = {
+    "commit.apply_at_replicate": "ops are executed once durable here, not once committed",
+    "commit.out_of_order": "the primary executes every op that has a quorum, not the committable prefix",
+    "commit.false_ack_after_start_view": "a start_view is acknowledged before its entries are here",
+    "view.even_quorum": "both quorums are (n-1)//2+1, which do not intersect for even n",
+    "view.blind_start_view_head": "a start_view is installed without the bodies that are missing",
+    "view.log_view_at_merge": "log_view is raised when do_view_changes are merged, before the view starts",
+    "boot.view_from_last_prepare": "view and log_view are taken from the last prepare, not the superblock",
+    "boot.all_zero": "view, log_view and the log boot as zero over a used data file",
+    "boot.replays_uncommitted": "the whole journal is executed at boot",
+    "table.record_uncommitted": "request numbers are recorded when prepared, not when executed",
+}
+"""Fault id → what the replica does wrong."""
+
+
+class FaultError(ValueError):
+    """A fault id that the implementation does not know."""
+
+
+def validate_faults(faults: frozenset[str]) -> frozenset[str]:
+    """Returns `faults`; raises `FaultError` naming those that are unknown."""
+    unknown = sorted(faults - FAULTS.keys())
+    if unknown:
+        raise FaultError(f"unknown fault {', '.join(unknown)}; known: {', '.join(sorted(FAULTS))}")
+    return faults

@@ -1,0 +1,116 @@
+"""The commit path: acknowledgements, commit_max, execution, replies (rules 4 and 9; protocol.md §3).
+
+One path for primary and backups: `execute_committed` is the only caller of the state machine.
+"""
+
+from __future__ import annotations
+
+from impl.checks import check
+from impl.effects import SendClient
+from impl.messages import PrepareOk, Reply
+from impl.replica.client_table import TableEntry
+from impl.replica.state import ReplicaState, Status
+
+
+class CommitPath(ReplicaState):
+    """Counts acknowledgements and executes what is committed, in order."""
+
+    def on_prepare_ok(self, message: PrepareOk) -> None:
+        """A backup acknowledged an entry of this primary's log in this view."""
+        if not self.is_normal_primary or message.view != self.view:
+            self.ignore("prepare_ok: not the normal primary of its view")
+            return
+        op = message.op
+        if op <= self.commit_max:
+            self.ignore("prepare_ok: already committed")
+            return
+        if op > self.op or self.log[op - 1].header.checksum != message.checksum:
+            self.ignore("prepare_ok: of another entry")
+            return
+        if self.acks.get(op, 0) >> message.replica & 1:
+            self.ignore("prepare_ok: already counted")
+            return
+        self.acks[op] = self.acks.get(op, 0) | 1 << message.replica
+        self.emit(
+            "on_prepare_ok",
+            m_type="prepare_ok",
+            m_from=message.replica,
+            m_seq=message.seq,
+            m_view=message.view,
+            m_op=op,
+            m_checksum=message.checksum,
+        )
+        self.commit_acknowledged()
+
+    def count_own_ack(self, op: int) -> None:
+        """The primary's own acknowledgement, through the same rule."""
+        self.acks[op] = self.acks.get(op, 0) | 1 << self.node
+
+    def has_quorum(self, op: int) -> bool:
+        """True if q_r replicas acknowledged `op` in this view."""
+        return self.acks.get(op, 0).bit_count() >= self.quorums.replication
+
+    def commit_acknowledged(self) -> None:
+        """Raises commit_max over the contiguous acknowledged prefix, then executes."""
+        if "commit.out_of_order" in self.faults:
+            self._commit_out_of_order()
+        while self.commit_max < self.op and self.has_quorum(self.commit_max + 1):
+            self.commit_max += 1
+            self.acks.pop(self.commit_max, None)
+            self.progress_at = self.ticks
+            self.emit("commit", m_op=self.commit_max)
+        self.execute_committed()
+
+    def _commit_out_of_order(self) -> None:
+        """Fault commit.out_of_order: every op with a quorum is executed, whatever lies before it."""
+        for op in sorted(self.acks):
+            if op > self.commit_max and self.has_quorum(op):
+                self.acks.pop(op)
+                self.commit_max = op
+                self.progress_at = self.ticks
+                self.emit("commit", m_op=op)
+                self._execute(op)
+
+    def raise_commit_max(self, commit: int) -> None:
+        """The cluster says that `commit` is committed (a message of a normal primary said so)."""
+        self.commit_max = max(self.commit_max, commit)
+
+    def execute_limit(self) -> int:
+        """Up to where ops may be executed now."""
+        if "commit.apply_at_replicate" in self.faults:
+            return self.durable_op
+        return min(self.commit_max, self.durable_op)
+
+    def execute_committed(self) -> None:
+        """Executes commit_min+1.. up to what is committed and durable here; only in normal status."""
+        if self.status is not Status.NORMAL:
+            return
+        while self.commit_min < self.execute_limit():
+            self._execute(self.commit_min + 1)
+
+    def _execute(self, op: int) -> None:
+        prepare = self.log[op - 1]
+        header = prepare.header
+        check(header.op == op, f"log position {op} holds op {header.op}")
+        body = self.state_machine.apply(prepare.body)
+        self.client_table.record(header.client, header.request, op, body)
+        self.update_digest()
+        self.commit_min = op
+        if self.unexecuted.get(header.client) == op:
+            del self.unexecuted[header.client]
+        replies = self.is_normal_primary
+        self.emit(
+            "execute",
+            m_op=op,
+            m_checksum=header.checksum,
+            m_client=header.client,
+            m_request=header.request,
+            m_type="reply" if replies else None,
+        )
+        if replies:
+            self.send_reply(header.client, TableEntry(header.request, op, body))
+
+    def send_reply(self, client: int, entry: TableEntry) -> None:
+        """Sends the reply of an executed request."""
+        reply = Reply(client, entry.request, entry.op, entry.body, self.view, self.node, self.clock)
+        self.effects.append(SendClient(client, reply))

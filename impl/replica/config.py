@@ -1,0 +1,56 @@
+"""Configuration of a replica: limits and timeouts, all in ticks or counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from impl.durable import ConfigurationError, Quorums, validate_quorums
+from impl.faults import validate_faults
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaConfig:
+    """What the host chooses. Durations are in ticks of `Replica.on_tick` (the host says how long a tick is).
+
+    `pipeline_max`: entries prepared and not committed; `request_queue_max`: requests that wait for the pipeline;
+    `append_prepares_max`: entries in one journal write; `request_prepare_max`: entries asked for in one message.
+    `run` is the run id written to trace events.
+    """
+
+    run: str = "run"
+    faults: frozenset[str] = frozenset()
+    pipeline_max: int = 32
+    request_queue_max: int = 64
+    append_prepares_max: int = 64
+    request_prepare_max: int = 32
+    prepare_buffer_max: int = 64
+    commit_timeout_ticks: int = 10
+    prepare_timeout_ticks: int = 12
+    repair_timeout_ticks: int = 6
+    resend_timeout_ticks: int = 10
+    normal_timeout_ticks: int = 50
+    view_change_timeout_ticks: int = 60
+    backoff_ticks: int = 15
+    backoff_steps_max: int = 8
+    jitter_ticks: int = 20
+    abdicate_timeout_ticks: int = 150
+
+    def __post_init__(self) -> None:
+        """Raises `FaultError` for an unknown fault and `ConfigurationError` for a number below 1."""
+        validate_faults(self.faults)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if isinstance(value, int) and value < 1:
+                raise ConfigurationError(f"{name} must be at least 1, got {value}")
+
+
+def quorums_in_force(quorums: Quorums, replica_count: int, faults: frozenset[str]) -> Quorums:
+    """The quorums a replica uses: those configured, validated; raises `ConfigurationError`.
+
+    The fault `view.even_quorum` replaces both and is the only way round the validation.
+    """
+    if "view.even_quorum" in faults:
+        broken = (replica_count - 1) // 2 + 1
+        return Quorums(replication=broken, view_change=broken)
+    validate_quorums(quorums, replica_count)
+    return quorums

@@ -1,0 +1,273 @@
+"""Normal operation: requests, prepares, the journal queue, acknowledgements, heartbeats (rules 1 to 4).
+
+What must be durable before which send: a prepare before its prepare_ok, also the primary's own. A prepare message itself
+may leave before the primary's journal has it.
+"""
+
+from __future__ import annotations
+
+from impl.effects import AppendPrepares, Send
+from impl.messages import (
+    Commit,
+    Prepare,
+    PrepareHeader,
+    PrepareOk,
+    Request,
+    RequestPrepare,
+    make_header,
+    prepare_is_valid,
+)
+from impl.replica.commit import CommitPath
+from impl.replica.state import Status
+
+
+class NormalOperation(CommitPath):
+    """What a normal primary and a normal backup do."""
+
+    # Requests
+
+    def on_request(self, message: Request) -> None:
+        """A client's request: prepared, queued, answered from the client table, or dropped."""
+        if not self.is_normal_primary:
+            self.ignore("request: not a normal primary")
+            return
+        if message.client < 1 or message.request < 1:
+            self.ignore("request: client and request numbers start at 1")
+            return
+        entry = self.client_table.get(message.client)
+        if entry is not None and message.request <= entry.request:
+            if message.request < entry.request:
+                self.ignore("request: older than the latest executed")
+                return
+            self.emit(
+                "resend_reply", m_type="reply", m_op=entry.op, m_client=message.client, m_request=message.request
+            )
+            self.send_reply(message.client, entry)
+            return
+        if message.client in self.unexecuted:
+            self.ignore("request: one of the client's is in progress")
+            return
+        if "table.record_uncommitted" in self.faults and not self._record_uncommitted(message.client, message.request):
+            self.ignore("request: recorded already")
+            return
+        if self.op - self.commit_max >= self.config.pipeline_max:
+            if len(self.request_queue) < self.config.request_queue_max:
+                self.request_queue[message.client] = message
+            self.ignore("request: pipeline full")
+            return
+        self._prepare(message)
+
+    def _record_uncommitted(self, client: int, request: int) -> bool:
+        """Fault table.record_uncommitted: false if the number was recorded before, executed or not."""
+        if request <= self.recorded_uncommitted.get(client, 0):
+            return False
+        self.recorded_uncommitted[client] = request
+        return True
+
+    def _prepare(self, request: Request) -> None:
+        header = make_header(
+            parent=self.head,
+            view=self.view,
+            op=self.op + 1,
+            client=request.client,
+            request=request.request,
+            commit=self.commit_max,
+            body=request.body,
+        )
+        self.log.append(Prepare(header, request.body))
+        self.unexecuted[request.client] = header.op
+        seq = self.emit(
+            "on_request",
+            m_type="request",
+            m_client=header.client,
+            m_request=header.request,
+            m_view=header.view,
+            m_op=header.op,
+            m_checksum=header.checksum,
+            m_parent=header.parent,
+            m_commit=header.commit,
+        )
+        prepare = Prepare(header, request.body, self.node, self.clock, seq)
+        self.log[-1] = prepare
+        if self.commit_max == header.op - 1:
+            self.progress_at = self.ticks
+            self.retransmit_at = self.ticks
+        self.send_others(prepare)
+        self.append_queued()
+
+    def prepare_queued_requests(self) -> None:
+        """Prepares requests that waited for room in the pipeline, oldest first."""
+        while self.request_queue and self.is_normal_primary and self.op - self.commit_max < self.config.pipeline_max:
+            client = next(iter(self.request_queue))
+            self.on_request(self.request_queue.pop(client))
+
+    # Prepares
+
+    def on_prepare(self, message: Prepare) -> None:
+        """The primary's prepare: accepted in op order, kept for later if it comes early, acknowledged again if known."""
+        header = message.header
+        if self.status is not Status.NORMAL or header.view != self.view or self.node == self.primary:
+            self.ignore("prepare: not a normal backup of its view")
+            return
+        self.heard_at = self.ticks
+        if header.op <= self.op:
+            self._on_prepare_known(header)
+            return
+        if not prepare_is_valid(message):
+            self.ignore("prepare: checksum")
+            return
+        if header.op > self.op + 1:
+            if len(self.prepare_buffer) < self.config.prepare_buffer_max:
+                self.prepare_buffer[header.op] = message
+            self.ignore("prepare: gap")
+            return
+        self._accept_prepare(message)
+        while (early := self.prepare_buffer.pop(self.op + 1, None)) is not None:
+            if not self._accept_prepare(early):
+                break
+        self.append_queued()
+        self.execute_committed()
+
+    def _accept_prepare(self, prepare: Prepare) -> bool:
+        header = prepare.header
+        if header.parent != self.head:
+            self.ignore("prepare: parent is not the log head")
+            return False
+        self.log.append(prepare)
+        self.raise_commit_max(header.commit)
+        if "table.record_uncommitted" in self.faults:
+            self._record_uncommitted(header.client, header.request)
+        self.emit(
+            "on_prepare",
+            m_type="prepare",
+            m_from=prepare.replica,
+            m_seq=prepare.seq,
+            m_view=header.view,
+            m_op=header.op,
+            m_commit=header.commit,
+            m_checksum=header.checksum,
+            m_parent=header.parent,
+            m_client=header.client,
+            m_request=header.request,
+        )
+        return True
+
+    def _on_prepare_known(self, header: PrepareHeader) -> None:
+        if self.log[header.op - 1].header.checksum != header.checksum:
+            self.ignore("prepare: another entry is at its op")
+            return
+        self.acknowledge_again(header.op)
+
+    # The journal queue
+
+    def append_queued(self) -> None:
+        """Writes all entries that are known and not durable, as one group, unless a write is in flight."""
+        if self.appending is not None or self.durable_op == self.op:
+            return
+        end = min(self.op, self.durable_op + self.config.append_prepares_max)
+        self.write_prepares(self.log[self.durable_op : end], repair=False)
+
+    def on_append_done(self, io: AppendPrepares) -> None:
+        """A group of entries of the log became durable; in normal status they are acknowledged.
+
+        Bodies written as repair become part of the log only when it is installed.
+        """
+        written = {prepare.header.checksum for prepare in io.prepares}
+        self.journaled |= written
+        if io.repair:
+            return
+        before = self.durable_op
+        while self.durable_op < self.op and self.log[self.durable_op].header.checksum in written:
+            self.durable_op += 1
+        if self.durable_op == before:
+            return
+        self.emit("append", m_op=self.durable_op)
+        if self.status is not Status.NORMAL:
+            return
+        for op in range(max(before, self.commit_min) + 1, self.durable_op + 1):
+            self.acknowledge(op)
+        if self.node == self.primary:
+            self.commit_acknowledged()
+        else:
+            self.execute_committed()
+
+    # Acknowledgements
+
+    def acknowledge(self, op: int) -> None:
+        """Acknowledges a durable op above commit_min in this view, in normal status."""
+        checksum = self.log[op - 1].header.checksum
+        seq = self.emit("prepare_ok", m_type="prepare_ok", m_view=self.view, m_op=op, m_checksum=checksum)
+        if self.node == self.primary:
+            self.count_own_ack(op)
+            return
+        self.acks_sent[op] = seq
+        self.send(self.primary, PrepareOk(self.view, op, checksum, self.node, self.clock, seq))
+
+    def acknowledge_again(self, op: int) -> None:
+        """The acknowledgement of `op` may have been lost: sends it again, or for the first time after a restart."""
+        if op > self.durable_op:
+            return
+        seq = self.acks_sent.get(op)
+        if seq is not None:
+            checksum = self.log[op - 1].header.checksum
+            self.send(self.primary, PrepareOk(self.view, op, checksum, self.node, self.clock, seq))
+        elif op > self.commit_min:
+            self.acknowledge(op)
+
+    # Commit numbers
+
+    def on_commit(self, message: Commit) -> None:
+        """The primary's heartbeat and commit number."""
+        if self.status is not Status.NORMAL or message.view != self.view or message.replica != self.primary:
+            self.ignore("commit: not a normal backup of its view")
+            return
+        self.heard_at = self.ticks
+        if message.commit <= self.commit_max:
+            return
+        self.raise_commit_max(message.commit)
+        self.emit(
+            "on_commit",
+            m_type="commit",
+            m_from=message.replica,
+            m_seq=message.seq,
+            m_view=message.view,
+            m_commit=message.commit,
+        )
+        self.execute_committed()
+
+    def send_commit(self) -> None:
+        """Heartbeat; a trace event only if the commit number is new in this view."""
+        view, commit, seq = self.commit_sent
+        if (view, commit) != (self.view, self.commit_max):
+            seq = self.emit("send_commit", m_type="commit", m_view=self.view, m_commit=self.commit_max)
+            self.commit_sent = (self.view, self.commit_max, seq)
+        self.send_others(Commit(self.view, self.commit_max, self.node, self.clock, seq))
+
+    # Retransmission
+
+    def resend_prepares(self) -> None:
+        """Sends uncommitted prepares of this view again to those that did not acknowledge them.
+
+        Entries of earlier views travel with start_view, which is sent again (same content) in their place.
+        """
+        behind = 0
+        for op in range(self.commit_max + 1, self.op + 1):
+            prepare = self.log[op - 1]
+            acknowledged = self.acks.get(op, 0)
+            if prepare.header.view == self.view:
+                self.effects += [Send(node, prepare) for node in self.others if not acknowledged >> node & 1]
+            else:
+                behind |= ~acknowledged
+        if behind and self.start_view_own is not None:
+            self.effects += [Send(node, self.start_view_own) for node in self.others if behind >> node & 1]
+
+    def fill_gap(self) -> None:
+        """A backup that misses prepares of its own view asks the primary to send them again.
+
+        All ops above a normal backup's own are of its view, so they come as prepares; nothing is installed.
+        """
+        end = max(self.commit_max, max(self.prepare_buffer, default=0) - 1)
+        end = min(end, self.op + self.config.request_prepare_max)
+        wanted = tuple((op, "") for op in range(self.op + 1, end + 1) if op not in self.prepare_buffer)
+        if wanted:
+            self.send(self.primary, RequestPrepare(self.view, wanted, self.node, self.clock))

@@ -1,0 +1,127 @@
+"""The replica as its host sees it: boot, messages, ticks and finished writes in; an ordered list of effects out.
+
+Sans-IO and deterministic: no clock, randomness, threads or I/O inside, and every iteration order is fixed, so the same
+inputs give the same effects. The host keeps the contract of `impl.effects`.
+"""
+
+from __future__ import annotations
+
+from impl.checks import check
+from impl.effects import AppendPrepares, Effect, IoEffect
+from impl.messages import (
+    Commit,
+    DoViewChange,
+    Message,
+    Prepare,
+    PrepareOk,
+    PrepareResponse,
+    Reply,
+    Request,
+    RequestDoViewChange,
+    RequestPrepare,
+    RequestStartView,
+    StartView,
+    StartViewChange,
+)
+from impl.replica.state import Status
+from impl.replica.timeouts import Timeouts
+
+
+class Replica(Timeouts):
+    """One replica of the core protocol.
+
+    `Replica(durable, config, seq=…, clock=…)`: `seq` and `clock` continue the trace of the node (0 if it is new). Call
+    `boot()` once before anything else. Raises `ConfigurationError` for quorums that do not intersect.
+    """
+
+    def boot(self) -> list[Effect]:
+        """The effects of booting: `start` (after a superblock write) or `restart`."""
+        check(self.status is Status.RECOVERING, "boot is called once")
+        self.boot_now()
+        return self._take_effects()
+
+    def on_message(self, message: Message) -> list[Effect]:
+        """A message arrived, from a replica or a client. Bad or useless messages are counted in `ignored` by reason."""
+        if message.clock > self.clock:
+            self.clock = message.clock
+        if self.superblock_writing is not None or self.status is Status.RECOVERING:
+            self.ignore("any: a superblock write is pending")
+        elif self._is_acceptable(message):
+            self._dispatch(message)
+        return self._take_effects()
+
+    def on_tick(self) -> list[Effect]:
+        """One tick of the host's clock has passed."""
+        self.tick()
+        return self._take_effects()
+
+    def on_io_done(self, io: IoEffect) -> list[Effect]:
+        """A durable write asked for by an earlier effect is durable."""
+        if isinstance(io, AppendPrepares):
+            check(io is self.appending, "the journal write finished is the one in flight")
+            self.appending = None
+            self.on_append_done(io)
+        else:
+            self.on_superblock_done(io.superblock)
+        self.continue_install()
+        self.send_do_view_change()
+        if self.superblock_writing is None:
+            if self.target is None or self.appending is None:
+                self.append_queued()
+            self.prepare_queued_requests()
+        return self._take_effects()
+
+    def _take_effects(self) -> list[Effect]:
+        effects = self.effects
+        self.effects = []
+        return effects
+
+    def _is_acceptable(self, message: Message) -> bool:
+        """Rejects what no correct replica of this cluster sends, with a reason."""
+        if isinstance(message, Request | Reply):
+            return True
+        if not 0 <= message.replica < self.replica_count or message.replica == self.node:
+            self.ignore("any: sender is no other replica of the cluster")
+            return False
+        return True
+
+    def _dispatch(self, message: Message) -> None:
+        if isinstance(message, Prepare):
+            if message.header.view > self.view:
+                self.on_later_view(message.header.view)
+            else:
+                self.on_prepare(message)
+        elif isinstance(message, PrepareOk):
+            self.on_prepare_ok(message)
+            self.prepare_queued_requests()
+        elif isinstance(message, Request):
+            self.on_request(message)
+        elif isinstance(message, Commit):
+            self._dispatch_commit(message)
+        else:
+            self._dispatch_rare(message)
+
+    def _dispatch_commit(self, message: Commit) -> None:
+        started = message.view == self.view and self.status is Status.VIEW_CHANGE
+        if message.view > self.view or started:
+            self.on_later_view(message.view)
+        else:
+            self.on_commit(message)
+
+    def _dispatch_rare(self, message: Message) -> None:
+        if isinstance(message, StartViewChange):
+            self.on_start_view_change(message)
+        elif isinstance(message, DoViewChange):
+            self.on_do_view_change(message)
+        elif isinstance(message, StartView):
+            self.on_start_view(message)
+        elif isinstance(message, RequestStartView):
+            self.on_request_start_view(message)
+        elif isinstance(message, RequestDoViewChange):
+            self.on_request_do_view_change(message)
+        elif isinstance(message, RequestPrepare):
+            self.on_request_prepare(message)
+        elif isinstance(message, PrepareResponse):
+            self.on_prepare_response(message)
+        else:
+            self.ignore("any: a message for clients")

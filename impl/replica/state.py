@@ -1,0 +1,296 @@
+"""The state of a replica, its trace events, its sends and its durable writes.
+
+Inequalities that hold whenever no handler is running (without faults):
+
+* `durable_op <= op`, `commit_min <= commit_max`, `commit_min <= durable_op` in normal status;
+* `log_view <= view`, `superblock.view >= view`, `superblock.log_view >= log_view`;
+* at most one journal write and one superblock write are in flight.
+
+All prepares of the log stay in memory: the core has no checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from impl.checks import check
+from impl.durable import DurableState, SuperblockState, superblock_next
+from impl.effects import AppendPrepares, Effect, Emit, Send, WriteSuperblock
+from impl.messages import (
+    CHECKSUM_NONE,
+    DoViewChange,
+    Message,
+    Prepare,
+    PrepareHeader,
+    Request,
+    StartView,
+    StartViewChange,
+)
+from impl.replica.client_table import ClientTable
+from impl.replica.config import ReplicaConfig, quorums_in_force
+from impl.state_machine import DIGEST_MODULUS, StateMachine
+from impl.trace import TraceEvent
+
+
+class Status(StrEnum):
+    """`recovering` only while the first superblock write of a fresh data file is in flight."""
+
+    NORMAL = "normal"
+    VIEW_CHANGE = "view_change"
+    RECOVERING = "recovering"
+
+
+@dataclass(slots=True)
+class InstallTarget:
+    """A log that is to be installed: that of a start_view, or the one the new primary chose.
+
+    `headers` is a window that ends at `op` and connects to the own log below it. `source` is the replica whose log it
+    is, `seq` the event of the start_view (0 for the primary's own choice).
+    """
+
+    view: int
+    op: int
+    commit: int
+    headers: tuple[PrepareHeader, ...]
+    source: int
+    seq: int
+    as_primary: bool
+    attempts: int = 0
+    asked_at: int = 0
+
+    @property
+    def base(self) -> int:
+        """The op below the window: the own log up to it is kept."""
+        return self.op - len(self.headers)
+
+
+class ReplicaState:
+    """Fields and the lowest layer: observe, send, write. Higher layers add one concern each."""
+
+    def __init__(self, durable: DurableState, config: ReplicaConfig, *, seq: int = 0, clock: int = 0) -> None:
+        superblock = durable.superblock
+        self.config = config
+        self.faults = config.faults
+        self.node = superblock.replica
+        self.replica_count = superblock.replica_count
+        self.quorums = quorums_in_force(superblock.quorums, superblock.replica_count, config.faults)
+        self.others = tuple(node for node in range(self.replica_count) if node != self.node)
+        self.superblock = superblock
+        self.seq = seq
+        self.clock = clock
+        self.status = Status.RECOVERING
+        self.view = superblock.view
+        self.log_view = superblock.log_view
+        self.log: list[Prepare] = list(durable.log)
+        self.durable_op = len(self.log)
+        self.journaled: set[str] = {prepare.header.checksum for prepare in self.log}
+        self.commit_min = 0
+        self.commit_max = 0
+        self.state_machine = StateMachine()
+        self.client_table = ClientTable()
+        self.effects: list[Effect] = []
+        self.ignored: dict[str, int] = {}
+        self._digest_text = f"{0:032x}"
+        self._reset_volatile()
+
+    def _reset_volatile(self) -> None:
+        self.superblock_writing: SuperblockState | None = None
+        self.superblock_then: Callable[[], None] | None = None
+        self.appending: AppendPrepares | None = None
+        self.acks: dict[int, int] = {}
+        self.acks_sent: dict[int, int] = {}
+        self.prepare_buffer: dict[int, Prepare] = {}
+        self.unexecuted: dict[int, int] = {}
+        self.request_queue: dict[int, Request] = {}
+        self.recorded_uncommitted: dict[int, int] = {}
+        self.commit_sent = (-1, -1, 0)
+        self.start_view_changes: set[int] = set()
+        self.start_view_change_own: StartViewChange | None = None
+        self.do_view_changes: dict[int, DoViewChange] = {}
+        self.do_view_change_own: DoViewChange | None = None
+        self.do_view_change_allowed = True
+        self.start_view_own: StartView | None = None
+        self.target: InstallTarget | None = None
+        self.repaired: dict[str, Prepare] = {}
+        self.ticks = 0
+        self.heard_at = 0
+        self.progress_at = 0
+        self.resent_at = 0
+        self.repair_at = 0
+        self.retransmit_at = 0
+        self.heartbeat_at = 0
+        self.start_view_asked_at = -1_000_000
+        self.view_changes_failed = 0
+
+    # Observations
+
+    @property
+    def op(self) -> int:
+        """The highest op in the log, durable or not."""
+        return len(self.log)
+
+    @property
+    def head(self) -> str:
+        """Checksum of the entry at `op`."""
+        return self.log[-1].header.checksum if self.log else CHECKSUM_NONE
+
+    @property
+    def primary(self) -> int:
+        """The primary of `view`."""
+        return self.view % self.replica_count
+
+    @property
+    def is_normal_primary(self) -> bool:
+        """True if this replica may prepare requests."""
+        return self.status is Status.NORMAL and self.view % self.replica_count == self.node
+
+    @property
+    def digest(self) -> str:
+        """Digest of the state machine and the client table at `commit_min`, 32 hexadecimal digits."""
+        return self._digest_text
+
+    def update_digest(self) -> None:
+        """Recomputes the digest's text after an execution."""
+        self._digest_text = f"{(self.state_machine.digest + self.client_table.digest) % DIGEST_MODULUS:032x}"
+
+    # Effects
+
+    def emit(
+        self,
+        event: str,
+        *,
+        m_type: str | None = None,
+        m_from: int | None = None,
+        m_seq: int | None = None,
+        m_view: int | None = None,
+        m_op: int | None = None,
+        m_commit: int | None = None,
+        m_log_view: int | None = None,
+        m_checksum: str | None = None,
+        m_parent: str | None = None,
+        m_client: int | None = None,
+        m_request: int | None = None,
+        m_log: tuple[str, ...] | None = None,
+        configuration: bool = False,
+    ) -> int:
+        """Emits a trace event with all observations; returns its `seq`. Sends that it allows come after it."""
+        self.seq += 1
+        self.clock += 1
+        superblock = self.superblock
+        trace_event = TraceEvent(
+            run=self.config.run,
+            node=self.node,
+            seq=self.seq,
+            clock=self.clock,
+            event=event,
+            status=self.status.value,
+            view=self.view,
+            log_view=self.log_view,
+            durable_view=superblock.view,
+            durable_log_view=superblock.log_view,
+            op=len(self.log),
+            head=self.head,
+            commit_min=self.commit_min,
+            commit_max=self.commit_max,
+            digest=self._digest_text,
+            m_type=m_type,
+            m_from=m_from,
+            m_seq=m_seq,
+            m_view=m_view,
+            m_op=m_op,
+            m_commit=m_commit,
+            m_log_view=m_log_view,
+            m_checksum=m_checksum,
+            m_parent=m_parent,
+            m_client=m_client,
+            m_request=m_request,
+            m_log=m_log,
+            replicas=self.replica_count if configuration else None,
+            quorum_replication=self.quorums.replication if configuration else None,
+            quorum_view_change=self.quorums.view_change if configuration else None,
+        )
+        self.effects.append(Emit(trace_event))
+        return self.seq
+
+    def send(self, to: int, message: Message) -> None:
+        """Sends to another replica."""
+        check(to != self.node, "a replica sends no message to itself")
+        self.effects.append(Send(to, message))
+
+    def send_others(self, message: Message) -> None:
+        """Sends to every other replica, in index order."""
+        for node in self.others:
+            self.effects.append(Send(node, message))
+
+    def ignore(self, reason: str) -> None:
+        """A message is not used; counted by reason."""
+        self.ignored[reason] = self.ignored.get(reason, 0) + 1
+
+    # Durable writes
+
+    def write_superblock(
+        self, *, view: int, log_view: int, head_op: int, head_checksum: str, then: Callable[[], None]
+    ) -> None:
+        """Starts a superblock write; `then` runs when it is durable. Until then protocol messages are ignored."""
+        check(self.superblock_writing is None, "one superblock write at a time")
+        check(log_view <= view, f"log_view {log_view} above view {view}")
+        self.superblock_writing = superblock_next(
+            self.superblock, view=view, log_view=log_view, head_op=head_op, head_checksum=head_checksum
+        )
+        self.superblock_then = then
+        self.effects.append(WriteSuperblock(self.superblock_writing))
+
+    def on_superblock_done(self, superblock: SuperblockState) -> None:
+        """The superblock write is durable: the transition that waited for it is made."""
+        check(superblock is self.superblock_writing, "the superblock written is the one asked for")
+        then = self.superblock_then
+        check(then is not None, "a superblock write has a continuation")
+        self.superblock = superblock
+        self.superblock_writing = None
+        self.superblock_then = None
+        if then is not None:
+            then()
+
+    def write_prepares(self, prepares: Sequence[Prepare], *, repair: bool) -> None:
+        """Starts a journal write."""
+        check(self.appending is None, "one journal write at a time")
+        check(len(prepares) > 0, "a journal write has entries")
+        self.appending = AppendPrepares(tuple(prepares), repair)
+        self.effects.append(self.appending)
+
+    # The log as messages
+
+    def window(self, from_op: int) -> tuple[PrepareHeader, ...]:
+        """Headers of ops from_op..op; at least that of the head, if there is one."""
+        start = max(1, min(from_op, len(self.log)))
+        return tuple(prepare.header for prepare in self.log[start - 1 :])
+
+    def connects(self, headers: tuple[PrepareHeader, ...], log: list[Prepare]) -> bool:
+        """True if the entry below the window is in `log`, so that both agree on everything below."""
+        if not headers or headers[0].op == 1:
+            return True
+        base = headers[0].op - 1
+        return base <= len(log) and log[base - 1].header.checksum == headers[0].parent
+
+
+def checksums(headers: tuple[PrepareHeader, ...]) -> tuple[str, ...]:
+    """The column m_log of a window."""
+    return tuple(header.checksum for header in headers)
+
+
+def window_error(headers: tuple[PrepareHeader, ...], op: int, view: int) -> str | None:
+    """Why a window received is malformed, or None: ends at `op`, chained by parents, views rising to at most `view`."""
+    if not headers:
+        return None if op == 0 else "window is empty below a log head"
+    if headers[-1].op != op or headers[0].op < 1:
+        return "window does not end at op"
+    if headers[0].op == 1 and headers[0].parent != CHECKSUM_NONE:
+        return "op 1 has a parent"
+    if headers[-1].view > view:
+        return "entry of a view above the message's"
+    for before, after in zip(headers, headers[1:], strict=False):
+        if after.op != before.op + 1 or after.parent != before.checksum or after.view < before.view:
+            return "window is not a chain"
+    return None
