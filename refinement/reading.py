@@ -35,11 +35,10 @@ from refinement.schema import (
     check_record,
     nearest,
 )
-from refinement.verdict import InputProblem
+from refinement.verdict import PROBLEM_LIMIT, InputProblem
 
 SUFFIXES: Final = (".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet")
 _PATTERNS: Final = ", ".join("*" + suffix for suffix in SUFFIXES)
-PROBLEM_LIMIT: Final = 20
 _BUFFER = 1 << 20
 _BATCH_ROWS = 8192
 
@@ -326,6 +325,14 @@ def _column_valid(column: Column, array: pa.Array) -> bool:
 
 def first_run(file: str) -> str | None:
     """The run id of a file's first event, or None where it has none or is malformed."""
+    if file.endswith(".parquet"):
+        try:
+            with pq.ParquetFile(file) as parquet:
+                for batch in parquet.iter_batches(batch_size=1, columns=["run"]):
+                    return str(batch.column(0)[0].as_py()) if batch.num_rows else None
+        except (OSError, pa.ArrowException, KeyError, IndexError):
+            pass
+        return None
     row = next(read_rows(file, ProblemLog()), None)
     return None if row is None else str(row[INDEX["run"]])
 
@@ -348,7 +355,6 @@ def _to_batch(rows: list[Row]) -> pa.RecordBatch:
 
 
 __all__ = [
-    "PROBLEM_LIMIT",
     "SUFFIXES",
     "Inputs",
     "ProblemLog",

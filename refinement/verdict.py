@@ -12,6 +12,9 @@ import msgspec
 from refinement.schema import Row
 
 Verdict = Literal["conforms", "violates", "inconclusive"]
+PROBLEM_LIMIT = 20
+"""Malformed places shown in full; the rest is a number."""
+
 VERDICTS: tuple[Verdict, ...] = ("conforms", "violates", "inconclusive")
 Severity = Literal["error", "warning"]
 
@@ -212,14 +215,16 @@ class AuditReport:
     ) -> AuditReport:
         """One report from the results of all units."""
         units = list(results)
+        problems = sorted((p for unit in units for p in unit.problems), key=lambda p: (p.file, p.line))
+        beyond = sum(unit.problems_more for unit in units) + max(0, len(problems) - PROBLEM_LIMIT)
         return cls(
             engine=engine,
             options=options,
             verdicts=tuple(sorted((v for unit in units for v in unit.verdicts), key=lambda v: v.run_id)),
-            problems=tuple(problem for unit in units for problem in unit.problems),
-            problems_more=sum(unit.problems_more for unit in units),
-            empty=tuple(name for unit in units for name in unit.empty),
-            tool_errors=tuple(error for unit in units for error in unit.tool_errors),
+            problems=tuple(problems[:PROBLEM_LIMIT]),
+            problems_more=beyond,
+            empty=tuple(sorted(name for unit in units for name in unit.empty)),
+            tool_errors=tuple(sorted(error for unit in units for error in unit.tool_errors)),
             seconds=seconds,
         )
 

@@ -1,0 +1,352 @@
+"""The Spark engine: the same readers, replay and facts as the local engine, spread over executors.
+
+DataFrame API only, so any master works; executors need this package installed and the trace files reachable under
+the same paths. Two plans:
+
+- **whole**: where a directory holds exactly one run's files, a task judges whole directories; no shuffle.
+- **shuffled**: otherwise events are decoded wherever their file is, brought together by run, sorted within partitions,
+  and each run is streamed through the replay; global facts are checked by aggregations over a DataFrame.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from refinement.facts import Contradiction, facts_of, merge_facts
+from refinement.java import find_java
+from refinement.local import Progress, split_groups
+from refinement.ordering import order_key
+from refinement.reading import Inputs, ProblemLog, Unit, first_run, read_rows
+from refinement.runs import judge_run, judge_unit
+from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, TABLE, Row
+from refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
+
+Log = Callable[[str], None]
+
+_BATCH_ROWS = 8192
+_RESULT = pa.schema([("result", pa.string())])
+_EVENTS = pa.schema(
+    [("run", pa.string()), ("clock", pa.int64()), ("node", pa.int64()), ("seq", pa.int64()), ("row", pa.binary())]
+)
+_FACTS = pa.schema(
+    [
+        ("run", pa.string()),
+        ("rule", pa.string()),
+        ("first", pa.int64()),
+        ("second", pa.int64()),
+        ("value", pa.string()),
+        ("clock", pa.int64()),
+        ("node", pa.int64()),
+        ("seq", pa.int64()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+        ("event", pa.string()),
+    ]
+)
+_DDL = {pa.string(): "string", pa.int64(): "bigint", pa.binary(): "binary"}
+
+_QUIET = """status = error
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
+"""
+
+
+def start_session(master: str = "local[*]", log: Log | None = None) -> SparkSession:
+    """A Spark session for an audit, with quiet logs, on the Java that `find_java` names (said to `log`).
+
+    Raises `JavaError` where there is no usable Java.
+    """
+    java = find_java()
+    if log:
+        log(f"Spark on {java}, master {master}")
+    os.environ["JAVA_HOME"] = java.home
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    scratch = Path(tempfile.mkdtemp(prefix="viewproof-spark-"))
+    (scratch / "log4j2.properties").write_text(_QUIET)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{scratch}/log4j2.properties",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS),
+        "spark.sql.session.timeZone": "UTC",
+    }
+    if master.startswith("local"):
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    builder = SparkSession.builder.master(master).appName("viewproof audit")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def audit(
+    inputs: Inputs,
+    options: AuditOptions,
+    check_run: CheckRun,
+    *,
+    master: str = "local[*]",
+    session: SparkSession | None = None,
+    log: Log | None = None,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Audit all inputs on Spark and report: the same verdicts as the local engine's.
+
+    `check_run` must be importable by name on the executors. A session that is passed in is left open.
+    """
+    started = time.monotonic()
+    say = log or (lambda _: None)
+    results = [UnitResult("inputs", empty=inputs.empty)]
+    units = inputs.units if master.startswith("local") else tuple(_absolute(unit) for unit in inputs.units)
+    if units:
+        spark = session or start_session(master, log)
+        try:
+            say(f"session ready after {time.monotonic() - started:.1f} s")
+            results += _audit_units(spark, units, options, check_run, _tasks(master), say)
+        finally:
+            if session is None:
+                spark.stop()
+    if progress:
+        progress(len(inputs.units), len(inputs.units), "all")
+    return AuditReport.combine("spark", options, results, seconds=time.monotonic() - started)
+
+
+def _tasks(master: str) -> int:
+    """How many tasks to cut the work into: several per core here, many where the cluster's size is unknown."""
+    return 8 * (os.cpu_count() or 1) if master.startswith("local") else 256
+
+
+def _audit_units(
+    spark: SparkSession, units: tuple[Unit, ...], options: AuditOptions, check_run: CheckRun, tasks: int, say: Log
+) -> list[UnitResult]:
+    whole, mixed = divide(units)
+    results = []
+    if whole:
+        say(f"{len(whole)} run directories, judged whole")
+        results = judge_whole(spark, whole, options, check_run, tasks)
+        by_name = {unit.name: unit for unit in whole}
+        split = {name for group in split_groups(results) for name in group}
+        results = [result for result in results if result.unit not in split]
+        mixed += [by_name[name] for name in sorted(split)]
+    if mixed:
+        say(f"{sum(len(unit.files) for unit in mixed)} files that mix or split runs, brought together by run")
+        results += judge_shuffled(spark, mixed, options, check_run, tasks)
+    return results
+
+
+def divide(units: Iterable[Unit]) -> tuple[list[Unit], list[Unit]]:
+    """Units whose files all start with one run that no other unit starts with, and the rest."""
+    runs = {unit: {run for file in unit.files if (run := first_run(file)) is not None} for unit in units}
+    owners: dict[str, int] = {}
+    for found in runs.values():
+        for run in found:
+            owners[run] = owners.get(run, 0) + 1
+    whole = [unit for unit, found in runs.items() if len(found) == 1 and all(owners[run] == 1 for run in found)]
+    chosen = set(whole)
+    return whole, [unit for unit in runs if unit not in chosen]
+
+
+# --- plan "whole" ---------------------------------------------------------------------------------------------------
+
+
+def judge_whole(
+    spark: SparkSession, units: list[Unit], options: AuditOptions, check_run: CheckRun, tasks: int
+) -> list[UnitResult]:
+    """Judge units, each within one task; the largest are dealt out first."""
+    ordered = sorted(units, key=lambda unit: -unit.bytes)
+    table = pa.table({"unit": [msgspec.json.encode(unit).decode() for unit in ordered]})
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for text in batch.column(0).to_pylist():
+                yield _result_batch([judge_unit(msgspec.json.decode(text, type=Unit), options, check_run)])
+
+    answers = spark.createDataFrame(table).repartition(min(tasks, len(units))).mapInArrow(judge, _ddl(_RESULT))
+    return _collect(answers)
+
+
+def _absolute(unit: Unit) -> Unit:
+    return replace(unit, files=tuple(str(Path(file).absolute()) for file in unit.files))
+
+
+def _ddl(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {_DDL[field.type]}" for field in schema)
+
+
+def _result_batch(results: Iterable[UnitResult]) -> pa.RecordBatch:
+    texts = [msgspec.json.encode(result).decode() for result in results]
+    return pa.RecordBatch.from_arrays([pa.array(texts, type=pa.string())], schema=_RESULT)
+
+
+def _collect(answers: DataFrame) -> list[UnitResult]:
+    texts = answers.toArrow().column("result").to_pylist()
+    return [msgspec.json.decode(text, type=UnitResult) for text in texts]
+
+
+# --- plan "shuffled" ------------------------------------------------------------------------------------------------
+
+
+def judge_shuffled(
+    spark: SparkSession, units: list[Unit], options: AuditOptions, check_run: CheckRun, tasks: int
+) -> list[UnitResult]:
+    """Judge units that mix runs or share them: decode by file, bring together by run, sort, stream."""
+    pairs = [(unit.name, file) for unit in units for file in unit.files]
+    table = pa.table({"unit": [unit for unit, _ in pairs], "file": [file for _, file in pairs]})
+    files = spark.createDataFrame(table).repartition(min(tasks, len(pairs)))
+
+    def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for run_id, rows in groupby(_rows_of(batches), key=lambda row: row[0]):
+            log = ProblemLog()
+            verdict, _, errors = judge_run(run_id, rows, options, check_run, log)
+            verdicts = () if verdict is None else (verdict,)
+            problems = tuple(log.problems)
+            yield _result_batch([UnitResult(run_id, (run_id,), verdicts, problems, log.more, (), tuple(errors))])
+
+    reading = _collect(files.mapInArrow(_survey, _ddl(_RESULT)))
+    events = files.mapInArrow(_decode, _ddl(_EVENTS)).repartition(tasks, "run")
+    ordered = events.sortWithinPartitions("run", "clock", "node", "seq")
+    judged = _collect(ordered.mapInArrow(replay, _ddl(_RESULT)))
+    broken = contradictions(files.mapInArrow(_state_facts, _ddl(_FACTS)))
+    return _without_malformed(reading, judged, broken, options)
+
+
+def _without_malformed(
+    reading: list[UnitResult], judged: list[UnitResult], broken: list[Contradiction], options: AuditOptions
+) -> list[UnitResult]:
+    """Join what the two passes found; runs of a unit with malformed input get no verdict, as in the local engine."""
+    malformed = {result.unit for result in reading if result.problems}
+    spoilt = {run for result in reading if result.unit in malformed for run in result.runs}
+    by_run: dict[str, list[Contradiction]] = {}
+    for contradiction in broken:
+        by_run.setdefault(contradiction.run_id, []).append(contradiction)
+    results = list(reading)
+    for result in judged:
+        if result.unit in spoilt:
+            continue
+        merged = [merge_facts(verdict, by_run.get(verdict.run_id, ()), options) for verdict in result.verdicts]
+        errors = (*result.tool_errors, *(error for _, error in merged if error))
+        results.append(replace(result, verdicts=tuple(verdict for verdict, _ in merged), tool_errors=errors))
+    return results
+
+
+def _files_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
+    for batch in batches:
+        yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+
+
+def _survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Per file: the runs in it, and what is malformed or empty."""
+    for unit, file in _files_of(batches):
+        log = ProblemLog()
+        runs = {row[0] for row in read_rows(file, log)}
+        empty = () if runs or log else (f"{file}: the file holds no event",)
+        result = UnitResult(
+            unit, tuple(sorted(runs)), problems=tuple(log.problems), problems_more=log.more, empty=empty
+        )
+        yield _result_batch([result])
+
+
+def _decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Per event: the columns to bring together and sort by, and the whole row, packed."""
+    pack = msgspec.msgpack.Encoder().encode
+    run, clock, node, seq = (INDEX[name] for name in ("run", "clock", "node", "seq"))
+    rows = chain.from_iterable(read_rows(file, ProblemLog()) for _, file in _files_of(batches))
+    for chunk in _chunks((row[run], row[clock], row[node], row[seq], pack(row)) for row in rows):
+        yield _to_batch(chunk, _EVENTS)
+
+
+def _state_facts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Per fact that an event states: its key, its value and where it stands."""
+    rows = chain.from_iterable(read_rows(file, ProblemLog()) for _, file in _files_of(batches))
+    stated = (
+        (row[0], *key, value, *order_key(row), row[FILE_INDEX], row[LINE_INDEX], row[INDEX["event"]])
+        for row in rows
+        for key, value in facts_of(row)
+    )
+    for chunk in _chunks(stated):
+        yield _to_batch(chunk, _FACTS)
+
+
+def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    chunk: list[Row] = []
+    for row in rows:
+        chunk.append(row)
+        if len(chunk) == _BATCH_ROWS:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _to_batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+@lru_cache(maxsize=1)
+def _row_decoder() -> msgspec.msgpack.Decoder[Row]:
+    """Unpacks a row with lists of strings as tuples, as the readers give them."""
+    kinds = [tuple[str, ...] | None if column.kind == "strings" else Any for column in TABLE]
+    row: Any = tuple.__class_getitem__((*kinds, Any, Any))
+    return msgspec.msgpack.Decoder(row)
+
+
+def _rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+    unpack = _row_decoder().decode
+    for batch in batches:
+        yield from map(unpack, batch.column("row").to_pylist())
+
+
+def contradictions(facts: DataFrame) -> list[Contradiction]:
+    """Every key of a run with two values, with the first event that states another value than the earliest does.
+
+    `facts` has the columns of `_FACTS`. A second query looks for the places, and only where there is something to find.
+    """
+    key = ["run", "rule", "first", "second"]
+    place = ["clock", "node", "seq", "file", "line", "value"]
+    # "earliest" is each key's first statement in replay order.
+    per_key = facts.groupBy(*key).agg(
+        fn.min(fn.struct(*place)).alias("earliest"), fn.min("value").alias("low"), fn.max("value").alias("high")
+    )
+    broken = per_key.where(fn.col("low") != fn.col("high")).select(*key, "earliest")
+    if broken.isEmpty():
+        return []
+    others = facts.join(broken, key).where(fn.col("value") != fn.col("earliest.value"))
+    second = others.groupBy(*key, "earliest").agg(fn.min(fn.struct(*place, "event")).alias("other"))
+    found = []
+    for row in second.toArrow().to_pylist():
+        earliest, other = row["earliest"], row["other"]
+        found.append(
+            Contradiction(
+                run_id=row["run"],
+                key=(row["rule"], row["first"], row["second"]),
+                value=other["value"],
+                before=earliest["value"],
+                before_at=f"{earliest['file']}:{earliest['line']}",
+                order=(other["clock"], other["node"], other["seq"]),
+                file=other["file"],
+                line=other["line"],
+                event=other["event"],
+            )
+        )
+    return sorted(found, key=lambda c: (c.run_id, c.order, c.key))
