@@ -1,0 +1,1 @@
+"""The executable specification: the language (`lang`), the protocol (`vsr`) and the engines (`engines`)."""

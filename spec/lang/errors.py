@@ -1,0 +1,78 @@
+"""Errors of the specification language. Every message names the source line that caused it."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from dataclasses import dataclass
+from types import FrameType
+from pathlib import Path
+
+_LANG_DIR = str(Path(__file__).resolve().parent)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a piece of specification text stands: file, first line (1-based) and the text itself."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class SpecError(Exception):
+    """A specification (or a change of it) that the language refuses, with the place that caused it."""
+
+    def __init__(self, message: str, source: Source | None = None) -> None:
+        self.message = message
+        self.source = source
+        super().__init__(f"{source}: {message}" if source else message)
+
+
+class RangeError(SpecError):
+    """A value left the declared range of its variable, or an index the declared sort."""
+
+
+class Disabled(Exception):  # noqa: N818 - not an error: the action's guard is false here
+    """Raised inside a concrete action when a guard conjunct (0-based, as in the recorded guards) is false."""
+
+    def __init__(self, conjunct: int) -> None:
+        self.conjunct = conjunct
+        super().__init__(conjunct)
+
+
+def _spec_frame() -> FrameType | None:
+    """The innermost frame outside this package: the line of the specification that is at work."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_LANG_DIR):
+        frame = frame.f_back
+    return frame
+
+
+def here() -> Source:
+    """The specification line being evaluated now, with its full source segment."""
+    frame = _spec_frame()
+    if frame is None:
+        return Source("<unknown>", 0, "")
+    code = frame.f_code
+    positions = list(code.co_positions())
+    start, end, col, end_col = positions[frame.f_lasti // 2]
+    line = start or frame.f_lineno
+    lines = [linecache.getline(code.co_filename, n) for n in range(line, (end or line) + 1)]
+    if lines and col is not None and end_col is not None:
+        lines[-1] = lines[-1].encode()[:end_col].decode(errors="replace")
+        lines[0] = lines[0].encode()[col:].decode(errors="replace")
+    text = " ".join(part.strip() for part in lines)
+    return Source(_short(code.co_filename), line, text)
+
+
+def _short(filename: str) -> str:
+    """Path relative to the project (`spec/vsr/normal.py`), so that messages do not depend on the checkout."""
+    root = Path(_LANG_DIR).parent.parent
+    try:
+        return str(Path(filename).resolve().relative_to(root))
+    except ValueError:
+        return filename

@@ -1,0 +1,205 @@
+"""Recording: run an action once on symbolic values and keep what it does as IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from spec.lang.errors import SpecError, here
+from spec.lang.expr import ActionIR, Binder, Const, Expr, Guard, Name, Param, PredicateIR, Quant, Read, SortMax
+from spec.lang.expr import Update, Within, lift
+from spec.lang.schema import Schema, Var
+from spec.lang.sorts import Sort
+from spec.lang.vocabulary import Between, Domain, using
+
+
+class RecordedCells:
+    """`s.view` while recording: reads become IR nodes, writes become updates."""
+
+    __slots__ = ("after", "receiver", "recorder", "var")
+
+    def __init__(self, recorder: Recorder, var: Var, receiver: Expr | None = None, after: bool = False) -> None:
+        self.recorder = recorder
+        self.var = var
+        self.receiver = receiver
+        self.after = after
+
+    def _index(self, raw: Any) -> tuple[Expr, ...]:
+        index = raw if isinstance(raw, tuple) else (raw,)
+        if len(index) != len(self.var.index):
+            raise SpecError(f"{self.var.name} has {len(self.var.index)} indices, got {len(index)}", here())
+        return tuple(lift(i) for i in index)
+
+    def __getitem__(self, raw: Any) -> Read:
+        return Read(self.var, self._index(raw), self.receiver, self.after)
+
+    def __setitem__(self, raw: Any, value: Any) -> None:
+        if self.receiver is not None or self.after:
+            raise SpecError("what was received cannot be assigned; assign the sender's own variable", here())
+        self.recorder.assign(self.var, self._index(raw), (), value)
+
+    def update(self, index: tuple[Any, ...], value: Callable[..., Any]) -> None:
+        """Assign a whole range (see `concrete.Cells.update`)."""
+        self.recorder.assign_range(self.var, index, value)
+
+
+class RecordedView:
+    """Symbolic name space: what a replica has received, or the state after."""
+
+    def __init__(self, recorder: Recorder, receiver: Expr | None, after: bool) -> None:
+        self._recorder = recorder
+        self._args = (receiver, after)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._recorder.cells(name, *self._args)
+
+
+class Recorder:
+    """The `s` of a symbolic run, and the context that the vocabulary speaks to."""
+
+    _OWN = frozenset({"schema", "cfg", "guards", "updates", "depth"})
+
+    def __init__(self, schema: Schema, cfg: Any) -> None:
+        self.schema = schema
+        self.cfg = cfg
+        self.guards: list[Guard] = []
+        self.updates: list[Update] = []
+        self.depth = 0
+
+    def cells(self, name: str, receiver: Expr | None = None, after: bool = False) -> Any:
+        """The cells of a variable, or the read of one without indices."""
+        var = self.schema.vars.get(name)
+        if var is None:
+            raise SpecError(f"no variable {name} is declared", here())
+        if receiver is not None and not var.is_message:
+            raise SpecError(f"{name} is not a message: a replica cannot receive it", here())
+        return RecordedCells(self, var, receiver, after) if var.index else Read(var, (), receiver, after)
+
+    def __getattr__(self, name: str) -> Any:
+        return self.cells(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._OWN:
+            object.__setattr__(self, name, value)
+            return
+        var = self.schema.vars.get(name)
+        if var is None or var.index:
+            raise SpecError(f"{name} is not a variable without indices", here())
+        self.assign(var, (), (), value)
+
+    def received(self, receiver: Any) -> RecordedView:
+        """The messages that a replica has received."""
+        return RecordedView(self, lift(receiver), False)
+
+    @property
+    def after(self) -> RecordedView:
+        """The state after the step."""
+        return RecordedView(self, None, True)
+
+    def require(self, cond: Any) -> None:
+        """Record a guard conjunct."""
+        if self.updates:
+            raise SpecError("a guard must stand before the first assignment", here())
+        self.guards.append(Guard(lift(cond), here()))
+
+    def _binder(self, domain: Domain, body: Callable[..., Any], position: int = 0) -> Binder:
+        names = body.__code__.co_varnames
+        label = names[position] if position < body.__code__.co_argcount else "i"
+        sort = domain if isinstance(domain, Sort) else domain.sort
+        name = Name(f"{label}_{self.depth}", sort)
+        self.depth += 1
+        if isinstance(domain, Between):
+            return Binder(name, lift(domain.lo), lift(domain.hi))
+        return Binder(name, Const(domain.lo), SortMax(domain))
+
+    def quantify(self, kind: str, domain: Domain, body: Callable[[Any], Any], default: int) -> Any:
+        """Record a quantifier."""
+        before = self.depth
+        binder = self._binder(domain, body)
+        value = lift(body(binder.name))
+        self.depth = before
+        if (kind == "max") == value.is_bool:
+            raise SpecError(f"the body of {kind} has the wrong type", here())
+        return Quant(kind, binder, value, default)
+
+    def within(self, sort: Sort, value: Any) -> Expr:
+        """Record a bound check."""
+        return Within(sort, lift(value))
+
+    def assign(self, var: Var, index: tuple[Expr, ...], binders: tuple[Binder, ...], value: Any) -> None:
+        """Record an update; one that may hit the same cell as an earlier one is refused."""
+        expr = lift(value)
+        if expr.is_bool != var.values.is_bool:
+            raise SpecError(f"{var.name} is {'Boolean' if var.values.is_bool else 'an integer'}", here())
+        update = Update(var, index, binders, expr, here())
+        for earlier in self.updates:
+            if earlier.var is var and not _apart(earlier, update):
+                raise SpecError(f"{var.name} is assigned twice (first at {earlier.source})", here())
+        self.updates.append(update)
+
+    def assign_range(self, var: Var, index: tuple[Any, ...], value: Callable[..., Any]) -> None:
+        """Record a range update."""
+        if len(index) != len(var.index):
+            raise SpecError(f"{var.name} has {len(var.index)} indices, got {len(index)}", here())
+        before = self.depth
+        binders: list[Binder] = []
+        full: list[Expr] = []
+        for item in index:
+            if isinstance(item, (Sort, Between)):
+                binders.append(self._binder(item, value, len(binders)))
+                full.append(binders[-1].name)
+            else:
+                full.append(lift(item))
+        result = value(*(b.name for b in binders))
+        self.depth = before
+        self.assign(var, tuple(full), tuple(binders), result)
+
+
+def _apart(a: Update, b: Update) -> bool:
+    """Are two updates of one variable certainly about different cells? (Some index differs by a constant.)"""
+    for left, right in zip(a.index, b.index, strict=True):
+        if isinstance(left, Const) and isinstance(right, Const) and left.value != right.value:
+            return True
+        base_l, off_l = _offset(left)
+        base_r, off_r = _offset(right)
+        bound = {x.name.name for x in (*a.binders, *b.binders)}
+        if base_l == base_r and off_l != off_r and not (isinstance(left, Name) and left.name in bound):
+            return True
+    return False
+
+
+def _offset(expr: Expr) -> tuple[Any, int]:
+    from spec.lang.expr import Op
+
+    if isinstance(expr, Op) and expr.op in ("add", "sub") and isinstance(expr.args[1], Const):
+        base, off = _offset(expr.args[0])
+        return base, off + (expr.args[1].value if expr.op == "add" else -expr.args[1].value)
+    return expr.key(), 0
+
+
+def record_action(
+    name: str, fn: Callable[..., None], params: tuple[Param, ...], schema: Schema, cfg: Any, doc: str
+) -> ActionIR:
+    """Run `fn` once on symbols and return what it does."""
+    recorder = Recorder(schema, cfg)
+    with using(recorder):
+        fn(recorder, **{p.name: Name(p.name, p.sort) for p in params})
+    from spec.lang.definitions import source_of
+
+    return ActionIR(name, params, tuple(recorder.guards), tuple(recorder.updates), source_of(fn), doc)
+
+
+def record_predicate(
+    name: str, title: str, fn: Callable[..., Any], schema: Schema, cfg: Any, doc: str
+) -> PredicateIR:
+    """Record an invariant or witness."""
+    recorder = Recorder(schema, cfg)
+    with using(recorder):
+        cond = lift(fn(recorder))
+    if recorder.guards or recorder.updates:
+        raise SpecError(f"predicate {name} must not guard or assign")
+    if not cond.is_bool:
+        raise SpecError(f"predicate {name} is not Boolean")
+    from spec.lang.definitions import source_of
+
+    return PredicateIR(name, title, cond, source_of(fn), doc)

@@ -1,0 +1,82 @@
+"""State variables and messages: every one has declared indices, a declared range, an initial value and a sentence.
+
+A *message* variable is a write-once fact about what was sent ("register") or the largest number sent so far
+("watermark"). The network's losing, delaying, repeating and reordering is that a receiver may act on any sent message
+now, later, again or never; so actions read messages through `s.received(r)`. Engines for bounded instances take
+"received" to be "sent"; the audit tracks what the trace shows as received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spec.lang.errors import SpecError
+from spec.lang.sorts import BOOL, Instance, Sort, Values
+
+Sender = Callable[..., Any]
+
+RESERVED = frozenset(
+    "after assign assign_range assigned before cells cfg conjunct depth guards instance members next_state quantify read "
+    "received require result schema updates within write".split()
+)
+"""Names that the state handle of an engine uses itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A declared state variable. `kind` is state, ghost (history kept only for invariants), register or watermark."""
+
+    name: str
+    index: tuple[Sort, ...]
+    values: Values
+    init: int
+    kind: str
+    doc: str
+    sender: Sender | None = field(default=None, compare=False)
+
+    @property
+    def is_message(self) -> bool:
+        """Is it something sent over the network?"""
+        return self.kind in ("register", "watermark")
+
+    def cells(self, instance: Instance) -> int:
+        """Number of cells in a bounded instance."""
+        count = 1
+        for sort in self.index:
+            count *= len(instance.members(sort))
+        return count
+
+
+class Schema:
+    """The declared variables, in order of declaration."""
+
+    def __init__(self) -> None:
+        self.vars: dict[str, Var] = {}
+
+    def _add(self, var: Var) -> Var:
+        if var.name in self.vars:
+            raise SpecError(f"variable {var.name} is declared twice")
+        if var.name in RESERVED or not var.name.isidentifier():
+            raise SpecError(f"a variable cannot be called {var.name}")
+        if not var.doc:
+            raise SpecError(f"variable {var.name} needs a sentence that says what it is")
+        self.vars[var.name] = var
+        return var
+
+    def state(self, name: str, index: Sequence[Sort], values: Values = BOOL, *, init: int = 0, doc: str) -> Var:
+        """Declare a variable of the replicas or clients."""
+        return self._add(Var(name, tuple(index), values, init, "state", doc))
+
+    def ghost(self, name: str, index: Sequence[Sort], values: Values = BOOL, *, init: int = 0, doc: str) -> Var:
+        """Declare history that only invariants and bounds read; no guard of a replica's action may depend on it."""
+        return self._add(Var(name, tuple(index), values, init, "ghost", doc))
+
+    def register(self, name: str, index: Sequence[Sort], values: Values = BOOL, *, sender: Sender, doc: str) -> Var:
+        """Declare a write-once message field; `sender(*index)` is the replica that sends it."""
+        return self._add(Var(name, tuple(index), values, 0, "register", doc, sender))
+
+    def watermark(self, name: str, index: Sequence[Sort], values: Values, *, sender: Sender, doc: str) -> Var:
+        """Declare a number of which ever larger values are sent; any value up to it may be received."""
+        return self._add(Var(name, tuple(index), values, 0, "watermark", doc, sender))

@@ -1,0 +1,40 @@
+"""Options of the protocol: one frozen value per configuration of a cluster, profile and faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spec.lang import SpecError
+
+
+def majority(replicas: int) -> int:
+    """Smallest number of replicas that is more than half."""
+    return replicas // 2 + 1
+
+
+@dataclass(frozen=True)
+class Config:
+    """Replica count, quorum sizes, profile and the known deviations ("faults") that are switched on.
+
+    Source: VR Revisited §4 (majorities); flexible quorums as in TigerBeetle: only q_r + q_v > n is needed.
+    """
+
+    replicas: int = 3
+    quorum_replication: int = 0
+    quorum_view_change: int = 0
+    profile: str = "core"
+    faults: frozenset[str] = field(default_factory=frozenset)
+
+    def __post_init__(self) -> None:
+        n = self.replicas
+        if n < 1:
+            raise SpecError(f"a cluster needs at least one replica, not {n}")
+        if not self.quorum_replication:
+            object.__setattr__(self, "quorum_replication", majority(n))
+        if not self.quorum_view_change:
+            object.__setattr__(self, "quorum_view_change", majority(n))
+        q_r, q_v = self.quorum_replication, self.quorum_view_change
+        if not (1 <= q_r <= n and 1 <= q_v <= n):
+            raise SpecError(f"quorums {q_r} and {q_v} must lie in 1..{n}")
+        if q_r + q_v <= n and "view.even_quorum" not in self.faults:
+            raise SpecError(f"quorums must intersect: {q_r} (replication) + {q_v} (view change) > {n} replicas")

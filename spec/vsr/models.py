@@ -1,0 +1,85 @@
+"""Named bounded models: which protocol, and how far each index reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from spec.lang import Instance, Spec, SpecError
+from spec.vsr import normal, restart, view_change
+from spec.vsr.config import Config
+from spec.vsr.faults import fault
+from spec.vsr.invariants import INVARIANTS, WITNESSES
+from spec.vsr.state import core_schema
+
+CORE_ACTIONS = (
+    normal.client_request,
+    normal.on_request,
+    normal.on_prepare,
+    normal.append,
+    normal.prepare_ok,
+    normal.commit,
+    normal.on_commit,
+    normal.execute,
+    view_change.start_view_change,
+    view_change.do_view_change,
+    view_change.start_view,
+    view_change.on_start_view,
+    restart.restart,
+)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Size of a finite model: numbers of views, ops, clients, requests per client, and crashes in all."""
+
+    views: int = 3
+    ops: int = 2
+    clients: int = 1
+    requests: int = 2
+    restarts: int = 1
+
+    def instance(self, replicas: int) -> Instance:
+        """The index ranges: views 0..views-1, ops 1..ops, clients 1..clients."""
+        for name, value in vars(self).items():
+            if value < (0 if name == "restarts" else 1):
+                raise SpecError(f"{name} must be at least 1, not {value}")
+        return Instance(
+            {
+                "Replica": replicas - 1,
+                "View": self.views - 1,
+                "Op": self.ops,
+                "Client": self.clients,
+                "Request": self.requests,
+                "Restart": self.restarts,
+            }
+        )
+
+
+MODELS = {"core": Bounds()}
+"""Model name → default bounds."""
+
+
+def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
+    """The core protocol under a configuration; faults named in it are applied."""
+    replaced, added = {}, []
+    for id in sorted(cfg.faults):
+        mistake = fault(id)
+        cfg = mistake.configure(cfg)
+        replaced.update({a.name: a for a in mistake.actions})
+        added.extend(mistake.added)
+    spec = Spec(name, core_schema(cfg), cfg, CORE_ACTIONS, INVARIANTS, WITNESSES, instance)
+    return spec.with_actions(replaced, added)
+
+
+def model(name: str, *, replicas: int = 3, faults: Iterable[str] = (), bounds: Bounds | None = None, **sizes: int) -> Spec:
+    """A named bounded model; `sizes` (views, ops, clients, requests, restarts) override its default bounds."""
+    if name not in MODELS:
+        raise SpecError(f"unknown model {name}; there are: {', '.join(MODELS)}")
+    limits = replace(bounds or MODELS[name], **sizes)
+    return build(Config(replicas, faults=frozenset(faults)), limits.instance(replicas), name)
+
+
+def unbounded(cfg: Config) -> Spec:
+    """The core protocol with any number of views, ops, clients and requests (for traces)."""
+    return build(cfg, Instance({"Replica": cfg.replicas - 1}))

@@ -1,0 +1,122 @@
+"""Normal operation: request, prepare, prepare_ok, commit, execute (VR Revisited §4.1; seed 000 for commit_min/commit_max)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import action, all_of, between, count, forall, require, where, within
+from spec.vsr.state import NORMAL, Client, Op, Replica, Request, client_of, primary, request_of
+
+
+@action(c=Client, s=Request)
+def client_request(state: Any, c: Any, s: Any) -> None:
+    """A client sends its next request, once the one before was answered (VR Revisited §4, client)."""
+    require(s == state.requests[c] + 1)
+    require(state.replies[c] == state.requests[c])
+    state.requests[c] = s
+
+
+@action(r=Replica, c=Client, s=Request)
+def on_request(state: Any, r: Any, c: Any, s: Any) -> None:
+    """The primary prepares a new request (VR Revisited §4.1, step 2).
+
+    Not new: at or below the client table's number, or of a client with an unexecuted entry in the log (seed 000: in progress).
+    """
+    v, o = state.view[r], state.op[r] + 1
+    require(state.status[r] == NORMAL)
+    require(primary(state, v) == r)
+    require(s <= state.requests[c])
+    require(s > state.table[r, c])
+    require(
+        forall(between(Op, state.commit_min[r] + 1, state.op[r]), lambda p: client_of(state, state.entry[r, p], p) != c)
+    )
+    require(within(Op, o))
+    state.op[r] = o
+    state.entry[r, o] = v + 1
+    state.written[r, o] = False
+    state.prepare_client[v, o] = c
+    state.prepare_request[v, o] = s
+    state.prepare_parent[v, o] = where(o == 1, 0, lambda: state.entry[r, o - 1])
+
+
+@action(r=Replica, o=Op)
+def on_prepare(state: Any, r: Any, o: Any) -> None:
+    """A backup takes the next prepare of its view into its log; it is not durable yet (VR Revisited §4.1, step 3)."""
+    v = state.view[r]
+    received = state.received(r)
+    require(state.status[r] == NORMAL)
+    require(primary(state, v) != r)
+    require(o == state.op[r] + 1)
+    require(received.prepare_client[v, o] != 0)
+    require(received.prepare_parent[v, o] == where(o == 1, 0, lambda: state.entry[r, o - 1]))
+    state.op[r] = o
+    state.entry[r, o] = v + 1
+    state.written[r, o] = False
+
+
+@action(r=Replica, o=Op)
+def append(state: Any, r: Any, o: Any) -> None:
+    """The prepare at o becomes durable in the journal; prepares become durable in order (seed 000, PrepareJournal)."""
+    require(o <= state.op[r])
+    require(state.written[r, o] == False)  # noqa: E712
+    require(where(o == 1, True, lambda: state.written[r, o - 1]))
+    state.written[r, o] = True
+
+
+@action(r=Replica, o=Op)
+def prepare_ok(state: Any, r: Any, o: Any) -> None:
+    """A replica acknowledges an entry that its journal holds; the primary acknowledges its own (VR Revisited §4.1, step 3)."""
+    v = state.view[r]
+    require(state.status[r] == NORMAL)
+    require(o > state.commit_min[r])
+    require(o <= state.op[r])
+    require(state.written[r, o])
+    require(state.ack[v, r, o] == 0)
+    state.ack[v, r, o] = state.entry[r, o]
+
+
+@action(r=Replica, o=Op)
+def commit(state: Any, r: Any, o: Any) -> None:
+    """The primary commits the next op on a quorum of acknowledgements of its own entry (VR Revisited §4.1, step 4)."""
+    v = state.view[r]
+    received = state.received(r)
+    require(state.status[r] == NORMAL)
+    require(primary(state, v) == r)
+    require(o == state.commit_max[r] + 1)
+    require(o <= state.op[r])
+    require(
+        count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication
+    )
+    state.commit_max[r] = o
+    state.commit_sent[v] = o
+
+
+@action(r=Replica, k=Op)
+def on_commit(state: Any, r: Any, k: Any) -> None:
+    """A replica learns a commit number of its view, from a prepare, commit or start_view (VR Revisited §4.1, step 6)."""
+    require(state.status[r] == NORMAL)
+    require(k > state.commit_max[r])
+    require(k <= state.received(r).commit_sent[state.view[r]])
+    state.commit_max[r] = k
+
+
+@action(r=Replica)
+def execute(state: Any, r: Any) -> None:
+    """A replica executes the next committed op that its journal holds; the primary replies (seed 000, commit path)."""
+    o = state.commit_min[r] + 1
+    require(state.status[r] == NORMAL)
+    require(o <= state.commit_max[r])
+    require(all_of(o <= state.op[r], lambda: state.written[r, o]))
+    run(state, r, o, state.entry[r, o])
+
+
+def run(state: Any, r: Any, o: Any, entry: Any) -> None:
+    """Effects of executing that entry at op o on replica r: state machine, client table, reply, and the history that invariants read."""
+    c, s = client_of(state, entry, o), request_of(state, entry, o)
+    replies = primary(state, state.view[r]) == r
+    state.commit_min[r] = o
+    state.table[r, c] = s
+    state.replies[c] = where(all_of(replies, state.replies[c] < s), s, state.replies[c])
+    state.executed[r, o] = entry
+    state.first_executed[o] = where(state.first_executed[o] == 0, entry, state.first_executed[o])
+    state.replied_in[o] = where(all_of(replies, state.replied_in[o] == 0), state.view[r] + 1, state.replied_in[o])

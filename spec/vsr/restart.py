@@ -1,0 +1,36 @@
+"""Crash and restart from durable state (design.md; TigerBeetle 2026: view and log_view live in the superblock)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import action, any_of, between, forall, not_, require, where, within
+from spec.vsr.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Restart, primary
+
+
+@action(r=Replica, n=Length)
+def restart(state: Any, r: Any, n: Any) -> None:
+    """A replica crashes and starts again with its log up to op n: all that was durable, and a prefix of what was being written.
+
+    Being down is the same as being slow, so crash and restart are one step. Executed state is rebuilt by executing again.
+    """
+    recover(state, r, n, state.durable_view[r], state.durable_log_view[r])
+
+
+def recover(state: Any, r: Any, n: Any, view: Any, log_view: Any) -> None:
+    """Guard and effects of a restart that recovers the log up to op n, and this view and log_view."""
+    require(within(Restart, state.restarts + 1))
+    require(n <= state.op[r])
+    require(forall(between(Op, n + 1, state.op[r]), lambda o: not_(state.written[r, o])))
+    behind = any_of(log_view < view, primary(state, view) == r)
+    state.restarts = state.restarts + 1
+    state.view[r] = view
+    state.log_view[r] = log_view
+    state.status[r] = where(behind, VIEW_CHANGE, NORMAL)
+    state.commit_min[r] = 0
+    state.commit_max[r] = 0
+    state.table.update((r, Client), lambda c: 0)
+    state.entry.update((r, between(Op, n + 1, state.op[r])), lambda o: 0)
+    state.written.update((r, between(Op, 1, n)), lambda o: True)
+    state.op[r] = n
+

@@ -1,0 +1,103 @@
+"""State of a cluster: what each replica holds, what was sent, and history that only invariants read.
+
+An entry of a log is named by the view that prepared it: the number view+1, so that 0 means "none". (view, op) names a
+prepare for ever; its parent is part of it, so the hash chain is in the model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import BOOL, Schema, Sort, enum, up_to
+from spec.vsr.config import Config
+
+Replica = Sort("Replica")
+View = Sort("View")
+Op = Sort("Op", lo=1)
+Length = Sort("Length", ends_with="Op")
+"""Length of a log: 0 or an op."""
+Client = Sort("Client", lo=1)
+Request = Sort("Request", lo=1)
+Restart = Sort("Restart", lo=1)
+
+NORMAL, VIEW_CHANGE, RECOVERING = 0, 1, 2
+STATUS = enum("normal", "view_change", "recovering")
+ENTRY = up_to(View, plus=1)
+"""An entry: 0 none, else 1 + the view that prepared it."""
+
+
+def _sender_of_index(position: int) -> Any:
+    return lambda *index: index[position]
+
+
+def core_schema(cfg: Config) -> Schema:
+    """Declare the variables of the core protocol."""
+    s = Schema()
+    _replica_state(s)
+    _messages(s, cfg)
+    _history(s)
+    return s
+
+
+def _replica_state(s: Schema) -> None:
+    s.state("status", (Replica,), STATUS, doc="normal, view_change or recovering")
+    s.state("view", (Replica,), up_to(View), doc="the view the replica is in")
+    s.state("log_view", (Replica,), up_to(View), doc="view in which its log was last authoritative (the paper's v')")
+    s.state("durable_view", (Replica,), up_to(View), doc="view in the superblock")
+    s.state("durable_log_view", (Replica,), up_to(View), doc="log_view in the superblock")
+    s.state("op", (Replica,), up_to(Op), doc="highest op in its log")
+    s.state("commit_min", (Replica,), up_to(Op), doc="highest op it has executed")
+    s.state("commit_max", (Replica,), up_to(Op), doc="highest op it knows to be committed")
+    s.state("entry", (Replica, Op), ENTRY, doc="entry known at that op of its log")
+    s.state("written", (Replica, Op), BOOL, doc="is that entry durable in its journal (not dirty)?")
+    s.state("table", (Replica, Client), up_to(Request), doc="client table: number of the client's last executed request")
+    s.state("requests", (Client,), up_to(Request), doc="number of the last request the client has sent")
+    s.state("replies", (Client,), up_to(Request), doc="number of the last request the client was sent a reply to")
+
+
+def _messages(s: Schema, cfg: Config) -> None:
+    by_primary = lambda view, *_: view % cfg.replicas  # noqa: E731
+    second = _sender_of_index(1)
+    s.register("prepare_client", (View, Op), up_to(Client), sender=by_primary, doc="prepare: client; 0 = not sent")
+    s.register("prepare_request", (View, Op), up_to(Request), sender=by_primary, doc="prepare: request number")
+    s.register("prepare_parent", (View, Op), ENTRY, sender=by_primary, doc="prepare: the entry at the op before")
+    s.register("ack", (View, Replica, Op), ENTRY, sender=second, doc="prepare_ok: the entry acknowledged; 0 = none")
+    s.watermark("commit_sent", (View,), up_to(Op), sender=by_primary, doc="commit numbers sent by a view's primary")
+    s.register("svc", (View, Replica), sender=second, doc="start_view_change sent")
+    s.register("dvc", (View, Replica), sender=second, doc="do_view_change sent")
+    s.register("dvc_log_view", (View, Replica), up_to(View), sender=second, doc="do_view_change: log_view")
+    s.register("dvc_op", (View, Replica), up_to(Op), sender=second, doc="do_view_change: highest op of the log")
+    s.register("dvc_commit", (View, Replica), up_to(Op), sender=second, doc="do_view_change: commit_min")
+    s.register("dvc_entry", (View, Replica, Op), ENTRY, sender=second, doc="do_view_change: the log")
+    s.register("sv", (View,), sender=by_primary, doc="start_view sent: the view has started")
+    s.register("sv_op", (View,), up_to(Op), sender=by_primary, doc="start_view: highest op of the log it starts with")
+    s.register("sv_entry", (View, Op), ENTRY, sender=by_primary, doc="start_view: the log")
+
+
+def _history(s: Schema) -> None:
+    s.ghost("executed", (Replica, Op), ENTRY, doc="entry that the replica executed last at that op")
+    s.ghost("first_executed", (Op,), ENTRY, doc="entry executed at that op by whoever was first")
+    s.ghost("replied_in", (Op,), ENTRY, doc="1 + the view in which the op was first replied to; 0 = not yet")
+    s.ghost("restarts", (), up_to(Restart), doc="crashes and restarts so far (bounds a finite model)")
+
+
+def primary(s: Any, view: Any) -> Any:
+    """The primary of a view: views go round the replicas (VR Revisited §4)."""
+    return view % s.cfg.replicas
+
+
+def entry_of_view(messages: Any, view: Any, op: Any) -> Any:
+    """The entry that a started view has at an op: from its start_view up to that one's op, prepared in the view above."""
+    from spec.lang import where
+
+    return where(op <= messages.sv_op[view], lambda: messages.sv_entry[view, op], view + 1)
+
+
+def client_of(s: Any, entry: Any, op: Any) -> Any:
+    """The client of the prepare that an entry names."""
+    return s.prepare_client[entry - 1, op]
+
+
+def request_of(s: Any, entry: Any, op: Any) -> Any:
+    """The request number of the prepare that an entry names."""
+    return s.prepare_request[entry - 1, op]
