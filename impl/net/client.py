@@ -1,6 +1,6 @@
 """A client of the cluster: finds the primary, retries under the same request number, carries the Lamport clock.
 
-One request is outstanding at a time (the protocol allows no more per client; ask for more clients instead). A request is
+One request is outstanding at a time (the protocol allows no more per client; use more clients instead). A request is
 sent again, with its number, until it is answered or its time is up; after that its outcome is unknown: it may
 be executed later. The client then takes no new operation, only ``retry`` of the same one.
 """
@@ -18,7 +18,6 @@ import msgspec
 from impl.messages import Reply, Request
 from impl.net.framing import (
     PROTOCOL_VERSION,
-    Control,
     FrameError,
     FrameReader,
     Goodbye,

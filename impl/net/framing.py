@@ -1,8 +1,8 @@
 """Frames on a TCP connection: a 4-byte big-endian length, one byte of kind, and a MessagePack payload.
 
-Kind ``CONTROL`` carries one of the structs below, kind ``MESSAGE`` a message of the protocol (impl/messages.py). The first
-frame in each direction is a ``Hello``. Nothing is ever unpickled or evaluated; a frame that is too long, of unknown kind,
-or does not decode raises FrameError, and the connection is closed with the reason logged.
+Kind 0 carries one of the structs below, kind 1 a message of the protocol (impl/messages.py). The first frame in each
+direction is a ``Hello``. Nothing is ever unpickled or evaluated; a frame that is too long, of unknown kind, or does not
+decode raises FrameError, and the connection is closed with the reason logged.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import logging
 import random
 from collections.abc import Callable
 
-from impl.messages import Message, Request
+from impl.messages import Message, Reply, Request
 from impl.net.client import Address
 from impl.net.framing import (
     PROTOCOL_VERSION,
@@ -20,6 +20,7 @@ from impl.net.framing import (
     FrameReader,
     Goodbye,
     Hello,
+    NotPrimary,
     Status,
     StatusRequest,
     frame_control,
@@ -157,6 +158,7 @@ class Inbound(asyncio.Protocol):
             self.refuse(str(error))
         finally:
             self._host.flush()
+            self.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
@@ -208,7 +210,7 @@ class Inbound(asyncio.Protocol):
             if self.hello.role != "client" or frame.client != self.hello.number:
                 raise FrameError(f"a request of client {frame.client} on a connection of {self.name}")
             self._host.on_request(self, frame)
-        elif isinstance(frame, (Hello, Status)) or not hasattr(frame, "replica"):
+        elif isinstance(frame, Hello | Status | NotPrimary | Reply):
             raise FrameError(f"unexpected {type(frame).__name__}")
         elif self.hello.role != "replica" or frame.replica != self.hello.number:
             raise FrameError(f"a {type(frame).__name__} of replica {frame.replica} on a connection of {self.name}")

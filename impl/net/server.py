@@ -1,13 +1,13 @@
 """One replica as a process: TCP, ticks, durable I/O in threads, trace file; the protocol itself is impl/replica.
 
-Order of effects. What one batch of input produced is carried out in this order: trace events are written (write(2)), then
-messages are sent, then durable writes are started; on completion of one (after its fdatasync) the replica is told. So no
-message leaves before the events that came before it in the replica's list are in the file. A disk that refuses a
+Order of effects. What one batch of input produced is carried out in this order: trace events are written (write(2)),
+then messages are sent, then durable writes are started; on completion of one (after its fdatasync) the replica is told.
+So no message leaves before the events that came before it in the replica's list are in the file. A disk that refuses a
 write stops the process: nothing was acknowledged, and a restart recovers what is durable.
 
-Run: ``python -m impl.net.server --data DIR --replica I --addresses HOST:PORT,... [--trace FILE]``; the directory must have
-been formatted (impl/storage/data_file.py). SIGTERM and SIGINT end it cleanly. Exit codes: 0 ended, 2 could not start or had
-to stop; the reason is one line on stderr.
+Run: ``python -m impl.net.server --data DIR --replica I --addresses HOST:PORT,... [--trace FILE]``; the directory must
+have been formatted (impl/storage/data_file.py). SIGTERM and SIGINT end it cleanly. Exit codes: 0 ended, 2 could not start
+or had to stop; the reason is one line on stderr.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import functools
 import logging
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,7 +145,7 @@ class Server:
             raise ServerError(f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}") from error
         tasks = [asyncio.create_task(link.keep_up()) for link in self._links.values()]
         try:
-            self._carry_out(self._replica.start())
+            self._carry_out(self._replica.boot())
             self._flush()
             tasks.append(asyncio.create_task(self._tick()))
             logger.info("replica %d of cluster %d on %s:%d", self._host.replica, self._host.cluster, *address)
@@ -186,7 +186,7 @@ class Server:
         connection.send(frame_control(hint))
         self._to_flush.add(connection)
 
-    def _step(self, handler: functools.partial[list[Effect]] | _Handler) -> None:
+    def _step(self, handler: Callable[[], list[Effect]]) -> None:
         """One transition of the replica; after a failure none is made any more."""
         if self._failure is not None:
             return
@@ -254,9 +254,6 @@ class Server:
             logger.error("stopping: %s", error)
             self._failure = error
             self._done.set()
-
-
-_Handler = object
 
 
 async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None:

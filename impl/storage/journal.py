@@ -268,8 +268,8 @@ class Journal:
                         raise JournalError(
                             f"{self._file.path}: the record at offset {broken} is damaged ({reason}), but a later "
                             f"one at offset {offset} (op {record.header.op}) is whole, so it had been durable. The "
-                            "replica will not start without it. Restore the file from a copy of this very replica, or replace "
-                            "the replica"
+                            "replica will not start without it. Restore the file from a copy of this very replica, or "
+                            "replace the replica"
                         )
                 position = chunk.find(magic, position + 1)
 

@@ -11,9 +11,9 @@ version while 0 and 1 are written, and 0 and 1 hold the new one while 2 and 3 ar
 Read rule. The version with the largest sequence that at least ``QUORUM`` (2) valid copies hold, equal in every byte but
 the copy number. A completed write is in all four, so no later crash can bring back an older one, and two copies may
 rot. If no version has a quorum the replica refuses to boot: an unreadable superblock never counts as a fresh one, since
-the replica may have voted in views it no longer knows (fault boot.view_file_unreadable_is_new). ``open`` repairs: if the
-copies differ, the version read is written again above every sequence seen, so that a half-written version that lost
-cannot come back.
+the replica may have voted in views it no longer knows (fault boot.view_file_unreadable_is_new). ``open`` repairs:
+broken and older copies are written again; if a copy of a newer version lost for want of a quorum, all are written with
+a sequence above it, so that it cannot come back.
 """
 
 from __future__ import annotations
@@ -150,10 +150,12 @@ class Superblock:
         block = cls(file, state, tuple(problems), check_views)
         if all(other == state for other in states):
             block._sync()
-        else:
+        elif any(other != state and other.sequence >= state.sequence for other in valid):
             newest = max(version.sequence for version in valid)
             order = sorted(range(COPIES), key=lambda copy: states[copy] == state)
             block._write_copies(replace(state, sequence=newest + 1), order)
+        else:
+            block._write_copies(state, [copy for copy in range(COPIES) if states[copy] != state])
         return block
 
     def write(self, state: SuperblockState) -> None:
@@ -191,7 +193,7 @@ class Superblock:
         """Write all copies, a pair at a time. A repair names the copies that differ first: the others stay whole."""
         copies = [encode_copy(written, copy) for copy in range(COPIES)]
         try:
-            for first in range(0, COPIES, QUORUM):
+            for first in range(0, len(order), QUORUM):
                 for copy in order[first : first + QUORUM]:
                     self._file.write_at(copy * COPY_SIZE, copies[copy])
                 self._file.sync()
