@@ -66,13 +66,14 @@ class Replica(Timeouts):
         self.continue_install()
         self.send_do_view_change()
         if self.superblock_writing is None:
-            if self.target is None or self.appending is None:
-                self.append_queued()
+            self.append_queued()
             self.prepare_queued_requests()
         return self._take_effects()
 
     def _take_effects(self) -> list[Effect]:
         effects = self.effects
+        if not effects:
+            return []
         self.effects = []
         return effects
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from impl.checks import check
 from impl.durable import DurableState, SuperblockState, superblock_next
@@ -290,7 +291,7 @@ def window_error(headers: tuple[PrepareHeader, ...], op: int, view: int) -> str 
         return "op 1 has a parent"
     if headers[-1].view > view:
         return "entry of a view above the message's"
-    for before, after in zip(headers, headers[1:], strict=False):
+    for before, after in pairwise(headers):
         if after.op != before.op + 1 or after.parent != before.checksum or after.view < before.view:
             return "window is not a chain"
     return None

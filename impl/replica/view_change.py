@@ -136,7 +136,8 @@ class ViewChange(Repair):
         if message.view > self.view:
             self.transition_to_view_change(message.view, message)
             return
-        if message.view < self.view or self.status is not Status.VIEW_CHANGE or self.primary != self.node:
+        waits = self.status is Status.VIEW_CHANGE and self.primary == self.node and self.log_view < self.view
+        if message.view < self.view or not waits:
             self.ignore("do_view_change: not the primary of that view change")
             return
         known = self.do_view_changes.get(message.replica)

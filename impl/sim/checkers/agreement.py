@@ -1,0 +1,40 @@
+"""One canonical commit chain: whoever executes an op executes the same prepare, linked to the one before (I1, I4, I10)."""
+
+from __future__ import annotations
+
+from impl.messages import Prepare
+from impl.replica import Replica
+from impl.sim.checkers.base import Checker
+from impl.trace import TraceEvent
+
+
+class AgreementChecker(Checker):
+    """Keeps the first executed entry of every op; each later execution must be of it, in op order per replica."""
+
+    name = "agreement"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chain: dict[int, Prepare] = {}
+        self.executed: dict[int, int] = {}
+
+    def on_boot(self, node: int, replica: Replica) -> None:
+        self.executed[node] = 0
+
+    def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        op = event.m_op or 0
+        if op != self.executed.get(node, 0) + 1:
+            self.fail(f"replica {node} executed op {op} after op {self.executed.get(node, 0)}")
+        self.executed[node] = op
+        first = self.chain.get(op)
+        if first is None:
+            self._extend(node, op, replica.log[op - 1])
+        elif first.header.checksum != event.m_checksum:
+            self.fail(f"replica {node} executed {event.m_checksum} at op {op}, first executed was {first.header.checksum}")
+
+    def _extend(self, node: int, op: int, prepare: Prepare) -> None:
+        before = self.chain.get(op - 1)
+        parent = before.header.checksum if before is not None else ""
+        if prepare.header.parent != parent:
+            self.fail(f"replica {node} executed op {op} whose parent {prepare.header.parent!r} is not {parent!r}")
+        self.chain[op] = prepare

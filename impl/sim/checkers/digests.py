@@ -1,0 +1,22 @@
+"""Equal commit_min means equal contents of store and client table (I9, I14)."""
+
+from __future__ import annotations
+
+from impl.replica import Replica
+from impl.sim.checkers.base import Checker
+from impl.trace import TraceEvent
+
+
+class DigestsChecker(Checker):
+    """Compares each digest after an execution with the first one seen at that op."""
+
+    name = "digests"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.digests: dict[int | None, str | None] = {}
+
+    def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        digest = self.digests.setdefault(event.commit_min, event.digest)
+        if digest != event.digest:
+            self.fail(f"replica {node} has digest {event.digest} at commit_min {event.commit_min}, another had {digest}")

@@ -1,0 +1,25 @@
+"""No acknowledged write is lost: every op a client got a reply for is in the log of every replica at the end (I2)."""
+
+from __future__ import annotations
+
+from impl.sim.checkers.base import Checker, FinalState
+
+
+class DurabilityChecker(Checker):
+    """Compares replied ops with the final logs; a core that never got level is the liveness checker's matter."""
+
+    name = "durability"
+
+    def finish(self, final: FinalState) -> None:
+        for answer in final.answers:
+            for replica in final.core:
+                if not final.finished and answer.op > replica.op:
+                    continue
+                header = replica.log[answer.op - 1].header if 1 <= answer.op <= replica.op else None
+                if header is None:
+                    self.fail(f"replica {replica.node} has no op {answer.op}, replied to client {answer.client}")
+                elif (header.client, header.request) != (answer.client, answer.request):
+                    self.fail(
+                        f"replica {replica.node} has request ({header.client}, {header.request}) at op {answer.op},"
+                        f" replied to as ({answer.client}, {answer.request})"
+                    )

@@ -1,0 +1,264 @@
+"""The simulated cluster: replicas, their disks, the network and the clients on one virtual clock of ticks.
+
+Deterministic: all choices come from one seeded generator and all iteration orders are fixed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+from impl.durable import Quorums, superblock_formatted
+from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient
+from impl.messages import Message, Prepare, Reply
+from impl.replica import Replica, ReplicaConfig, Status
+from impl.sim.checkers import (
+    AgreementChecker,
+    AtMostOnceChecker,
+    Checker,
+    DigestsChecker,
+    DurabilityChecker,
+    Failure,
+    FinalState,
+    LivenessChecker,
+    RepliesChecker,
+    ViewsChecker,
+)
+from impl.sim.clients import Answer, SimClient
+from impl.sim.network import Network
+from impl.sim.profile import SimProfile
+from impl.sim.storage import SimStorage
+from impl.trace import TraceEvent, encode_line
+
+
+class SimCluster:
+    """One run's world. `step` advances it by one tick; faults are the nemesis's business."""
+
+    def __init__(
+        self,
+        *,
+        config: ReplicaConfig,
+        replica_count: int,
+        quorums: Quorums | None,
+        client_count: int,
+        requests: int,
+        profile: SimProfile,
+        random: Random,
+        record: bool,
+    ) -> None:
+        self.config = config
+        self.profile = profile
+        self.random = random
+        self.record = record
+        self.statistics: dict[str, int] = defaultdict(int)
+        self.network = Network(profile, random, self.statistics)
+        self.now = 0
+        self.buckets: dict[int, list[Callable[[], None]]] = defaultdict(list)
+        self.requests_left = requests
+        self.answers: list[Answer] = []
+        self.clients = [SimClient(number + 1, replica_count, random) for number in range(client_count)]
+        self.storages = [
+            SimStorage(superblock_formatted(1, node, replica_count, quorums), profile, random, self.statistics)
+            for node in range(replica_count)
+        ]
+        self.replicas: list[Replica | None] = [None] * replica_count
+        self.incarnations = [0] * replica_count
+        self.doomed: dict[int, int] = {}
+        self.seqs = [0] * replica_count
+        self.clocks = [0] * replica_count
+        self.lines: list[list[bytes]] = [[] for _ in range(replica_count)]
+        self.events = 0
+        self.agreement = AgreementChecker()
+        self.views = ViewsChecker()
+        self.execution_checkers: tuple[Checker, ...] = (self.agreement, AtMostOnceChecker(), DigestsChecker())
+        self.checkers: tuple[Checker, ...] = (
+            *self.execution_checkers,
+            self.views,
+            DurabilityChecker(),
+            RepliesChecker(),
+            LivenessChecker(),
+        )
+
+    # Time
+
+    def at(self, tick: int, call: Callable[[], None]) -> None:
+        """Schedules a call for a later tick."""
+        self.buckets[tick].append(call)
+
+    def start(self) -> None:
+        """Boots all replicas over formatted data files and lets the clients begin."""
+        for node in range(len(self.replicas)):
+            self.boot(node)
+        for client in self.clients:
+            self.at(1 + self.random.randrange(5), partial(self._client_next, client))
+
+    def step(self) -> None:
+        """One tick: what is due, then the replicas' own clocks."""
+        self.now += 1
+        due = self.buckets.pop(self.now, None)
+        if due is not None:
+            for call in due:
+                call()
+        for node, replica in enumerate(self.replicas):
+            if replica is not None:
+                effects = replica.on_tick()
+                if effects:
+                    self._run_effects(node, replica, effects)
+
+    # Processes
+
+    def boot(self, node: int) -> None:
+        """Starts the replica's process over what its disk holds; does nothing if it is up."""
+        if self.replicas[node] is not None:
+            return
+        durable = self.storages[node].recover()
+        replica = Replica(durable, self.config, seq=self.seqs[node], clock=self.clocks[node])
+        self.replicas[node] = replica
+        effects = replica.boot()
+        for checker in self.checkers:
+            checker.on_boot(node, replica)
+        self._run_effects(node, replica, effects)
+
+    def crash(self, node: int) -> None:
+        """Kills the replica's process: what it had in memory is gone, writes in flight are torn."""
+        if self.replicas[node] is None:
+            return
+        self.doomed.pop(node, None)
+        self.replicas[node] = None
+        self.incarnations[node] += 1
+        self.storages[node].crash()
+        self.statistics["crashes"] += 1
+
+    # Effects
+
+    def _run_effects(self, node: int, replica: Replica, effects: list[Effect]) -> None:
+        incarnation = self.incarnations[node]
+        for effect in effects:
+            if self.doomed and self._is_struck(node):
+                return
+            if isinstance(effect, Emit):
+                self._on_emit(node, replica, effect.event)
+            elif isinstance(effect, Send):
+                message = effect.message
+                self.views.on_send(node, message, self.storages[node].superblock.view)
+                for tick in self.network.arrivals(self.now, node, effect.to):
+                    self.at(tick, partial(self._deliver, effect.to, message))
+            elif isinstance(effect, SendClient):
+                client = self.clients[effect.client - 1]
+                for tick in self.network.arrivals(self.now, node, node):
+                    self.at(tick, partial(self._on_reply, client, effect.message))
+            else:
+                tick = self.now + self.storages[node].start(effect)
+                self.at(tick, partial(self._on_io_done, node, incarnation, effect))
+
+    def _is_struck(self, node: int) -> bool:
+        """A doomed replica dies between two of its effects."""
+        left = self.doomed.get(node)
+        if left is None:
+            return False
+        if left > 0:
+            self.doomed[node] = left - 1
+            return False
+        self.statistics["crashes_between_effects"] += 1
+        self.crash(node)
+        return True
+
+    def _on_emit(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        self.events += 1
+        self.seqs[node] = event.seq
+        self.clocks[node] = event.clock
+        if self.record:
+            self.lines[node].append(encode_line(event))
+        name = event.event
+        if name == "execute":
+            for checker in self.execution_checkers:
+                checker.on_execute(node, replica, event)
+        elif name in ("start_view", "on_start_view", "start_view_change", "do_view_change", "restart"):
+            self.statistics[name] += 1
+
+    def _deliver(self, to: int, message: Message) -> None:
+        replica = self.replicas[to]
+        if replica is None:
+            self.statistics["messages_to_dead"] += 1
+            return
+        effects = replica.on_message(message)
+        if effects:
+            self._run_effects(to, replica, effects)
+
+    def _on_io_done(self, node: int, incarnation: int, io: IoEffect) -> None:
+        replica = self.replicas[node]
+        if replica is None or self.incarnations[node] != incarnation:
+            return
+        self.storages[node].finish(io)
+        self.statistics["appends" if isinstance(io, AppendPrepares) else "superblock_writes"] += 1
+        self._run_effects(node, replica, replica.on_io_done(io))
+
+    # Clients
+
+    def _client_next(self, client: SimClient) -> None:
+        if self.requests_left == 0:
+            return
+        self.requests_left -= 1
+        client.next_request(self.now)
+        self._client_send(client)
+
+    def _client_send(self, client: SimClient) -> None:
+        client.sent_at = self.now
+        message = client.message()
+        for tick in self.network.arrivals(self.now, client.target, client.target):
+            self.at(tick, partial(self._deliver, client.target, message))
+        wait = self.profile.client_timeout_ticks + self.random.randrange(10)
+        self.at(self.now + wait, partial(self._client_timeout, client, client.number))
+
+    def _client_timeout(self, client: SimClient, number: int) -> None:
+        if client.body is None or client.number != number:
+            return
+        self.statistics["client_timeouts"] += 1
+        client.rotate()
+        self._client_send(client)
+
+    def _on_reply(self, client: SimClient, reply: Reply) -> None:
+        answer = client.on_reply(reply, self.now)
+        if answer is None:
+            return
+        self.answers.append(answer)
+        self.at(self.now + 1 + self.random.randrange(3), partial(self._client_next, client))
+
+    # The end
+
+    def settled(self) -> bool:
+        """Every request is answered, and all replicas that are up are normal in one view with equal, executed logs."""
+        if self.requests_left or any(client.body is not None for client in self.clients):
+            return False
+        states = {
+            (replica.status, replica.view, replica.op, replica.head, replica.commit_min, replica.commit_max)
+            for replica in self.replicas
+            if replica is not None
+        }
+        if len(states) != 1:
+            return False
+        status, _, op, _, commit_min, commit_max = states.pop()
+        return status is Status.NORMAL and op == commit_min == commit_max
+
+    def finish(self) -> list[Failure]:
+        """The checkers' verdicts."""
+        final = FinalState(
+            core=tuple(replica for replica in self.replicas if replica is not None),
+            chain=self.chain,
+            answers=tuple(self.answers),
+            finished=self.settled(),
+            unanswered=tuple((client.client, client.number) for client in self.clients if client.body is not None),
+            tick=self.now,
+        )
+        failures: list[Failure] = []
+        for checker in self.checkers:
+            checker.finish(final)
+            failures += checker.failures
+        return failures
+
+    @property
+    def chain(self) -> dict[int, Prepare]:
+        """The canonical commit chain: op → the entry first executed there."""
+        return self.agreement.chain

@@ -1,0 +1,94 @@
+"""Faults of the safety phase: when to partition, clog, crash and restart."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from impl.sim.cluster import SimCluster
+
+
+class Nemesis:
+    """Draws the time of each kind of fault; `stop` ends them and heals the cluster for the liveness phase."""
+
+    def __init__(self, cluster: SimCluster) -> None:
+        self.cluster = cluster
+        self.random = cluster.random
+        self.active = True
+        profile = cluster.profile
+        self._repeat(profile.partition_interval_ticks, self._partition)
+        self._repeat(profile.clog_interval_ticks, self._clog)
+        self._repeat(profile.crash_interval_ticks, self._crash)
+
+    def _repeat(self, interval: int, fault: object) -> None:
+        if interval:
+            self.cluster.at(self._later(interval), partial(self._strike, interval, fault))
+
+    def _later(self, mean: float) -> int:
+        return self.cluster.now + 1 + int(self.random.expovariate(1.0 / mean))
+
+    def _strike(self, interval: int, fault: object) -> None:
+        if self.active and callable(fault):
+            fault()
+            self._repeat(interval, fault)
+
+    def _partition(self) -> None:
+        network = self.cluster.network
+        if network.cut:
+            return
+        network.partition(len(self.cluster.replicas))
+        self.cluster.at(self._later(self.cluster.profile.partition_ticks_mean), self._heal)
+
+    def _heal(self) -> None:
+        if self.active:
+            self.cluster.network.heal()
+
+    def _clog(self) -> None:
+        self.cluster.network.clog(self.cluster.now, len(self.cluster.replicas))
+
+    def _crash(self) -> None:
+        cluster, random = self.cluster, self.random
+        count = len(cluster.replicas)
+        if random.random() < cluster.profile.crash_all:
+            cluster.statistics["crashes_of_all"] += 1
+            victims = list(range(count))
+        else:
+            victims = [self._victim()]
+        for node in victims:
+            if cluster.replicas[node] is None:
+                continue
+            if random.random() < 0.5:
+                cluster.crash(node)
+            else:
+                cluster.doomed[node] = random.randrange(8)
+            cluster.at(self._later(cluster.profile.restart_ticks_mean), partial(self._restart, node))
+
+    def _victim(self) -> int:
+        """The primary of the latest view, often; else any replica."""
+        cluster = self.cluster
+        if self.random.random() < cluster.profile.crash_primary:
+            view = max((replica.view for replica in cluster.replicas if replica is not None), default=0)
+            return view % len(cluster.replicas)
+        return self.random.randrange(len(cluster.replicas))
+
+    def _restart(self, node: int) -> None:
+        if self.active:
+            self.cluster.boot(node)
+
+    def stop(self, core_size_min: int) -> None:
+        """Heals the network and leaves a random core of at least `core_size_min` replicas up, the others down."""
+        cluster = self.cluster
+        self.active = False
+        count = len(cluster.replicas)
+        core = sorted(self.random.sample(range(count), self.random.randint(core_size_min, count)))
+        cluster.network.heal()
+        cluster.network.clogged.clear()
+        calm = cluster.profile.without_faults()
+        cluster.network.profile = calm
+        cluster.profile = calm
+        cluster.doomed.clear()
+        for node, storage in enumerate(cluster.storages):
+            storage.profile = calm
+            if node in core:
+                cluster.boot(node)
+            else:
+                cluster.crash(node)

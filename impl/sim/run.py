@@ -1,0 +1,129 @@
+"""One simulated run from a seed: a safety phase with faults, a liveness phase without, the checkers' verdict, the trace.
+
+The same arguments give the same run, byte for byte.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from impl.durable import ConfigurationError, Quorums, quorums_default
+from impl.faults import validate_faults
+from impl.replica import ReplicaConfig
+from impl.replica.config import quorums_in_force
+from impl.sim.checkers import Failure
+from impl.sim.cluster import SimCluster
+from impl.sim.nemesis import Nemesis
+from impl.sim.profile import SimProfile, profile_draw
+from impl.sim.storage import StorageError
+from impl.trace import export_parquet, read_ndjson
+
+SAFETY_PART = 0.75
+"""Part of the requests after which the liveness phase begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimResult:
+    """The outcome of a run.
+
+    `ok`: no checker failed; `statistics`: how often each fault and each step of a view change occurred; `trace`: the
+    directory of the trace files, None if none were asked for; `ticks`: length of the run.
+    """
+
+    seed: int
+    run: str
+    ok: bool
+    failures: list[Failure]
+    events: int
+    ticks: int
+    answered: int
+    statistics: dict[str, int] = field(default_factory=dict)
+    trace: Path | None = None
+
+
+def simulate(
+    seed: int,
+    *,
+    replicas: int = 3,
+    clients: int = 3,
+    requests: int = 200,
+    quorums: Quorums | None = None,
+    profile: SimProfile | None = None,
+    faults: frozenset[str] = frozenset(),
+    out: Path | None = None,
+    parquet: bool = False,
+) -> SimResult:
+    """Runs the cluster under `seed` and judges it.
+
+    `profile` is drawn from the seed unless given; `quorums` are majorities unless given. With `out`, the trace goes to
+    `out/seed-<seed>/replica-<node>.ndjson` (replacing what was there), with `parquet` also to `.parquet` beside it.
+    Raises `ConfigurationError` for impossible numbers, `FaultError` for an unknown fault, `OSError` for an unwritable `out`.
+    """
+    validate_faults(faults)
+    if min(replicas, clients) < 1 or requests < 0 or seed < 0:
+        raise ConfigurationError("replicas and clients must be at least 1, requests and seed at least 0")
+    in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)
+    random = Random(seed)
+    run = f"seed-{seed}"
+    cluster = SimCluster(
+        config=ReplicaConfig(run=run, faults=faults),
+        replica_count=replicas,
+        quorums=quorums,
+        client_count=clients,
+        requests=requests,
+        profile=profile if profile is not None else profile_draw(random),
+        random=random,
+        record=out is not None,
+    )
+    core_size_min = max(in_force.replication, in_force.view_change, replicas // 2 + 1)
+    failures: list[Failure] = []
+    try:
+        _run_phases(cluster, requests, core_size_min)
+    except (AssertionError, LookupError, StorageError, ValueError) as error:
+        # A replica that contradicts itself stops the run: its trace up to here is kept.
+        failures.append(Failure("replica", f"tick {cluster.now}: {type(error).__name__}: {error}"))
+    else:
+        failures += cluster.finish()
+    failures += [failure for checker in cluster.checkers for failure in checker.failures if failure not in failures]
+    trace = None if out is None else _write_trace(cluster, out / run, parquet)
+    return SimResult(
+        seed=seed,
+        run=run,
+        ok=not failures,
+        failures=failures,
+        events=cluster.events,
+        ticks=cluster.now,
+        answered=len(cluster.answers),
+        statistics=dict(sorted(cluster.statistics.items())),
+        trace=trace,
+    )
+
+
+def _run_phases(cluster: SimCluster, requests: int, core_size_min: int) -> None:
+    nemesis = Nemesis(cluster)
+    cluster.start()
+    safety_end = cluster.profile.safety_ticks_max
+    enough = int(requests * SAFETY_PART)
+    while cluster.now < safety_end and len(cluster.answers) < enough:
+        cluster.step()
+    cluster.statistics["ticks_safety"] = cluster.now
+    nemesis.stop(core_size_min)
+    end = cluster.now + cluster.profile.liveness_ticks_max
+    while cluster.now < end:
+        cluster.step()
+        if cluster.requests_left == 0 and cluster.now % 8 == 0 and cluster.settled():
+            break
+    cluster.statistics["ticks_liveness"] = cluster.now - cluster.statistics["ticks_safety"]
+
+
+def _write_trace(cluster: SimCluster, directory: Path, parquet: bool) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    for node, lines in enumerate(cluster.lines):
+        data = b"".join(lines)
+        (directory / f"replica-{node}.ndjson").write_bytes(data)
+        if parquet:
+            export_parquet(read_ndjson(io.BytesIO(data)), directory / f"replica-{node}.parquet")
+    return directory
