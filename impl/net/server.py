@@ -6,8 +6,8 @@ So no message leaves before the events that came before it in the replica's list
 write stops the process: nothing was acknowledged, and a restart recovers what is durable.
 
 Run: ``python -m impl.net.server --data DIR --replica I --addresses HOST:PORT,... [--trace FILE]``; the directory must
-have been formatted (impl/storage/data_file.py). SIGTERM and SIGINT end it cleanly. Exit codes: 0 ended, 2 could not start
-or had to stop; the reason is one line on stderr.
+have been formatted (impl/storage/data_file.py). SIGTERM and SIGINT end it cleanly. Exit codes: 0 ended, 2 could not
+start or had to stop; the reason is one line on stderr.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ServerConfig:
 
     ``addresses`` of all replicas by index; ``cluster`` and the replica count must match the data directory;
     ``trace`` None: no trace. ``run`` is the run id in the trace. A tick is ``tick_seconds``; the replica's own
-    timeouts count ticks.
+    timeouts count ticks. ``until_stdin_closes``: end when stdin does, so that no replica outlives its parent.
     """
 
     data: Path
@@ -63,6 +63,7 @@ class ServerConfig:
     tick_seconds: float = 0.01
     faults: frozenset[str] = field(default_factory=frozenset)
     frame_size_max: int = FRAME_SIZE_MAX
+    until_stdin_closes: bool = False
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
@@ -275,6 +276,8 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, server.stop)
+            if config.until_stdin_closes:
+                await loop.connect_read_pipe(lambda: _StdinWatcher(server), sys.stdin)
             watcher = asyncio.create_task(_stop_when_set(stop, server)) if stop is not None else None
             await server.run()
             if watcher is not None:
@@ -288,6 +291,14 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
         raise ServerError(f"{error.filename or config.trace}: {error.strerror or error}") from error
     finally:
         data.close()
+
+
+class _StdinWatcher(asyncio.Protocol):
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.stop()
 
 
 async def _stop_when_set(stop: asyncio.Event, server: Server) -> None:
@@ -318,6 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--run", default="run", help="run id written to the trace")
     parser.add_argument("--tick", type=float, default=0.01, help="seconds per tick")
     parser.add_argument("--fault", action="append", default=[], help="named mistake to switch on (for tests)")
+    parser.add_argument("--until-stdin-closes", action="store_true", help="end when stdin does (for a parent process)")
     options = parser.parse_args(arguments)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format=f"%(asctime)s replica {options.replica} %(levelname)s %(message)s"
@@ -333,6 +345,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 run=options.run,
                 tick_seconds=options.tick,
                 faults=frozenset(options.fault),
+                until_stdin_closes=options.until_stdin_closes,
             )
         )
     except ServerError as error:
