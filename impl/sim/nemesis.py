@@ -72,6 +72,7 @@ class Nemesis:
 
     def _restart(self, node: int) -> None:
         if self.active:
+            self.cluster.doomed.pop(node, None)
             self.cluster.boot(node)
 
     def stop(self, core_size_min: int) -> None:
