@@ -1,0 +1,60 @@
+"""Where output goes: progress and notes to stderr (rich on a terminal, plain lines elsewhere), results to stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from refinement.reports.table import write_json
+
+PLAIN_SECONDS = 5.0
+"""How often a plain progress line is printed where stderr is no terminal."""
+
+json_option = click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the result as JSON.")
+
+
+def note(text: str) -> None:
+    """One line on stderr."""
+    click.echo(text, err=True)
+
+
+def save_json(result: dict[str, Any], file: Path | None) -> None:
+    """Write a command's machine-readable result, where it was asked for."""
+    if file is not None:
+        write_json(result, file)
+
+
+class Steps:
+    """Progress over a known number of steps; call it with (done, total, name)."""
+
+    def __init__(self, title: str, bar: Progress | None) -> None:
+        self._title, self._bar = title, bar
+        self._task = bar.add_task(title, total=None) if bar else None
+        self._printed = time.monotonic()
+
+    def __call__(self, done: int, total: int, name: str) -> None:
+        """Show that `done` of `total` are done, the last of them `name`."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=total)
+        elif time.monotonic() - self._printed >= PLAIN_SECONDS:
+            self._printed = time.monotonic()
+            note(f"{self._title}: {done} of {total} ({name})")
+
+
+@contextmanager
+def steps(title: str) -> Iterator[Steps]:
+    """Progress on stderr for the time of a `with`."""
+    if not sys.stderr.isatty():
+        yield Steps(title, None)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield Steps(title, bar)

@@ -1,0 +1,88 @@
+"""The root of the command line: commands loaded on use, and no traceback for users."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NoReturn
+
+import click
+
+from refinement.reading import TraceInputError
+from refinement.verdict import EXIT_ERROR
+
+COMMANDS = {
+    "audit": "refinement.cli.audit:audit",
+    "bench": "refinement.cli.bench:bench",
+    "check": "refinement.cli.check:check",
+    "cluster": "refinement.cli.server:cluster",
+    "export": "refinement.cli.planned:export",
+    "format": "refinement.cli.server:format_data",
+    "prove": "refinement.cli.planned:prove",
+    "record": "refinement.cli.server:record",
+    "repl": "refinement.cli.server:repl",
+    "simulate": "refinement.cli.simulate:simulate",
+    "start": "refinement.cli.server:start",
+    "status": "refinement.cli.server:status",
+}
+"""Command → module and attribute. A command whose module is not there is not listed."""
+
+
+class VsrGroup(click.Group):
+    """Loads a command's module when it is used, and turns every failure into one line and exit code 2."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands whose modules exist."""
+        return sorted(name for name, target in COMMANDS.items() if find_spec(target.partition(":")[0]))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command, or None if there is none of that name."""
+        module, _, attribute = COMMANDS.get(cmd_name, "").partition(":")
+        if not module or not find_spec(module):
+            return None
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
+        """Run, and exit with the command's code: 0, 1, 2 or 4."""
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args, **extra)
+            sys.stdout.flush()
+        except click.ClickException as error:
+            error.show()
+            code = EXIT_ERROR
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("stopped", err=True)
+            code = EXIT_ERROR
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = EXIT_ERROR
+        except Exception as error:
+            code = _report(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _report(error: Exception) -> int:
+    if os.environ.get("VSR_DEBUG"):
+        traceback.print_exc()
+    elif isinstance(error, (TraceInputError, OSError)):
+        click.echo(f"error: {error}", err=True)
+    else:
+        text = " ".join(str(error).split()) or "no message"
+        click.echo(f"error: {type(error).__name__}: {text[:500]} (VSR_DEBUG=1 shows the traceback)", err=True)
+    return EXIT_ERROR
+
+
+@click.group(cls=VsrGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="viewproof", prog_name="vsr")
+def cli() -> None:
+    """Viewstamped Replication: one spec, a replica, and an audit of real traces.
+
+    Exit codes: 0 holds or conforms; 1 violation found; 2 usage or tool error; 4 inconclusive.
+    """

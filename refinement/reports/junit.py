@@ -1,0 +1,57 @@
+"""The report as JUnit XML: one test case per run, and one for the input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from refinement.reports.text import violation_lines
+from refinement.verdict import AuditReport, RunVerdict
+
+
+def write(report: AuditReport, file: Path) -> None:
+    """Write JUnit XML: a violation is a failure, an inconclusive run and malformed input an error."""
+    suite = TestSuite("viewproof audit")
+    suite.add_testcase(_input_case(report))
+    for verdict in report.verdicts:
+        suite.add_testcase(_run_case(verdict))
+    suite.time = round(report.seconds, 3)
+    xml = JUnitXml("viewproof")
+    xml.add_testsuite(suite)
+    xml.update_statistics()
+    xml.write(str(file), pretty=True)
+
+
+def _input_case(report: AuditReport) -> TestCase:
+    case = TestCase("input", classname="viewproof.input")
+    texts = [*map(str, report.problems), *report.tool_errors, *report.empty]
+    if report.problems_more:
+        texts.append(f"{report.problems_more} more places with malformed input")
+    if not texts and not report.events:
+        texts.append("nothing was checked")
+    if texts:
+        case.result = [_with_body(Error(clean(texts[0]), "input"), "\n".join(texts))]
+    return case
+
+
+def _run_case(verdict: RunVerdict) -> TestCase:
+    case = TestCase(clean(verdict.run_id), classname="viewproof.run")
+    if verdict.violations:
+        body = "\n".join(line for violation in verdict.violations for line in violation_lines(violation))
+        first = verdict.violations[0]
+        case.result = [_with_body(Failure(clean(first.message), clean(first.rule_id)), body)]
+    elif verdict.verdict == "inconclusive":
+        reasons = verdict.missing or ("inconclusive, without a named reason",)
+        case.result = [_with_body(Error(clean(reasons[0]), "inconclusive"), "\n".join(reasons))]
+    return case
+
+
+def _with_body(result: Error | Failure | Skipped, body: str) -> Error | Failure | Skipped:
+    result.text = clean(body)
+    return result
+
+
+def clean(text: str) -> str:
+    """Text without the control characters that XML cannot hold."""
+    return "".join(c if c in "\n\t" or (ord(c) >= 32 and not 0xD800 <= ord(c) < 0xE000) else "�" for c in text)

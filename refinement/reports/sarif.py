@@ -1,0 +1,109 @@
+"""The report as SARIF 2.1.0, for code hosts and editors."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from refinement.reports.text import violation_lines
+from refinement.verdict import AuditReport, Violation
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def write(report: AuditReport, file: Path) -> None:
+    """Write one SARIF run with a result per violation."""
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(to_dict(report)), indent=2))
+
+
+def to_dict(report: AuditReport) -> dict[str, Any]:
+    """The report as a SARIF log: rules, results, and what stood in the way as notifications."""
+    rules = sorted({violation.rule_id for violation in report.violations})
+    notices = [*map(str, report.problems), *report.tool_errors]
+    run = {
+        "tool": {
+            "driver": {
+                "name": "viewproof",
+                "semanticVersion": _version(),
+                "rules": [_rule(rule, report) for rule in rules],
+            }
+        },
+        "invocations": [
+            {
+                "executionSuccessful": not notices,
+                "exitCode": report.exit_code,
+                "toolExecutionNotifications": [
+                    {"level": level, "message": {"text": text}}
+                    for level, texts in (("error", notices), ("warning", [*report.empty, *_inconclusive(report)]))
+                    for text in texts
+                ],
+            }
+        ],
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(violation, rules.index(violation.rule_id)) for violation in report.violations],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _inconclusive(report: AuditReport) -> list[str]:
+    return [f"{verdict.run_id}: {reason}" for verdict in report.verdicts for reason in verdict.missing]
+
+
+def _version() -> str:
+    try:
+        return version("viewproof")
+    except PackageNotFoundError:
+        return "0.0.0"
+
+
+def _rule(rule: str, report: AuditReport) -> dict[str, Any]:
+    example = next(violation for violation in report.violations if violation.rule_id == rule)
+    text = f"{rule}: no behaviour of the spec explains the event ({example.action})"
+    return {
+        "id": rule,
+        "name": "".join(part.capitalize() for part in rule.replace(".", "_").split("_")),
+        "shortDescription": {"text": f"{rule} is broken"},
+        "fullDescription": {"text": text},
+        "help": {
+            "text": f"{text}. Profile {report.options.profile}. See docs/core-protocol.md for what the spec allows."
+        },
+        "defaultConfiguration": {"level": "error"},
+    }
+
+
+def _result(violation: Violation, index: int) -> dict[str, Any]:
+    place = _location(violation, violation.message)
+    fingerprint = hashlib.blake2b(
+        f"{violation.rule_id}|{violation.rule_fingerprint}|{violation.action}|{violation.expected}".encode(),
+        digest_size=16,
+    )
+    return {
+        "ruleId": violation.rule_id,
+        "ruleIndex": index,
+        "level": violation.severity,
+        "message": {"text": "\n".join(line.strip() for line in violation_lines(violation))},
+        "locations": [place],
+        "partialFingerprints": {"viewproof/v1": fingerprint.hexdigest()},
+        "codeFlows": [{"threadFlows": [{"locations": [{"location": place}]}]}],
+        "properties": {"run": violation.run_id, "node": violation.node, "seq": violation.seq},
+    }
+
+
+def _location(violation: Violation, text: str) -> dict[str, Any]:
+    return {
+        "message": {"text": text},
+        "physicalLocation": {
+            "artifactLocation": {"uri": _uri(violation.file)},
+            "region": {"startLine": max(1, violation.line)},
+        },
+        "logicalLocations": [{"name": violation.action, "fullyQualifiedName": f"spec.{violation.action}"}],
+    }
+
+
+def _uri(file: str) -> str:
+    path = Path(file)
+    return path.as_uri() if path.is_absolute() else path.as_posix()

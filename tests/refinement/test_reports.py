@@ -1,0 +1,144 @@
+"""The report's forms are well formed and say the same as the verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from junitparser import Error, Failure, JUnitXml
+
+from refinement.cli import cli
+from refinement.cli.audit import Dependencies
+from refinement.reports.github import escape
+from refinement.reports.junit import clean
+from refinement.verdict import VIOLATION_COLUMNS, AuditOptions, AuditReport, RunVerdict, UnitResult
+from tests.refinement import fakes
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    """Three runs: good, violating, with a gap."""
+    directory = tmp_path / "traces"
+    runs = [fakes.records(name) for name in ("good", "bad<i>", "gap")]
+    runs[1][7]["head"] = fakes.BAD_HEAD
+    del runs[2][9]
+    for records in runs:
+        fakes.write_run(directory, records)
+    return directory
+
+
+def audit(*arguments: Any, env: dict[str, str] | None = None) -> Result:
+    words = ["audit", *map(str, arguments)]
+    return CliRunner().invoke(cli, words, obj=Dependencies(fakes.check_run), env=env)
+
+
+def test_text(traces: Path) -> None:
+    result = audit(traces)
+    assert result.exit_code == 1
+    assert f"{traces}/bad<i>/replica-0.ndjson:8: fake.head: the head is bad" in result.stdout
+    for text in ("expected: good", "observed: bad", "op = 3", "execute: commit_min 2 ≥ 3 is false", "on_prepare "):
+        assert text in result.stdout
+    assert "3 runs: 1 conforms, 1 violates, 1 inconclusive" in result.stdout
+    assert "verdict: violates (exit code 1)" in result.stdout
+    assert "local engine" in result.stderr
+
+
+def test_json(traces: Path, tmp_path: Path) -> None:
+    audit(traces, "--json", tmp_path / "r.json")
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert (report["verdict"], report["exit_code"]) == ("violates", 1)
+    assert report["counts"] == {"conforms": 1, "violates": 1, "inconclusive": 1}
+    violation = next(run for run in report["verdicts"] if run["run_id"] == "bad<i>")["violations"][0]
+    assert set(VIOLATION_COLUMNS) <= set(violation)
+    assert violation["state_before"] == {"op": 3, "log": ["a", "b"]}
+
+
+def test_junit(traces: Path, tmp_path: Path) -> None:
+    audit(traces, "--junit", tmp_path / "r.xml")
+    xml = JUnitXml.fromfile(str(tmp_path / "r.xml"))
+    cases = {case.name: case for suite in xml for case in suite}
+    assert set(cases) == {"input", "good", "bad<i>", "gap"}
+    assert not cases["good"].result
+    assert not cases["input"].result
+    (failure,) = cases["bad<i>"].result
+    assert isinstance(failure, Failure)
+    assert "the head is bad" in failure.text
+    (error,) = cases["gap"].result
+    assert isinstance(error, Error)
+    assert (xml.tests, xml.failures, xml.errors) == (4, 1, 1)
+
+
+def test_sarif(traces: Path, tmp_path: Path) -> None:
+    audit(traces, "--sarif", tmp_path / "r.sarif")
+    log = json.loads((tmp_path / "r.sarif").read_text())
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    (result,) = run["results"]
+    rule = run["tool"]["driver"]["rules"][result["ruleIndex"]]
+    assert rule["id"] == result["ruleId"] == "fake.head"
+    assert {"shortDescription", "fullDescription", "help"} <= set(rule)
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"].startswith("file:///")
+    assert place["region"] == {"startLine": 8}
+    assert result["partialFingerprints"]["viewproof/v1"]
+    assert result["codeFlows"][0]["threadFlows"][0]["locations"]
+    notices = [notice["message"]["text"] for notice in run["invocations"][0]["toolExecutionNotifications"]]
+    assert any("seq 10 of node 0" in notice for notice in notices)
+
+
+def test_html_is_escaped_and_self_contained(traces: Path, tmp_path: Path) -> None:
+    audit(traces, "--html", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "the head is bad &lt;b&gt;&amp;" in page
+    assert "bad<i>" not in page
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+@pytest.mark.parametrize("name", ["v.parquet", "v.ndjson"])
+def test_violations_table(traces: Path, tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    audit(traces, "--violations", file)
+    if name.endswith(".parquet"):
+        rows = pq.read_table(file).to_pylist()
+    else:
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [list(row) for row in rows] == [list(VIOLATION_COLUMNS)]
+    assert (rows[0]["run_id"], rows[0]["line"], rows[0]["rule_fingerprint"]) == ("bad<i>", 8, "f00d")
+
+
+def test_violations_table_of_another_kind_is_refused(traces: Path, tmp_path: Path) -> None:
+    assert audit(traces, "--violations", tmp_path / "v.csv").exit_code == 2
+
+
+def test_github_annotations_and_summary(traces: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    result = audit(traces, env={"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)})
+    assert f"::error file={escape(str(traces), value=True)}/bad<i>/replica-0.ndjson,line=8::fake.head" in result.stdout
+    assert "### Audit: violates" in summary.read_text()
+
+
+def test_escaping() -> None:
+    assert escape("50%\r\na:b,c") == "50%25%0D%0Aa:b,c"
+    assert escape("a:b,c", value=True) == "a%3Ab%2Cc"
+    assert clean("a\x00b\ud800\n") == "a�b�\n"
+
+
+def test_exit_codes_of_a_report() -> None:
+    def code(*verdicts: str, **more: Any) -> int:
+        runs = tuple(RunVerdict(str(n), verdict, 1) for n, verdict in enumerate(verdicts))  # type: ignore[arg-type]
+        return AuditReport.combine("local", AuditOptions(), [UnitResult("u", verdicts=runs, **more)]).exit_code
+
+    assert code("conforms") == 0
+    assert code("conforms", "violates", "inconclusive") == 1
+    assert code("conforms", "inconclusive") == 4
+    assert code() == 4
+    assert code("conforms", empty=("x",)) == 4
+    assert code("violates", problems_more=1) == 2
+    assert code("conforms", tool_errors=("x",)) == 2
+    no_events = UnitResult("u", verdicts=(RunVerdict("r", "conforms", 0),))
+    assert AuditReport.combine("local", AuditOptions(), [no_events]).exit_code == 4
