@@ -33,7 +33,7 @@ class SimProfile:
     crash_all: float = 0.05
     safety_ticks_max: int = 6_000
     liveness_ticks_max: int = 12_000
-    client_timeout_ticks: int = 40
+    client_timeout_ticks: int = 25
 
     def without_faults(self) -> SimProfile:
         """A perfect network and storage that is only as slow as usual: the liveness phase."""
@@ -61,7 +61,7 @@ def profile_draw(random: Random) -> SimProfile:
         return value if random.random() < 0.7 else 0
 
     return SimProfile(
-        loss=random.choice((0.0, 0.01, 0.05, 0.15, 0.25)),
+        loss=random.choice((0.0, 0.01, 0.05, 0.1, 0.2)),
         repeat=random.choice((0.0, 0.02, 0.1, 0.3)),
         delay_ticks_min=1,
         delay_ticks_mean=random.choice((0.3, 1.0, 2.0, 4.0)),
