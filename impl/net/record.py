@@ -1,8 +1,8 @@
 """Scripted runs of a real cluster, checked from the clients' side, with the traces left for the audit.
 
-``record`` is one run under load in which the primary is killed with SIGKILL and restarted. ``rounds`` kills and restarts
-a random process, round after round, over the same data. Neither prints; both return a result object. Both raise
-ClusterError if processes do not start or a view change does not end, and ClientError if a client cannot go on.
+``record`` is one run under load in which the primary is killed with SIGKILL and restarted. ``rounds`` kills and
+restarts a random process, round after round, over the same data. Neither prints; both return a result object. Both
+raise ClusterError if processes do not start or a view change does not end, and ClientError if a client cannot go on.
 """
 
 from __future__ import annotations

@@ -1,0 +1,321 @@
+"""A real cluster of three processes: what was acknowledged survives SIGKILL; nobody is harmed by bad input."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from impl.messages import Message, Prepare, Reply, Request, make_header
+from impl.net.client import (
+    Address,
+    Client,
+    ClientBusyError,
+    ClientClosedError,
+    RefusedError,
+    RequestTimeoutError,
+    SyncClient,
+    UncertainError,
+    fetch_status,
+)
+from impl.net.cluster import Cluster, free_ports
+from impl.net.framing import (
+    PROTOCOL_VERSION,
+    Control,
+    FrameReader,
+    Goodbye,
+    Hello,
+    NotPrimary,
+    frame_control,
+    frame_message,
+)
+from impl.net.record import RecordOptions, record, rounds
+from impl.net.server import ServerError, parse_addresses
+from impl.state_machine import Append, Put, encode_operation
+from impl.storage.data_file import format_data_file
+from impl.trace import decode_line
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path, cluster=7) as running:
+        running.format()
+        running.start_all()
+        asyncio.run(running.wait_ready())
+        yield running
+
+
+class RawConnection:
+    """A socket that speaks frames: for messages that no client would send."""
+
+    def __init__(self, address: Address, hello: Hello | None) -> None:
+        self.socket = socket.create_connection(address, 5)
+        self.socket.settimeout(5)
+        self.reader = FrameReader()
+        self.frames: list[Message | Control] = []
+        if hello is not None:
+            self.socket.sendall(frame_control(hello))
+
+    def next(self) -> Message | Control | None:
+        """The next frame, None at the end of the stream."""
+        while not self.frames:
+            try:
+                data = self.socket.recv(1 << 16)
+            except ConnectionResetError:
+                return None
+            if not data:
+                return None
+            self.frames = self.reader.feed(data)
+        return self.frames.pop(0)
+
+    def goodbye(self) -> str:
+        """The reason with which the server closes."""
+        reason = ""
+        while (frame := self.next()) is not None:
+            if isinstance(frame, Goodbye):
+                reason = frame.reason
+        return reason
+
+    def ask(self, request: Request) -> Reply:
+        """Send a request and wait for its reply."""
+        self.socket.sendall(frame_message(request))
+        while True:
+            frame = self.next()
+            assert frame is not None
+            assert not isinstance(frame, NotPrimary)
+            if isinstance(frame, Reply):
+                return frame
+
+
+def client_hello(number: int, cluster: int = 7) -> Hello:
+    return Hello(PROTOCOL_VERSION, cluster, "client", number)
+
+
+def test_writes_survive_kill_9_of_the_primary_and_then_of_everyone(cluster: Cluster) -> None:
+    with SyncClient(cluster.addresses, 7) as client:
+        for number in range(50):
+            client.put(b"key-%d" % number, b"value-%d" % number)
+        primary = asyncio.run(cluster.primary())
+        assert primary == 0
+        cluster.kill(primary)
+        assert [client.get(b"key-%d" % number) for number in range(50)] == [b"value-%d" % n for n in range(50)]
+        client.append(b"key-0", b"+")
+        assert client.client.view >= 1
+        assert client.client.clock > 0
+        for replica in range(3):
+            cluster.kill(replica)
+        cluster.start_all()
+        assert client.get(b"key-0") == b"value-0+"
+        assert client.compare_and_set(b"key-1", b"value-1", b"new")
+        assert not client.compare_and_set(b"key-1", b"value-1", b"newer")
+        assert client.delete(b"key-2")
+        assert client.get(b"key-2") is None
+    asyncio.run(cluster.wait_ready())
+    assert set(cluster.stop_all().values()) == {0}
+    for replica in range(3):
+        lines = cluster.trace_path(replica).read_bytes().splitlines(keepends=True)
+        events = [decode_line(line) for line in lines]
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert events[0].event == "start"
+        assert sum(event.event == "restart" for event in events) == 1
+
+
+def test_a_duplicate_request_gets_the_same_reply_also_from_a_later_primary(cluster: Cluster) -> None:
+    request = Request(client=5, request=1, body=encode_operation(Append(b"k", b"x")))
+    connection = RawConnection(cluster.addresses[0], client_hello(5))
+    replies = [connection.ask(request), connection.ask(request)]
+    cluster.kill(0)
+    primary = asyncio.run(cluster.wait_ready())
+    replies.append(RawConnection(cluster.addresses[primary], client_hello(5)).ask(request))
+    assert len({(reply.client, reply.request, reply.op, reply.body) for reply in replies}) == 1
+    with SyncClient(cluster.addresses, 7) as client:
+        assert client.get(b"k") == b"x"
+
+
+def test_bad_frames_close_the_connection_with_a_reason_and_harm_nobody(cluster: Cluster) -> None:
+    address = cluster.addresses[1]
+    request = Request(client=5, request=1, body=b"")
+    header = make_header(parent="", view=0, op=1, client=1, request=1, commit=0, body=b"")
+    cases: list[tuple[Hello | None, bytes, str]] = [
+        (None, b"GET / HTTP/1.0\r\n\r\n", "are allowed"),
+        (None, struct.pack(">I", 5) + b"\x01abcd", "does not decode"),
+        (None, frame_message(request), "not a Hello"),
+        (Hello(99, 7, "client", 5), b"", "protocol version 99"),
+        (client_hello(5, 8), b"", "belongs to cluster 7"),
+        (Hello(PROTOCOL_VERSION, 7, "replica", 3), b"", "no replica 3"),
+        (Hello(PROTOCOL_VERSION, 7, "replica", 1), b"", "no replica 1"),
+        (Hello(PROTOCOL_VERSION, 7, "admin", 1), b"", "no admin 1"),
+        (client_hello(6), frame_message(request), "a request of client 5"),
+        (client_hello(5), frame_message(Prepare(header, b"", replica=0)), "a Prepare of replica 0"),
+        (
+            Hello(PROTOCOL_VERSION, 7, "replica", 2),
+            frame_message(Prepare(header, b"", replica=0)),
+            "a Prepare of replica 0",
+        ),
+        (client_hello(5), b"\xff" * 100, "are allowed"),
+    ]
+    for hello, data, reason in cases:
+        connection = RawConnection(address, hello)
+        connection.socket.sendall(data)
+        assert reason in connection.goodbye()
+        assert reason in cluster.log_tail(1)
+    half = RawConnection(address, client_hello(5))
+    half.socket.sendall(b"\x00\x00")
+    half.socket.close()
+    RawConnection(cluster.addresses[0], client_hello(9)).socket.sendall(
+        frame_message(Request(client=9, request=1, body=b"no operation"))
+    )
+    with SyncClient(cluster.addresses, 7) as client:
+        client.put(b"a", b"b")
+        assert client.get(b"a") == b"b"
+    statuses = asyncio.run(cluster.statuses())
+    assert [status is not None and status.status for status in statuses] == ["normal"] * 3
+    assert "Traceback" not in cluster.log_path(1).read_text()
+
+
+def test_a_client_of_another_cluster_is_refused(cluster: Cluster) -> None:
+    with SyncClient(cluster.addresses, 8) as client, pytest.raises(RefusedError, match="belongs to cluster 7"):
+        client.get(b"a")
+
+
+def test_a_client_without_an_answer_takes_nothing_new_until_it_has_one(cluster: Cluster) -> None:
+    async def scenario() -> None:
+        cluster.kill(1)
+        cluster.kill(2)
+        async with Client(cluster.addresses, 7, timeout_seconds=0.5) as client:
+            outstanding = asyncio.create_task(client.execute(Put(b"a", b"1")))
+            await asyncio.sleep(0.05)
+            with pytest.raises(ClientBusyError):
+                await client.get(b"a")
+            with pytest.raises(RequestTimeoutError, match="may still be executed"):
+                await outstanding
+            with pytest.raises(UncertainError, match="retry"):
+                await client.get(b"a")
+            cluster.start(1)
+            await cluster.wait_answering(1)
+            while True:
+                try:
+                    await client.retry()
+                    break
+                except RequestTimeoutError:
+                    continue
+            assert await client.get(b"a") == b"1"
+        with pytest.raises(ClientClosedError):
+            await client.get(b"a")
+
+    asyncio.run(scenario())
+
+
+def test_a_recorded_run_with_the_primary_killed_is_linearizable(tmp_path: Path) -> None:
+    result = record(tmp_path, tmp_path / "traces", "kill", RecordOptions(requests=300, down_seconds=0.3))
+    assert result.ok, result.check.failures
+    assert result.killed == 0
+    assert result.view_after > result.view_before
+    assert result.requests >= 300
+    assert all(path.stat().st_size > 0 for path in result.traces)
+
+
+def test_no_acknowledged_write_is_lost_in_three_rounds_of_kills(tmp_path: Path) -> None:
+    seen: list[int] = []
+    options = RecordOptions(requests=150, down_seconds=0.3, seed=2)
+    result = rounds(tmp_path, tmp_path / "traces", "rounds", 3, options, lambda one: seen.append(one.number))
+    assert result.ok, [one.check.failures for one in result.rounds]
+    assert seen == [1, 2, 3]
+    assert result.unanswered == 0
+
+
+def server(*arguments: str, file_size_max: int | None = None) -> subprocess.CompletedProcess[str]:
+    def limit() -> None:
+        if file_size_max is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_size_max, file_size_max))
+
+    return subprocess.run(
+        [sys.executable, "-m", "impl.net.server", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        preexec_fn=limit,
+        check=False,
+    )
+
+
+def test_foreseeable_errors_are_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    address = f"127.0.0.1:{port}"
+    format_data_file(tmp_path / "d", 7, 0, 1)
+    format_data_file(tmp_path / "used", 7, 0, 1)
+    trace = tmp_path / "trace.ndjson"
+    trace.write_bytes(b"no event\n")
+    base = ["--replica", "0", "--addresses", address]
+    cases = [
+        (["--data", str(tmp_path / "none"), *base], "never formatted"),
+        (["--data", str(tmp_path / "d"), "--replica", "1", "--addresses", address], "wrong data directory"),
+        (["--data", str(tmp_path / "d"), "--replica", "0", "--addresses", f"{address},{address}"], "replica_count"),
+        (["--data", str(tmp_path / "d"), "--replica", "0", "--addresses", "nonsense"], "not HOST:PORT"),
+        (["--data", str(tmp_path / "d"), *base, "--cluster", "8"], "cluster is 7"),
+        (["--data", str(tmp_path / "d"), *base, "--fault", "no.such"], "unknown fault no.such"),
+        (["--data", str(tmp_path / "d"), *base, "--trace", str(trace)], "trace.ndjson:1: not a trace event"),
+    ]
+    for arguments, text in cases:
+        finished = server(*arguments)
+        assert finished.returncode == 2, finished
+        assert text in finished.stderr
+        assert "Traceback" not in finished.stderr
+    with socket.create_server(("127.0.0.1", port)):
+        finished = server("--data", str(tmp_path / "d"), *base)
+    assert finished.returncode == 2
+    assert "cannot listen on" in finished.stderr
+
+
+def test_a_disk_that_refuses_writes_stops_the_replica_and_loses_nothing(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    format_data_file(tmp_path / "d", 7, 0, 1)
+    arguments = ["--data", str(tmp_path / "d"), "--replica", "0", "--addresses", f"127.0.0.1:{port}"]
+    acknowledged: list[int] = []
+
+    async def fill() -> None:
+        async with Client([("127.0.0.1", port)], 7, timeout_seconds=8) as client:
+            for number in range(1000):
+                await client.put(b"%d" % number, b"x" * 1000)
+                acknowledged.append(number)
+
+    async def until_full() -> subprocess.CompletedProcess[str]:
+        filling = asyncio.create_task(fill())
+        finished = await asyncio.to_thread(server, *arguments, file_size_max=50_000)
+        filling.cancel()
+        return finished
+
+    finished = asyncio.run(until_full())
+    assert finished.returncode == 2
+    assert "nothing of it was kept" in finished.stderr
+    assert "Traceback" not in finished.stderr
+    assert 10 < len(acknowledged) < 60
+    process = subprocess.Popen([sys.executable, "-m", "impl.net.server", *arguments], cwd=ROOT)
+    try:
+        with SyncClient([("127.0.0.1", port)], 7) as client:
+            for number in acknowledged:
+                assert client.get(b"%d" % number) == b"x" * 1000
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+def test_addresses_are_parsed_or_refused_by_name() -> None:
+    assert parse_addresses("localhost:1, [::1]:65535") == (("localhost", 1), ("::1", 65535))
+    for text in ("", "host", "host:", "host:0", "host:65536", ":1", "a:1,,b:2"):
+        with pytest.raises(ServerError, match="is not HOST:PORT"):
+            parse_addresses(text)
+
+
+def test_a_status_nobody_answers_is_none() -> None:
+    assert asyncio.run(fetch_status(("127.0.0.1", free_ports(1)[0]), 7, 0.2)) is None
