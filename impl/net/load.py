@@ -139,5 +139,3 @@ class Load:
         self.history.append(
             Operation(client.client_id, kind, key, called, returned, argument, expected, found, success)
         )
-
-
