@@ -12,8 +12,10 @@ from typing import Any, NoReturn
 
 import click
 
-from refinement.reading import TraceInputError
 from refinement.verdict import EXIT_ERROR
+
+_OURS = ("impl", "refinement", "spec")
+"""Errors of these packages are written for users: shown without the name of their class."""
 
 COMMANDS = {
     "audit": "refinement.cli.audit:audit",
@@ -71,7 +73,7 @@ class VsrGroup(click.Group):
 def _report(error: Exception) -> int:
     if os.environ.get("VSR_DEBUG"):
         traceback.print_exc()
-    elif isinstance(error, (TraceInputError, OSError)):
+    elif isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _OURS:
         click.echo(f"error: {error}", err=True)
     else:
         text = " ".join(str(error).split()) or "no message"

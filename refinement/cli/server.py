@@ -1,0 +1,242 @@
+"""The real server and its clients: format, start, status, repl, cluster, record."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shlex
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from impl.durable import Quorums
+from impl.net.client import SyncClient, fetch_status
+from impl.net.cluster import Cluster
+from impl.net.framing import Status
+from impl.net.record import RecordOptions, RecordResult, RoundResult
+from impl.net.record import record as record_run
+from impl.net.record import rounds as record_rounds
+from impl.net.server import ServerConfig, parse_addresses, run_server
+from impl.storage.data_file import format_data_file
+from refinement.cli.output import json_option, note, save_json
+from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+
+_DIRECTORY = click.Path(path_type=Path, file_okay=False)
+_addresses = click.option("--addresses", required=True, help="HOST:PORT of all replicas by index, with commas.")
+_cluster_id = click.option("--cluster", "cluster_id", type=click.IntRange(0), default=1, show_default=True)
+
+
+@click.command("format")
+@click.argument("directory", type=_DIRECTORY)
+@click.option("--replica", type=click.IntRange(0), required=True, help="Index of this replica.")
+@click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--quorum-replication", type=click.IntRange(1), help="Majority unless given.")
+@click.option("--quorum-view-change", type=click.IntRange(1), help="Majority unless given.")
+@_cluster_id
+@json_option
+def format_data(
+    directory: Path,
+    replica: int,
+    replicas: int,
+    quorum_replication: int | None,
+    quorum_view_change: int | None,
+    cluster_id: int,
+    json_file: Path | None,
+) -> int:
+    """Make the data directory of one replica."""
+    quorums = None
+    if quorum_replication is not None or quorum_view_change is not None:
+        majority = replicas // 2 + 1
+        quorums = Quorums(quorum_replication or majority, quorum_view_change or majority)
+    format_data_file(directory, cluster_id, replica, replicas, quorums)
+    click.echo(f"formatted {directory}: cluster {cluster_id}, replica {replica} of {replicas}")
+    save_json({"directory": str(directory), "cluster": cluster_id, "replica": replica, "exit_code": 0}, json_file)
+    return EXIT_CONFORMS
+
+
+@click.command()
+@click.argument("directory", type=_DIRECTORY)
+@click.option("--replica", type=click.IntRange(0), required=True, help="Index of this replica.")
+@_addresses
+@click.option("--cluster", "cluster_id", type=click.IntRange(0), help="Cluster id that the data must have.")
+@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Trace file, continued if it exists.")
+@click.option("--run", default="run", show_default=True, help="Run id written to the trace.")
+@click.option("--tick", type=click.FloatRange(min=0, min_open=True), default=0.01, show_default=True, help="Seconds.")
+def start(
+    directory: Path, replica: int, addresses: str, cluster_id: int | None, trace: Path | None, run: str, tick: float
+) -> int:
+    """Run one replica until SIGTERM or Ctrl-C."""
+    pattern = f"%(asctime)s replica {replica} %(levelname)s %(message)s"
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=pattern)
+    run_server(
+        ServerConfig(
+            data=directory,
+            replica=replica,
+            addresses=parse_addresses(addresses),
+            cluster=cluster_id,
+            trace=trace,
+            run=run,
+            tick_seconds=tick,
+        )
+    )
+    return EXIT_CONFORMS
+
+
+@click.command()
+@_addresses
+@_cluster_id
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="Seconds.")
+@json_option
+def status(addresses: str, cluster_id: int, timeout: float, json_file: Path | None) -> int:
+    """Ask every replica how it is. Exit code 4 if one does not answer."""
+    parsed = parse_addresses(addresses)
+
+    async def ask() -> list[Status | None]:
+        return list(await asyncio.gather(*(fetch_status(address, cluster_id, timeout) for address in parsed)))
+
+    answers = asyncio.run(ask())
+    for index, ((host, port), answer) in enumerate(zip(parsed, answers, strict=True)):
+        click.echo(f"replica {index} {host}:{port}  {_status_text(answer)}")
+    code = EXIT_CONFORMS if all(answers) else EXIT_INCONCLUSIVE
+    replicas = [None if answer is None else msgspec.structs.asdict(answer) for answer in answers]
+    save_json({"replicas": replicas, "exit_code": code}, json_file)
+    return code
+
+
+def _status_text(answer: Status | None) -> str:
+    if answer is None:
+        return "no answer"
+    fields = ("view", "log_view", "op", "commit_min", "commit_max")
+    return answer.status + "  " + "  ".join(f"{name} {getattr(answer, name)}" for name in fields)
+
+
+@click.command()
+@_addresses
+@_cluster_id
+def repl(addresses: str, cluster_id: int) -> int:
+    """Talk to the replicated key-value store: one command a line, from the terminal or stdin."""
+    help_text = "put KEY VALUE | get KEY | delete KEY | append KEY VALUE | cas KEY EXPECTED VALUE | quit"
+    if sys.stdin.isatty():
+        note(help_text)
+    with SyncClient(parse_addresses(addresses), cluster_id) as client:
+        for line in click.get_text_stream("stdin"):
+            try:
+                words = [word.encode() for word in shlex.split(line)]
+            except ValueError as error:
+                note(f"{error}")
+                continue
+            if words and words[0] in (b"quit", b"exit"):
+                break
+            if words:
+                click.echo(_command(client, words) or help_text)
+    return EXIT_CONFORMS
+
+
+def _command(client: SyncClient, words: list[bytes]) -> str | None:
+    """The answer to one line, or None if it is no command."""
+    match words:
+        case [b"put", key, value]:
+            client.put(key, value)
+            return "ok"
+        case [b"append", key, value]:
+            client.append(key, value)
+            return "ok"
+        case [b"get", key]:
+            found = client.get(key)
+            return "(none)" if found is None else found.decode(errors="replace")
+        case [b"delete", key]:
+            return "deleted" if client.delete(key) else "(none)"
+        case [b"cas", key, expected, value]:
+            return "swapped" if client.compare_and_set(key, expected, value) else "not equal"
+    return None
+
+
+@click.command()
+@click.argument("directory", type=_DIRECTORY)
+@click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--run", default="run", show_default=True, help="Run id in the traces, DIRECTORY/traces/RUN.")
+def cluster(directory: Path, replicas: int, run: str) -> int:
+    """Start a cluster of processes on this machine; ends with Ctrl-C. Formats what is not formatted yet."""
+    with Cluster(directory, replicas, run=run) as processes:
+        if not processes.data_path(0).exists():
+            processes.format()
+        processes.start_all()
+        primary = asyncio.run(processes.wait_ready())
+        addresses = ",".join(f"{host}:{port}" for host, port in processes.addresses)
+        click.echo(f"ready, primary {primary}: vsr repl --addresses {addresses}")
+        sys.stdout.flush()
+        try:
+            while all(processes.alive(replica) for replica in range(replicas)):
+                time.sleep(0.5)
+            dead = [replica for replica in range(replicas) if not processes.alive(replica)]
+            raise click.ClickException(f"replica {dead[0]} ended: {processes.log_tail(dead[0])}")
+        except KeyboardInterrupt:
+            processes.stop_all()
+    return EXIT_CONFORMS
+
+
+@click.command()
+@click.argument("out", type=_DIRECTORY)
+@click.option("--run", default="run", show_default=True, help="Run id; the traces go to OUT/RUN.")
+@click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--clients", type=click.IntRange(1), default=4, show_default=True)
+@click.option("--requests", type=click.IntRange(1), default=1000, show_default=True, help="In all, or per round.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--kill/--no-kill", default=True, show_default=True, help="Kill the primary with SIGKILL under load.")
+@click.option("--rounds", type=click.IntRange(0), default=0, help="Instead: rounds of killing a random process.")
+@click.option("--fault", "faults", multiple=True, help="Switch a mistake on in every replica.")
+@json_option
+def record(
+    out: Path,
+    run: str,
+    replicas: int,
+    clients: int,
+    requests: int,
+    seed: int,
+    kill: bool,
+    rounds: int,
+    faults: tuple[str, ...],
+    json_file: Path | None,
+) -> int:
+    """Record traces of a real cluster of processes under load. Exit code 1 if a client saw a wrong answer."""
+    options = RecordOptions(
+        replica_count=replicas, clients=clients, requests=requests, seed=seed, kill=kill, faults=faults
+    )
+    with tempfile.TemporaryDirectory(prefix="vsr-record-") as data:
+        if rounds:
+            many = record_rounds(Path(data), out, run, rounds, options, _print_round)
+            ok, result = many.ok, _plain(many)
+        else:
+            one = record_run(Path(data), out, run, options)
+            ok, result = one.ok, _plain(one)
+            _print_record(one)
+    code = EXIT_CONFORMS if ok else EXIT_VIOLATES
+    click.echo(f"clients' view: {'consistent' if ok else 'WRONG'}; traces: {out / run}")
+    save_json(result | {"exit_code": code}, json_file)
+    return code
+
+
+def _plain(result: Any) -> dict[str, Any]:
+    return dict(msgspec.to_builtins(result, enc_hook=str))
+
+
+def _print_record(result: RecordResult) -> None:
+    killed = "nobody killed" if result.killed is None else f"primary {result.killed} killed"
+    click.echo(
+        f"{result.requests} requests answered, {result.unanswered} not, {result.retries} retries; {killed}; "
+        f"view {result.view_before} → {result.view_after}; {result.requests_per_second:.0f} requests/s, "
+        f"latency {result.latency_ms_median:.1f} ms median, {result.latency_ms_max:.0f} ms at most"
+    )
+
+
+def _print_round(result: RoundResult) -> None:
+    role = "primary" if result.was_primary else "backup"
+    note(
+        f"round {result.number}: replica {result.killed} ({role}) killed, view {result.view_before} → "
+        f"{result.view_after}, {result.requests} requests, {'consistent' if result.check.ok else 'WRONG'}"
+    )

@@ -1,0 +1,158 @@
+"""`vsr simulate`: the implementation under the deterministic simulator, many seeds."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from impl.faults import FAULTS
+from impl.sim.run import SimResult
+from impl.sim.run import simulate as simulate_run
+from refinement.cli.output import json_option, note, save_json, steps
+from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+
+FAILURES_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What each seed runs with."""
+
+    replicas: int
+    clients: int
+    requests: int
+    faults: tuple[str, ...]
+    out: Path | None
+    parquet: bool
+
+    def command(self, seed: int) -> str:
+        """The command that runs one seed again, with its trace."""
+        words = [f"vsr simulate --seed {seed} --replicas {self.replicas} --clients {self.clients}"]
+        words += [f"--requests {self.requests}", *(f"--fault {fault}" for fault in self.faults), "--out replay"]
+        return " ".join(words)
+
+
+@click.command()
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="First seed.")
+@click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Number of seeds, counted up.")
+@click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--clients", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--requests", type=click.IntRange(0), default=200, show_default=True, help="Requests per run.")
+@click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write traces: OUT/seed-N/replica-I.ndjson."
+)
+@click.option("--parquet", is_flag=True, help="Write the traces as Parquet instead.")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@json_option
+def simulate(
+    seed: int,
+    runs: int,
+    replicas: int,
+    clients: int,
+    requests: int,
+    faults: tuple[str, ...],
+    out: Path | None,
+    parquet: bool,
+    workers: int,
+    json_file: Path | None,
+) -> int:
+    """Run the replica under faults, from seeds; the same seed gives the same run, byte for byte.
+
+    Exit code 1 if a checker of the simulator fails; it prints the seed and the command that replays it.
+    """
+    if parquet and out is None:
+        raise click.UsageError("--parquet says how traces are written; --out DIR says where, and is missing")
+    plan = Plan(replicas, clients, requests, tuple(dict.fromkeys(faults)), out, parquet)
+    started = time.monotonic()
+    results: list[SimResult] = []
+    with steps("simulate") as progress:
+        for result in _results(range(seed, seed + runs), plan, workers):
+            results.append(result)
+            progress(len(results), runs, result.run)
+    failed = [result for result in results if not result.ok]
+    code = (
+        EXIT_VIOLATES if failed else EXIT_CONFORMS if any(result.answered for result in results) else EXIT_INCONCLUSIVE
+    )
+    _print(results, failed, plan, time.monotonic() - started)
+    save_json(_to_dict(results, plan, code), json_file)
+    return code
+
+
+def _results(seeds: range, plan: Plan, workers: int) -> Iterator[SimResult]:
+    run = partial(run_seed, plan=plan)
+    if workers == 1 or len(seeds) == 1:
+        yield from map(run, seeds)
+        return
+    with multiprocessing.get_context("spawn").Pool(min(workers, len(seeds))) as pool:
+        yield from pool.imap(run, seeds)
+
+
+def run_seed(seed: int, plan: Plan) -> SimResult:
+    """One run; with Parquet the NDJSON files beside it are removed, as an audit would read both."""
+    result = simulate_run(
+        seed,
+        replicas=plan.replicas,
+        clients=plan.clients,
+        requests=plan.requests,
+        faults=frozenset(plan.faults),
+        out=plan.out,
+        parquet=plan.parquet,
+    )
+    if plan.parquet and result.trace is not None:
+        for file in result.trace.glob("*.ndjson"):
+            file.unlink()
+    return result
+
+
+def _print(results: list[SimResult], failed: list[SimResult], plan: Plan, seconds: float) -> None:
+    for result in failed[:FAILURES_SHOWN]:
+        click.echo(f"seed {result.seed} fails:")
+        for failure in result.failures[:5]:
+            click.echo(f"    {failure}")
+        click.echo(f"    replay: {plan.command(result.seed)}")
+    if len(failed) > FAILURES_SHOWN:
+        click.echo(f"… and {len(failed) - FAILURES_SHOWN} more seeds that fail")
+    totals: Counter[str] = Counter()
+    for result in results:
+        totals.update(result.statistics)
+    if len(results) > 1 or failed:
+        note(", ".join(f"{name} {count:,}" for name, count in sorted(totals.items())))
+    events, answered = sum(r.events for r in results), sum(r.answered for r in results)
+    note(f"{seconds:.1f} s, {events / seconds if seconds else 0:,.0f} events/s")
+    click.echo(f"{len(results)} runs, {len(failed)} failed; {answered:,} requests answered, {events:,} events")
+    if plan.out is not None:
+        click.echo(f"traces: {plan.out} (vsr audit {plan.out})")
+
+
+def _to_dict(results: list[SimResult], plan: Plan, code: int) -> dict[str, Any]:
+    return {
+        "format": "viewproof.simulate/1",
+        "exit_code": code,
+        "replicas": plan.replicas,
+        "clients": plan.clients,
+        "requests": plan.requests,
+        "faults": plan.faults,
+        "runs": [
+            {
+                "seed": result.seed,
+                "ok": result.ok,
+                "failures": [str(failure) for failure in result.failures],
+                "events": result.events,
+                "ticks": result.ticks,
+                "answered": result.answered,
+                "statistics": result.statistics,
+                "trace": None if result.trace is None else str(result.trace),
+                "replay": plan.command(result.seed),
+            }
+            for result in results
+        ],
+    }
