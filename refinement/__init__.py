@@ -1,0 +1,1 @@
+"""Refinement: trace schema, mapping onto the spec, the audit (local and Spark), reports and the command line."""

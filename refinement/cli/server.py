@@ -124,7 +124,7 @@ def repl(addresses: str, cluster_id: int) -> int:
     if sys.stdin.isatty():
         note(help_text)
     with SyncClient(parse_addresses(addresses), cluster_id) as client:
-        for line in click.get_text_stream("stdin"):
+        for line in sys.stdin:
             try:
                 words = [word.encode() for word in shlex.split(line)]
             except ValueError as error:
