@@ -1,0 +1,146 @@
+"""Replicas wired by a fake link: messages in first-in first-out order, writes that finish when told, a filter for losses."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from random import Random
+
+from impl.durable import Quorums, superblock_formatted
+from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
+from impl.messages import Message, Reply, Request
+from impl.replica import Replica, ReplicaConfig
+from impl.sim.profile import SimProfile
+from impl.sim.storage import SimStorage
+from impl.state_machine import Operation, encode_operation
+from impl.trace import TraceEvent
+
+
+class Link:
+    """A cluster under full control of a test.
+
+    `lose(source, to, message)` decides which messages vanish; `hold(node, io)` which writes stay in flight.
+    """
+
+    def __init__(
+        self, count: int = 3, *, quorums: Quorums | None = None, faults: Sequence[str] = (), pipeline_max: int = 32
+    ) -> None:
+        self.config = ReplicaConfig(run="test", faults=frozenset(faults), pipeline_max=pipeline_max)
+        profile = SimProfile(slow_write=0.0)
+        self.storages = [
+            SimStorage(superblock_formatted(1, node, count, quorums), profile, Random(0), defaultdict(int))
+            for node in range(count)
+        ]
+        self.replicas: dict[int, Replica] = {}
+        self.events: list[TraceEvent] = []
+        self.sent: list[tuple[int, int, Message]] = []
+        self.replies: list[Reply] = []
+        self.writes: list[tuple[int, IoEffect]] = []
+        self.queue: deque[tuple[int, Message]] = deque()
+        self.held: list[tuple[int, IoEffect]] = []
+        self.lose: Callable[[int, int, Message], bool] = lambda source, to, message: False
+        self.hold: Callable[[int, IoEffect], bool] = lambda node, io: False
+        self.order: list[tuple[int, Effect]] = []
+        for node in range(count):
+            self.boot(node)
+        self.run()
+
+    def __getitem__(self, node: int) -> Replica:
+        return self.replicas[node]
+
+    def boot(self, node: int) -> None:
+        """Starts a replica over its disk; its trace goes on."""
+        own = [event for event in self.events if event.node == node]
+        seq, clock = (own[-1].seq, own[-1].clock) if own else (0, 0)
+        self.replicas[node] = Replica(self.storages[node].recover(), self.config, seq=seq, clock=clock)
+        self.handle(node, self.replicas[node].boot())
+
+    def crash(self, node: int) -> None:
+        """The process is gone; writes in flight do not reach the disk."""
+        del self.replicas[node]
+        self.storages[node].in_flight = []
+        self.held = [(other, io) for other, io in self.held if other != node]
+
+    def handle(self, node: int, effects: list[Effect]) -> None:
+        """Carries out effects; messages and write completions are queued."""
+        for effect in effects:
+            self.order.append((node, effect))
+            if isinstance(effect, Emit):
+                self.events.append(effect.event)
+            elif isinstance(effect, SendClient):
+                self.replies.append(effect.message)
+            elif isinstance(effect, Send):
+                self.sent.append((node, effect.to, effect.message))
+                if not self.lose(node, effect.to, effect.message):
+                    self.queue.append((effect.to, effect.message))
+            else:
+                self.storages[node].start(effect)
+                self.writes.append((node, effect))
+                self.held.append((node, effect))
+
+    def finish(self, node: int, io: IoEffect) -> None:
+        """A write becomes durable."""
+        self.held.remove((node, io))
+        self.storages[node].finish(io)
+        self.handle(node, self.replicas[node].on_io_done(io))
+
+    def run(self) -> None:
+        """Delivers messages and finishes writes until nothing moves."""
+        while True:
+            ready = [(node, io) for node, io in self.held if not self.hold(node, io)]
+            if ready:
+                self.finish(*ready[0])
+            elif self.queue:
+                to, message = self.queue.popleft()
+                self.deliver(to, message)
+            else:
+                return
+
+    def deliver(self, to: int, message: Message) -> None:
+        """Hands a message to a replica, if it is up."""
+        if to in self.replicas:
+            self.handle(to, self.replicas[to].on_message(message))
+
+    def tick(self, ticks: int, *nodes: int) -> None:
+        """Lets time pass on the given replicas (all that are up if none is named)."""
+        for _ in range(ticks):
+            for node in sorted(nodes or self.replicas):
+                if node in self.replicas:
+                    self.handle(node, self.replicas[node].on_tick())
+            self.run()
+
+    def request(self, to: int, client: int, number: int, operation: Operation) -> None:
+        """A client's request arrives at a replica, and everything that follows happens."""
+        self.deliver(to, Request(client, number, encode_operation(operation)))
+        self.run()
+
+    def change_view(self, node: int) -> None:
+        """The replica times out of its view."""
+        view = self.replicas[node].view
+        for _ in range(1_000):
+            if self.replicas[node].superblock_writing is not None or self.replicas[node].view != view:
+                break
+            self.handle(node, self.replicas[node].on_tick())
+        self.run()
+
+    def names(self, node: int) -> list[str]:
+        """The events of a replica by name."""
+        return [event.event for event in self.events if event.node == node]
+
+    def of(self, node: int, name: str) -> list[TraceEvent]:
+        """The events of one name of a replica."""
+        return [event for event in self.events if event.node == node and event.event == name]
+
+    def messages(self, kind: type, source: int | None = None) -> list[Message]:
+        """Messages of a kind that were sent, lost ones included."""
+        return [m for sender, _, m in self.sent if isinstance(m, kind) and source in (None, sender)]
+
+
+def is_append(node: int, io: IoEffect) -> bool:
+    """A filter for `hold`."""
+    return isinstance(io, AppendPrepares)
+
+
+def is_superblock(node: int, io: IoEffect) -> bool:
+    """A filter for `hold`."""
+    return isinstance(io, WriteSuperblock)
