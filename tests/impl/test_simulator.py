@@ -1,0 +1,166 @@
+"""The simulator: right runs pass, the same seed gives the same bytes, and each checker catches a fault that it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from impl.durable import ConfigurationError, Quorums
+from impl.faults import FAULTS, FaultError
+from impl.sim import SimProfile, simulate
+from impl.trace import PARQUET_SCHEMA, TraceEvent, decode_line
+
+CALM = SimProfile().without_faults()
+
+
+def read(directory: Path) -> dict[int, list[TraceEvent]]:
+    return {
+        int(path.stem.removeprefix("replica-")): [decode_line(line) for line in path.read_bytes().splitlines()]
+        for path in sorted(directory.glob("*.ndjson"))
+    }
+
+
+def replay_command(seed: int, replicas: int) -> str:
+    return f'python -c "from impl.sim import simulate; simulate({seed}, replicas={replicas}, requests=120)"'
+
+
+@pytest.mark.parametrize("replicas", [3, 5])
+def test_runs_with_faults_pass_all_checkers(replicas: int) -> None:
+    for seed in range(30):
+        result = simulate(seed, replicas=replicas, requests=120)
+        assert result.ok, (result.failures, replay_command(seed, replicas))
+        assert result.answered == 120
+
+
+def test_runs_on_other_sizes_and_quorums_pass() -> None:
+    for seed in range(5):
+        assert simulate(seed, replicas=1, requests=40).ok
+        assert simulate(seed, replicas=2, requests=40).ok
+        assert simulate(seed, replicas=4, requests=60).ok
+        assert simulate(seed, replicas=5, requests=60, quorums=Quorums(2, 4)).ok
+        assert simulate(seed, replicas=3, clients=8, requests=160).ok
+
+
+def test_the_faults_of_network_storage_and_processes_do_occur() -> None:
+    seen: dict[str, int] = {}
+    for seed in range(20):
+        for name, count in simulate(seed, requests=120).statistics.items():
+            seen[name] = seen.get(name, 0) + count
+    for name in (
+        "messages_lost",
+        "messages_repeated",
+        "messages_clogged",
+        "messages_cut",
+        "partitions",
+        "partitions_one_way",
+        "crashes",
+        "crashes_between_effects",
+        "crashes_of_all",
+        "crash_append_torn",
+        "restart",
+        "start_view",
+        "on_start_view",
+        "writes_slow",
+    ):
+        assert seen.get(name, 0) > 0, name
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    for seed in (3, 4):
+        first = simulate(seed, requests=80, out=tmp_path / "a")
+        second = simulate(seed, requests=80, out=tmp_path / "b")
+        assert first.events == second.events > 0
+        assert first.statistics == second.statistics
+        for node in range(3):
+            name = f"seed-{seed}/replica-{node}.ndjson"
+            data = (tmp_path / "a" / name).read_bytes()
+            assert data == (tmp_path / "b" / name).read_bytes()
+            assert data.endswith(b"\n")
+
+
+def test_recording_a_trace_does_not_change_the_run(tmp_path: Path) -> None:
+    assert simulate(5, requests=60).statistics == simulate(5, requests=60, out=tmp_path).statistics
+
+
+def test_traces_have_gapless_seqs_and_causal_clocks(tmp_path: Path) -> None:
+    for seed in range(6):
+        result = simulate(seed, requests=80, out=tmp_path)
+        assert result.trace is not None
+        nodes = read(result.trace)
+        assert sum(len(events) for events in nodes.values()) == result.events
+        for node, events in nodes.items():
+            assert [event.seq for event in events] == list(range(1, len(events) + 1))
+            assert all(a.clock < b.clock for a, b in zip(events, events[1:], strict=False))
+            assert {(event.run, event.node) for event in events} == {(f"seed-{seed}", node)}
+            for event in events:
+                if event.m_seq is not None and event.m_from is not None:
+                    source = nodes[event.m_from][event.m_seq - 1]
+                    assert source.clock < event.clock
+                    assert event.event in {"on_" + source.event, "on_prepare", "on_start_view", "on_commit"}
+                    assert (source.m_view, source.m_op) == (event.m_view, event.m_op)
+                    assert source.m_checksum == event.m_checksum
+                    assert source.m_commit == event.m_commit
+
+
+def test_a_parquet_trace_has_the_rows_and_columns_of_the_ndjson(tmp_path: Path) -> None:
+    result = simulate(2, requests=30, profile=CALM, out=tmp_path, parquet=True)
+    assert result.trace is not None
+    for node, events in read(result.trace).items():
+        table = parquet.read_table(result.trace / f"replica-{node}.parquet")
+        assert table.schema.names == PARQUET_SCHEMA.names
+        assert table.column("seq").to_pylist() == [event.seq for event in events]
+        assert table.column("head").to_pylist() == [event.head for event in events]
+
+
+def test_without_faults_there_is_no_view_change() -> None:
+    result = simulate(1, requests=60, profile=CALM)
+    assert result.ok
+    assert result.statistics.get("start_view_change", 0) == 0
+
+
+def test_impossible_arguments_are_refused() -> None:
+    with pytest.raises(FaultError, match=r"no\.such"):
+        simulate(1, faults=frozenset({"no.such"}))
+    with pytest.raises(ConfigurationError):
+        simulate(1, replicas=0)
+    with pytest.raises(ConfigurationError):
+        simulate(1, replicas=4, quorums=Quorums(2, 2))
+
+
+CAUGHT = {
+    "commit.apply_at_replicate": "agreement",
+    "commit.out_of_order": "agreement",
+    "commit.false_ack_after_start_view": "views",
+    "view.even_quorum": "durability",
+    "view.blind_start_view_head": "digests",
+    "boot.view_from_last_prepare": "views",
+    "boot.all_zero": "at_most_once",
+    "boot.replays_uncommitted": "replies",
+}
+LIVENESS = "commit.out_of_order"
+
+
+@pytest.mark.parametrize("fault", sorted(CAUGHT))
+def test_a_fault_is_caught_by_its_checker(fault: str) -> None:
+    found: set[str] = set()
+    for seed in range(60):
+        result = simulate(
+            seed, replicas=4 if fault == "view.even_quorum" else 3, requests=100, faults=frozenset({fault})
+        )
+        found |= {failure.checker for failure in result.failures}
+        if CAUGHT[fault] in found:
+            return
+    pytest.fail(f"{fault}: only {sorted(found)} failed in 60 seeds")
+
+
+def test_the_liveness_checker_catches_a_cluster_that_stays_silent() -> None:
+    stuck = SimProfile(loss=1.0, safety_ticks_max=50, liveness_ticks_max=20)
+    result = simulate(1, requests=10, profile=stuck)
+    assert {failure.checker for failure in result.failures} == {"liveness"}
+
+
+def test_every_fault_has_a_description() -> None:
+    assert all(FAULTS.values())
+    assert set(CAUGHT) < set(FAULTS)
