@@ -18,6 +18,7 @@ import msgspec
 from impl.messages import Reply, Request
 from impl.net.framing import (
     PROTOCOL_VERSION,
+    REQUEST_SIZE_MAX,
     FrameError,
     FrameReader,
     Goodbye,
@@ -52,6 +53,7 @@ __all__ = [
     "RefusedError",
     "ReplyError",
     "RequestTimeoutError",
+    "RequestTooLargeError",
     "SyncClient",
     "UncertainError",
     "fetch_status",
@@ -71,6 +73,10 @@ class ClientError(Exception):
 
 class RequestTimeoutError(ClientError):
     """No answer in time. The operation may have been executed, or may be later; ``Client.retry`` asks again."""
+
+
+class RequestTooLargeError(ClientError):
+    """The operation is larger than a request may be; nothing was sent."""
 
 
 class UncertainError(ClientError):
@@ -165,15 +171,18 @@ class Client:
     async def execute(self, operation: Operation) -> Result:
         """Send one operation and return its result.
 
-        Raises RequestTimeoutError, UncertainError, ClientBusyError, ClientClosedError, RefusedError or ReplyError.
+        Raises RequestTimeoutError, RequestTooLargeError, UncertainError, ClientBusyError, ClientClosedError,
+        RefusedError or ReplyError.
         """
         self._check_usable()
         if self._pending is not None:
             raise UncertainError(
                 f"request {self._pending.request} of client {self.client_id} has no answer yet: retry() asks again"
             )
-        self.request_number += 1
         body = encode_operation(operation)
+        if len(body) > REQUEST_SIZE_MAX:
+            raise RequestTooLargeError(f"the operation takes {len(body)} bytes; at most {REQUEST_SIZE_MAX} are allowed")
+        self.request_number += 1
         self._pending = Request(client=self.client_id, request=self.request_number, body=body, clock=self.clock)
         return await self.retry()
 

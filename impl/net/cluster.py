@@ -149,8 +149,9 @@ class Cluster:
         for process in self._processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-        codes = {replica: self.stop(replica) for replica in sorted(self._processes)}
-        return {replica: code for replica, code in codes.items() if code is not None}
+        codes = {replica: self._reap(process, 10.0) for replica, process in sorted(self._processes.items())}
+        self._processes.clear()
+        return codes
 
     async def statuses(self, timeout_seconds: float = 1.0) -> list[Status | None]:
         """The status of each replica, None for one that does not answer."""

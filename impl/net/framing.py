@@ -17,6 +17,7 @@ from impl.messages import Message, decode, encode
 __all__ = [
     "FRAME_SIZE_MAX",
     "PROTOCOL_VERSION",
+    "REQUEST_SIZE_MAX",
     "Control",
     "FrameError",
     "FrameReader",
@@ -32,6 +33,9 @@ __all__ = [
 PROTOCOL_VERSION = 1
 FRAME_SIZE_MAX = 1 << 26
 """Largest frame without its length, bytes."""
+
+REQUEST_SIZE_MAX = 1 << 20
+"""Largest body of a client's request, bytes: a message that carries several still fits a frame."""
 
 _LENGTH = struct.Struct(">I")
 _KIND_CONTROL = 0

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import socket
 from collections.abc import Callable
 
 from impl.messages import Message, Reply, Request
 from impl.net.client import Address
 from impl.net.framing import (
     PROTOCOL_VERSION,
+    REQUEST_SIZE_MAX,
     Control,
     FrameError,
     FrameReader,
@@ -35,6 +37,7 @@ HELLO_TIMEOUT_SECONDS = 10.0
 BACKOFF_SECONDS_MIN = 0.02
 BACKOFF_SECONDS_MAX = 1.0
 CONNECT_TIMEOUT_SECONDS = 2.0
+UNACKNOWLEDGED_SECONDS_MAX = 5.0
 
 logger = logging.getLogger("impl.net")
 
@@ -105,6 +108,7 @@ class PeerLink(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._reader = FrameReader()
+        _set_user_timeout(transport)
         transport.write(frame_control(self._hello))
 
     def data_received(self, data: bytes) -> None:
@@ -124,6 +128,14 @@ class PeerLink(asyncio.Protocol):
         self._transport = None
         self._outgoing.clear()
         self._lost.set()
+
+
+def _set_user_timeout(transport: asyncio.Transport) -> None:
+    """Give a peer up whose machine is gone after UNACKNOWLEDGED_SECONDS_MAX instead of TCP's quarter of an hour."""
+    connection = transport.get_extra_info("socket")
+    if connection is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
+        milliseconds = int(UNACKNOWLEDGED_SECONDS_MAX * 1000)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
 
 
 class Inbound(asyncio.Protocol):
@@ -209,6 +221,8 @@ class Inbound(asyncio.Protocol):
         elif isinstance(frame, Request):
             if self.hello.role != "client" or frame.client != self.hello.number:
                 raise FrameError(f"a request of client {frame.client} on a connection of {self.name}")
+            if len(frame.body) > REQUEST_SIZE_MAX:
+                raise FrameError(f"a request of {len(frame.body)} bytes; at most {REQUEST_SIZE_MAX} are allowed")
             self._host.on_request(self, frame)
         elif isinstance(frame, Hello | Status | NotPrimary | Reply):
             raise FrameError(f"unexpected {type(frame).__name__}")

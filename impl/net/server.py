@@ -1,9 +1,11 @@
 """One replica as a process: TCP, ticks, durable I/O in threads, trace file; the protocol itself is impl/replica.
 
 Order of effects. What one batch of input produced is carried out in this order: trace events are written (write(2)),
-then messages are sent, then durable writes are started; on completion of one (after its fdatasync) the replica is told.
-So no message leaves before the events that came before it in the replica's list are in the file. A disk that refuses a
-write stops the process: nothing was acknowledged, and a restart recovers what is durable.
+then messages are sent, then durable writes are queued. They are done one at a time, in order, in a thread; when one is
+durable (after its fdatasync) the replica is told and what that produced is carried out before the next write starts. So
+no message leaves before the events that came before it in the replica's list are in the file, and a kill at any moment
+leaves at most one durable step that the trace does not show (traces/README.md). A disk that refuses a write stops the
+process: nothing was acknowledged, and a restart recovers what is durable.
 
 Run: ``python -m impl.net.server --data DIR --replica I --addresses HOST:PORT,... [--trace FILE]``; the directory must
 have been formatted (impl/storage/data_file.py). SIGTERM and SIGINT end it cleanly. Exit codes: 0 ended, 2 could not
@@ -18,6 +20,7 @@ import functools
 import logging
 import signal
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -106,12 +109,11 @@ class Server:
             for peer, address in enumerate(config.addresses)
             if peer != superblock.replica
         }
-        self._journal_thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
-        self._superblock_thread = ThreadPoolExecutor(1, thread_name_prefix="superblock")
+        self._io_thread = ThreadPoolExecutor(1, thread_name_prefix="storage")
         self._events: list[TraceEvent] = []
         self._to_flush: set[Inbound] = set()
-        self._io_to_start: list[IoEffect] = []
-        self._io_running: set[asyncio.Future[None]] = set()
+        self._io_queue: deque[IoEffect] = deque()
+        self._io_running: asyncio.Future[None] | None = None
         self._done = asyncio.Event()
         self._failure: ServerError | None = None
 
@@ -146,7 +148,7 @@ class Server:
             raise ServerError(f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}") from error
         tasks = [asyncio.create_task(link.keep_up()) for link in self._links.values()]
         try:
-            self._carry_out(self._replica.boot())
+            self._step(self._replica.boot)
             self._flush()
             tasks.append(asyncio.create_task(self._tick()))
             logger.info("replica %d of cluster %d on %s:%d", self._host.replica, self._host.cluster, *address)
@@ -158,9 +160,9 @@ class Server:
             await asyncio.gather(*tasks, return_exceptions=True)
             for connection in tuple(self._host.connections):
                 connection.close()
-            await asyncio.gather(*self._io_running, return_exceptions=True)
-            self._journal_thread.shutdown()
-            self._superblock_thread.shutdown()
+            if self._io_running is not None:
+                await asyncio.wait([self._io_running])
+            self._io_thread.shutdown()
         if self._failure is not None:
             raise self._failure
 
@@ -195,6 +197,9 @@ class Server:
             self._carry_out(handler())
         except InvariantError as error:
             self._fail(ServerError(f"replica {self._host.replica} contradicts itself: {error}"))
+        except Exception as error:  # a bug: its state is unknown now, so it must not go on
+            logger.exception("internal error")
+            self._fail(ServerError(f"replica {self._host.replica}: internal error, see the log: {error!r}"))
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         """Sort a list of effects into what ``_flush`` does in order."""
@@ -209,7 +214,7 @@ class Server:
                     connection.send(frame_message(effect.message))
                     self._to_flush.add(connection)
             else:
-                self._io_to_start.append(effect)
+                self._io_queue.append(effect)
 
     def _flush(self) -> None:
         """Trace events, then messages, then durable writes."""
@@ -228,19 +233,22 @@ class Server:
         for connection in self._to_flush:
             connection.flush()
         self._to_flush.clear()
-        loop = asyncio.get_running_loop()
-        for effect in self._io_to_start:
-            if isinstance(effect, AppendPrepares):
-                append = functools.partial(self._data.append, effect.prepares, effect.repair)
-                future = loop.run_in_executor(self._journal_thread, append)
-            else:
-                future = loop.run_in_executor(self._superblock_thread, self._data.write_superblock, effect.superblock)
-            self._io_running.add(future)
-            future.add_done_callback(functools.partial(self._on_io_done, effect))
-        self._io_to_start.clear()
+        self._start_io()
+
+    def _start_io(self) -> None:
+        """Start the next durable write, if none is running."""
+        if self._io_running is not None or not self._io_queue or self._done.is_set():
+            return
+        effect = self._io_queue.popleft()
+        if isinstance(effect, AppendPrepares):
+            write = functools.partial(self._data.append, effect.prepares, effect.repair)
+        else:
+            write = functools.partial(self._data.write_superblock, effect.superblock)
+        self._io_running = asyncio.get_running_loop().run_in_executor(self._io_thread, write)
+        self._io_running.add_done_callback(functools.partial(self._on_io_done, effect))
 
     def _on_io_done(self, effect: IoEffect, future: asyncio.Future[None]) -> None:
-        self._io_running.discard(future)
+        self._io_running = None
         if self._done.is_set() or future.cancelled():
             return
         error = future.exception()

@@ -166,6 +166,11 @@ class Journal:
         record = self._by_checksum.get(checksum)
         return None if record is None else self._load(record)
 
+    def records(self) -> list[tuple[int, int, bool, PrepareHeader]]:
+        """(offset, size, repair, header) of every entry's newest record, by offset."""
+        found = sorted(self._by_checksum.values(), key=lambda record: record.offset)
+        return [(record.offset, record.size, record.repair, record.header) for record in found]
+
     def __contains__(self, checksum: str) -> bool:
         return checksum in self._by_checksum
 

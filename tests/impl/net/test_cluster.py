@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from impl.messages import Message, Prepare, Reply, Request, make_header
+from impl.net.bench import bench
 from impl.net.client import (
     Address,
     Client,
@@ -21,6 +22,7 @@ from impl.net.client import (
     ClientClosedError,
     RefusedError,
     RequestTimeoutError,
+    RequestTooLargeError,
     SyncClient,
     UncertainError,
     fetch_status,
@@ -162,6 +164,7 @@ def test_bad_frames_close_the_connection_with_a_reason_and_harm_nobody(cluster: 
             "a Prepare of replica 0",
         ),
         (client_hello(5), b"\xff" * 100, "are allowed"),
+        (client_hello(5), frame_message(Request(client=5, request=1, body=bytes(2 << 20))), "a request of 2097152"),
     ]
     for hello, data, reason in cases:
         connection = RawConnection(address, hello)
@@ -175,6 +178,8 @@ def test_bad_frames_close_the_connection_with_a_reason_and_harm_nobody(cluster: 
         frame_message(Request(client=9, request=1, body=b"no operation"))
     )
     with SyncClient(cluster.addresses, 7) as client:
+        with pytest.raises(RequestTooLargeError):
+            client.put(b"a", bytes(2 << 20))
         client.put(b"a", b"b")
         assert client.get(b"a") == b"b"
     statuses = asyncio.run(cluster.statuses())
@@ -319,3 +324,12 @@ def test_addresses_are_parsed_or_refused_by_name() -> None:
 
 def test_a_status_nobody_answers_is_none() -> None:
     assert asyncio.run(fetch_status(("127.0.0.1", free_ports(1)[0]), 7, 0.2)) is None
+
+
+def test_the_benchmark_counts_answered_requests(cluster: Cluster) -> None:
+    result = bench(cluster.addresses, 7, clients=4, seconds=0.5, warm_up_seconds=0.1)
+    assert result.requests > 20
+    assert 0 < result.latency_ms_median <= result.latency_ms_99 <= result.latency_ms_max
+    status = asyncio.run(fetch_status(cluster.addresses[0], 7))
+    assert status is not None
+    assert status.op >= result.requests
