@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spec.lang import Action, SpecError, action, all_of, between, require, where, within
+from spec.lang import Action, SpecError, action, between, require, where, within
 from spec.vsr import normal, restart
 from spec.vsr.config import Config
 from spec.vsr.state import NORMAL, Length, Op, Replica, View, primary
@@ -26,12 +26,13 @@ class Fault:
     configure: Callable[[Config], Config] = field(default=lambda cfg: cfg)
 
 
-@action(r=Replica, o=Op)
-def on_prepare(state: Any, r: Any, o: Any) -> None:
-    """A backup executes an op when it is replicated, not when it is committed [seed 000]."""
-    v = state.view[r]
-    normal.on_prepare.fn(state, r, o)
-    normal.run(state, r, o, v + 1)
+@action(r=Replica)
+def execute(state: Any, r: Any) -> None:
+    """A replica executes an op as soon as it is in its log, not when it is committed [seed 000]."""
+    o = state.commit_min[r] + 1
+    require(state.status[r] == NORMAL)
+    require(o <= state.op[r])
+    normal.run(state, r, o, state.entry[r, o])
 
 
 @action(r=Replica, n=Length)
@@ -71,7 +72,7 @@ def _named(name: str, act: Action) -> Action:
 FAULTS = {
     f.id: f
     for f in (
-        Fault("commit.apply_at_replicate", "ops are executed when replicated, not when committed", (on_prepare,)),
+        Fault("commit.apply_at_replicate", "ops are executed when replicated, not when committed", (execute,)),
         Fault("view.even_quorum", "quorum ⌊(n-1)/2⌋+1, which is half of an even n", configure=_even_quorum),
         Fault(
             "boot.view_from_last_prepare",
@@ -94,4 +95,27 @@ def fault(id: str) -> Fault:
     return FAULTS[id]
 
 
-__all__ = ["FAULTS", "Fault", "all_of", "fault"]
+@dataclass(frozen=True)
+class Alternatives:
+    """Permitted deviations for an audit: extra actions, and which of them may stand in for which action."""
+
+    added: tuple[Action, ...]
+    by_action: dict[str, tuple[str, ...]]
+
+
+def alternatives(allow: tuple[str, ...]) -> Alternatives:
+    """The actions that permitted deviations may use instead of the normal ones, under names of their own.
+
+    Raises `SpecError` for an unknown id, or one that no trace event can show.
+    """
+    added: list[Action] = []
+    by_action: dict[str, tuple[str, ...]] = {}
+    for id in allow:
+        mistake = fault(id)
+        if mistake.added:
+            raise SpecError(f"{id} cannot be allowed in an audit: no trace event shows {mistake.added[0].name}")
+        for act in mistake.actions:
+            name = f"{act.name}__{id.replace('.', '_')}"
+            added.append(_named(name, act))
+            by_action[act.name] = (*by_action.get(act.name, ()), name)
+    return Alternatives(tuple(added), by_action)

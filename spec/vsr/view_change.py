@@ -13,15 +13,14 @@ from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, View, entry
 def start_view_change(state: Any, r: Any, v: Any) -> None:
     """A replica enters a later view: on timeout the next one, or one that another replica asks for (VR Revisited §4.2, step 1).
 
-    The view is durable before the message is sent.
+    The view is durable before the message is sent. The message that made it move is not kept, so any that was sent counts.
     """
-    received = state.received(r)
     require(within(View, v))
     require(v > state.view[r])
     require(
         any_of(
             v == state.view[r] + 1,
-            exists(Replica, lambda q: all_of(q != r, any_of(received.svc[v, q], received.dvc[v, q]))),
+            exists(Replica, lambda q: all_of(q != r, any_of(state.svc[v, q], state.dvc[v, q]))),
         )
     )
     state.view[r] = v

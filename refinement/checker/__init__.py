@@ -1,0 +1,99 @@
+"""Replay one run's events through the specification and judge it.
+
+"conforms": every event was explained by steps of the spec, in the order of the Lamport clocks, and every observation was equal to
+the spec's state (or confirmed by a later one). "violates": the first event that no step explains. "inconclusive": a column that
+decides is not in the trace; it is named. The spec's state is one: native traces show every choice that the protocol leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from refinement.checker.compile import Program, compile_program
+from refinement.checker.explain import explain
+from refinement.checker.state import Missing, Reject, RunState
+from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+from refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation
+from spec.lang import SpecError
+from spec.vsr import Config
+
+_CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
+_NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
+
+
+def check_run(run_id: str, events: Iterable[Row], options: AuditOptions) -> RunVerdict:
+    """Judge one run. `events` are rows with file and line, in (clock, node, seq) order, each valid by the schema.
+
+    Raises `SpecError` for an option that the specification does not know (an unknown `--allow`).
+    """
+    rows = iter(events)
+    first = next(rows, None)
+    if first is None:
+        return RunVerdict(run_id, "inconclusive", 0, missing=("the run has no events",))
+    missing = [name for name in _CONFIGURATION if first[INDEX[name]] is None]
+    if missing:
+        return RunVerdict(run_id, "inconclusive", 0, missing=tuple(f"{n} is not in the first event" for n in missing))
+    allow = tuple(sorted(options.allow))
+    try:
+        cfg = Config(*(first[INDEX[name]] for name in _CONFIGURATION), faults=frozenset(allow))
+    except SpecError as error:
+        return RunVerdict(run_id, "violates", 0, violations=(_configuration(run_id, first, error),))
+    return _Run(run_id, compile_program(cfg, allow), cfg.replicas).judge(chain([first], rows))
+
+
+class _Run:
+    """The replay of one run."""
+
+    def __init__(self, run_id: str, program: Program, replicas: int) -> None:
+        self.run_id = run_id
+        self.program = program
+        self.state = RunState(replicas)
+        self.store = program.replay.new_store()
+        self.replicas = replicas
+        self.uses: list[AllowedUse] = []
+
+    def judge(self, rows: Iterator[Row]) -> RunVerdict:
+        """Consume the events up to the first that cannot be explained."""
+        handlers, state, store = self.program.handlers, self.state, self.store
+        row: Row = ()
+        try:
+            for row in rows:
+                if row[_NODE] >= self.replicas:
+                    raise Reject("event.node", f"node {row[_NODE]} is not one of {self.replicas} replicas")
+                handlers[row[_EVENT]](state, store, row)
+                state.events += 1
+                if state.uses:
+                    self._note_uses(row)
+        except Reject as reject:
+            violation = explain(self.run_id, self.program, self.store, self.state, row, reject)
+            return self._verdict("violates", violations=(violation,))
+        except Missing as missing:
+            place = f"{row[FILE_INDEX]}:{row[LINE_INDEX]}"
+            return self._verdict("inconclusive", missing=(f"{missing.column} of {row[_EVENT]} at {place}",))
+        unseen = tuple(state.missing())
+        return self._verdict("inconclusive" if unseen else "conforms", missing=unseen)
+
+    def _note_uses(self, row: Row) -> None:
+        for names in self.state.uses.values():
+            for name in names:
+                fault = name.partition("__")[2].replace("_", ".", 1)
+                self.uses.append(AllowedUse(fault, row[FILE_INDEX], row[LINE_INDEX], row[_NODE], row[_SEQ]))
+        self.state.uses.clear()
+
+    def _verdict(
+        self, verdict: Verdict, *, violations: tuple[Violation, ...] = (), missing: tuple[str, ...] = ()
+    ) -> RunVerdict:
+        coverage = {a.name: self.state.coverage[a.name] for a in self.program.replay.spec.actions}
+        return RunVerdict(
+            self.run_id, verdict, self.state.events, coverage, violations, missing, allowed_uses=tuple(self.uses)
+        )
+
+
+def _configuration(run_id: str, row: Row, error: SpecError) -> Violation:
+    return Violation(
+        run_id, row[_SEQ], row[FILE_INDEX], row[LINE_INDEX], row[_NODE], row[_EVENT], "configuration", "error", error.message
+    )
+
+
+__all__ = ["check_run"]

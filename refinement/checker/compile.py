@@ -1,0 +1,270 @@
+"""Compile the mapping table and a specification into one Python function per event.
+
+`e_<event>(C, S, row)` takes the event's lines in order on the store `S`; it raises `Reject` at the first that does not hold and
+`Missing` where a column is needed that the trace does not show. `C` is the run's bookkeeping (`state.RunState`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from refinement.checker.expressions import columns_of, translate
+from refinement.checker.state import Missing, Reject, RunState, first_clear
+from refinement.mapping import MESSAGE_FIELDS, OBSERVED, RULES, Check, Each, Holds, Line, Log, Named, Received, Rule, Step
+from refinement.schema import INDEX
+from spec.engines.replay import Replay, compile_spec
+from spec.lang.schema import Var
+from spec.vsr import Config, unbounded
+from spec.vsr.faults import alternatives
+
+Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
+
+FIRST_OBSERVED = INDEX[OBSERVED[0][0]]
+END_OBSERVED = FIRST_OBSERVED + len(OBSERVED)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled audit: the replay of the specification, a handler per event, and the source of the handlers."""
+
+    replay: Replay
+    handlers: Mapping[str, Handler]
+    source: str
+    alternatives: Mapping[str, tuple[str, ...]]
+
+
+@lru_cache(maxsize=32)
+def compile_program(cfg: Config, allow: tuple[str, ...]) -> Program:
+    """Compile the audit for one configuration; `allow` names permitted deviations.
+
+    Raises `SpecError` for an unknown deviation or one that the audit cannot permit, by name.
+    """
+    spec = unbounded(cfg)
+    extra = alternatives(allow)
+    replay = compile_spec(spec.with_actions({}, extra.added))
+    texts = [_RuleText(rule, replay, cfg.replicas, extra.by_action).source() for rule in RULES]
+    source = "\n\n".join(texts)
+    scope: dict[str, Any] = {f"a_{name}": function for name, function in replay.functions.items()}
+    labels = tuple(spec.schema.vars["status"].values.labels)
+    scope |= {"Reject": Reject, "Missing": Missing, "first_clear": first_clear, "replica_count": cfg.replicas, "STATUS": labels}
+    exec(compile(source, "<audit>", "exec"), scope)
+    return Program(replay, {rule.event: scope[f"e_{rule.event}"] for rule in RULES}, source, extra.by_action)
+
+
+class _RuleText:
+    """Writes the handler of one event."""
+
+    def __init__(self, rule: Rule, replay: Replay, replicas: int, alternatives: Mapping[str, tuple[str, ...]]) -> None:
+        self.rule = rule
+        self.replay = replay
+        self.layout = replay.layout
+        self.replicas = replicas
+        self.alternatives = alternatives
+        self.out: list[str] = []
+        self.indent = 1
+        self.certain: set[str] = {"node", "seq"}
+
+    def put(self, text: str) -> None:
+        self.out.append("    " * self.indent + text)
+
+    def expr(self, text: str) -> str:
+        return translate(text, self.layout)
+
+    def source(self) -> str:
+        rule = self.rule
+        for name in self._columns():
+            self.put(f"{name} = row[{INDEX[name]}]")
+        if rule.receives:
+            self._match_sent(rule.receives)
+        for name, text in rule.infer.items():
+            self.put(f"if {name} is None: {name} = {self.expr(text)}")
+        for number, line in enumerate(rule.lines):
+            self._line(number, line)
+        self._observe()
+        if rule.sends:
+            fields = ", ".join(MESSAGE_FIELDS[rule.sends])
+            self.put(f"C.sent[node][seq] = ({rule.sends!r}, {fields},)")
+        return f"def e_{rule.event}(C, S, row):\n" + "\n".join(self.out)
+
+    def _columns(self) -> list[str]:
+        texts: list[str] = ["node", "seq", *self.rule.infer.values()]
+        for line in self.rule.lines:
+            texts += _texts_of(line)
+        names = {name for text in texts for name in columns_of(text)} | set(self.rule.infer)
+        if self.rule.receives or self.rule.sends:
+            names |= set(MESSAGE_FIELDS[self.rule.receives or self.rule.sends])
+        if self.rule.receives:
+            names |= {"m_from", "m_seq"}
+        return sorted(names, key=lambda name: INDEX[name])
+
+    def _match_sent(self, kind: str) -> None:
+        """Compare with the event that sent the message, and fill columns that this event does not show."""
+        self.put("if m_from is not None and m_seq is not None:")
+        self.indent += 1
+        self.put("sent = C.sent[m_from].get(m_seq) if m_from < replica_count else None")
+        self.put(f"if sent is None or sent[0] != {kind!r}: raise C.never_sent({kind!r}, m_from, m_seq)")
+        for position, name in enumerate(MESSAGE_FIELDS[kind], 1):
+            self.put(f"if {name} is None: {name} = sent[{position}]")
+            self.put(f"elif {name} != sent[{position}] is not None: raise C.differs({name!r}, sent[{position}], {name})")
+        self.indent -= 1
+
+    def _need(self, *texts: str) -> None:
+        for name in dict.fromkeys(n for text in texts for n in columns_of(text)):
+            if name not in self.certain:
+                self.put(f"if {name} is None: raise Missing({name!r})")
+                if self.indent == 1:
+                    self.certain.add(name)
+
+    def _line(self, number: int, line: Line) -> None:
+        match line:
+            case Check():
+                self._check(line)
+            case Holds():
+                needed = [n for n in columns_of(line.cond) if "is None" not in line.cond]
+                self._need(*needed)
+                self.put(f"if not ({self.expr(line.cond)}): raise C.broken({line.column!r}, {line.message!r})")
+            case Received():
+                self._received(line)
+            case Step():
+                self._step(number, line)
+            case Named():
+                self._named(line)
+            case Log():
+                self._log(line)
+
+    def _check(self, line: Check) -> None:
+        self.put(f"if {line.column} is not None:")
+        self.indent += 1
+        self._need(line.expected)
+        self.put(f"expected = {self.expr(line.expected)}")
+        self.put(f"if {line.column} != expected: raise C.differs({line.column!r}, expected, {line.column})")
+        self.indent -= 1
+
+    def _named(self, line: Named) -> None:
+        self.put(f"if {line.checksum} is not None:")
+        self.indent += 1
+        self._need(line.entry, line.op)
+        entry, op = self.expr(line.entry), self.expr(line.op)
+        self.put(f"entry = {entry}")
+        self.put(f"if C.labels.get((entry, {op})) != {line.checksum}: C.name({line.checksum!r}, {line.checksum}, entry, {op})")
+        self.indent -= 1
+
+    def _log(self, line: Log) -> None:
+        self.put(f"if {line.column} is not None:")
+        self.indent += 1
+        self._need(line.top)
+        self.put(f"top = {self.expr(line.top)}")
+        self.put(f"if len({line.column}) > top: raise C.broken({line.column!r}, 'the log has more entries than ops')")
+        self.put(f"for o, checksum in enumerate({line.column}, top - len({line.column}) + 1):")
+        self.put(f"    entry = {self.expr(line.entry)}")
+        self.put(f"    if C.labels.get((entry, o)) != checksum: C.name({line.column!r}, checksum, entry, o)")
+        self.indent -= 1
+
+    def _open(self, only_if: str, each: Each | None) -> None:
+        if only_if:
+            self._need(only_if)
+            self.put(f"if {self.expr(only_if)}:")
+            self.indent += 1
+        if each:
+            name, lo, hi = each
+            self._need(lo, hi)
+            self.put(f"for {name} in range({self.expr(lo)}, {self.expr(hi)} + 1):")
+            self.indent += 1
+
+    def _close(self, only_if: str, each: Each | None) -> None:
+        self.indent -= bool(only_if) + bool(each)
+
+    def _received(self, line: Received) -> None:
+        var = self.replay.spec.schema.vars[line.var]
+        self._open(line.only_if, line.each)
+        self._need(*line.index)
+        index = [self.expr(i) for i in line.index]
+        key = self.layout.key(index)
+        if var.kind == "watermark":
+            self._watermark(var, key, line)
+        else:
+            self.put(f"value = S.v_{var.name}.get({key}, {var.init})")
+            if line.value:
+                self.put(f"if {line.value} is not None and {line.value} != value: raise C.unsent({var.name!r}, {key}, {line.value}, value)")
+            if line.some:
+                self.put(f"if not value: raise C.unsent({var.name!r}, {key}, None, value)")
+            self.put(f"S.in_{var.name}[node][{key}] = value")
+        self._close(line.only_if, line.each)
+
+    def _watermark(self, var: Var, key: str, line: Received) -> None:
+        self._need(line.value)
+        value = self.expr(line.value)
+        self.put(f"limit = S.v_{var.name}.get({key}, {var.init})")
+        self.put(f"if {value} > limit: raise C.unsent({var.name!r}, {key}, {value}, limit)")
+        self.put(f"inbox = S.in_{var.name}[node]")
+        self.put(f"if {value} > inbox.get({key}, {var.init}): inbox[{key}] = {value}")
+
+    def _step(self, number: int, line: Step) -> None:
+        if line.each:
+            name, lo, hi = line.each
+            self._need(lo, hi)
+            self.put(f"first = {self.expr(lo)}")
+            self.put(f"if first > {self.expr(hi)}: raise C.nothing({line.action!r}, {name!r}, first, {self.expr(hi)})")
+        self._open(line.only_if, line.each)
+        names = [p.name for p in self.replay.spec.action(line.action).params]
+        tried = next((n for n in names if line.args[n].endswith("?")), None)
+        self._need(*(t for t in line.args.values() if not t.endswith("?")))
+        args = {n: self.expr(t) if not t.endswith("?") else t for n, t in line.args.items()}
+        if tried is None:
+            self._take(line.action, [args[n] for n in names])
+        else:
+            self._try_all(line.action, names, tried, args)
+        self._close(line.only_if, line.each)
+
+    def _try_all(self, action: str, names: list[str], tried: str, args: Mapping[str, str]) -> None:
+        column = args[tried].rstrip("?")
+        choices = f"range(replica_count) if {column} is None else ({column},)" if column else "range(replica_count)"
+        others = ["x" if n == tried else args[n] for n in names]
+        self.put(f"for x in {choices}:")
+        self.put(f"    failed = a_{action}(S, {', '.join(others)})")
+        self.put("    if failed < 0: break")
+        pairs = ", ".join(f"{n!r}: {'x' if n == tried else args[n]}" for n in names)
+        self.put(f"if failed >= 0: raise C.refused({action!r}, failed, {{{pairs}}})")
+        self.put(f"C.coverage[{action!r}] += 1")
+
+    def _take(self, action: str, values: list[str]) -> None:
+        names = [p.name for p in self.replay.spec.action(action).params]
+        pairs = ", ".join(f"{n!r}: {v}" for n, v in zip(names, values, strict=True))
+        self.put(f"failed = a_{action}(S, {', '.join(values)})")
+        for other in self.alternatives.get(action, ()):
+            self.put(f"if failed >= 0 and a_{other}(S, {', '.join(values)}) < 0: failed = C.allowed({other!r})")
+        self.put(f"if failed >= 0: raise C.refused({action!r}, failed, {{{pairs}}})")
+        self.put(f"C.coverage[{action!r}] += 1")
+
+    def _observe(self) -> None:
+        """One comparison of all observations; anything that is not plainly equal goes to `C.observe`."""
+        spec = {name: self.expr(text) for name, text in OBSERVED if text.startswith("spec.")}
+        values = [spec.get(name, "") for name, _ in OBSERVED]
+        names = [name for name, _ in OBSERVED]
+        op, commit_min = spec["op"], spec["commit_min"]
+        values[names.index("status")] = f"STATUS[{spec['status']}]"
+        head = self.expr("spec.entry[node, spec.op[node]]")
+        values[names.index("head")] = f"C.labels.get(({head}, {op}), '')"
+        values[names.index("digest")] = f"C.digests.get({commit_min})"
+        self.put(f"state = ({', '.join(values)},)")
+        self.put(f"if row[{FIRST_OBSERVED}:{END_OBSERVED}] != state or C.unseen[node]: C.observe(row, state, {head})")
+
+
+def _texts_of(line: Line) -> list[str]:
+    match line:
+        case Check():
+            return [line.column, line.expected]
+        case Holds():
+            return [line.cond, line.column]
+        case Named():
+            return [line.checksum, line.entry, line.op]
+        case Log():
+            return [line.column, line.top]
+        case Received():
+            return [*line.index, *filter(None, (line.value, line.only_if)), *(line.each or ())[1:]]
+        case Step():
+            texts = [t.rstrip("?") for t in line.args.values()]
+            return [*filter(None, texts), *filter(None, (line.only_if,)), *(line.each or ())[1:]]

@@ -1,0 +1,142 @@
+"""Turn a rejected event into a violation a reader can act on: place, expectation, state before, and why not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from refinement.checker.compile import Program
+from refinement.checker.state import Reject, RunState
+from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+from refinement.verdict import Violation
+from spec.engines.interp import Blocked, step
+from spec.engines.replay import Store
+from spec.lang.concrete import State
+from spec.lang.definitions import Spec
+from spec.lang.errors import SpecError
+from spec.lang.expr import Const, Expr, Name, Op, Read, walk
+
+LEAVES_MAX = 40
+NEAREST_MAX = 4
+
+
+def explain(run_id: str, program: Program, store: Store, state: RunState, row: Row, reject: Reject) -> Violation:
+    """The violation for a rejected event."""
+    spec = program.replay.spec
+    before = program.replay.layout.to_state(store)
+    node, event = row[INDEX["node"]], row[INDEX["event"]]
+    action = event
+    why: list[str] = []
+    expected, observed = _text(reject.expected), _text(reject.observed)
+    if reject.refused is not None:
+        action, conjunct, args = reject.refused
+        guard = spec.ir(action).guards[conjunct]
+        why.append(_why_not(spec, before, action, conjunct, args))
+        expected, observed = guard.source.text, _values(spec, before, guard.cond, args)
+    why += _nearest(spec, before, row, action)
+    return Violation(
+        run_id=run_id,
+        seq=row[INDEX["seq"]],
+        file=row[FILE_INDEX],
+        line=row[LINE_INDEX],
+        node=node,
+        action=action,
+        rule_id=reject.rule,
+        severity="error",
+        message=f"{event} at node {node}: {reject.message}",
+        expected=expected,
+        observed=observed,
+        rule_fingerprint=hashlib.blake2b(f"{event}|{reject.rule}".encode(), digest_size=8).hexdigest(),
+        prefix_length=state.events,
+        state_before=dict(_leaves(spec, before, node)),
+        why_not=tuple(why),
+    )
+
+
+def _text(value: object) -> str:
+    return "" if value == "" else str(value)
+
+
+def _why_not(spec: Spec, state: State, action: str, conjunct: int, args: Mapping[str, int]) -> str:
+    guard = spec.ir(action).guards[conjunct]
+    call = ", ".join(f"{k}={v}" for k, v in args.items())
+    values = _values(spec, state, guard.cond, args)
+    return f"{action}({call}): {guard.source.text} is false ({values}) [{guard.source}]"
+
+
+def _values(spec: Spec, state: State, cond: Expr, args: Mapping[str, int]) -> str:
+    """The reads of a guard that depend on nothing but the arguments, with their values."""
+    found: dict[str, str] = {}
+    for read in (n for n in walk(cond) if isinstance(n, Read)):
+        try:
+            index = tuple(_evaluate(spec, state, i, args) for i in read.index)
+            value = _evaluate(spec, state, read, args)
+        except (KeyError, SpecError):
+            continue
+        name = f"{read.var.name}[{', '.join(map(str, index))}]" if index else read.var.name
+        found[name] = read.var.values.show(value)
+    return ", ".join(f"{name} = {value}" for name, value in sorted(found.items())[:8])
+
+
+def _evaluate(spec: Spec, state: State, expr: Expr, args: Mapping[str, int]) -> int:
+    match expr:
+        case Const():
+            return expr.value
+        case Name():
+            return args[expr.name]
+        case Read():
+            index = tuple(_evaluate(spec, state, i, args) for i in expr.index)
+            if expr.receiver is None:
+                return state.get(expr.var, index)
+            return state.get_received(expr.var, index, _evaluate(spec, state, expr.receiver, args))
+        case Op(op="add" | "sub" | "mod"):
+            left, right = (_evaluate(spec, state, a, args) for a in expr.args)
+            return {"add": left + right, "sub": left - right, "mod": left % right if right else 0}[expr.op]
+    raise KeyError(type(expr).__name__)
+
+
+def _nearest(spec: Spec, state: State, row: Row, rejected: str) -> Iterator[str]:
+    """Other actions of the same replica whose parameters the event suggests, with their first false guard."""
+    given: dict[str, Any] = {
+        "r": row[INDEX["node"]],
+        "v": row[INDEX["m_view"]] if row[INDEX["m_view"]] is not None else row[INDEX["view"]],
+        "o": row[INDEX["m_op"]],
+        "n": row[INDEX["m_op"]],
+        "k": row[INDEX["m_commit"]],
+        "b": row[INDEX["m_from"]],
+        "c": row[INDEX["m_client"]],
+        "s": row[INDEX["m_request"]],
+    }
+    shown = 0
+    for candidate in spec.actions:
+        if candidate.name == rejected or candidate.actor is None or shown == NEAREST_MAX:
+            continue
+        args = {p.name: given.get(p.name) for p in candidate.params}
+        if any(value is None for value in args.values()):
+            continue
+        known = {name: int(value) for name, value in args.items() if value is not None}
+        try:
+            result = step(spec, state, candidate, known)
+        except SpecError:
+            continue
+        if isinstance(result, Blocked) and result.conjunct > 0:
+            shown += 1
+            yield _why_not(spec, state, candidate.name, result.conjunct, known)
+
+
+def _leaves(spec: Spec, state: State, node: int) -> Iterator[tuple[str, str]]:
+    """Cells of the acting replica that differ from the initial state; of its log, the last few ops."""
+    op = state.get(spec.schema.vars["op"], (node,)) if "op" in spec.schema.vars else 0
+    count = 0
+    for var in spec.schema.vars.values():
+        if var.is_message or not var.index or var.index[0].name != "Replica":
+            continue
+        for index, value in sorted(state.tables.get(var.name, {}).items()):
+            recent = len(index) == 1 or index[1] > op - 3
+            if index[0] == node and recent and count < LEAVES_MAX:
+                count += 1
+                yield f"{var.name}[{', '.join(map(str, index))}]", var.values.show(value)
+
+
+

@@ -1,0 +1,148 @@
+"""What the audit of one run remembers beside the spec state: names of entries, messages sent, what was not observed."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from refinement.mapping import OBSERVED
+from refinement.schema import INDEX, Row
+
+Entry = tuple[int, int]
+"""(entry, op): 1 + the view that prepared it, and its op."""
+
+FIRST = INDEX[OBSERVED[0][0]]
+_NAMES = [column for column, _ in OBSERVED]
+_OP, _COMMIT_MIN = _NAMES.index("op"), _NAMES.index("commit_min")
+
+
+class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of the program
+    """An event that the specification does not explain.
+
+    `rule` identifies what was broken (`on_prepare/3` a guard, `observed.op`, `message.m_op`, `name`), `expected` and `observed` are values.
+    """
+
+    def __init__(
+        self,
+        rule: str,
+        message: str,
+        expected: object = "",
+        observed: object = "",
+        refused: tuple[str, int, Mapping[str, int]] | None = None,
+    ) -> None:
+        self.rule = rule
+        self.message = message
+        self.expected = expected
+        self.observed = observed
+        self.refused = refused
+        super().__init__(message)
+
+
+class Missing(Exception):  # noqa: N818 - evidence is missing; the run is inconclusive
+    """A column that the trace does not show and that decides what happened."""
+
+    def __init__(self, column: str) -> None:
+        self.column = column
+        super().__init__(column)
+
+
+class RunState:
+    """Bookkeeping of one run."""
+
+    def __init__(self, replicas: int) -> None:
+        self.replicas = replicas
+        self.labels: dict[Entry, str] = {(0, 0): ""}
+        self.names: dict[str, Entry] = {"": (0, 0)}
+        self.sent: list[dict[int, tuple[Any, ...]]] = [{} for _ in range(replicas)]
+        self.digests: dict[int, str] = {}
+        self.unseen: list[dict[str, int]] = [{} for _ in range(replicas)]
+        self.coverage: Counter[str] = Counter()
+        self.uses: defaultdict[int, list[str]] = defaultdict(list)
+        self.events = 0
+
+    def never_sent(self, kind: str, sender: int, seq: int) -> Reject:
+        """No event of that sender with that seq, before this one, sent such a message."""
+        return Reject("message.sent", f"no {kind} was sent by event {seq} of node {sender}", f"a {kind} sent before", "none")
+
+    def unsent(self, var: str, key: object, observed: object, sent: object) -> Reject:
+        """The spec says another value was sent, or none."""
+        return Reject(f"message.{var}", f"{var}[{_index(key)}] was not sent with this value", sent, observed)
+
+    def differs(self, column: str, expected: object, observed: object) -> Reject:
+        """A column of the event does not agree with the spec state or the message sent."""
+        return Reject(f"event.{column}", f"{column} is {observed}, the spec says {expected}", expected, observed)
+
+    def broken(self, column: str, message: str) -> Reject:
+        """A condition of the mapping does not hold."""
+        return Reject(f"event.{column}", message)
+
+    def refused(self, action: str, conjunct: int, args: Mapping[str, int]) -> Reject:
+        """The spec action is not enabled."""
+        return Reject(f"{action}/{conjunct}", f"the specification does not allow {action} here", refused=(action, conjunct, args))
+
+    def nothing(self, action: str, name: str, first: int, last: int) -> Reject:
+        """The event stands for at least one step, and there is none to take."""
+        return Reject(f"{action}/each", f"no {action} is left to take: {name} {first}..{last} is empty", f"{name} ≥ {first}", last)
+
+    def allowed(self, action: str) -> int:
+        """Note the use of a permitted deviation; returns "taken"."""
+        self.uses[self.events].append(action)
+        return -1
+
+    def name(self, column: str, checksum: str, entry: int, op: int) -> None:
+        """A checksum is used for (entry, op): bind it if both are new, else they must agree (I7, I10)."""
+        key = (entry, op)
+        if op and not entry:
+            raise Reject(f"event.{column}", f"there is no entry at op {op} here", "an entry", checksum)
+        known = self.labels.get(key)
+        if known is not None and known != checksum:
+            raise Reject("I7", f"op {op} prepared in view {entry - 1} has another checksum", known, checksum)
+        other = self.names.get(checksum)
+        if other is not None and other != key:
+            raise Reject("I10", f"checksum names op {op} of view {entry - 1}, and another entry before", _entry(other), checksum)
+        self.labels[key] = checksum
+        self.names[checksum] = key
+
+    def observe(self, row: Row, state: tuple[Any, ...], entry: int) -> None:
+        """Compare observations one by one; note those that the trace does not show."""
+        node, seq = row[1], row[2]
+        unseen = self.unseen[node]
+        for (column, _), observed, expected in zip(OBSERVED, row[FIRST : FIRST + len(OBSERVED)], state, strict=True):
+            if observed is None:
+                unseen.setdefault(column, seq)
+                continue
+            unseen.pop(column, None)
+            if observed == expected:
+                continue
+            if column == "digest" and expected is None:
+                self.digests[state[_COMMIT_MIN]] = observed
+                continue
+            if column == "head" and expected == "" and state[_OP]:
+                self.name(column, observed, entry, state[_OP])
+                continue
+            rule = "I14" if column == "digest" else f"observed.{column}"
+            raise Reject(rule, f"after the event {column} is {observed}, the spec says {expected}", expected, observed)
+
+    def missing(self) -> list[str]:
+        """Observations that were left out and never confirmed by a later event of the node."""
+        return [
+            f"{column} of node {node} is not observed from event {seq} on"
+            for node, unseen in enumerate(self.unseen)
+            for column, seq in unseen.items()
+        ]
+
+
+def first_clear(row: Mapping[int, int], top: int) -> int:
+    """The smallest op o ≤ top+1 such that no op from o to top is set in the row (rows are filled from below)."""
+    while top > 0 and not row.get(top):
+        top -= 1
+    return top + 1
+
+
+def _index(key: object) -> str:
+    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def _entry(key: Entry) -> str:
+    return f"op {key[1]} of view {key[0] - 1}"

@@ -1,0 +1,351 @@
+"""The mapping of native traces onto the specification, as a table: trace event → messages, steps, observations.
+
+Expressions are Python text over the event's columns (`node`, `m_op`, …), the spec state (`spec.view[node]`) and the number of
+`replica_count`. A column the trace does not show is filled from the message that was sent (`m_from`, `m_seq`), else from `infer`;
+if a line needs it all the same, the run is inconclusive by its name. The lines of a rule are taken in order:
+
+| line | meaning |
+|---|---|
+| `Check` | the column, if observed, must equal an expression over the spec state |
+| `Holds` | a condition must hold |
+| `Received` | a message field was sent with that value; the node has received it from now on |
+| `Step` | a spec action is taken; with `each`, once per value of a parameter and at least once |
+| `Named` | a checksum names an entry (view + 1, op): the first use gives the name, all others must agree |
+| `Log` | the checksums of a log name the entries of a spec variable |
+
+Silent steps (the trace cannot show them): `client_request` before `on_request`; before `restart`, the one durable step
+that a replica was in when it was killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Each = tuple[str, str, str]
+"""(name, lo, hi): a range of ops."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """`column` must equal `expected`, where observed."""
+
+    column: str
+    expected: str
+
+
+@dataclass(frozen=True)
+class Holds:
+    """`cond` must hold; `message` says what it means; `column` is the one to point at."""
+
+    cond: str
+    column: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Received:
+    """Message field `var[index]`: sent with `value` (empty: as it was sent; `some`: it must have been sent)."""
+
+    var: str
+    index: tuple[str, ...]
+    value: str = ""
+    some: bool = False
+    each: Each | None = None
+    only_if: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Take `action`. A parameter ending in "?" is tried over all replicas where the column is not observed."""
+
+    action: str
+    args: Mapping[str, str]
+    each: Each | None = None
+    only_if: str = ""
+
+
+@dataclass(frozen=True)
+class Named:
+    """`checksum`, where observed, is the name of entry `entry` at `op`; "" at op 0."""
+
+    checksum: str
+    entry: str
+    op: str
+
+
+@dataclass(frozen=True)
+class Log:
+    """`column`, where observed, lists checksums of ops top-len+1 .. top that name the entries `entry` (over `o`)."""
+
+    column: str
+    top: str
+    entry: str
+
+
+Line = Check | Holds | Received | Step | Named | Log
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One event: its lines, the message it sends or receives, and how unobserved columns may be filled."""
+
+    event: str
+    lines: tuple[Line, ...]
+    sends: str = ""
+    receives: str = ""
+    infer: Mapping[str, str] = field(default_factory=dict)
+
+
+MESSAGE_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "prepare": ("m_view", "m_op", "m_commit", "m_checksum", "m_parent", "m_client", "m_request"),
+    "prepare_ok": ("m_view", "m_op", "m_checksum"),
+    "commit": ("m_view", "m_commit"),
+    "start_view_change": ("m_view",),
+    "do_view_change": ("m_view", "m_log_view", "m_op", "m_commit"),
+    "start_view": ("m_view", "m_op", "m_commit"),
+}
+"""Columns in which the event that receives a message must equal the event that sent it."""
+
+OBSERVED: tuple[tuple[str, str], ...] = (
+    ("status", "spec.status[node]"),
+    ("view", "spec.view[node]"),
+    ("log_view", "spec.log_view[node]"),
+    ("durable_view", "spec.durable_view[node]"),
+    ("durable_log_view", "spec.durable_log_view[node]"),
+    ("op", "spec.op[node]"),
+    ("head", "name of spec.entry[node, spec.op[node]]"),
+    ("commit_min", "spec.commit_min[node]"),
+    ("commit_max", "spec.commit_max[node]"),
+    ("digest", "digest of every replica at spec.commit_min[node]"),
+)
+"""Observed column → spec state after the event. Equal commit_min must mean equal digest (I14)."""
+
+_PRIMARY = Holds(
+    "spec.view[node] % replica_count == node and spec.status[node] == 0", "node", "only a normal primary sends this"
+)
+_INSTALLED = "log_view == view and log_view > spec.durable_log_view[node] and view % replica_count "
+
+_START_VIEW_RECEIVED = lambda view, op, when: (  # noqa: E731 - the same four fields in two rules
+    Received("sv", (view,), only_if=when),
+    Received("sv_op", (view,), only_if=when),
+    Received("sv_entry", (view, "o"), each=("o", "1", f"spec.sv_op[{view}]"), only_if=when),
+    Received("prepare_client", (view, "o"), some=True, each=("o", f"spec.sv_op[{view}] + 1", op), only_if=when),
+)
+
+RULES: tuple[Rule, ...] = (
+    Rule("start", (Check("seq", "1"),)),
+    Rule(
+        "restart",
+        (
+            Step(
+                "start_view_change",
+                {"r": "node", "v": "view"},
+                only_if="view > spec.durable_view[node] and log_view < view",
+            ),
+            Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node"),
+            *_START_VIEW_RECEIVED("view", "op", _INSTALLED + "!= node"),
+            Step("on_start_view", {"r": "node", "v": "view", "n": "op"}, only_if=_INSTALLED + "!= node"),
+            Step("restart", {"r": "node", "n": "op"}),
+        ),
+        infer={"view": "durable_view", "log_view": "durable_log_view"},
+    ),
+    Rule(
+        "on_request",
+        (
+            Check("m_type", "'request'"),
+            Check("m_view", "spec.view[node]"),
+            Check("m_op", "spec.op[node] + 1"),
+            Check("m_commit", "spec.commit_max[node]"),
+            Step("client_request", {"c": "m_client", "s": "m_request"}, only_if="m_request > spec.requests[m_client]"),
+            Step("on_request", {"r": "node", "c": "m_client", "s": "m_request"}),
+            Named("m_checksum", "spec.entry[node, m_op]", "m_op"),
+            Named("m_parent", "spec.prepare_parent[m_view, m_op]", "m_op - 1"),
+        ),
+        sends="prepare",
+        infer={"m_view": "spec.view[node]", "m_op": "spec.op[node] + 1", "m_checksum": "head"},
+    ),
+    Rule(
+        "on_prepare",
+        (
+            Check("m_type", "'prepare'"),
+            Check("m_view", "spec.view[node]"),
+            Received("prepare_client", ("m_view", "m_op"), "m_client", some=True),
+            Received("prepare_request", ("m_view", "m_op"), "m_request", some=True),
+            Received("prepare_parent", ("m_view", "m_op")),
+            Named("m_checksum", "m_view + 1", "m_op"),
+            Named("m_parent", "spec.prepare_parent[m_view, m_op]", "m_op - 1"),
+            Received("commit_sent", ("m_view",), "m_commit"),
+            Step("on_prepare", {"r": "node", "o": "m_op"}),
+            Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),
+        ),
+        receives="prepare",
+        infer={"m_view": "spec.view[node]", "m_op": "spec.op[node] + 1", "m_commit": "commit_max"},
+    ),
+    Rule(
+        "append",
+        (Step("append", {"r": "node", "o": "o"}, each=("o", "first_clear(spec.written[node], min(m_op, spec.op[node]))", "m_op")),),
+    ),
+    Rule(
+        "prepare_ok",
+        (
+            Check("m_type", "'prepare_ok'"),
+            Check("m_view", "spec.view[node]"),
+            Holds("spec.status[node] == 0 and spec.entry[node, m_op] != 0", "m_op", "acknowledges what it does not hold"),
+            Step(
+                "prepare_ok",
+                {"r": "node", "o": "m_op"},
+                only_if="spec.ack[m_view, node, m_op] != spec.entry[node, m_op]",
+            ),
+            Named("m_checksum", "spec.entry[node, m_op]", "m_op"),
+        ),
+        sends="prepare_ok",
+        infer={"m_view": "spec.view[node]"},
+    ),
+    Rule(
+        "on_prepare_ok",
+        (
+            Check("m_type", "'prepare_ok'"),
+            Check("m_view", "spec.view[node]"),
+            Received("ack", ("m_view", "m_from", "m_op"), some=True),
+            Named("m_checksum", "spec.ack[m_view, m_from, m_op]", "m_op"),
+        ),
+        receives="prepare_ok",
+        infer={"m_view": "spec.view[node]"},
+    ),
+    Rule(
+        "commit",
+        (Step("commit", {"r": "node", "o": "o"}, each=("o", "spec.commit_max[node] + 1", "m_op")),),
+        infer={"m_op": "commit_max"},
+    ),
+    Rule(
+        "send_commit",
+        (
+            _PRIMARY,
+            Check("m_type", "'commit'"),
+            Check("m_view", "spec.view[node]"),
+            Check("m_commit", "spec.commit_max[node]"),
+        ),
+        sends="commit",
+    ),
+    Rule(
+        "on_commit",
+        (
+            Check("m_type", "'commit'"),
+            Check("m_view", "spec.view[node]"),
+            Received("commit_sent", ("m_view",), "m_commit"),
+            Step("on_commit", {"r": "node", "k": "m_commit"}),
+        ),
+        receives="commit",
+        infer={"m_view": "spec.view[node]", "m_commit": "commit_max"},
+    ),
+    Rule(
+        "execute",
+        (
+            Check("m_op", "spec.commit_min[node] + 1"),
+            Step("execute", {"r": "node"}),
+            Named("m_checksum", "spec.executed[node, m_op]", "m_op"),
+            Check("m_client", "spec.prepare_client[spec.executed[node, m_op] - 1, m_op]"),
+            Check("m_request", "spec.prepare_request[spec.executed[node, m_op] - 1, m_op]"),
+            Holds(
+                "m_type is None or m_type == 'reply' and spec.view[node] % replica_count == node",
+                "m_type",
+                "the primary, and only the primary, replies when it executes",
+            ),
+        ),
+        infer={"m_op": "spec.commit_min[node] + 1"},
+    ),
+    Rule(
+        "resend_reply",
+        (
+            Check("m_type", "'reply'"),
+            Check("m_request", "spec.table[node, m_client]"),
+            Holds("m_op <= spec.commit_min[node]", "m_op", "the op of a cached reply has been executed"),
+            Check("m_client", "spec.prepare_client[spec.executed[node, m_op] - 1, m_op]"),
+            Check("m_request", "spec.prepare_request[spec.executed[node, m_op] - 1, m_op]"),
+        ),
+    ),
+    Rule(
+        "start_view_change",
+        (Check("m_type", "'start_view_change'"), Step("start_view_change", {"r": "node", "v": "m_view"})),
+        sends="start_view_change",
+        infer={"m_view": "view"},
+    ),
+    Rule(
+        "on_start_view_change",
+        (
+            Check("m_type", "'start_view_change'"),
+            Check("m_view", "spec.view[node]"),
+            Received("svc", ("m_view", "m_from"), some=True),
+        ),
+        receives="start_view_change",
+        infer={"m_view": "spec.view[node]"},
+    ),
+    Rule(
+        "do_view_change",
+        (
+            Check("m_type", "'do_view_change'"),
+            Step("do_view_change", {"r": "node"}),
+            Check("m_view", "spec.view[node]"),
+            Check("m_log_view", "spec.dvc_log_view[m_view, node]"),
+            Check("m_op", "spec.dvc_op[m_view, node]"),
+            Check("m_commit", "spec.dvc_commit[m_view, node]"),
+            Log("m_log", "spec.dvc_op[m_view, node]", "spec.dvc_entry[m_view, node, o]"),
+        ),
+        sends="do_view_change",
+        infer={"m_view": "spec.view[node]"},
+    ),
+    Rule(
+        "on_do_view_change",
+        (
+            Check("m_type", "'do_view_change'"),
+            Check("m_view", "spec.view[node]"),
+            Received("dvc", ("m_view", "m_from"), some=True),
+            Received("dvc_log_view", ("m_view", "m_from"), "m_log_view"),
+            Received("dvc_op", ("m_view", "m_from"), "m_op"),
+            Received("dvc_commit", ("m_view", "m_from"), "m_commit"),
+            Received("dvc_entry", ("m_view", "m_from", "o"), each=("o", "1", "spec.dvc_op[m_view, m_from]")),
+            Log("m_log", "spec.dvc_op[m_view, m_from]", "spec.dvc_entry[m_view, m_from, o]"),
+        ),
+        receives="do_view_change",
+        infer={"m_view": "spec.view[node]"},
+    ),
+    Rule(
+        "start_view",
+        (
+            Check("m_type", "'start_view'"),
+            Check("m_view", "spec.view[node]"),
+            Step("start_view", {"r": "node", "b": "m_from?"}),
+            Check("m_op", "spec.sv_op[m_view]"),
+            Check("m_commit", "spec.commit_max[node]"),
+            Log("m_log", "spec.sv_op[m_view]", "spec.sv_entry[m_view, o]"),
+        ),
+        sends="start_view",
+        infer={"m_view": "spec.view[node]"},
+    ),
+    Rule(
+        "send_start_view",
+        (
+            _PRIMARY,
+            Check("m_type", "'start_view'"),
+            Check("m_view", "spec.view[node]"),
+            Check("m_op", "spec.op[node]"),
+            Check("m_commit", "spec.commit_max[node]"),
+            Log("m_log", "spec.op[node]", "spec.entry[node, o]"),
+        ),
+        sends="start_view",
+    ),
+    Rule(
+        "on_start_view",
+        (
+            Check("m_type", "'start_view'"),
+            *_START_VIEW_RECEIVED("m_view", "m_op", ""),
+            Received("commit_sent", ("m_view",), "m_commit"),
+            Step("on_start_view", {"r": "node", "v": "m_view", "n": "m_op"}),
+            Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),
+            Log("m_log", "m_op", "spec.entry[node, o]"),
+        ),
+        receives="start_view",
+        infer={"m_view": "view", "m_op": "op", "m_commit": "commit_max"},
+    ),
+)

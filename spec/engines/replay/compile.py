@@ -1,0 +1,186 @@
+"""Compile a specification for replay: one Python function per action, for any number of views, ops, clients and requests.
+
+`functions["on_prepare"](S, r, o)` takes the step in place and returns -1, or returns the number of the first false guard
+conjunct and leaves the store as it was. All right-hand sides are evaluated before the first write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from spec.engines.replay.emit import Emitter, refuse
+from spec.engines.replay.store import Layout, Store
+from spec.lang.definitions import Spec
+from spec.lang.errors import SpecError
+from spec.lang.expr import ActionIR, Const, Expr, Name, Read, SortMax, Update, walk
+
+TAKEN = -1
+
+Step = Callable[..., int]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A compiled specification: its functions, the layout of its store, and the emitter for other expressions."""
+
+    spec: Spec
+    layout: Layout
+    emitter: Emitter
+    functions: dict[str, Step]
+    source: str
+
+    def new_store(self) -> Store:
+        """A cluster in its initial state."""
+        return self.layout.new_store()
+
+
+def compile_spec(spec: Spec) -> Replay:
+    """Compile all actions. Raises `SpecError` naming action and line for what cannot be lowered."""
+    layout = Layout(spec.schema, spec.instance)
+    emitter = Emitter(layout, spec.instance)
+    parts = [_ActionText(ir, layout, emitter).source() for ir in spec.action_irs]
+    source = "\n\n".join(parts)
+    scope: dict[str, Any] = {}
+    exec(compile(source, f"<replay of {spec.name}>", "exec"), scope)
+    functions = {ir.name: scope[f"a_{ir.name}"] for ir in spec.action_irs}
+    return Replay(spec, layout, emitter, functions, source)
+
+
+class _ActionText:
+    """Writes the function of one action."""
+
+    def __init__(self, ir: ActionIR, layout: Layout, emitter: Emitter) -> None:
+        self.ir = ir
+        self.layout = layout
+        self.emitter = emitter
+        self.names = {p.name: p.name for p in ir.params}
+        self.lines: list[str] = []
+        self.writes: list[str] = []
+
+    def source(self) -> str:
+        params = ", ".join(["S", *self.names])
+        for number, guard in enumerate(self.ir.guards):
+            try:
+                condition = self.emitter.text(guard.cond, self.names)
+            except SpecError as error:
+                raise refuse(self.ir.name, guard.source, error) from error
+            if condition not in ("1", "True"):
+                self.lines.append(f"if not {condition}: return {number}")
+        for number, update in enumerate(self.ir.updates):
+            try:
+                self._update(number, update)
+            except SpecError as error:
+                raise refuse(self.ir.name, update.source, error) from error
+        body = _share_reads([*self.lines, *self.writes], self._scalar_reads())
+        body = _share_after_guards(body, self._update_reads(body))
+        text = "\n    ".join([*body, f"return {TAKEN}"])
+        return f"def a_{self.ir.name}({params}):\n    {text}"
+
+    def _update(self, number: int, update: Update) -> None:
+        if update.binders:
+            self._range_update(number, update)
+            return
+        index = [self.emitter.text(i, self.names) for i in update.index]
+        keys = []
+        for position, (text, expr) in enumerate(zip(index, update.index, strict=True)):
+            keys.append(self._temporary(f"k{number}_{position}", text, expr))
+        value = self._temporary(f"t{number}", self.emitter.text(update.value, self.names), update.value)
+        self.writes.append(self.layout.write(update.var, keys, value))
+
+    def _temporary(self, name: str, text: str, expr: Expr) -> str:
+        if isinstance(expr, (Const, Name)):
+            return text
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def _range_update(self, number: int, update: Update) -> None:
+        if self._clears_row(update):
+            self.writes.append(f"S.v_{update.var.name}[{self.emitter.text(update.index[0], self.names)}].clear()")
+            return
+        names = dict(self.names)
+        loops = []
+        for binder in update.binders:
+            lo, hi = self.emitter.bounds(binder, names)
+            names[binder.name.name] = binder.name.name
+            loops.append(f"for {binder.name.name} in range({lo}, {hi} + 1)")
+        index = ", ".join(self.emitter.text(i, names) for i in update.index)
+        value = self.emitter.text(update.value, names)
+        self.lines.append(f"u{number} = [({index}, {value}) {' '.join(loops)}]")
+        keys = [f"i{p}" for p in range(len(update.index))]
+        self.writes.append(f"for {', '.join(keys)}, x in u{number}: {self.layout.write(update.var, keys, 'x')}")
+
+    def _clears_row(self, update: Update) -> bool:
+        """Is this a reset of a replica's whole row (`row.update((r, Client), lambda c: 0)`) over an unbounded sort?"""
+        binder = update.binders[0]
+        return (
+            self.layout.shape(update.var) == "rows"
+            and len(update.binders) == len(update.index) - 1
+            and isinstance(binder.hi, SortMax)
+            and self.emitter.instance.hi(binder.hi.sort) is None
+            and isinstance(update.value, Const)
+            and update.value.value == update.var.init
+        )
+
+    def _scalar_reads(self) -> list[str]:
+        """Reads that are safe anywhere and used often: per-replica scalars at a parameter."""
+        exprs = [g.cond for g in self.ir.guards] + [u.value for u in self.ir.updates]
+        for update in self.ir.updates:
+            exprs += [*update.index, *(e for b in update.binders for e in (b.lo, b.hi))]
+        texts: dict[str, int] = {}
+        for node in (n for e in exprs for n in walk(e)):
+            if isinstance(node, Read) and self.layout.shape(node.var) == "list" and node.receiver is None:
+                if isinstance(node.index[0], Name) and node.index[0].name in self.names:
+                    text = self.emitter.read(node, self.names)
+                    texts[text] = texts.get(text, 0) + 1
+        return [text for text, uses in texts.items() if uses > 1]
+
+
+    def _update_reads(self, body: list[str]) -> list[str]:
+        """Texts of reads in updates that hold no bound variable and cannot fail, shortest first."""
+        exprs = [e for u in self.ir.updates for e in (u.value, *u.index)]
+        exprs += [e for u in self.ir.updates for b in u.binders for e in (b.lo, b.hi)]
+        found = set()
+        for node in (n for e in exprs for n in walk(e)):
+            if isinstance(node, Read) and self.layout.shape(node.var) in ("rows", "table") and self._is_free(node):
+                found.add(self.emitter.read(node, self.names))
+        return sorted(found, key=lambda text: (len(text), text))
+
+    def _is_free(self, read: Read) -> bool:
+        bound = any(isinstance(n, Name) and n.name not in self.names for n in walk(read))
+        row = self.layout.shape(read.var) == "rows" and not isinstance(read.index[0], (Name, Const))
+        return not bound and not row
+
+
+def _share_after_guards(lines: list[str], reads: list[str]) -> list[str]:
+    """Read cells that updates use more than once only once, between the last guard and the first update."""
+    guards = [line for line in lines if line.startswith("if not ") or line.startswith("c")]
+    rest = lines[len(guards) :]
+    shared: list[str] = []
+    for line in guards:
+        name, _, value = line.partition(" = ")
+        if line.startswith("c"):
+            reads = [text.replace(value, name) for text in reads]
+    for text in reads:
+        for earlier in shared:
+            name, _, value = earlier.partition(" = ")
+            text = text.replace(value, name)
+        if sum(line.count(text) for line in rest) > 1:
+            name = f"d{len(shared)}"
+            shared.append(f"{name} = {text}")
+            rest = [line.replace(text, name) for line in rest]
+    return [*guards, *shared, *rest]
+
+
+def _share_reads(lines: list[str], reads: list[str]) -> list[str]:
+    """Read each shared cell once, before everything else; never on the left of an assignment."""
+    shared = []
+    for number, text in enumerate(sorted(reads)):
+        shared.append(f"c{number} = {text}")
+        lines = [_replace_reads(line, text, f"c{number}") for line in lines]
+    return [*shared, *lines]
+
+
+def _replace_reads(line: str, text: str, name: str) -> str:
+    return line if line.startswith(text + " = ") else line.replace(text, name)
