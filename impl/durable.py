@@ -6,11 +6,11 @@ Recovery of the log from a journal:
 
 * the log is the chain that ends at the superblock's (head_op, head_checksum), walked back by `parent` to op 1; every
   record of the journal may be part of it;
-* it is extended forward by records with `view == log_view`, `parent` = checksum of the head, that were **appended** (not
-  written as `repair`, see `impl.effects.AppendPrepares`).
+* it is extended forward by records with `view == log_view`, `parent` = checksum of the head, that were **appended**
+  (not written as `repair`, see `impl.effects.AppendPrepares`).
 
-The second condition makes rule 6 hold ("a crash before that write leaves the old log"): a body written for a log that is
-still to be installed may well be of the old log_view and fit the old head, yet it does not belong to the old log.
+The second condition makes rule 6 hold ("a crash before that write leaves the old log"): a body written for a log that
+is still to be installed may well be of the old log_view and fit the old head, yet it does not belong to the old log.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def validate_quorums(quorums: Quorums, replica_count: int) -> None:
 class SuperblockState:
     """The superblock: identity, configuration, views and the log head of log_view.
 
-    `log_view <= view`; `sequence` rises by one with every write; `head_op` and `head_checksum` name the last entry of the
-    log when `log_view` was made durable (entries appended later in log_view extend it).
+    `log_view <= view`; `sequence` rises by one with every write; `head_op` and `head_checksum` name the last entry of
+    the log when `log_view` was made durable (entries appended later in log_view extend it).
     """
 
     cluster: int

@@ -37,8 +37,9 @@ class SendClient(msgspec.Struct, frozen=True, gc=False):
 class AppendPrepares(msgspec.Struct, frozen=True):
     """Append the prepares to the journal, in order, with one flush.
 
-    `repair` is false for entries that extend the log of log_view, true for bodies of a log that is still to be installed:
-    those count only when reached backwards from the superblock's head (see `impl.durable`). The flag is stored per record.
+    `repair` is false for entries that extend the log of log_view, true for bodies of a log that is still to be
+    installed: those count only when reached backwards from the superblock's head (see `impl.durable`). The flag is
+    stored per record.
     """
 
     prepares: tuple[Prepare, ...]

@@ -32,8 +32,8 @@ _NUMBERS = struct.Struct("<QQQQQQ")
 class PrepareHeader(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The name and the links of one log entry; never changes once prepared (rule 1).
 
-    `view` is the view whose primary prepared the entry, `commit` that primary's commit_max at the time, `size` the length
-    of the body in bytes, `parent` the checksum of the entry at `op - 1`.
+    `view` is the view whose primary prepared the entry, `commit` that primary's commit_max at the time, `size` the
+    length of the body in bytes, `parent` the checksum of the entry at `op - 1`.
     """
 
     checksum: str
@@ -69,7 +69,7 @@ class Request(msgspec.Struct, frozen=True, tag="request", array_like=True, gc=Fa
 
 
 class Reply(msgspec.Struct, frozen=True, tag="reply", array_like=True, gc=False):
-    """The answer to a request: depends on the committed prefix only, apart from `view`, which helps a client to route."""
+    """The answer to a request: a function of the committed prefix, apart from `view`, which helps a client to route."""
 
     client: int
     request: int
@@ -127,7 +127,7 @@ class DoViewChange(msgspec.Struct, frozen=True, tag="do_view_change", array_like
 
 
 class StartView(msgspec.Struct, frozen=True, tag="start_view", array_like=True, gc=False):
-    """The log of a started view up to `op`; `headers` is a window of it that ends at `op`, `commit` the commit number."""
+    """The log of a started view up to `op`; `headers` is a window that ends at `op`, `commit` is the commit number."""
 
     view: int
     op: int
@@ -209,9 +209,7 @@ def decode(data: bytes) -> Message:
     return _DECODER.decode(data)
 
 
-def checksum_prepare(
-    parent: str, view: int, op: int, client: int, request: int, commit: int, body: bytes
-) -> str:
+def checksum_prepare(parent: str, view: int, op: int, client: int, request: int, commit: int, body: bytes) -> str:
     """Checksum of an entry: blake2b-128 over its parent, its numbers (little-endian u64) and its body."""
     numbers = _NUMBERS.pack(view, op, client, request, commit, len(body))
     return hashlib.blake2b(numbers + bytes.fromhex(parent) + body, digest_size=CHECKSUM_BYTES).hexdigest()

@@ -3,8 +3,8 @@
 Operations and results are MessagePack arrays of one tagged union each. Anything that is no operation gets the result
 `Invalid`: the same on every replica, and it changes nothing.
 
-The digest is a set hash over the *contents*: the sum modulo 2^128 of blake2b-128(key, value) over all pairs. It does not
-depend on the order of writes, costs one or two hashes per write, and differs if any pair differs (up to collisions;
+The digest is a set hash over the *contents*: the sum modulo 2^128 of blake2b-128(key, value) over all pairs. It does
+not depend on the order of writes, costs one or two hashes per write, and differs if any pair differs (up to collisions;
 it guards against bugs, not against an adversary).
 """
 

@@ -87,8 +87,8 @@ def decode_line(line: bytes) -> TraceEvent:
 class TraceWriter:
     """Appends events to one NDJSON file, each by one unbuffered write(2).
 
-    The events then survive a kill of the process (not of the machine: no fsync). Opening a file that exists cuts a torn last
-    line and continues `seq` and `clock`: pass `writer.seq` and `writer.clock` to the replica that boots.
+    The events then survive a kill of the process (not of the machine: no fsync). Opening a file that exists cuts a
+    torn last line and continues `seq` and `clock`: pass `writer.seq` and `writer.clock` to the replica that boots.
     """
 
     def __init__(self, path: Path) -> None:

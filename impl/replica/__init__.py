@@ -1,8 +1,8 @@
 """The sans-IO replica: `Replica` in, effects out.
 
-Layers, each importing only those above it in this list: `config`, `client_table`, `state` (fields, trace, writes), `commit`
-(acknowledgements, execution), `normal` (requests, prepares, journal queue), `repair` (state transfer, installation),
-`view_change`, `boot`, `timeouts`, `replica` (dispatch).
+Layers, each importing only those above it in this list: `config`, `client_table`, `state` (fields, trace, writes),
+`commit` (acknowledgements, execution), `normal` (requests, prepares, journal queue), `repair` (state transfer,
+installation), `view_change`, `boot`, `timeouts`, `replica` (dispatch).
 """
 
 from impl.replica.config import ReplicaConfig

@@ -11,7 +11,7 @@ class Boot(ViewChange):
     """The first transition of a replica's process."""
 
     def boot_now(self) -> None:
-        """Over a formatted data file never booted (sequence 1): one superblock write marks it used, then normal in view 0.
+        """Over a data file never booted (sequence 1): one superblock write marks it used, then normal in view 0.
 
         The mark keeps a primary that crashes before its first append from preparing in view 0 again.
         """

@@ -1,7 +1,7 @@
 """Normal operation: requests, prepares, the journal queue, acknowledgements, heartbeats (rules 1 to 4).
 
-What must be durable before which send: a prepare before its prepare_ok, also the primary's own. A prepare message itself
-may leave before the primary's journal has it.
+What must be durable before which send: a prepare before its prepare_ok, also the primary's own. A prepare message
+itself may leave before the primary's journal has it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ class NormalOperation(CommitPath):
             if message.request < entry.request:
                 self.ignore("request: older than the latest executed")
                 return
-            self.emit(
-                "resend_reply", m_type="reply", m_op=entry.op, m_client=message.client, m_request=message.request
-            )
+            self.emit("resend_reply", m_type="reply", m_op=entry.op, m_client=message.client, m_request=message.request)
             self.send_reply(message.client, entry)
             return
         if message.client in self.unexecuted:
@@ -104,7 +102,7 @@ class NormalOperation(CommitPath):
     # Prepares
 
     def on_prepare(self, message: Prepare) -> None:
-        """The primary's prepare: accepted in op order, kept for later if it comes early, acknowledged again if known."""
+        """The primary's prepare: accepted in op order, kept for later if early, acknowledged again if known."""
         header = message.header
         if self.status is not Status.NORMAL or header.view != self.view or self.node == self.primary:
             self.ignore("prepare: not a normal backup of its view")

@@ -1,8 +1,8 @@
 """State transfer: request_start_view, the bodies that a log to install lacks, and its installation (rules 5 to 7).
 
-An installation goes: window of headers connects to the own log → bodies fetched → bodies written as repair → one superblock
-write with view, log_view and log head → the new log replaces the old one. Until that write is durable the replica keeps its
-view, its log_view and its whole log.
+An installation goes: window of headers connects to the own log → bodies fetched → bodies written as repair → one
+superblock write with view, log_view and log head → the new log replaces the old one. Until that write is durable the
+replica keeps its view, its log_view and its whole log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Timeouts, counted in ticks: what a replica does when nothing (or not enough) arrives.
 
-Timeouts of view changes differ per replica and view by a fixed function, and grow with failed attempts, so that some replica
-moves alone first and the others follow it: view changes end (L1). A primary that cannot commit steps down: its messages may
-reach the backups although theirs do not reach it.
+Timeouts of view changes differ per replica and view by a fixed function, and grow with failed attempts, so that some
+replica moves alone first and the others follow it: view changes end (L1). A primary that cannot commit steps down:
+its messages may reach the backups although theirs do not reach it.
 """
 
 from __future__ import annotations

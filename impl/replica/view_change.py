@@ -1,7 +1,7 @@
 """The view change: start_view_change, do_view_change, and the start of a view by its primary (rules 2 and 5).
 
-Durable before sent: the view before start_view_change; every entry offered before do_view_change; the whole log, view and
-log_view before start_view. At most one do_view_change per view, ever: none after a restart in that view.
+Durable before sent: the view before start_view_change; every entry offered before do_view_change; the whole log, view
+and log_view before start_view. At most one do_view_change per view, ever: none after a restart in that view.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ViewChange(Repair):
     # Entering a view change
 
     def transition_to_view_change(self, view: int, trigger: StartViewChange | DoViewChange | None = None) -> None:
-        """From normal, or from view_change in an earlier view: the view is made durable, then start_view_change is sent.
+        """From normal, or view_change in an earlier view: the view is made durable, then start_view_change is sent.
 
         `trigger` is the message of the later view that caused it; it is handled once the view is entered.
         """
@@ -105,9 +105,7 @@ class ViewChange(Repair):
             m_commit=self.commit_min,
             m_log=checksums(headers),
         )
-        message = DoViewChange(
-            self.view, self.log_view, self.op, self.commit_min, headers, self.node, self.clock, seq
-        )
+        message = DoViewChange(self.view, self.log_view, self.op, self.commit_min, headers, self.node, self.clock, seq)
         self.do_view_change_own = message
         if self.primary == self.node:
             self.do_view_changes[self.node] = message
@@ -210,9 +208,7 @@ class ViewChange(Repair):
             self.log_view = self.view
             self.continue_install()
 
-        self.write_superblock(
-            view=self.view, log_view=self.view, head_op=self.op, head_checksum=self.head, then=then
-        )
+        self.write_superblock(view=self.view, log_view=self.view, head_op=self.op, head_checksum=self.head, then=then)
 
     def transition_to_normal(self, target: InstallTarget) -> None:
         """A backup's installation as in `Repair`; the primary's starts the view."""
@@ -231,9 +227,7 @@ class ViewChange(Repair):
             m_commit=self.commit_max,
             m_log=checksums(headers),
         )
-        self.start_view_own = StartView(
-            self.view, self.op, self.commit_max, headers, self.node, self.clock, seq
-        )
+        self.start_view_own = StartView(self.view, self.op, self.commit_max, headers, self.node, self.clock, seq)
         self.send_others(self.start_view_own)
         for op in range(self.commit_max + 1, self.op + 1):
             self.acknowledge(op)

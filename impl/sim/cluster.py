@@ -66,6 +66,7 @@ class SimCluster:
         self.replicas: list[Replica | None] = [None] * replica_count
         self.incarnations = [0] * replica_count
         self.doomed: dict[int, int] = {}
+        self.on_write: Callable[[int, IoEffect, int], None] = lambda node, io, latency: None
         self.seqs = [0] * replica_count
         self.clocks = [0] * replica_count
         self.lines: list[list[bytes]] = [[] for _ in range(replica_count)]
@@ -150,8 +151,9 @@ class SimCluster:
                 for tick in self.network.arrivals(self.now, node, node):
                     self.at(tick, partial(self._on_reply, client, effect.message))
             else:
-                tick = self.now + self.storages[node].start(effect)
-                self.at(tick, partial(self._on_io_done, node, incarnation, effect))
+                latency = self.storages[node].start(effect)
+                self.at(self.now + latency, partial(self._on_io_done, node, incarnation, effect))
+                self.on_write(node, effect, latency)
 
     def _is_struck(self, node: int) -> bool:
         """A doomed replica dies between two of its effects."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from impl.effects import AppendPrepares, IoEffect
 from impl.sim.cluster import SimCluster
 
 
@@ -15,6 +16,8 @@ class Nemesis:
         self.random = cluster.random
         self.active = True
         profile = cluster.profile
+        if profile.crash_in_write:
+            cluster.on_write = self._on_write
         self._repeat(profile.partition_interval_ticks, self._partition)
         self._repeat(profile.clog_interval_ticks, self._clog)
         self._repeat(profile.crash_interval_ticks, self._crash)
@@ -61,6 +64,20 @@ class Nemesis:
             else:
                 cluster.doomed[node] = random.randrange(8)
             cluster.at(self._later(cluster.profile.restart_ticks_mean), partial(self._restart, node))
+
+    def _on_write(self, node: int, io: IoEffect, latency: int) -> None:
+        """Now and then a replica dies while a write that takes more than a tick is in flight: superblock or repair."""
+        if isinstance(io, AppendPrepares) and not io.repair:
+            return
+        profile, random = self.cluster.profile, self.random
+        if self.active and latency > 1 and random.random() < profile.crash_in_write:
+            self.cluster.statistics["crashes_in_write"] += 1
+            self.cluster.at(self.cluster.now + random.randint(1, latency - 1), partial(self._crash_one, node))
+
+    def _crash_one(self, node: int) -> None:
+        if self.active and self.cluster.replicas[node] is not None:
+            self.cluster.crash(node)
+            self.cluster.at(self._later(self.cluster.profile.restart_ticks_mean), partial(self._restart, node))
 
     def _victim(self) -> int:
         """The primary of the latest view, often; else any replica."""

@@ -1,4 +1,4 @@
-"""What a simulated run is like: how the network, the storage and the processes misbehave, in ticks and probabilities."""
+"""What a simulated run is like: how network, storage and processes misbehave, in ticks and probabilities."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class SimProfile:
     restart_ticks_mean: int = 80
     crash_primary: float = 0.4
     crash_all: float = 0.05
+    crash_in_write: float = 0.01
     safety_ticks_max: int = 6_000
     liveness_ticks_max: int = 12_000
     client_timeout_ticks: int = 25
@@ -48,6 +49,7 @@ class SimProfile:
             superblock_ticks_max=self.superblock_ticks_max,
             slow_write=0.0,
             crash_interval_ticks=0,
+            crash_in_write=0.0,
             safety_ticks_max=self.safety_ticks_max,
             liveness_ticks_max=self.liveness_ticks_max,
             client_timeout_ticks=self.client_timeout_ticks,
@@ -55,7 +57,7 @@ class SimProfile:
 
 
 def profile_draw(random: Random) -> SimProfile:
-    """A profile drawn at random, so that seeds differ in kind: some calm, some with one sort of fault, some with all."""
+    """A profile drawn at random, so that seeds differ in kind: some calm, some with a few faults, some with all."""
 
     def sometimes(value: int) -> int:
         return value if random.random() < 0.7 else 0
@@ -75,4 +77,5 @@ def profile_draw(random: Random) -> SimProfile:
         crash_interval_ticks=sometimes(random.randint(80, 500)),
         restart_ticks_mean=random.choice((5, 40, 120)),
         crash_all=random.choice((0.0, 0.05, 0.2)),
+        crash_in_write=random.choice((0.0, 0.02, 0.1)),
     )

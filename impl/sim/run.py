@@ -1,4 +1,4 @@
-"""One simulated run from a seed: a safety phase with faults, a liveness phase without, the checkers' verdict, the trace.
+"""One simulated run from a seed: a safety phase with faults, a liveness phase without, the verdict, the trace.
 
 The same arguments give the same run, byte for byte.
 """
@@ -60,7 +60,8 @@ def simulate(
 
     `profile` is drawn from the seed unless given; `quorums` are majorities unless given. With `out`, the trace goes to
     `out/seed-<seed>/replica-<node>.ndjson` (replacing what was there), with `parquet` also to `.parquet` beside it.
-    Raises `ConfigurationError` for impossible numbers, `FaultError` for an unknown fault, `OSError` for an unwritable `out`.
+    Raises `ConfigurationError` for impossible numbers, `FaultError` for an unknown fault, `OSError` for an unwritable
+    `out`.
     """
     validate_faults(faults)
     if min(replicas, clients) < 1 or requests < 0 or seed < 0:

@@ -1,7 +1,7 @@
 """The simulated data file of one replica: durable semantics of `impl.durable`, with latency and torn writes.
 
-A crash during a journal write leaves a random number of its bytes: whole records survive, the one that is cut is torn and
-dropped at recovery. A crash during a superblock write leaves the old one or the new one.
+A crash during a journal write leaves a random number of its bytes: whole records survive, the one that is cut is torn
+and dropped at recovery. A crash during a superblock write leaves the old one or the new one.
 """
 
 from __future__ import annotations

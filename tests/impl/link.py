@@ -1,4 +1,4 @@
-"""Replicas wired by a fake link: messages in first-in first-out order, writes that finish when told, a filter for losses."""
+"""Replicas wired by a fake link: messages in order of sending, writes that finish when told, a filter for losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One canonical commit chain: whoever executes an op executes the same prepare, linked to the one before (I1, I4, I10)."""
+"""One canonical commit chain: all execute the same prepare at an op, linked to the one before (I1, I4, I10)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class AgreementChecker(Checker):
         if first is None:
             self._extend(node, op, replica.log[op - 1])
         elif first.header.checksum != event.m_checksum:
-            self.fail(f"replica {node} executed {event.m_checksum} at op {op}, first executed was {first.header.checksum}")
+            name = first.header.checksum
+            self.fail(f"replica {node} executed {event.m_checksum} at op {op}, first executed was {name}")
 
     def _extend(self, node: int, op: int, prepare: Prepare) -> None:
         before = self.chain.get(op - 1)

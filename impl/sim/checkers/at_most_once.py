@@ -20,4 +20,5 @@ class AtMostOnceChecker(Checker):
         request = (event.m_client, event.m_request)
         op = self.executed.setdefault(request, event.m_op)
         if op != event.m_op:
-            self.fail(f"replica {node} executed client {request[0]} request {request[1]} at op {event.m_op}, before at {op}")
+            name = f"client {request[0]} request {request[1]}"
+            self.fail(f"replica {node} executed {name} at op {event.m_op}, before at {op}")

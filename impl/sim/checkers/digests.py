@@ -19,4 +19,5 @@ class DigestsChecker(Checker):
     def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
         digest = self.digests.setdefault(event.commit_min, event.digest)
         if digest != event.digest:
-            self.fail(f"replica {node} has digest {event.digest} at commit_min {event.commit_min}, another had {digest}")
+            at = event.commit_min
+            self.fail(f"replica {node} has digest {event.digest} at commit_min {at}, another had {digest}")

@@ -7,8 +7,10 @@ from impl.state_machine import StateMachine
 
 
 class RepliesChecker(Checker):
-    """Linearizability along the canonical chain: the chain is one order of all operations; each reply is that of its op,
-    and an op called after another was answered comes later in the chain."""
+    """Linearizability along the canonical chain, which is one order of all operations.
+
+    Each reply is that of its op, and an op called after another was answered comes later in the chain.
+    """
 
     name = "replies"
 

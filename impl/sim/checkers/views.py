@@ -49,4 +49,5 @@ class ViewsChecker(Checker):
     def _check_offer(self, node: int, message: DoViewChange) -> None:
         offer = self.offers.setdefault((node, message.view), (message.log_view, message.op))
         if offer != (message.log_view, message.op):
-            self.fail(f"replica {node} offered two logs in view {message.view}: {offer}, then {message.log_view, message.op}")
+            second = (message.log_view, message.op)
+            self.fail(f"replica {node} offered two logs in view {message.view}: {offer}, then {second}")
