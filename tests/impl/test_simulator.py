@@ -46,8 +46,8 @@ def test_runs_on_other_sizes_and_quorums_pass() -> None:
 
 def test_the_faults_of_network_storage_and_processes_do_occur() -> None:
     seen: dict[str, int] = {}
-    for seed in range(20):
-        for name, count in simulate(seed, requests=120).statistics.items():
+    for seed in range(40):
+        for name, count in simulate(seed, requests=100).statistics.items():
             seen[name] = seen.get(name, 0) + count
     for name in (
         "messages_lost",
