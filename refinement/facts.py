@@ -20,6 +20,9 @@ from refinement.verdict import AuditOptions, RunVerdict, Violation
 Key = tuple[str, int, int]
 """(rule id, first key, second key); the second is 0 for I1 and I14."""
 
+Stated = tuple[str, str, int]
+"""A value and where it was stated first: (value, file, line)."""
+
 RULES = {
     "I7": "one prepare per (view, op)",
     "I1": "replicas that executed an op executed the same prepare",
@@ -86,30 +89,48 @@ class RunFacts:
     """Gathers a run's facts from rows in any order that keeps replay order; memory grows with ops, not events."""
 
     run_id: str
-    _seen: dict[Key, tuple[str, str, int]] = field(default_factory=dict)
+    _prepares: dict[tuple[int, int], Stated] = field(default_factory=dict)
+    _executed: dict[int, Stated] = field(default_factory=dict)
+    _digests: dict[int, Stated] = field(default_factory=dict)
     _broken: dict[Key, Contradiction] = field(default_factory=dict)
 
     def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Pass rows through, noting what each states."""
-        seen = self._seen
+        """Pass rows through, noting what each states: `facts_of`, spelt out here as every event comes by."""
+        prepares, executed, digests = self._prepares, self._executed, self._digests
         for row in rows:
-            for key, value in facts_of(row):
-                known = seen.get(key)
-                if known is None:
-                    seen[key] = (value, row[FILE_INDEX], row[LINE_INDEX])
-                elif known[0] != value and key not in self._broken:
-                    self._broken[key] = Contradiction(
-                        run_id=self.run_id,
-                        key=key,
-                        value=value,
-                        before=known[0],
-                        before_at=f"{known[1]}:{known[2]}",
-                        order=order_key(row),
-                        file=row[FILE_INDEX],
-                        line=row[LINE_INDEX],
-                        event=row[_EVENT],
-                    )
+            event, checksum = row[_EVENT], row[_CHECKSUM]
+            if checksum is not None and (op := row[_OP]) is not None:
+                if event == "execute":
+                    known = executed.setdefault(op, (checksum, row[FILE_INDEX], row[LINE_INDEX]))
+                    if known[0] != checksum:
+                        self._contradict(("I1", op, 0), checksum, known, row)
+                elif event in PREPARING and (view := row[_VIEW]) is not None:
+                    known = prepares.setdefault((view, op), (checksum, row[FILE_INDEX], row[LINE_INDEX]))
+                    if known[0] != checksum:
+                        self._contradict(("I7", view, op), checksum, known, row)
+            digest = row[_DIGEST]
+            if digest is not None and (commit_min := row[_COMMIT_MIN]) is not None:
+                seen = digests.get(commit_min)
+                if seen is None:
+                    digests[commit_min] = (digest, row[FILE_INDEX], row[LINE_INDEX])
+                elif seen[0] != digest:
+                    self._contradict(("I14", commit_min, 0), digest, seen, row)
             yield row
+
+    def _contradict(self, key: Key, value: str, known: Stated, row: Row) -> None:
+        if key in self._broken:
+            return
+        self._broken[key] = Contradiction(
+            run_id=self.run_id,
+            key=key,
+            value=value,
+            before=known[0],
+            before_at=f"{known[1]}:{known[2]}",
+            order=order_key(row),
+            file=row[FILE_INDEX],
+            line=row[LINE_INDEX],
+            event=row[_EVENT],
+        )
 
     def contradictions(self) -> list[Contradiction]:
         """Every key with two values, by the place of the second."""

@@ -22,15 +22,24 @@ STREAM_BYTES = 64 << 20
 """Units above this size are merged from their files as streams instead of being sorted in memory."""
 
 
-def judge_run(run_id: str, rows: Iterable[Row], options: AuditOptions, check_run: CheckRun, log: ProblemLog) -> Judged:
-    """Replay one run's rows (in replay order) and gather its facts.
+def judge_run(
+    run_id: str,
+    rows: Iterable[Row],
+    options: AuditOptions,
+    check_run: CheckRun,
+    log: ProblemLog,
+    *,
+    with_facts: bool = True,
+) -> Judged:
+    """Replay one run's rows (in replay order) and, unless the caller does that elsewhere, gather its facts.
 
     Returns the replay's verdict (None if it failed or the input is malformed), the broken facts, and tool errors.
     The rows are consumed to the end, also where the replay stops early.
     """
     guard, facts = SequenceGuard(log), RunFacts(run_id)
     problems_before = len(log.problems) + log.more
-    stream = facts.watch(guard.watch(rows))
+    guarded = guard.watch(rows)
+    stream = facts.watch(guarded) if with_facts else guarded
     verdict: RunVerdict | None = None
     errors: list[str] = []
     try:

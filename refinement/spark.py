@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,15 @@ from refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
 Log = Callable[[str], None]
 
 _BATCH_ROWS = 8192
+_FACTS_HELD = 200_000
+"""Facts that a task holds before it hands them on."""
+
+_FILES = ""
+"""In place of a run id: what is said of a file. No run has this id."""
+
+_READING = "reading "
+"""Prefix of the unit's name in what is said of a file."""
+
 _RESULT = pa.schema([("result", pa.string())])
 _EVENTS = pa.schema(
     [("run", pa.string()), ("clock", pa.int64()), ("node", pa.int64()), ("seq", pa.int64()), ("row", pa.binary())]
@@ -214,25 +224,29 @@ def judge_shuffled(
     files = spark.createDataFrame(table).repartition(min(tasks, len(pairs)))
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for run_id, rows in groupby(_rows_of(batches), key=lambda row: row[0]):
+        for run_id, rows in groupby(_rows_of(batches), key=itemgetter(0)):
+            if run_id == _FILES:
+                yield _result_batch(row[1] for row in rows)
+                continue
             log = ProblemLog()
-            verdict, _, errors = judge_run(run_id, rows, options, check_run, log)
+            verdict, _, errors = judge_run(run_id, rows, options, check_run, log, with_facts=False)
             verdicts = () if verdict is None else (verdict,)
             problems = tuple(log.problems)
             yield _result_batch([UnitResult(run_id, (run_id,), verdicts, problems, log.more, (), tuple(errors))])
 
-    reading = _collect(files.mapInArrow(_survey, _ddl(_RESULT)))
     events = files.mapInArrow(_decode, _ddl(_EVENTS)).repartition(tasks, "run")
     ordered = events.sortWithinPartitions("run", "clock", "node", "seq")
-    judged = _collect(ordered.mapInArrow(replay, _ddl(_RESULT)))
+    results = _collect(ordered.mapInArrow(replay, _ddl(_RESULT)))
     broken = contradictions(files.mapInArrow(_state_facts, _ddl(_FACTS)))
-    return _without_malformed(reading, judged, broken, options)
+    return _without_malformed(results, broken, options)
 
 
 def _without_malformed(
-    reading: list[UnitResult], judged: list[UnitResult], broken: list[Contradiction], options: AuditOptions
+    results: list[UnitResult], broken: list[Contradiction], options: AuditOptions
 ) -> list[UnitResult]:
-    """Join what the two passes found; runs of a unit with malformed input get no verdict, as in the local engine."""
+    """Join what the passes found; runs of a unit with malformed input get no verdict, as in the local engine."""
+    reading = [result for result in results if result.unit.startswith(_READING)]
+    judged = [result for result in results if not result.unit.startswith(_READING)]
     malformed = {result.unit for result in reading if result.problems}
     spoilt = {run for result in reading if result.unit in malformed for run in result.runs}
     by_run: dict[str, list[Contradiction]] = {}
@@ -253,37 +267,48 @@ def _files_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
         yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
 
 
-def _survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Per file: the runs in it, and what is malformed or empty."""
-    for unit, file in _files_of(batches):
-        log = ProblemLog()
-        runs = {row[0] for row in read_rows(file, log)}
-        empty = () if runs or log else (f"{file}: the file holds no event",)
-        result = UnitResult(
-            unit, tuple(sorted(runs)), problems=tuple(log.problems), problems_more=log.more, empty=empty
-        )
-        yield _result_batch([result])
-
-
 def _decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Per event: the columns to bring together and sort by, and the whole row, packed."""
-    pack = msgspec.msgpack.Encoder().encode
-    run, clock, node, seq = (INDEX[name] for name in ("run", "clock", "node", "seq"))
-    rows = chain.from_iterable(read_rows(file, ProblemLog()) for _, file in _files_of(batches))
-    for chunk in _chunks((row[run], row[clock], row[node], row[seq], pack(row)) for row in rows):
+    """Per event: the columns to bring together and sort by, and the whole row, packed.
+
+    Per file, under the run `_FILES`: the runs in it, and what is malformed or empty.
+    """
+    for chunk in _chunks(_packed(_files_of(batches))):
         yield _to_batch(chunk, _EVENTS)
 
 
+def _packed(files: Iterator[tuple[str, str]]) -> Iterator[Row]:
+    pack = msgspec.msgpack.Encoder().encode
+    for unit, file in files:
+        log = ProblemLog()
+        runs: set[str] = set()
+        for row in read_rows(file, log):
+            clock, node, seq = order_key(row)
+            runs.add(row[0])
+            yield row[0], clock, node, seq, pack(row)
+        problems, empty = tuple(log.problems), () if runs or log else (f"{file}: the file holds no event",)
+        result = UnitResult(_READING + unit, tuple(sorted(runs)), (), problems, log.more, empty)
+        yield _FILES, 0, 0, 0, pack(result)
+
+
 def _state_facts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Per fact that an event states: its key, its value and where it stands."""
-    rows = chain.from_iterable(read_rows(file, ProblemLog()) for _, file in _files_of(batches))
-    stated = (
-        (row[0], *key, value, *order_key(row), row[FILE_INDEX], row[LINE_INDEX], row[INDEX["event"]])
-        for row in rows
-        for key, value in facts_of(row)
-    )
-    for chunk in _chunks(stated):
+    """Per fact that is stated: its key, its value and where it stands first, each once per file (or part of a file)."""
+    for chunk in _chunks(chain.from_iterable(_facts_in(file) for _, file in _files_of(batches))):
         yield _to_batch(chunk, _FACTS)
+
+
+def _facts_in(file: str) -> Iterator[Row]:
+    first: dict[tuple[Any, ...], Row] = {}
+    for row in read_rows(file, ProblemLog()):
+        for key, value in facts_of(row):
+            stated = (row[0], *key, value)
+            order = order_key(row)
+            known = first.get(stated)
+            if known is None or order < known[:3]:
+                first[stated] = (*order, row[FILE_INDEX], row[LINE_INDEX], row[INDEX["event"]])
+        if len(first) > _FACTS_HELD:
+            yield from (stated + place for stated, place in first.items())
+            first = {}
+    yield from (stated + place for stated, place in first.items())
 
 
 def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -312,9 +337,11 @@ def _row_decoder() -> msgspec.msgpack.Decoder[Row]:
 
 
 def _rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+    """Rows as the readers gave them; what `_decode` says of files as (`_FILES`, result)."""
     unpack = _row_decoder().decode
     for batch in batches:
-        yield from map(unpack, batch.column("row").to_pylist())
+        for run, packed in zip(batch.column("run").to_pylist(), batch.column("row").to_pylist(), strict=True):
+            yield unpack(packed) if run != _FILES else (_FILES, msgspec.msgpack.decode(packed, type=UnitResult))
 
 
 def contradictions(facts: DataFrame) -> list[Contradiction]:
