@@ -125,15 +125,15 @@ def _action(program: Program, number: int, ir: ActionIR, first: int) -> tuple[st
     base = str(first)
     for level, (param, (lo, hi)) in enumerate(zip(ir.params, sizes, strict=True)):
         if hoist:
-            _guards(out, guards, bound, names, "ctl[0] = m; ctl[1] = n; return 0" if level == 0 else stop)
+            _guards(out, guards, bound, names, stop)
         out.line(f"for p_{param.name} in range({lo}, {hi + 1}):")
         out.depth += 1
         out.env[param.name] = Term(f"p_{param.name}", lo, hi)
         bound.add(param.name)
         base += f" + (p_{param.name} - {lo}) * {strides[level]}"
+        out.line(f"inst = {base}")
         stop = "continue"
     _guards(out, guards, set(names), names, stop)
-    out.line(f"inst = {base}")
     writes = sum(_update(out, update) for update in ir.updates)
     out.line("we[m] = n")
     out.line("wi[m] = inst")

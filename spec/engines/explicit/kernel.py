@@ -28,6 +28,15 @@ def insert(table: Any, fingerprint: Any) -> bool:
 
 
 @njit(**_OPTIONS)
+def fail(ctl: Any, m: int, site: int, instance: int) -> int:
+    """An action instance left a declared range: note where; the successors before it stand."""
+    ctl[0] = m
+    ctl[2] = site
+    ctl[3] = instance
+    return 0
+
+
+@njit(**_OPTIONS)
 def rehash(old: Any, new: Any) -> None:
     """Move all fingerprints to a larger table."""
     for entry in old:
