@@ -1,4 +1,4 @@
-"""How fast a cluster answers: closed-loop clients, throughput and latency (answers are checked by impl/net/record.py)."""
+"""How fast a cluster answers: closed-loop clients, throughput and latency (impl/net/record.py checks answers)."""
 
 from __future__ import annotations
 

@@ -333,3 +333,11 @@ def test_the_benchmark_counts_answered_requests(cluster: Cluster) -> None:
     status = asyncio.run(fetch_status(cluster.addresses[0], 7))
     assert status is not None
     assert status.op >= result.requests
+
+
+def test_the_rounds_notice_a_cluster_that_forgets(tmp_path: Path) -> None:
+    options = RecordOptions(requests=60, down_seconds=0.2, seed=5, faults=("boot.all_zero",))
+    result = rounds(tmp_path, tmp_path / "traces", "forgets", 3, options)
+    assert not result.ok
+    assert result.rounds[-1].check.verdict == "violation"
+    assert "can be explained" in str(result.rounds[-1].check.failures[0])
