@@ -258,8 +258,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "resend_reply",
         (
+            _PRIMARY,
             Check("m_type", "'reply'"),
             Check("m_request", "spec.table[node, m_client]"),
+            Step(
+                "resend_reply",
+                {"r": "node", "c": "m_client"},
+                only_if="spec.table[node, m_client] > spec.replies[m_client]",
+            ),
             Holds("m_op <= spec.commit_min[node]", "m_op", "the op of a cached reply has been executed"),
             Check("m_client", "spec.prepare_client[spec.executed[node, m_op] - 1, m_op]"),
             Check("m_request", "spec.prepare_request[spec.executed[node, m_op] - 1, m_op]"),

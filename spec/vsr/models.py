@@ -21,6 +21,7 @@ CORE_ACTIONS = (
     normal.commit,
     normal.on_commit,
     normal.execute,
+    normal.resend_reply,
     view_change.start_view_change,
     view_change.do_view_change,
     view_change.start_view,

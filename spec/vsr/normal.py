@@ -120,3 +120,15 @@ def run(state: Any, r: Any, o: Any, entry: Any) -> None:
     state.executed[r, o] = entry
     state.first_executed[o] = where(state.first_executed[o] == 0, entry, state.first_executed[o])
     state.replied_in[o] = where(all_of(replies, state.replied_in[o] == 0), state.view[r] + 1, state.replied_in[o])
+
+
+@action(r=Replica, c=Client)
+def resend_reply(state: Any, r: Any, c: Any) -> None:
+    """The primary answers a client's repeated request from its client table (VR Revisited §4.1, step 2).
+
+    It may be the first reply that the client gets: a backup executed the op, and leads now.
+    """
+    require(state.status[r] == NORMAL)
+    require(primary(state, state.view[r]) == r)
+    require(state.table[r, c] > state.replies[c])
+    state.replies[c] = state.table[r, c]
