@@ -2,7 +2,8 @@
 
 ``record`` is one run under load in which the primary is killed with SIGKILL and restarted. ``rounds`` kills and
 restarts a random process, round after round, over the same data. Neither prints; both return a result object. Both
-raise ClusterError if processes do not start or a view change does not end, and ClientError if a client cannot go on.
+raise ClusterError if processes do not start, a view change does not end or the run id is taken, and ClientError if a
+client cannot go on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from impl.net.cluster import Cluster
+from impl.net.cluster import Cluster, ClusterError
 from impl.net.history import CheckResult, check_history
 from impl.net.load import Load
 
@@ -117,6 +118,8 @@ def rounds(
 
 
 def _cluster(directory: Path, trace_directory: Path, run: str, options: RecordOptions) -> Cluster:
+    if (trace_directory / run).exists() and any((trace_directory / run).iterdir()):
+        raise ClusterError(f"{trace_directory / run} holds a run already; give another run id, or delete it")
     return Cluster(
         directory,
         options.replica_count,

@@ -27,7 +27,7 @@ from impl.net.client import (
     UncertainError,
     fetch_status,
 )
-from impl.net.cluster import Cluster, free_ports
+from impl.net.cluster import Cluster, ClusterError, free_ports
 from impl.net.framing import (
     PROTOCOL_VERSION,
     Control,
@@ -227,6 +227,8 @@ def test_a_recorded_run_with_the_primary_killed_is_linearizable(tmp_path: Path) 
     assert result.view_after > result.view_before
     assert result.requests >= 300
     assert all(path.stat().st_size > 0 for path in result.traces)
+    with pytest.raises(ClusterError, match="holds a run already"):
+        record(tmp_path / "other", tmp_path / "traces", "kill")
 
 
 def test_no_acknowledged_write_is_lost_in_three_rounds_of_kills(tmp_path: Path) -> None:
