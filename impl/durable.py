@@ -58,6 +58,9 @@ class SuperblockState:
 
     `log_view <= view`; `sequence` rises by one with every write; `head_op` and `head_checksum` name the last entry of
     the log when `log_view` was made durable (entries appended later in log_view extend it).
+
+    `clock` is the Lamport clock when the write was asked for: after a crash before the next trace event, the `restart`
+    event must still come after the message that the write depends on.
     """
 
     cluster: int
@@ -69,6 +72,7 @@ class SuperblockState:
     head_op: int = 0
     head_checksum: str = CHECKSUM_NONE
     sequence: int = 1
+    clock: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def superblock_formatted(
 
 
 def superblock_next(
-    superblock: SuperblockState, *, view: int, log_view: int, head_op: int, head_checksum: str
+    superblock: SuperblockState, *, view: int, log_view: int, head_op: int, head_checksum: str, clock: int
 ) -> SuperblockState:
     """The superblock to write after `superblock`."""
     return replace(
@@ -102,4 +106,5 @@ def superblock_next(
         head_op=head_op,
         head_checksum=head_checksum,
         sequence=superblock.sequence + 1,
+        clock=clock,
     )

@@ -80,7 +80,7 @@ class ReplicaState:
         self.others = tuple(node for node in range(self.replica_count) if node != self.node)
         self.superblock = superblock
         self.seq = seq
-        self.clock = clock
+        self.clock = max(clock, superblock.clock)
         self.status = Status.RECOVERING
         self.view = superblock.view
         self.log_view = superblock.log_view
@@ -238,7 +238,12 @@ class ReplicaState:
         check(self.superblock_writing is None, "one superblock write at a time")
         check(log_view <= view, f"log_view {log_view} above view {view}")
         self.superblock_writing = superblock_next(
-            self.superblock, view=view, log_view=log_view, head_op=head_op, head_checksum=head_checksum
+            self.superblock,
+            view=view,
+            log_view=log_view,
+            head_op=head_op,
+            head_checksum=head_checksum,
+            clock=self.clock,
         )
         self.superblock_then = then
         self.effects.append(WriteSuperblock(self.superblock_writing))

@@ -126,7 +126,10 @@ class ViewChange(Repair):
         )
 
     def on_do_view_change(self, message: DoViewChange) -> None:
-        """A replica offers its log to us, the primary of the view."""
+        """A replica offers its log to us, the primary of the view.
+
+        A primary restarted in the view has forgotten what it offered and received: it leaves the view to its timeout.
+        """
         error = window_error(message.headers, message.op, message.view)
         if error is not None or message.log_view >= message.view:
             self.ignore(f"do_view_change: {error or 'log_view is not below its view'}")
@@ -134,7 +137,7 @@ class ViewChange(Repair):
         if message.view > self.view:
             self.transition_to_view_change(message.view, message)
             return
-        waits = self.status is Status.VIEW_CHANGE and self.primary == self.node and self.log_view < self.view
+        waits = self.status is Status.VIEW_CHANGE and self.primary == self.node and self.do_view_change_allowed
         if message.view < self.view or not waits:
             self.ignore("do_view_change: not the primary of that view change")
             return
