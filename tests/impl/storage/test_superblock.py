@@ -69,7 +69,7 @@ class CrashingFile(MemoryFile):
         super().sync()
 
 
-# The header ends at byte 98; the bytes after it are zeros in every version.
+# The header ends at byte 92; the bytes after it are zeros in every version.
 CUTS = [*range(110), COPY_SIZE - 1, COPY_SIZE]
 
 
