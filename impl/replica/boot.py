@@ -11,15 +11,15 @@ class Boot(ViewChange):
     """The first transition of a replica's process."""
 
     def boot_now(self) -> None:
-        """Over a data file never booted (sequence 1): one superblock write marks it used, then normal in view 0.
+        """Over a data file never booted (sequence 1): normal in view 0, once a superblock write has marked it used.
 
-        The mark keeps a primary that crashes before its first append from preparing in view 0 again.
+        The mark keeps a primary that crashes before its first append from preparing in view 0 again. A first boot
+        that died before the mark was durable is told by its trace (seq above 0): the next one is a restart.
         """
-        superblock = self.superblock
-        if superblock.sequence == 1 and not self.log:
-            self.write_superblock(
-                view=0, log_view=0, head_op=0, head_checksum=CHECKSUM_NONE, then=self._transition_to_normal_first
-            )
+        if self.superblock.sequence == 1 and not self.log and self.seq == 0:
+            self.status = Status.NORMAL
+            self.emit("start", configuration=True)
+            self.write_superblock(view=0, log_view=0, head_op=0, head_checksum=CHECKSUM_NONE, then=self._marked_used)
             return
         self._apply_faults()
         behind = self.log_view < self.view or self.primary == self.node
@@ -31,9 +31,9 @@ class Boot(ViewChange):
             while self.commit_min < self.op:
                 self._execute(self.commit_min + 1)
 
-    def _transition_to_normal_first(self) -> None:
-        self.status = Status.NORMAL
-        self.emit("start", configuration=True)
+    def _marked_used(self) -> None:
+        """From here on messages are handled: a pending superblock write is no longer in the way."""
+        self.heard_at = self.ticks
 
     def _apply_faults(self) -> None:
         if "boot.all_zero" in self.faults:

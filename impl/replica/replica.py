@@ -35,7 +35,7 @@ class Replica(Timeouts):
     """
 
     def boot(self) -> list[Effect]:
-        """The effects of booting: `start` (after a superblock write) or `restart`."""
+        """The effects of booting: `start` (and the mark of a used data file) or `restart`."""
         check(self.status is Status.RECOVERING, "boot is called once")
         self.boot_now()
         return self._take_effects()

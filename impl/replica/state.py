@@ -36,7 +36,7 @@ from impl.trace import TraceEvent
 
 
 class Status(StrEnum):
-    """`recovering` only while the first superblock write of a fresh data file is in flight."""
+    """`recovering` only before `boot`."""
 
     NORMAL = "normal"
     VIEW_CHANGE = "view_change"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from impl.durable import Quorums, SuperblockState
 from impl.effects import AppendPrepares, WriteSuperblock
 from impl.messages import (
     Commit,
@@ -313,3 +314,47 @@ def test_recorded_uncommitted_numbers_lock_a_client_out() -> None:
     link.request(0, 1, 1, PUT)
     assert link.replies == []
     assert link[0].ignored["request: recorded already"] == 1
+
+
+def test_the_first_event_of_a_node_is_start_whatever_dies_during_the_first_boot() -> None:
+    fresh = Link()
+    assert all(fresh.names(node) == ["start"] for node in range(3))
+    superblock = fresh.storages[0].superblock
+    assert (superblock.sequence, superblock.view) == (2, 0)
+    never_marked = Link(1)
+    never_marked.storages[0].superblock = SuperblockState(1, 0, 1, Quorums(1, 1))
+    never_marked.crash(0)
+    never_marked.boot(0)
+    assert never_marked.names(0) == ["start", "restart"]
+    assert never_marked[0].status == "view_change"
+
+
+def test_a_restart_has_a_clock_above_the_message_that_the_durable_view_depends_on() -> None:
+    link = Link()
+    link.lose = without(2)
+    link.request(0, 1, 1, PUT)
+    link.change_view(1)
+    link.hold = lambda node, io: node == 2 and is_superblock(node, io)
+    link.lose = lambda source, to, message: False
+    link.tick(12, 1)
+    node, io = link.held[0]
+    link.held.remove((node, io))
+    link.storages[2].finish(io)
+    link.crash(2)
+    link.boot(2)
+    assert (link[2].view, link[2].log_view) == (1, 1)
+    assert link.events[-1].event == "restart"
+    assert link.events[-1].clock > link.of(1, "start_view")[0].clock
+
+
+def test_a_primary_restarted_in_a_view_change_does_not_start_that_view() -> None:
+    link = Link()
+    link.request(0, 1, 1, PUT)
+    link.lose = lambda source, to, message: isinstance(message, DoViewChange)
+    link.change_view(1)
+    link.crash(1)
+    link.boot(1)
+    link.lose = lambda source, to, message: False
+    link.tick(15, 0, 2)
+    assert (link[1].view, link[1].status) == (1, "view_change")
+    assert link.of(1, "start_view") == []
