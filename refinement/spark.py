@@ -72,6 +72,8 @@ _DDL = {pa.string(): "string", pa.int64(): "bigint", pa.binary(): "binary"}
 _QUIET = """status = error
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
@@ -95,7 +97,6 @@ def start_session(master: str = "local[*]", log: Log | None = None) -> SparkSess
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{scratch}/log4j2.properties",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS),
@@ -142,7 +143,7 @@ def audit(
 
 def _tasks(master: str) -> int:
     """How many tasks to cut the work into: several per core here, many where the cluster's size is unknown."""
-    return 8 * (os.cpu_count() or 1) if master.startswith("local") else 256
+    return 4 * (os.cpu_count() or 1) if master.startswith("local") else 256
 
 
 def _audit_units(
