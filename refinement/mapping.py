@@ -1,7 +1,7 @@
 """The mapping of native traces onto the specification, as a table: trace event → messages, steps, observations.
 
 Expressions are Python text over the event's columns (`node`, `m_op`, …), the spec state (`spec.view[node]`) and the number of
-`replica_count`. A column the trace does not show is filled from the message that was sent (`m_from`, `m_seq`), else from `infer`;
+`replica_count` and the quorums `q_r`, `q_v`. A column the trace does not show is filled from the message that was sent (`m_from`, `m_seq`), else from `infer`;
 if a line needs it all the same, the run is inconclusive by its name. The lines of a rule are taken in order:
 
 | line | meaning |
@@ -124,6 +124,11 @@ OBSERVED: tuple[tuple[str, str], ...] = (
 _PRIMARY = Holds(
     "spec.view[node] % replica_count == node and spec.status[node] == 0", "node", "only a normal primary sends this"
 )
+_CONFIGURATION = (
+    Check("replicas", "replica_count"),
+    Check("quorum_replication", "q_r"),
+    Check("quorum_view_change", "q_v"),
+)
 _INSTALLED = "log_view == view and log_view > spec.durable_log_view[node] and view % replica_count "
 
 _START_VIEW_RECEIVED = lambda view, op, when: (  # noqa: E731 - the same four fields in two rules
@@ -134,7 +139,7 @@ _START_VIEW_RECEIVED = lambda view, op, when: (  # noqa: E731 - the same four fi
 )
 
 RULES: tuple[Rule, ...] = (
-    Rule("start", (Check("seq", "1"),)),
+    Rule("start", (Check("seq", "1"), *_CONFIGURATION)),
     Rule(
         "restart",
         (
@@ -147,6 +152,7 @@ RULES: tuple[Rule, ...] = (
             *_START_VIEW_RECEIVED("view", "op", _INSTALLED + "!= node"),
             Step("on_start_view", {"r": "node", "v": "view", "n": "op"}, only_if=_INSTALLED + "!= node"),
             Step("restart", {"r": "node", "n": "op"}),
+            *_CONFIGURATION,
         ),
         infer={"view": "durable_view", "log_view": "durable_log_view"},
     ),
@@ -184,14 +190,22 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "append",
-        (Step("append", {"r": "node", "o": "o"}, each=("o", "first_clear(spec.written[node], min(m_op, spec.op[node]))", "m_op")),),
+        (
+            Step(
+                "append",
+                {"r": "node", "o": "o"},
+                each=("o", "first_clear(spec.written[node], min(m_op, spec.op[node]))", "m_op"),
+            ),
+        ),
     ),
     Rule(
         "prepare_ok",
         (
             Check("m_type", "'prepare_ok'"),
             Check("m_view", "spec.view[node]"),
-            Holds("spec.status[node] == 0 and spec.entry[node, m_op] != 0", "m_op", "acknowledges what it does not hold"),
+            Holds(
+                "spec.status[node] == 0 and spec.entry[node, m_op] != 0", "m_op", "acknowledges what it does not hold"
+            ),
             Step(
                 "prepare_ok",
                 {"r": "node", "o": "m_op"},

@@ -7,6 +7,7 @@ decides is not in the trace; it is named. The spec's state is one: native traces
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
@@ -17,15 +18,16 @@ from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation
 from spec.lang import SpecError
 from spec.vsr import Config
+from spec.vsr.faults import fault
 
 _CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
 _NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
 
 
-def check_run(run_id: str, events: Iterable[Row], options: AuditOptions) -> RunVerdict:
+def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engine: str = "replay") -> RunVerdict:
     """Judge one run. `events` are rows with file and line, in (clock, node, seq) order, each valid by the schema.
 
-    Raises `SpecError` for an option that the specification does not know (an unknown `--allow`).
+    `engine` "interp" takes every step by the reference interpreter instead of the compiled replay. Raises `SpecError` for an option that the specification does not know (an unknown `--allow`).
     """
     rows = iter(events)
     first = next(rows, None)
@@ -35,11 +37,13 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions) -> RunV
     if missing:
         return RunVerdict(run_id, "inconclusive", 0, missing=tuple(f"{n} is not in the first event" for n in missing))
     allow = tuple(sorted(options.allow))
+    replicas, q_r, q_v = (first[INDEX[name]] for name in _CONFIGURATION)
+    permitted = frozenset(id for id in allow if fault(id).is_configuration)
     try:
-        cfg = Config(*(first[INDEX[name]] for name in _CONFIGURATION), faults=frozenset(allow))
+        cfg = Config(replicas, q_r, q_v, faults=permitted)
     except SpecError as error:
         return RunVerdict(run_id, "violates", 0, violations=(_configuration(run_id, first, error),))
-    return _Run(run_id, compile_program(cfg, allow), cfg.replicas).judge(chain([first], rows))
+    return _Run(run_id, compile_program(cfg, allow, engine), cfg.replicas).judge(chain([first], rows))
 
 
 class _Run:
@@ -55,13 +59,20 @@ class _Run:
 
     def judge(self, rows: Iterator[Row]) -> RunVerdict:
         """Consume the events up to the first that cannot be explained."""
-        handlers, state, store = self.program.handlers, self.state, self.store
+        handlers, deviant = self.program.handlers, self.program.deviant
+        state, store = self.state, self.store
         row: Row = ()
         try:
             for row in rows:
                 if row[_NODE] >= self.replicas:
                     raise Reject("event.node", f"node {row[_NODE]} is not one of {self.replicas} replicas")
-                handlers[row[_EVENT]](state, store, row)
+                if row[_SEQ] == 1 and row[_EVENT] != "start":
+                    raise Reject("event.event", "the first event of a node is start", "start", row[_EVENT])
+                if row[_EVENT] in deviant:
+                    self._explain_with_deviations(row)
+                    state, store = self.state, self.store
+                else:
+                    handlers[row[_EVENT]](state, store, row)
                 state.events += 1
                 if state.uses:
                     self._note_uses(row)
@@ -73,6 +84,23 @@ class _Run:
             return self._verdict("inconclusive", missing=(f"{missing.column} of {row[_EVENT]} at {place}",))
         unseen = tuple(state.missing())
         return self._verdict("inconclusive" if unseen else "conforms", missing=unseen)
+
+    def _explain_with_deviations(self, row: Row) -> None:
+        """Take the event by the normal rule; where that rejects, by each permitted deviation from the state before."""
+        before = copy.deepcopy((self.state, self.store))
+        try:
+            self.program.handlers[row[_EVENT]](self.state, self.store, row)
+            return
+        except Reject as reject:
+            for handler in self.program.deviant[row[_EVENT]]:
+                state, store = copy.deepcopy(before)
+                try:
+                    handler(state, store, row)
+                except Reject:
+                    continue
+                self.state, self.store = state, store
+                return
+            raise reject
 
     def _note_uses(self, row: Row) -> None:
         for names in self.state.uses.values():
@@ -92,7 +120,15 @@ class _Run:
 
 def _configuration(run_id: str, row: Row, error: SpecError) -> Violation:
     return Violation(
-        run_id, row[_SEQ], row[FILE_INDEX], row[LINE_INDEX], row[_NODE], row[_EVENT], "configuration", "error", error.message
+        run_id,
+        row[_SEQ],
+        row[FILE_INDEX],
+        row[LINE_INDEX],
+        row[_NODE],
+        row[_EVENT],
+        "configuration",
+        "error",
+        error.message,
     )
 
 

@@ -13,9 +13,23 @@ from typing import Any
 
 from refinement.checker.expressions import columns_of, translate
 from refinement.checker.state import Missing, Reject, RunState, first_clear
-from refinement.mapping import MESSAGE_FIELDS, OBSERVED, RULES, Check, Each, Holds, Line, Log, Named, Received, Rule, Step
+from refinement.mapping import (
+    MESSAGE_FIELDS,
+    OBSERVED,
+    RULES,
+    Check,
+    Each,
+    Holds,
+    Line,
+    Log,
+    Named,
+    Received,
+    Rule,
+    Step,
+)
 from refinement.schema import INDEX
 from spec.engines.replay import Replay, compile_spec
+from spec.engines.replay.reference import by_interp
 from spec.lang.schema import Var
 from spec.vsr import Config, unbounded
 from spec.vsr.faults import alternatives
@@ -28,41 +42,86 @@ END_OBSERVED = FIRST_OBSERVED + len(OBSERVED)
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled audit: the replay of the specification, a handler per event, and the source of the handlers."""
+    """A compiled audit: the replay of the specification, a handler per event, and the source of the handlers.
+
+    `deviant[event]` are the handlers to try, from the state before the event, where the normal one rejects: those in which
+    a permitted deviation stands in for an action although that one was enabled.
+    """
 
     replay: Replay
     handlers: Mapping[str, Handler]
     source: str
-    alternatives: Mapping[str, tuple[str, ...]]
+    deviant: Mapping[str, tuple[Handler, ...]]
 
 
 @lru_cache(maxsize=32)
-def compile_program(cfg: Config, allow: tuple[str, ...]) -> Program:
+def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay") -> Program:
     """Compile the audit for one configuration; `allow` names permitted deviations.
 
-    Raises `SpecError` for an unknown deviation or one that the audit cannot permit, by name.
+    `engine` "interp" lets the reference interpreter take every step: slow, and the judge of the compiled replay. Raises `SpecError` for an unknown deviation or one that the audit cannot permit, by name.
     """
     spec = unbounded(cfg)
     extra = alternatives(allow)
     replay = compile_spec(spec.with_actions({}, extra.added))
-    texts = [_RuleText(rule, replay, cfg.replicas, extra.by_action).source() for rule in RULES]
+    if engine == "interp":
+        replay = by_interp(replay)
+    texts = [_RuleText(rule, replay, extra.by_action).source() for rule in RULES]
+    deviations = _deviations(replay, extra.by_action)
+    texts += [_RuleText(rule, replay, {}, name, swap).source() for rule, name, swap in deviations]
     source = "\n\n".join(texts)
     scope: dict[str, Any] = {f"a_{name}": function for name, function in replay.functions.items()}
     labels = tuple(spec.schema.vars["status"].values.labels)
-    scope |= {"Reject": Reject, "Missing": Missing, "first_clear": first_clear, "replica_count": cfg.replicas, "STATUS": labels}
+    scope |= {
+        "Reject": Reject,
+        "Missing": Missing,
+        "first_clear": first_clear,
+        "replica_count": cfg.replicas,
+        "STATUS": labels,
+    }
+    scope |= {"q_r": cfg.quorum_replication, "q_v": cfg.quorum_view_change}
     exec(compile(source, "<audit>", "exec"), scope)
-    return Program(replay, {rule.event: scope[f"e_{rule.event}"] for rule in RULES}, source, extra.by_action)
+    handlers = {rule.event: scope[f"e_{rule.event}"] for rule in RULES}
+    deviant: dict[str, tuple[Handler, ...]] = {}
+    for rule, name, _ in deviations:
+        deviant[rule.event] = (*deviant.get(rule.event, ()), scope[f"e_{name}"])
+    return Program(replay, handlers, source, deviant)
+
+
+def _deviations(replay: Replay, by_action: Mapping[str, tuple[str, ...]]) -> list[tuple[Rule, str, tuple[str, str]]]:
+    """(rule, name of its deviant handler, (action, stand-in)) for stand-ins that do other things than the action does."""
+    found = []
+    for action, stand_ins in by_action.items():
+        for stand_in in stand_ins:
+            if _effects(replay, action) == _effects(replay, stand_in):
+                continue
+            for rule in RULES:
+                if any(isinstance(line, Step) and line.action == action for line in rule.lines):
+                    found.append((rule, f"{rule.event}__{stand_in}", (action, stand_in)))
+    return found
+
+
+def _effects(replay: Replay, action: str) -> list[tuple[Any, ...]]:
+    updates = replay.spec.ir(action).updates
+    return [(u.var.name, *(i.key() for i in u.index), u.value.key()) for u in updates]
 
 
 class _RuleText:
     """Writes the handler of one event."""
 
-    def __init__(self, rule: Rule, replay: Replay, replicas: int, alternatives: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self,
+        rule: Rule,
+        replay: Replay,
+        alternatives: Mapping[str, tuple[str, ...]],
+        name: str = "",
+        swap: tuple[str, str] = ("", ""),
+    ) -> None:
         self.rule = rule
         self.replay = replay
         self.layout = replay.layout
-        self.replicas = replicas
         self.alternatives = alternatives
+        self.name = name or rule.event
+        self.swap = swap
         self.out: list[str] = []
         self.indent = 1
         self.certain: set[str] = {"node", "seq"}
@@ -87,7 +146,7 @@ class _RuleText:
         if rule.sends:
             fields = ", ".join(MESSAGE_FIELDS[rule.sends])
             self.put(f"C.sent[node][seq] = ({rule.sends!r}, {fields},)")
-        return f"def e_{rule.event}(C, S, row):\n" + "\n".join(self.out)
+        return f"def e_{self.name}(C, S, row):\n" + "\n".join(self.out)
 
     def _columns(self) -> list[str]:
         texts: list[str] = ["node", "seq", *self.rule.infer.values()]
@@ -108,7 +167,9 @@ class _RuleText:
         self.put(f"if sent is None or sent[0] != {kind!r}: raise C.never_sent({kind!r}, m_from, m_seq)")
         for position, name in enumerate(MESSAGE_FIELDS[kind], 1):
             self.put(f"if {name} is None: {name} = sent[{position}]")
-            self.put(f"elif {name} != sent[{position}] is not None: raise C.differs({name!r}, sent[{position}], {name})")
+            self.put(
+                f"elif {name} != sent[{position}] is not None: raise C.differs({name!r}, sent[{position}], {name})"
+            )
         self.indent -= 1
 
     def _need(self, *texts: str) -> None:
@@ -149,7 +210,9 @@ class _RuleText:
         self._need(line.entry, line.op)
         entry, op = self.expr(line.entry), self.expr(line.op)
         self.put(f"entry = {entry}")
-        self.put(f"if C.labels.get((entry, {op})) != {line.checksum}: C.name({line.checksum!r}, {line.checksum}, entry, {op})")
+        self.put(
+            f"if C.labels.get((entry, {op})) != {line.checksum}: C.name({line.checksum!r}, {line.checksum}, entry, {op})"
+        )
         self.indent -= 1
 
     def _log(self, line: Log) -> None:
@@ -188,7 +251,9 @@ class _RuleText:
         else:
             self.put(f"value = S.v_{var.name}.get({key}, {var.init})")
             if line.value:
-                self.put(f"if {line.value} is not None and {line.value} != value: raise C.unsent({var.name!r}, {key}, {line.value}, value)")
+                self.put(
+                    f"if {line.value} is not None and {line.value} != value: raise C.unsent({var.name!r}, {key}, {line.value}, value)"
+                )
             if line.some:
                 self.put(f"if not value: raise C.unsent({var.name!r}, {key}, None, value)")
             self.put(f"S.in_{var.name}[node][{key}] = value")
@@ -233,7 +298,10 @@ class _RuleText:
     def _take(self, action: str, values: list[str]) -> None:
         names = [p.name for p in self.replay.spec.action(action).params]
         pairs = ", ".join(f"{n!r}: {v}" for n, v in zip(names, values, strict=True))
-        self.put(f"failed = a_{action}(S, {', '.join(values)})")
+        stand_in = self.swap[1] if action == self.swap[0] else ""
+        self.put(f"failed = a_{stand_in or action}(S, {', '.join(values)})")
+        if stand_in:
+            self.put(f"C.allowed({stand_in!r})")
         for other in self.alternatives.get(action, ()):
             self.put(f"if failed >= 0 and a_{other}(S, {', '.join(values)}) < 0: failed = C.allowed({other!r})")
         self.put(f"if failed >= 0: raise C.refused({action!r}, failed, {{{pairs}}})")
@@ -248,7 +316,7 @@ class _RuleText:
         values[names.index("status")] = f"STATUS[{spec['status']}]"
         head = self.expr("spec.entry[node, spec.op[node]]")
         values[names.index("head")] = f"C.labels.get(({head}, {op}), '')"
-        values[names.index("digest")] = f"C.digests.get({commit_min})"
+        values[names.index("digest")] = f"C.digests.get({commit_min}, '')"
         self.put(f"state = ({', '.join(values)},)")
         self.put(f"if row[{FIRST_OBSERVED}:{END_OBSERVED}] != state or C.unseen[node]: C.observe(row, state, {head})")
 

@@ -137,6 +137,3 @@ def _leaves(spec: Spec, state: State, node: int) -> Iterator[tuple[str, str]]:
             if index[0] == node and recent and count < LEAVES_MAX:
                 count += 1
                 yield f"{var.name}[{', '.join(map(str, index))}]", var.values.show(value)
-
-
-

@@ -7,7 +7,7 @@ import ast
 from refinement.schema import INDEX
 from spec.engines.replay import Layout
 
-HELPERS = frozenset({"first_clear", "replica_count", "min", "o"})
+HELPERS = frozenset({"first_clear", "replica_count", "q_r", "q_v", "min", "o"})
 
 
 class MappingError(Exception):

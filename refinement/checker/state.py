@@ -63,7 +63,9 @@ class RunState:
 
     def never_sent(self, kind: str, sender: int, seq: int) -> Reject:
         """No event of that sender with that seq, before this one, sent such a message."""
-        return Reject("message.sent", f"no {kind} was sent by event {seq} of node {sender}", f"a {kind} sent before", "none")
+        return Reject(
+            "message.sent", f"no {kind} was sent by event {seq} of node {sender}", f"a {kind} sent before", "none"
+        )
 
     def unsent(self, var: str, key: object, observed: object, sent: object) -> Reject:
         """The spec says another value was sent, or none."""
@@ -79,11 +81,15 @@ class RunState:
 
     def refused(self, action: str, conjunct: int, args: Mapping[str, int]) -> Reject:
         """The spec action is not enabled."""
-        return Reject(f"{action}/{conjunct}", f"the specification does not allow {action} here", refused=(action, conjunct, args))
+        return Reject(
+            f"{action}/{conjunct}", f"the specification does not allow {action} here", refused=(action, conjunct, args)
+        )
 
     def nothing(self, action: str, name: str, first: int, last: int) -> Reject:
         """The event stands for at least one step, and there is none to take."""
-        return Reject(f"{action}/each", f"no {action} is left to take: {name} {first}..{last} is empty", f"{name} ≥ {first}", last)
+        return Reject(
+            f"{action}/each", f"no {action} is left to take: {name} {first}..{last} is empty", f"{name} ≥ {first}", last
+        )
 
     def allowed(self, action: str) -> int:
         """Note the use of a permitted deviation; returns "taken"."""
@@ -100,7 +106,9 @@ class RunState:
             raise Reject("I7", f"op {op} prepared in view {entry - 1} has another checksum", known, checksum)
         other = self.names.get(checksum)
         if other is not None and other != key:
-            raise Reject("I10", f"checksum names op {op} of view {entry - 1}, and another entry before", _entry(other), checksum)
+            raise Reject(
+                "I10", f"checksum names op {op} of view {entry - 1}, and another entry before", _entry(other), checksum
+            )
         self.labels[key] = checksum
         self.names[checksum] = key
 
@@ -115,7 +123,7 @@ class RunState:
             unseen.pop(column, None)
             if observed == expected:
                 continue
-            if column == "digest" and expected is None:
+            if column == "digest" and expected == "":
                 self.digests[state[_COMMIT_MIN]] = observed
                 continue
             if column == "head" and expected == "" and state[_OP]:

@@ -58,9 +58,7 @@ class State:
 
     def key(self) -> tuple[Any, ...]:
         """Hashable identity of the state."""
-        return tuple(
-            (name, tuple(sorted(table.items()))) for name, table in sorted(self.tables.items()) if table
-        )
+        return tuple((name, tuple(sorted(table.items()))) for name, table in sorted(self.tables.items()) if table)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, State) and self.key() == other.key() and self.received == other.received
@@ -121,9 +119,27 @@ class Cells:
         self.draft.write(self.var, raw, value)
 
     def update(self, index: tuple[Any, ...], value: Callable[..., Any]) -> None:
-        """Assign a whole range: entries of `index` that are a sort or between(…) run over their members."""
+        """Assign a whole range: entries of `index` that are a sort or between(…) run over their members.
+
+        Over an unbounded sort only a reset to the initial value makes sense: it touches the cells that differ from it.
+        """
+        unbounded = [i for i in index if isinstance(i, Sort) and self.draft.instance.hi(i) is None]
+        if unbounded:
+            self._reset(index, value)
+            return
         for full, bound in _ranges(index, self.draft):
             self.draft.write(self.var, full, value(*bound))
+
+    def _reset(self, index: tuple[Any, ...], value: Callable[..., Any]) -> None:
+        for cell in self.draft.before.tables.get(self.var.name, {}):
+            fixed = [(i, c) for i, c in zip(index, cell, strict=True) if not isinstance(i, Sort)]
+            if any(isinstance(i, Between) for i, _ in fixed):
+                raise SpecError("a range update mixes between(…) with an unbounded sort", here())
+            if all(int(i) == c for i, c in fixed):
+                result = value(*(c for i, c in zip(index, cell, strict=True) if isinstance(i, Sort)))
+                if int(result) != self.var.init:
+                    raise SpecError("an update over an unbounded sort can only reset to the initial value", here())
+                self.draft.write(self.var, cell, result)
 
 
 def _ranges(index: tuple[Any, ...], draft: Draft) -> Iterator[tuple[Index, list[int]]]:

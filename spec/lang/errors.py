@@ -5,8 +5,8 @@ from __future__ import annotations
 import linecache
 import sys
 from dataclasses import dataclass
-from types import FrameType
 from pathlib import Path
+from types import FrameType
 
 _LANG_DIR = str(Path(__file__).resolve().parent)
 

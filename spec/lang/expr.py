@@ -23,7 +23,8 @@ class Expr:
 
     def _refuse(self, what: str) -> NoReturn:
         raise SpecError(
-            f"Python {what} on a symbolic value; use where, all_of, any_of, not_, implies, forall, exists, count", here()
+            f"Python {what} on a symbolic value; use where, all_of, any_of, not_, implies, forall, exists, count",
+            here(),
         )
 
     def __bool__(self) -> bool:

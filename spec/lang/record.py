@@ -6,8 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 from spec.lang.errors import SpecError, here
-from spec.lang.expr import ActionIR, Binder, Const, Expr, Guard, Name, Param, PredicateIR, Quant, Read, SortMax
-from spec.lang.expr import Update, Within, lift
+from spec.lang.expr import (
+    ActionIR,
+    Binder,
+    Const,
+    Expr,
+    Guard,
+    Name,
+    Param,
+    PredicateIR,
+    Quant,
+    Read,
+    SortMax,
+    Update,
+    Within,
+    lift,
+)
 from spec.lang.schema import Schema, Var
 from spec.lang.sorts import Sort
 from spec.lang.vocabulary import Between, Domain, using
@@ -189,9 +203,7 @@ def record_action(
     return ActionIR(name, params, tuple(recorder.guards), tuple(recorder.updates), source_of(fn), doc)
 
 
-def record_predicate(
-    name: str, title: str, fn: Callable[..., Any], schema: Schema, cfg: Any, doc: str
-) -> PredicateIR:
+def record_predicate(name: str, title: str, fn: Callable[..., Any], schema: Schema, cfg: Any, doc: str) -> PredicateIR:
     """Record an invariant or witness."""
     recorder = Recorder(schema, cfg)
     with using(recorder):

@@ -18,8 +18,30 @@ from spec.lang.sorts import BOOL, Instance, Sort, Values
 Sender = Callable[..., Any]
 
 RESERVED = frozenset(
-    "after assign assign_range assigned before cells cfg conjunct depth guards instance members next_state quantify read "
-    "received require result schema updates within write".split()
+    [
+        "after",
+        "assign",
+        "assign_range",
+        "assigned",
+        "before",
+        "cells",
+        "cfg",
+        "conjunct",
+        "depth",
+        "guards",
+        "instance",
+        "members",
+        "next_state",
+        "quantify",
+        "read",
+        "received",
+        "require",
+        "result",
+        "schema",
+        "updates",
+        "within",
+        "write",
+    ]
 )
 """Names that the state handle of an engine uses itself."""
 

@@ -25,6 +25,11 @@ class Fault:
     added: tuple[Action, ...] = ()
     configure: Callable[[Config], Config] = field(default=lambda cfg: cfg)
 
+    @property
+    def is_configuration(self) -> bool:
+        """Is it a wrong configuration, with all actions as they should be?"""
+        return not self.actions and not self.added
+
 
 @action(r=Replica)
 def execute(state: Any, r: Any) -> None:

@@ -167,16 +167,18 @@ def table_is_function(s: Any) -> Any:
         Replica,
         lambda r: forall(
             Client,
-            lambda c: s.table[r, c]
-            == maximum(
-                between(Op, 1, s.commit_min[r]),
-                lambda o: where(
-                    s.first_executed[o] == 0,
-                    0,
-                    lambda: where(
-                        client_of(s, s.first_executed[o], o) == c, lambda: request_of(s, s.first_executed[o], o), 0
+            lambda c: (
+                s.table[r, c]
+                == maximum(
+                    between(Op, 1, s.commit_min[r]),
+                    lambda o: where(
+                        s.first_executed[o] == 0,
+                        0,
+                        lambda: where(
+                            client_of(s, s.first_executed[o], o) == c, lambda: request_of(s, s.first_executed[o], o), 0
+                        ),
                     ),
-                ),
+                )
             ),
         ),
     )
@@ -229,7 +231,9 @@ def two_executed(s: Any) -> Any:
 @witness("I2", "a view started after a reply")
 def view_after_reply(s: Any) -> Any:
     """A view started, later than one in which an op was replied to."""
-    return exists(View, lambda v: all_of(s.sv[v], exists(Op, lambda o: all_of(s.replied_in[o] > 0, s.replied_in[o] <= v))))
+    return exists(
+        View, lambda v: all_of(s.sv[v], exists(Op, lambda o: all_of(s.replied_in[o] > 0, s.replied_in[o] <= v)))
+    )
 
 
 @witness("I3", "an acknowledgement was overruled")
@@ -289,17 +293,13 @@ def request_twice(s: Any) -> Any:
 @witness("I9", "client tables differ")
 def tables_differ(s: Any) -> Any:
     """Two replicas hold different entries for a client, at different commit_min."""
-    return exists(
-        Replica, lambda r: exists(Replica, lambda q: exists(Client, lambda c: s.table[r, c] > s.table[q, c]))
-    )
+    return exists(Replica, lambda r: exists(Replica, lambda q: exists(Client, lambda c: s.table[r, c] > s.table[q, c])))
 
 
 @witness("I10", "a log holds entries of two views")
 def two_views_in_log(s: Any) -> Any:
     """A log continues in a later view."""
-    return exists(
-        Replica, lambda r: exists(between(Op, 2, s.op[r]), lambda o: s.entry[r, o - 1] < s.entry[r, o])
-    )
+    return exists(Replica, lambda r: exists(between(Op, 2, s.op[r]), lambda o: s.entry[r, o - 1] < s.entry[r, o]))
 
 
 @witness("I12", "do_view_changes of different log_views")
@@ -320,9 +320,7 @@ def different_log_views(s: Any) -> Any:
 @witness("L2", "a restarted backup is normal again")
 def restarted_normal(s: Any) -> Any:
     """After a restart a backup takes part."""
-    return all_of(
-        s.restarts > 0, exists(Replica, lambda r: all_of(s.status[r] == NORMAL, primary(s, s.view[r]) != r))
-    )
+    return all_of(s.restarts > 0, exists(Replica, lambda r: all_of(s.status[r] == NORMAL, primary(s, s.view[r]) != r)))
 
 
 INVARIANTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from spec.lang import Instance, Spec, SpecError
+from spec.lang import Action, Instance, Spec, SpecError
 from spec.vsr import normal, restart, view_change
 from spec.vsr.config import Config
 from spec.vsr.faults import fault
@@ -63,7 +63,8 @@ MODELS = {"core": Bounds()}
 
 def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
     """The core protocol under a configuration; faults named in it are applied."""
-    replaced, added = {}, []
+    replaced: dict[str, Action] = {}
+    added: list[Action] = []
     for id in sorted(cfg.faults):
         mistake = fault(id)
         cfg = mistake.configure(cfg)
@@ -73,7 +74,9 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
     return spec.with_actions(replaced, added)
 
 
-def model(name: str, *, replicas: int = 3, faults: Iterable[str] = (), bounds: Bounds | None = None, **sizes: int) -> Spec:
+def model(
+    name: str, *, replicas: int = 3, faults: Iterable[str] = (), bounds: Bounds | None = None, **sizes: int
+) -> Spec:
     """A named bounded model; `sizes` (views, ops, clients, requests, restarts) override its default bounds."""
     if name not in MODELS:
         raise SpecError(f"unknown model {name}; there are: {', '.join(MODELS)}")

@@ -84,9 +84,7 @@ def commit(state: Any, r: Any, o: Any) -> None:
     require(primary(state, v) == r)
     require(o == state.commit_max[r] + 1)
     require(o <= state.op[r])
-    require(
-        count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication
-    )
+    require(count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication)
     state.commit_max[r] = o
     state.commit_sent[v] = o
 

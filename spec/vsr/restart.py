@@ -33,4 +33,3 @@ def recover(state: Any, r: Any, n: Any, view: Any, log_view: Any) -> None:
     state.entry.update((r, between(Op, n + 1, state.op[r])), lambda o: 0)
     state.written.update((r, between(Op, 1, n)), lambda o: True)
     state.op[r] = n
-

@@ -50,7 +50,9 @@ def _replica_state(s: Schema) -> None:
     s.state("commit_max", (Replica,), up_to(Op), doc="highest op it knows to be committed")
     s.state("entry", (Replica, Op), ENTRY, doc="entry known at that op of its log")
     s.state("written", (Replica, Op), BOOL, doc="is that entry durable in its journal (not dirty)?")
-    s.state("table", (Replica, Client), up_to(Request), doc="client table: number of the client's last executed request")
+    s.state(
+        "table", (Replica, Client), up_to(Request), doc="client table: number of the client's last executed request"
+    )
     s.state("requests", (Client,), up_to(Request), doc="number of the last request the client has sent")
     s.state("replies", (Client,), up_to(Request), doc="number of the last request the client was sent a reply to")
 

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, count, exists, forall, largest, maximum, not_, require
-from spec.lang import where, within
+from spec.lang import (
+    action,
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    forall,
+    largest,
+    maximum,
+    not_,
+    require,
+    where,
+    within,
+)
 from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view, primary
 
 

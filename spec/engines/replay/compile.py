@@ -136,7 +136,6 @@ class _ActionText:
                     texts[text] = texts.get(text, 0) + 1
         return [text for text, uses in texts.items() if uses > 1]
 
-
     def _update_reads(self, body: list[str]) -> list[str]:
         """Texts of reads in updates that hold no bound variable and cannot fail, shortest first."""
         exprs = [e for u in self.ir.updates for e in (u.value, *u.index)]

@@ -107,6 +107,23 @@ class Layout:
                         received.setdefault(receiver, {})[var.name] = {_tuple(k): int(v) for k, v in inbox.items()}
         return State(tables, received)
 
+    def load(self, store: Store, state: State) -> None:
+        """Overwrite the variables (not what was received) with those of an interpreter's state."""
+        fresh = self.new_store()
+        for var in self.schema.vars.values():
+            value = getattr(fresh, f"v_{var.name}")
+            shape = self.shape(var)
+            for index, number in state.tables.get(var.name, {}).items():
+                if shape == "scalar":
+                    value = number
+                elif shape == "list":
+                    value[index[0]] = number
+                elif shape == "rows":
+                    value[index[0]][_key(index[1:])] = number
+                else:
+                    value[_key(index)] = number
+            setattr(store, f"v_{var.name}", value)
+
     def _cells(self, var: Var, value: Any) -> list[tuple[tuple[int, ...], int]]:
         shape = self.shape(var)
         if shape == "scalar":
@@ -120,3 +137,7 @@ class Layout:
 
 def _tuple(key: Key) -> tuple[int, ...]:
     return key if isinstance(key, tuple) else (key,)
+
+
+def _key(index: tuple[int, ...]) -> Key:
+    return index[0] if len(index) == 1 else index

@@ -1,0 +1,117 @@
+"""One change of one event of a good trace is rejected, or the reference interpreter itself shows it to be harmless."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from refinement.checker import check_run
+from refinement.schema import INDEX
+from refinement.verdict import AuditOptions
+from tests.refinement.traces import change, put, simulated
+
+SEEDS = range(12)
+CHANGES_PER_RUN = 40
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_single_change_is_rejected_or_harmless(seed: int, tmp_path: Path) -> None:
+    rows = simulated(tmp_path, seed, replicas=3, requests=40)
+    assert check_run("run", rows, AuditOptions()).verdict == "conforms"
+    rng = random.Random(seed)
+    accepted: Counter[tuple[str, str, str]] = Counter()
+    for _ in range(CHANGES_PER_RUN):
+        made = change(rng, rows)
+        verdict = check_run("run", made.rows, AuditOptions())
+        if verdict.verdict == "violates":
+            found = verdict.violations[0]
+            position = next(
+                i for i, row in enumerate(rows) if (row[INDEX["node"]], row[INDEX["seq"]]) == (made.node, made.seq)
+            )
+            assert verdict.events >= position - (made.kind == "drop"), "an event before the change was rejected"
+            assert found.message and found.rule_id and found.line
+            continue
+        assert made.kind == "drop", (
+            f"a changed {made.column} of {made.event} was accepted ({verdict.verdict}, {verdict.missing})"
+        )
+        accepted[made.kind, made.event, verdict.verdict] += 1
+        by_reference = check_run("run", made.rows, AuditOptions(), engine="interp")
+        assert by_reference.verdict == verdict.verdict, made
+    lossless = {
+        "prepare_ok",
+        "on_prepare_ok",
+        "send_commit",
+        "send_start_view",
+        "commit",
+        "do_view_change",
+        "resend_reply",
+        "start_view_change",
+        "on_start_view_change",
+        "on_do_view_change",
+        "on_commit",
+    }
+    assert {event for _, event, _ in accepted} <= lossless, accepted
+
+
+def test_the_reference_interpreter_and_the_replay_agree_on_good_and_faulty_runs(tmp_path: Path) -> None:
+    for seed in range(4):
+        for faults in ((), ("commit.apply_at_replicate",), ("boot.view_from_last_prepare",)):
+            rows = simulated(tmp_path / f"{seed}{len(faults)}{faults}", seed, requests=30, faults=frozenset(faults))
+            replay, reference = (check_run("run", rows, AuditOptions(), engine=e) for e in ("replay", "interp"))
+            assert replay == reference
+
+
+MISSING = ("commit_min", "digest", "head", "view", "durable_log_view")
+
+
+@pytest.mark.parametrize("column", MISSING)
+def test_an_observation_that_is_never_made_is_inconclusive_by_name(column: str, tmp_path: Path) -> None:
+    rows = [put(row, **{column: None}) for row in simulated(tmp_path, 3, requests=20)]
+    verdict = check_run("run", rows, AuditOptions())
+    assert verdict.verdict == "inconclusive"
+    assert any(column in reason for reason in verdict.missing)
+
+
+@pytest.mark.parametrize("column", MISSING)
+def test_an_observation_confirmed_later_does_not_decide(column: str, tmp_path: Path) -> None:
+    rows = simulated(tmp_path, 3, requests=20)
+    at = next(i for i, row in enumerate(rows) if row[INDEX["event"]] == "on_prepare")
+    rows[at] = put(rows[at], **{column: None})
+    assert check_run("run", rows, AuditOptions()).verdict == "conforms"
+
+
+@pytest.mark.parametrize("column", ["m_client", "m_request"])
+def test_a_parameter_that_nothing_else_shows_is_inconclusive_by_name_and_place(column: str, tmp_path: Path) -> None:
+    rows = simulated(tmp_path, 3, requests=20)
+    at = next(i for i, row in enumerate(rows) if row[INDEX["event"]] == "on_request")
+    rows[at] = put(rows[at], **{column: None})
+    verdict = check_run("run", rows, AuditOptions())
+    assert verdict.verdict == "inconclusive"
+    assert verdict.events == at
+    assert f"{column} of on_request" in verdict.missing[0]
+
+
+@pytest.mark.parametrize(
+    "column", ["m_view", "m_op", "m_commit", "m_checksum", "m_parent", "m_client", "m_request", "m_type"]
+)
+def test_message_columns_known_from_the_sender_may_be_missing(column: str, tmp_path: Path) -> None:
+    rows = simulated(tmp_path, 3, requests=20)
+    rows = [put(row, **{column: None}) if row[INDEX["event"]] == "on_prepare" else row for row in rows]
+    assert check_run("run", rows, AuditOptions()).verdict == "conforms"
+
+
+def test_a_permitted_deviation_is_used_and_reported(tmp_path: Path) -> None:
+    fault = "boot.view_from_last_prepare"
+    for seed in range(20):
+        rows = simulated(tmp_path / str(seed), seed, requests=60, faults=frozenset({fault}))
+        strict = check_run("run", rows, AuditOptions())
+        if strict.verdict != "violates":
+            continue
+        allowed = check_run("run", rows, AuditOptions(allow=(fault,)))
+        assert allowed.events > strict.events
+        assert any(use.fault == fault for use in allowed.allowed_uses)
+        return
+    raise AssertionError("no seed showed the fault")
