@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,14 @@ class Dependencies:
     check_run: CheckRun
 
 
-def load_check_run() -> CheckRun:
-    """The replay: the caller's, or `refinement.checker.check_run`."""
+def load_check_run(interp: bool = False) -> CheckRun:
+    """The replay: the caller's, or `refinement.checker.check_run`, compiled or by the reference interpreter."""
     context = click.get_current_context(silent=True)
     if context is not None and isinstance(context.obj, Dependencies):
         return context.obj.check_run
     from refinement.checker import check_run
 
-    return check_run
+    return partial(check_run, engine="interp") if interp else check_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
+@click.option("--interp", is_flag=True, help="Take each spec step by the reference interpreter: slow, the oracle.")
 @json_option
 @click.option("--junit", "junit_file", type=_FILE, help="Write JUnit XML.")
 @click.option("--sarif", "sarif_file", type=_FILE, help="Write SARIF 2.1.0.")
@@ -71,6 +73,7 @@ def audit(
     engine: str,
     master: str,
     workers: int,
+    interp: bool,
     json_file: Path | None,
     junit_file: Path | None,
     sarif_file: Path | None,
@@ -93,14 +96,16 @@ def audit(
     else:
         if inputs.ignored:
             note(f"{len(inputs.ignored)} files that are no traces are not read, the first: {inputs.ignored[0]}")
-        report = run(inputs, options, engine=engine, master=master, workers=workers)
+        judge = load_check_run(interp)
+        report = run(inputs, options, judge, engine=engine, master=master, workers=workers)
     publish(report, files)
     return report.exit_code
 
 
-def run(inputs: Inputs, options: AuditOptions, *, engine: str, master: str, workers: int) -> AuditReport:
+def run(
+    inputs: Inputs, options: AuditOptions, check_run: CheckRun, *, engine: str, master: str, workers: int
+) -> AuditReport:
     """Audit with the named engine."""
-    check_run = load_check_run()
     with steps("audit") as progress:
         if engine == "local":
             return local.audit(inputs, options, check_run, workers=workers, progress=progress)
