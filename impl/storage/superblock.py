@@ -35,8 +35,8 @@ COPY_SIZE = 4096
 MAGIC = b"VSRSUPER"
 FORMAT_VERSION = 1
 
-# magic, version, copy, sequence, cluster, replica, replica_count, q_r, q_v, view, log_view, head_op, head_checksum
-_BODY = struct.Struct(">8sHHQQHHHHQQQ16s")
+# magic, version, copy, sequence, cluster, replica, replica_count, q_r, q_v, view, log_view, head_op, clock, head
+_BODY = struct.Struct(">8sHHQQHHHHQQQQ16s")
 _CHECKSUM_SIZE = 16
 
 
@@ -60,6 +60,7 @@ def encode_copy(state: SuperblockState, copy: int) -> bytes:
             state.view,
             state.log_view,
             state.head_op,
+            state.clock,
             bytes.fromhex(state.head_checksum) if state.head_checksum else bytes(16),
         )
     except (struct.error, ValueError) as error:
@@ -75,7 +76,7 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
     checksum, body = data[:_CHECKSUM_SIZE], data[_CHECKSUM_SIZE : _CHECKSUM_SIZE + _BODY.size]
     if hashlib.blake2b(body, digest_size=_CHECKSUM_SIZE).digest() != checksum:
         return None, "checksum does not match"
-    magic, version, number, sequence, *identity, view, log_view, head_op, head_checksum = _BODY.unpack(body)
+    magic, version, number, sequence, *identity, view, log_view, head_op, clock, head_checksum = _BODY.unpack(body)
     if magic != MAGIC:
         return None, f"magic is {magic!r}, not {MAGIC!r}"
     if version != FORMAT_VERSION:
@@ -96,6 +97,7 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
             head_op=head_op,
             head_checksum=head_checksum.hex() if head_op else "",
             sequence=sequence,
+            clock=clock,
         ),
         "",
     )

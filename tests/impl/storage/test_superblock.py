@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
-from impl.durable import SuperblockState, superblock_formatted
+from impl.durable import Quorums, SuperblockState, superblock_formatted
 from impl.storage.file import MemoryFile
 from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, SuperblockError
 
@@ -36,6 +36,18 @@ def test_what_is_written_is_read_back() -> None:
     written = write(block, view=5, log_view=4, head_op=9, head_checksum=HEAD)
     assert Superblock.open(file).state == written
     assert written.sequence == 2
+
+
+def test_every_field_is_stored() -> None:
+    state = SuperblockState(
+        cluster=1 << 63, replica=3, replica_count=5, quorums=Quorums(replication=2, view_change=4), view=70,
+        log_view=60, head_op=50, head_checksum=HEAD, sequence=40, clock=30,
+    )  # fmt: skip
+    defaults = SuperblockState(cluster=0, replica=0, replica_count=0, quorums=Quorums(0, 0))
+    assert all(getattr(state, field.name) != getattr(defaults, field.name) for field in fields(SuperblockState))
+    file = MemoryFile("superblock")
+    Superblock.format(file, state)
+    assert Superblock.open(file).state == state
 
 
 def test_format_refuses_a_file_with_content() -> None:
@@ -69,7 +81,7 @@ class CrashingFile(MemoryFile):
         super().sync()
 
 
-# The header ends at byte 92; the bytes after it are zeros in every version.
+# The header ends at byte 100; the bytes after it are zeros in every version.
 CUTS = [*range(110), COPY_SIZE - 1, COPY_SIZE]
 
 
