@@ -1,8 +1,9 @@
 """The mapping of native traces onto the specification, as a table: trace event → messages, steps, observations.
 
-Expressions are Python text over the event's columns (`node`, `m_op`, …), the spec state (`spec.view[node]`) and the number of
-`replica_count` and the quorums `q_r`, `q_v`. A column the trace does not show is filled from the message that was sent (`m_from`, `m_seq`), else from `infer`;
-if a line needs it all the same, the run is inconclusive by its name. The lines of a rule are taken in order:
+Expressions are Python text over the event's columns (`node`, `m_op`, …), the spec state (`spec.view[node]`) and the
+number of `replica_count` and the quorums `q_r`, `q_v`. A column the trace does not show is filled from the message
+that was sent (`m_from`, `m_seq`), else from `infer`; if a line needs it all the same, the run is inconclusive by its
+name. The lines of a rule are taken in order:
 
 | line | meaning |
 |---|---|
@@ -13,8 +14,8 @@ if a line needs it all the same, the run is inconclusive by its name. The lines 
 | `Named` | a checksum names an entry (view + 1, op): the first use gives the name, all others must agree |
 | `Log` | the checksums of a log name the entries of a spec variable |
 
-Silent steps (the trace cannot show them): `client_request` before `on_request`; before `restart`, the one durable step
-that a replica was in when it was killed.
+Silent steps (the trace cannot show them): `client_request` before `on_request`; before `restart`, the one durable
+step that a replica was in when it was killed.
 """
 
 from __future__ import annotations
@@ -131,12 +132,16 @@ _CONFIGURATION = (
 )
 _INSTALLED = "log_view == view and log_view > spec.durable_log_view[node] and view % replica_count "
 
-_START_VIEW_RECEIVED = lambda view, op, when: (  # noqa: E731 - the same four fields in two rules
-    Received("sv", (view,), only_if=when),
-    Received("sv_op", (view,), only_if=when),
-    Received("sv_entry", (view, "o"), each=("o", "1", f"spec.sv_op[{view}]"), only_if=when),
-    Received("prepare_client", (view, "o"), some=True, each=("o", f"spec.sv_op[{view}] + 1", op), only_if=when),
-)
+
+def _start_view_received(view: str, op: str, only_if: str) -> tuple[Received, ...]:
+    """The start_view of a view, and the prepares above its op up to `op`, reach the node."""
+    return (
+        Received("sv", (view,), only_if=only_if),
+        Received("sv_op", (view,), only_if=only_if),
+        Received("sv_entry", (view, "o"), each=("o", "1", f"spec.sv_op[{view}]"), only_if=only_if),
+        Received("prepare_client", (view, "o"), some=True, each=("o", f"spec.sv_op[{view}] + 1", op), only_if=only_if),
+    )
+
 
 RULES: tuple[Rule, ...] = (
     Rule("start", (Check("seq", "1"), *_CONFIGURATION)),
@@ -149,7 +154,7 @@ RULES: tuple[Rule, ...] = (
                 only_if="view > spec.durable_view[node] and log_view < view",
             ),
             Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node"),
-            *_START_VIEW_RECEIVED("view", "op", _INSTALLED + "!= node"),
+            *_start_view_received("view", "op", _INSTALLED + "!= node"),
             Step("on_start_view", {"r": "node", "v": "view", "n": "op"}, only_if=_INSTALLED + "!= node"),
             Step("restart", {"r": "node", "n": "op"}),
             *_CONFIGURATION,
@@ -359,7 +364,7 @@ RULES: tuple[Rule, ...] = (
         "on_start_view",
         (
             Check("m_type", "'start_view'"),
-            *_START_VIEW_RECEIVED("m_view", "m_op", ""),
+            *_start_view_received("m_view", "m_op", ""),
             Received("commit_sent", ("m_view",), "m_commit"),
             Step("on_start_view", {"r": "node", "v": "m_view", "n": "m_op"}),
             Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),

@@ -1,8 +1,9 @@
 """Replay one run's events through the specification and judge it.
 
-"conforms": every event was explained by steps of the spec, in the order of the Lamport clocks, and every observation was equal to
-the spec's state (or confirmed by a later one). "violates": the first event that no step explains. "inconclusive": a column that
-decides is not in the trace; it is named. The spec's state is one: native traces show every choice that the protocol leaves open.
+"conforms": every event was explained by steps of the spec, in the order of the Lamport clocks, and every observation
+was equal to the spec's state (or confirmed by a later one). "violates": the first event that no step explains.
+"inconclusive": a column that decides is not in the trace; it is named. The spec's state is one: native traces show
+every choice that the protocol leaves open.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
 def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engine: str = "replay") -> RunVerdict:
     """Judge one run. `events` are rows with file and line, in (clock, node, seq) order, each valid by the schema.
 
-    `engine` "interp" takes every step by the reference interpreter instead of the compiled replay. Raises `SpecError` for an option that the specification does not know (an unknown `--allow`).
+    `engine` "interp" takes every step by the reference interpreter instead of the compiled replay. Raises
+    `SpecError` for an option that the specification does not know (an unknown `--allow`).
     """
     rows = iter(events)
     first = next(rows, None)

@@ -1,7 +1,8 @@
 """Compile the mapping table and a specification into one Python function per event.
 
-`e_<event>(C, S, row)` takes the event's lines in order on the store `S`; it raises `Reject` at the first that does not hold and
-`Missing` where a column is needed that the trace does not show. `C` is the run's bookkeeping (`state.RunState`).
+`e_<event>(C, S, row)` takes the event's lines in order on the store `S`; it raises `Reject` at the first that does
+not hold and `Missing` where a column is needed that the trace does not show. `C` is the run's bookkeeping
+(`state.RunState`).
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ END_OBSERVED = FIRST_OBSERVED + len(OBSERVED)
 class Program:
     """A compiled audit: the replay of the specification, a handler per event, and the source of the handlers.
 
-    `deviant[event]` are the handlers to try, from the state before the event, where the normal one rejects: those in which
-    a permitted deviation stands in for an action although that one was enabled.
+    `deviant[event]` are the handlers to try, from the state before the event, where the normal one rejects: those in
+    which a permitted deviation stands in for an action although that one was enabled.
     """
 
     replay: Replay
@@ -58,7 +59,8 @@ class Program:
 def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay") -> Program:
     """Compile the audit for one configuration; `allow` names permitted deviations.
 
-    `engine` "interp" lets the reference interpreter take every step: slow, and the judge of the compiled replay. Raises `SpecError` for an unknown deviation or one that the audit cannot permit, by name.
+    `engine` "interp" lets the reference interpreter take every step: slow, and the judge of the compiled replay.
+    Raises `SpecError` for an unknown deviation or one that the audit cannot permit, by name.
     """
     spec = unbounded(cfg)
     extra = alternatives(allow)
@@ -88,15 +90,19 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay")
 
 
 def _deviations(replay: Replay, by_action: Mapping[str, tuple[str, ...]]) -> list[tuple[Rule, str, tuple[str, str]]]:
-    """(rule, name of its deviant handler, (action, stand-in)) for stand-ins that do other things than the action does."""
-    found = []
+    """(rule, name of its deviant handler, (action, stand-in)) for stand-ins that do other things than the action
+    does.
+    """
+    found: list[tuple[Rule, str, tuple[str, str]]] = []
     for action, stand_ins in by_action.items():
         for stand_in in stand_ins:
             if _effects(replay, action) == _effects(replay, stand_in):
                 continue
-            for rule in RULES:
-                if any(isinstance(line, Step) and line.action == action for line in rule.lines):
-                    found.append((rule, f"{rule.event}__{stand_in}", (action, stand_in)))
+            found += [
+                (rule, f"{rule.event}__{stand_in}", (action, stand_in))
+                for rule in RULES
+                if any(isinstance(line, Step) and line.action == action for line in rule.lines)
+            ]
     return found
 
 
@@ -211,7 +217,8 @@ class _RuleText:
         entry, op = self.expr(line.entry), self.expr(line.op)
         self.put(f"entry = {entry}")
         self.put(
-            f"if C.labels.get((entry, {op})) != {line.checksum}: C.name({line.checksum!r}, {line.checksum}, entry, {op})"
+            f"if C.labels.get((entry, {op})) != {line.checksum}: "
+            f"C.name({line.checksum!r}, {line.checksum}, entry, {op})"
         )
         self.indent -= 1
 
@@ -252,7 +259,8 @@ class _RuleText:
             self.put(f"value = S.v_{var.name}.get({key}, {var.init})")
             if line.value:
                 self.put(
-                    f"if {line.value} is not None and {line.value} != value: raise C.unsent({var.name!r}, {key}, {line.value}, value)"
+                    f"if {line.value} is not None and {line.value} != value: "
+                    f"raise C.unsent({var.name!r}, {key}, {line.value}, value)"
                 )
             if line.some:
                 self.put(f"if not value: raise C.unsent({var.name!r}, {key}, None, value)")

@@ -1,4 +1,6 @@
-"""Expressions of the mapping table: Python text over columns and `spec.<variable>[…]`, translated to the replay's store."""
+"""Expressions of the mapping table: Python text over columns and `spec.<variable>[…]`, translated to the replay's
+store.
+"""
 
 from __future__ import annotations
 

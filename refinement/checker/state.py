@@ -20,7 +20,8 @@ _OP, _COMMIT_MIN = _NAMES.index("op"), _NAMES.index("commit_min")
 class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of the program
     """An event that the specification does not explain.
 
-    `rule` identifies what was broken (`on_prepare/3` a guard, `observed.op`, `message.m_op`, `name`), `expected` and `observed` are values.
+    `rule` identifies what was broken (`on_prepare/3` a guard, `observed.op`, `message.m_op`, `name`), `expected` and
+    `observed` are values.
     """
 
     def __init__(

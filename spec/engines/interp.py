@@ -1,7 +1,8 @@
-"""The reference interpreter: calls the specification's own functions on concrete states. It defines what the spec means.
+"""The reference interpreter: calls the specification's own functions on concrete states. It defines what the spec
+means.
 
-"Holds" from `explore` means: no reachable state of the bounded instance breaks an invariant (every reachable state was
-visited). It is slow and obvious; every other engine is tested against it.
+"Holds" from `explore` means: no reachable state of the bounded instance breaks an invariant (every reachable state
+was visited). It is slow and obvious; every other engine is tested against it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The typed IR: expressions, guards, updates, actions, predicates.
 
-Expressions are immutable and form a graph. They overload arithmetic and comparison, and refuse to be used as a Python
-truth value, index or iterable, so that an `if`, `and`, loop or comparison chain on a symbolic value is an error with its line.
+Expressions are immutable and form a graph. They overload arithmetic and comparison, and refuse to be used as a
+Python truth value, index or iterable, so that an `if`, `and`, loop or comparison chain on a symbolic value is an
+error with its line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The words a specification is written in.
 
-Each works on Python ints and bools (the concrete interpreter) and on symbolic expressions (recording) alike. Arguments of
-the Boolean words and the branches of `where` may be thunks (`lambda: …`): these are evaluated only where they count, so
-that a read which makes sense only under a condition can stand behind it.
+Each works on Python ints and bools (the concrete interpreter) and on symbolic expressions (recording) alike.
+Arguments of the Boolean words and the branches of `where` may be thunks (`lambda: …`): these are evaluated only
+where they count, so that a read which makes sense only under a condition can stand behind it.
 """
 
 from __future__ import annotations

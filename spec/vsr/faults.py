@@ -1,6 +1,7 @@
 """Known mistakes of real code, as named switches: each replaces or adds one action, or bends the configuration.
 
-Ids and sources are those of the project's fault catalogue (docs/faults.md). Off by default; the normal actions do not know them.
+Ids and sources are those of the project's fault catalogue (docs/faults.md). Off by default; the normal actions do
+not know them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from spec.vsr.state import NORMAL, Length, Op, Replica, View, primary
 
 @dataclass(frozen=True)
 class Fault:
-    """One mistake: `actions` replace those of the same name, `added` come on top, `configure` changes the configuration."""
+    """One mistake: `actions` replace those of the same name, `added` come on top, `configure` changes the
+    configuration.
+    """
 
     id: str
     doc: str
@@ -49,7 +52,9 @@ def restart_view_from_last_prepare(state: Any, r: Any, n: Any) -> None:
 
 @action(r=Replica, v=View)
 def on_get_state(state: Any, r: Any, v: Any) -> None:
-    """A replica that sees a later view truncates its log to the commit number and adopts the view at once [VR Revisited §5.2]."""
+    """A replica that sees a later view truncates its log to the commit number and adopts the view at once [VR
+    Revisited §5.2].
+    """
     require(within(View, v))
     require(v > state.view[r])
     require(primary(state, v) != r)

@@ -99,7 +99,9 @@ def bounds(s: Any) -> Any:
 
 @invariant("I6", "view_monotone")
 def view_monotone(s: Any) -> Any:
-    """view and log_view never regress, restarts included; log_view ≤ view; no message was sent above the durable view."""
+    """view and log_view never regress, restarts included; log_view ≤ view; no message was sent above the durable
+    view.
+    """
     return forall(
         Replica,
         lambda r: all_of(
@@ -162,7 +164,9 @@ def exactly_once(s: Any) -> Any:
 
 @invariant("I9", "table_is_function")
 def table_is_function(s: Any) -> Any:
-    """The client table is that of the executed prefix: per client the largest request number executed up to commit_min."""
+    """The client table is that of the executed prefix: per client the largest request number executed up to
+    commit_min.
+    """
     return forall(
         Replica,
         lambda r: forall(
@@ -186,7 +190,9 @@ def table_is_function(s: Any) -> Any:
 
 @invariant("I10", "chain")
 def chain(s: Any) -> Any:
-    """Each entry's parent is the entry at the op before it; views do not fall along a log. (The core has no timestamps.)"""
+    """Each entry's parent is the entry at the op before it; views do not fall along a log. (The core has no
+    timestamps.)
+    """
     return forall(
         Replica,
         lambda r: forall(
@@ -202,7 +208,9 @@ def chain(s: Any) -> Any:
 
 @invariant("I12", "log_view_meaning")
 def log_view_meaning(s: Any) -> Any:
-    """A do_view_change with log_view x carries exactly the log that x started with and entries prepared in x after it."""
+    """A do_view_change with log_view x carries exactly the log that x started with and entries prepared in x after
+    it.
+    """
     return forall(
         View,
         lambda v: forall(

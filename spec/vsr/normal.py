@@ -1,4 +1,6 @@
-"""Normal operation: request, prepare, prepare_ok, commit, execute (VR Revisited §4.1; seed 000 for commit_min/commit_max)."""
+"""Normal operation: request, prepare, prepare_ok, commit, execute (VR Revisited §4.1; seed 000 for
+commit_min/commit_max).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ def client_request(state: Any, c: Any, s: Any) -> None:
 def on_request(state: Any, r: Any, c: Any, s: Any) -> None:
     """The primary prepares a new request (VR Revisited §4.1, step 2).
 
-    Not new: at or below the client table's number, or of a client with an unexecuted entry in the log (seed 000: in progress).
+    Not new: at or below the client table's number, or of a client with an unexecuted entry in the log (seed 000: in
+    progress).
     """
     v, o = state.view[r], state.op[r] + 1
     require(state.status[r] == NORMAL)
@@ -65,7 +68,9 @@ def append(state: Any, r: Any, o: Any) -> None:
 
 @action(r=Replica, o=Op)
 def prepare_ok(state: Any, r: Any, o: Any) -> None:
-    """A replica acknowledges an entry that its journal holds; the primary acknowledges its own (VR Revisited §4.1, step 3)."""
+    """A replica acknowledges an entry that its journal holds; the primary acknowledges its own (VR Revisited §4.1,
+    step 3).
+    """
     v = state.view[r]
     require(state.status[r] == NORMAL)
     require(o > state.commit_min[r])
@@ -91,7 +96,9 @@ def commit(state: Any, r: Any, o: Any) -> None:
 
 @action(r=Replica, k=Op)
 def on_commit(state: Any, r: Any, k: Any) -> None:
-    """A replica learns a commit number of its view, from a prepare, commit or start_view (VR Revisited §4.1, step 6)."""
+    """A replica learns a commit number of its view, from a prepare, commit or start_view (VR Revisited §4.1, step
+    6).
+    """
     require(state.status[r] == NORMAL)
     require(k > state.commit_max[r])
     require(k <= state.received(r).commit_sent[state.view[r]])
@@ -109,7 +116,9 @@ def execute(state: Any, r: Any) -> None:
 
 
 def run(state: Any, r: Any, o: Any, entry: Any) -> None:
-    """Effects of executing that entry at op o on replica r: state machine, client table, reply, and the history that invariants read."""
+    """Effects of executing that entry at op o on replica r: state machine, client table, reply, and the history that
+    invariants read.
+    """
     c, s = client_of(state, entry, o), request_of(state, entry, o)
     replies = primary(state, state.view[r]) == r
     state.commit_min[r] = o

@@ -10,9 +10,11 @@ from spec.vsr.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Res
 
 @action(r=Replica, n=Length)
 def restart(state: Any, r: Any, n: Any) -> None:
-    """A replica crashes and starts again with its log up to op n: all that was durable, and a prefix of what was being written.
+    """A replica crashes and starts again with its log up to op n: all that was durable, and a prefix of what was
+    being written.
 
-    Being down is the same as being slow, so crash and restart are one step. Executed state is rebuilt by executing again.
+    Being down is the same as being slow, so crash and restart are one step. Executed state is rebuilt by executing
+    again.
     """
     recover(state, r, n, state.durable_view[r], state.durable_log_view[r])
 

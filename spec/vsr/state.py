@@ -89,7 +89,9 @@ def primary(s: Any, view: Any) -> Any:
 
 
 def entry_of_view(messages: Any, view: Any, op: Any) -> Any:
-    """The entry that a started view has at an op: from its start_view up to that one's op, prepared in the view above."""
+    """The entry that a started view has at an op: from its start_view up to that one's op, prepared in the view
+    above.
+    """
     from spec.lang import where
 
     return where(op <= messages.sv_op[view], lambda: messages.sv_entry[view, op], view + 1)

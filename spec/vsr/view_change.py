@@ -24,9 +24,11 @@ from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, View, entry
 
 @action(r=Replica, v=View)
 def start_view_change(state: Any, r: Any, v: Any) -> None:
-    """A replica enters a later view: on timeout the next one, or one that another replica asks for (VR Revisited §4.2, step 1).
+    """A replica enters a later view: on timeout the next one, or one that another replica asks for (VR Revisited
+    §4.2, step 1).
 
-    The view is durable before the message is sent. The message that made it move is not kept, so any that was sent counts.
+    The view is durable before the message is sent. The message that made it move is not kept, so any that was sent
+    counts.
     """
     require(within(View, v))
     require(v > state.view[r])
@@ -44,7 +46,8 @@ def start_view_change(state: Any, r: Any, v: Any) -> None:
 
 @action(r=Replica)
 def do_view_change(state: Any, r: Any) -> None:
-    """On start_view_changes of a quorum a replica offers its log to the new primary, once per view (VR Revisited §4.2, step 2).
+    """On start_view_changes of a quorum a replica offers its log to the new primary, once per view (VR Revisited
+    §4.2, step 2).
 
     commit_min stands for the paper's commit number (seed 000).
     """
@@ -83,7 +86,8 @@ def offered_by(state: Any, r: Any, v: Any, q: Any, b: Any) -> Any:
 
 @action(r=Replica, b=Replica)
 def start_view(state: Any, r: Any, b: Any) -> None:
-    """The new primary starts its view with b's log, the largest of a quorum of do_view_changes (VR Revisited §4.2, step 3).
+    """The new primary starts its view with b's log, the largest of a quorum of do_view_changes (VR Revisited §4.2,
+    step 3).
 
     The log, view and log_view are durable before start_view is sent; log_view rises only here, when the view starts.
     """
@@ -120,10 +124,11 @@ def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any) -> None:
 
 @action(r=Replica, v=View, n=Length)
 def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
-    """A backup installs the log of a started view up to op n (VR Revisited §4.2, step 5, and §5.2 state transfer done right).
+    """A backup installs the log of a started view up to op n (VR Revisited §4.2, step 5, and §5.2 state transfer
+    done right).
 
-    n is the start_view's own op, or a later one when the primary answers request_start_view. Until it is installed the
-    replica keeps its view, its log_view and its whole log.
+    n is the start_view's own op, or a later one when the primary answers request_start_view. Until it is installed
+    the replica keeps its view, its log_view and its whole log.
     """
     received = state.received(r)
     require(primary(state, v) != r)

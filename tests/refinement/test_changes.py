@@ -32,7 +32,7 @@ def test_a_single_change_is_rejected_or_harmless(seed: int, tmp_path: Path) -> N
                 i for i, row in enumerate(rows) if (row[INDEX["node"]], row[INDEX["seq"]]) == (made.node, made.seq)
             )
             assert verdict.events >= position - (made.kind == "drop"), "an event before the change was rejected"
-            assert found.message and found.rule_id and found.line
+            assert all((found.message, found.rule_id, found.line))
             continue
         assert made.kind == "drop", (
             f"a changed {made.column} of {made.event} was accepted ({verdict.verdict}, {verdict.missing})"

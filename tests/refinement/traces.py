@@ -76,7 +76,9 @@ def other_value(rng: random.Random, column: str, value: Any, rows: list[Row]) ->
 
 
 def without(rows: list[Row], at: int) -> list[Row]:
-    """The trace as if that event had never been written: later seqs of its node, and references to them, close the gap."""
+    """The trace as if that event had never been written: later seqs of its node, and references to them, close the
+    gap.
+    """
     node, seq = rows[at][NODE], rows[at][SEQ]
 
     def closed(row: Row) -> Row:

@@ -1,7 +1,8 @@
-"""Replay: the same actions compiled for unbounded views and ops over a sparse state, driven by the events of a trace.
+"""Replay: the same actions compiled for unbounded views and ops over a sparse state, driven by the events of a
+trace.
 
-It takes the steps it is told to take; which steps an event stands for is the mapping's business (`refinement`). A step is
-refused exactly where the reference interpreter would refuse it, with the same guard conjunct.
+It takes the steps it is told to take; which steps an event stands for is the mapping's business (`refinement`). A
+step is refused exactly where the reference interpreter would refuse it, with the same guard conjunct.
 """
 
 from spec.engines.replay.compile import TAKEN, Replay, compile_spec

@@ -1,7 +1,8 @@
-"""Compile a specification for replay: one Python function per action, for any number of views, ops, clients and requests.
+"""Compile a specification for replay: one Python function per action, for any number of views, ops, clients and
+requests.
 
-`functions["on_prepare"](S, r, o)` takes the step in place and returns -1, or returns the number of the first false guard
-conjunct and leaves the store as it was. All right-hand sides are evaluated before the first write.
+`functions["on_prepare"](S, r, o)` takes the step in place and returns -1, or returns the number of the first false
+guard conjunct and leaves the store as it was. All right-hand sides are evaluated before the first write.
 """
 
 from __future__ import annotations
@@ -130,11 +131,15 @@ class _ActionText:
             exprs += [*update.index, *(e for b in update.binders for e in (b.lo, b.hi))]
         texts: dict[str, int] = {}
         for node in (n for e in exprs for n in walk(e)):
-            if isinstance(node, Read) and self.layout.shape(node.var) == "list" and node.receiver is None:
-                if isinstance(node.index[0], Name) and node.index[0].name in self.names:
-                    text = self.emitter.read(node, self.names)
-                    texts[text] = texts.get(text, 0) + 1
+            if isinstance(node, Read) and self._is_scalar_at_parameter(node):
+                text = self.emitter.read(node, self.names)
+                texts[text] = texts.get(text, 0) + 1
         return [text for text, uses in texts.items() if uses > 1]
+
+    def _is_scalar_at_parameter(self, read: Read) -> bool:
+        if self.layout.shape(read.var) != "list" or read.receiver is not None:
+            return False
+        return isinstance(read.index[0], Name) and read.index[0].name in self.names
 
     def _update_reads(self, body: list[str]) -> list[str]:
         """Texts of reads in updates that hold no bound variable and cannot fail, shortest first."""
@@ -154,7 +159,7 @@ class _ActionText:
 
 def _share_after_guards(lines: list[str], reads: list[str]) -> list[str]:
     """Read cells that updates use more than once only once, between the last guard and the first update."""
-    guards = [line for line in lines if line.startswith("if not ") or line.startswith("c")]
+    guards = [line for line in lines if line.startswith(("if not ", "c"))]
     rest = lines[len(guards) :]
     shared: list[str] = []
     for line in guards:

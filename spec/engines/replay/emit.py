@@ -1,7 +1,7 @@
 """Python source for IR expressions over the sparse store of `store.py`.
 
-Quantifiers over bounded sorts (the replicas) are unrolled; over ranges they become generator expressions, so that a step
-costs what its range costs, whatever the log's length. A quantifier over an unbounded sort is refused by name.
+Quantifiers over bounded sorts (the replicas) are unrolled; over ranges they become generator expressions, so that a
+step costs what its range costs, whatever the log's length. A quantifier over an unbounded sort is refused by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ Names = Mapping[str, str]
 
 
 class Emitter:
-    """Turns expressions into Python text; `names` maps parameters and bound variables to the text that stands for them."""
+    """Turns expressions into Python text; `names` maps parameters and bound variables to the text that stands for
+    them.
+    """
 
     def __init__(self, layout: Layout, instance: Instance) -> None:
         self.layout = layout

@@ -1,7 +1,7 @@
 """The sparse store of a replayed cluster: per variable one Python table, per receiver what it has received.
 
-A variable over replicas alone is a list; one whose first index is the replica is a list of dicts; any other is one dict.
-Absent means: at the initial value. Nothing here knows the protocol.
+A variable over replicas alone is a list; one whose first index is the replica is a list of dicts; any other is one
+dict. Absent means: at the initial value. Nothing here knows the protocol.
 """
 
 from __future__ import annotations
