@@ -106,8 +106,7 @@ def test_writes_survive_kill_9_of_the_primary_and_then_of_everyone(cluster: Clus
     with SyncClient(cluster.addresses, 7) as client:
         for number in range(50):
             client.put(b"key-%d" % number, b"value-%d" % number)
-        primary = asyncio.run(cluster.primary())
-        assert primary == 0
+        primary = asyncio.run(cluster.wait_ready())
         cluster.kill(primary)
         assert [client.get(b"key-%d" % number) for number in range(50)] == [b"value-%d" % n for n in range(50)]
         client.append(b"key-0", b"+")
@@ -133,9 +132,10 @@ def test_writes_survive_kill_9_of_the_primary_and_then_of_everyone(cluster: Clus
 
 def test_a_duplicate_request_gets_the_same_reply_also_from_a_later_primary(cluster: Cluster) -> None:
     request = Request(client=5, request=1, body=encode_operation(Append(b"k", b"x")))
-    connection = RawConnection(cluster.addresses[0], client_hello(5))
+    first = asyncio.run(cluster.wait_ready())
+    connection = RawConnection(cluster.addresses[first], client_hello(5))
     replies = [connection.ask(request), connection.ask(request)]
-    cluster.kill(0)
+    cluster.kill(first)
     primary = asyncio.run(cluster.wait_ready())
     replies.append(RawConnection(cluster.addresses[primary], client_hello(5)).ask(request))
     assert len({(reply.client, reply.request, reply.op, reply.body) for reply in replies}) == 1
@@ -194,8 +194,10 @@ def test_a_client_of_another_cluster_is_refused(cluster: Cluster) -> None:
 
 def test_a_client_without_an_answer_takes_nothing_new_until_it_has_one(cluster: Cluster) -> None:
     async def scenario() -> None:
-        cluster.kill(1)
-        cluster.kill(2)
+        primary = await cluster.wait_ready()
+        down = [replica for replica in range(3) if replica != primary]
+        for replica in down:
+            cluster.kill(replica)
         async with Client(cluster.addresses, 7, timeout_seconds=0.5) as client:
             outstanding = asyncio.create_task(client.execute(Put(b"a", b"1")))
             await asyncio.sleep(0.05)
@@ -205,8 +207,8 @@ def test_a_client_without_an_answer_takes_nothing_new_until_it_has_one(cluster: 
                 await outstanding
             with pytest.raises(UncertainError, match="retry"):
                 await client.get(b"a")
-            cluster.start(1)
-            await cluster.wait_answering(1)
+            cluster.start(down[0])
+            await cluster.wait_answering(down[0])
             while True:
                 try:
                     await client.retry()
@@ -223,7 +225,7 @@ def test_a_client_without_an_answer_takes_nothing_new_until_it_has_one(cluster: 
 def test_a_recorded_run_with_the_primary_killed_is_linearizable(tmp_path: Path) -> None:
     result = record(tmp_path, tmp_path / "traces", "kill", RecordOptions(requests=300, down_seconds=0.3))
     assert result.ok, result.check.failures
-    assert result.killed == 0
+    assert result.killed is not None
     assert result.view_after > result.view_before
     assert result.requests >= 300
     assert all(path.stat().st_size > 0 for path in result.traces)
