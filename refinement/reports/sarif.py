@@ -1,4 +1,7 @@
-"""The report as SARIF 2.1.0, for code hosts and editors."""
+"""The report as SARIF 2.1.0, for code hosts and editors.
+
+A result's primary location is the spec action (or invariant) that was broken; the trace line is in its code flow.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from refinement.reports.places import spec_place
 from refinement.reports.text import violation_lines
 from refinement.verdict import AuditReport, Violation
 
@@ -76,31 +80,27 @@ def _rule(rule: str, report: AuditReport) -> dict[str, Any]:
 
 
 def _result(violation: Violation, index: int) -> dict[str, Any]:
-    place = _location(violation, violation.message)
-    fingerprint = hashlib.blake2b(
-        f"{violation.rule_id}|{violation.rule_fingerprint}|{violation.action}|{violation.expected}".encode(),
-        digest_size=16,
-    )
+    trace = _location(violation.file, violation.line, f"{violation.action}, node {violation.node}, seq {violation.seq}")
+    primary = _location(*(spec_place(violation) or (violation.file, violation.line)), violation.message)
+    primary["logicalLocations"] = [{"name": violation.action, "fullyQualifiedName": f"spec.{violation.action}"}]
+    identity = "|".join((violation.rule_id, violation.rule_fingerprint, violation.action, violation.expected))
+    fingerprint = hashlib.blake2b(identity.encode(), digest_size=16)
     return {
         "ruleId": violation.rule_id,
         "ruleIndex": index,
         "level": violation.severity,
         "message": {"text": "\n".join(line.strip() for line in violation_lines(violation))},
-        "locations": [place],
+        "locations": [primary],
         "partialFingerprints": {"viewproof/v1": fingerprint.hexdigest()},
-        "codeFlows": [{"threadFlows": [{"locations": [{"location": place}]}]}],
+        "codeFlows": [{"threadFlows": [{"locations": [{"location": trace}]}]}],
         "properties": {"run": violation.run_id, "node": violation.node, "seq": violation.seq},
     }
 
 
-def _location(violation: Violation, text: str) -> dict[str, Any]:
+def _location(file: str, line: int, text: str) -> dict[str, Any]:
     return {
         "message": {"text": text},
-        "physicalLocation": {
-            "artifactLocation": {"uri": _uri(violation.file)},
-            "region": {"startLine": max(1, violation.line)},
-        },
-        "logicalLocations": [{"name": violation.action, "fullyQualifiedName": f"spec.{violation.action}"}],
+        "physicalLocation": {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": max(1, line)}},
     }
 
 

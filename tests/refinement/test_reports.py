@@ -82,10 +82,12 @@ def test_sarif(traces: Path, tmp_path: Path) -> None:
     assert rule["id"] == result["ruleId"] == "fake.head"
     assert {"shortDescription", "fullDescription", "help"} <= set(rule)
     place = result["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"]["uri"].startswith("file:///")
-    assert place["region"] == {"startLine": 8}
+    assert place["artifactLocation"]["uri"] == "spec/vsr/normal.py"
+    (step,) = result["codeFlows"][0]["threadFlows"][0]["locations"]
+    trace = step["location"]["physicalLocation"]
+    assert trace["artifactLocation"]["uri"].startswith("file:///")
+    assert trace["region"] == {"startLine": 8}
     assert result["partialFingerprints"]["viewproof/v1"]
-    assert result["codeFlows"][0]["threadFlows"][0]["locations"]
     notices = [notice["message"]["text"] for notice in run["invocations"][0]["toolExecutionNotifications"]]
     assert any("seq 10 of node 0" in notice for notice in notices)
 

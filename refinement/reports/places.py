@@ -1,0 +1,33 @@
+"""Where in the spec's source an action or an invariant stands, for reports that point at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import spec
+from refinement.verdict import Violation
+from spec.vsr.invariants import INVARIANTS
+from spec.vsr.models import CORE_ACTIONS
+
+
+@lru_cache(maxsize=1)
+def _places() -> dict[str, tuple[str, int]]:
+    """Name of an action, or id of an invariant → (file below the repository's root, line)."""
+    named: list[tuple[str, Callable[..., Any]]] = [(action.name, action.fn) for action in CORE_ACTIONS]
+    named += [(invariant.id.partition(".")[0], invariant.fn) for invariant in INVARIANTS]
+    root = Path(next(iter(spec.__path__))).resolve().parent
+    places = {}
+    for name, fn in named:
+        file = Path(fn.__code__.co_filename).resolve()
+        shown = file.relative_to(root) if file.is_relative_to(root) else file
+        places[name] = (shown.as_posix(), fn.__code__.co_firstlineno)
+    return places
+
+
+def spec_place(violation: Violation) -> tuple[str, int] | None:
+    """The broken invariant's place in the spec, else that of the action the event stands for, if the spec has one."""
+    places = _places()
+    return places.get(violation.rule_id) or places.get(violation.action)
