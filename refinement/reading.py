@@ -40,6 +40,7 @@ from refinement.verdict import PROBLEM_LIMIT, InputProblem
 SUFFIXES: Final = (".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet")
 _PATTERNS: Final = ", ".join("*" + suffix for suffix in SUFFIXES)
 _BUFFER = 1 << 20
+_PACKED = 12
 _BATCH_ROWS = 8192
 
 
@@ -78,9 +79,10 @@ class Unit:
     files: tuple[str, ...]
 
     @property
-    def bytes(self) -> int:
-        """Size on disk."""
-        return sum(Path(file).stat().st_size for file in self.files)
+    def size(self) -> int:
+        """About how many bytes of NDJSON the files hold; a packed byte counts as `_PACKED`."""
+        sizes = ((file, Path(file).stat().st_size) for file in self.files)
+        return sum(size if file.endswith(".ndjson") else size * _PACKED for file, size in sizes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def judge_run(
 
 def judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:
     """Read a unit's files, and judge every run found in them."""
-    if unit.bytes > STREAM_BYTES and (run_id := _single_run(unit)) is not None:
+    if unit.size > STREAM_BYTES and (run_id := _single_run(unit)) is not None:
         try:
             return _judge_streaming(unit, run_id, options, check_run)
         except NotStreamableError:

@@ -120,7 +120,7 @@ def audit(
     log: Log | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit all inputs on Spark and report: the same verdicts as the local engine's.
+    """Audit all inputs on Spark and report: the same verdicts as the local engine's. Its seconds leave the start out.
 
     `check_run` must be importable by name on the executors. A session that is passed in is left open.
     """
@@ -132,6 +132,7 @@ def audit(
         spark = session or start_session(master, log)
         try:
             say(f"session ready after {time.monotonic() - started:.1f} s")
+            started = time.monotonic()
             results += _audit_units(spark, units, options, check_run, _tasks(master), say)
         finally:
             if session is None:
@@ -183,7 +184,7 @@ def judge_whole(
     spark: SparkSession, units: list[Unit], options: AuditOptions, check_run: CheckRun, tasks: int
 ) -> list[UnitResult]:
     """Judge units, each within one task; the largest are dealt out first."""
-    ordered = sorted(units, key=lambda unit: -unit.bytes)
+    ordered = sorted(units, key=lambda unit: -unit.size)
     table = pa.table({"unit": [msgspec.json.encode(unit).decode() for unit in ordered]})
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

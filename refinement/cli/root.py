@@ -24,6 +24,7 @@ COMMANDS = {
     "cluster": "refinement.cli.server:cluster",
     "export": "refinement.cli.planned:export",
     "format": "refinement.cli.server:format_data",
+    "inspect": "refinement.cli.inspect:inspect",
     "prove": "refinement.cli.planned:prove",
     "record": "refinement.cli.server:record",
     "repl": "refinement.cli.server:repl",

@@ -79,3 +79,17 @@ def test_status_of_replicas_that_do_not_answer_is_exit_4() -> None:
     result = vsr("status", "--addresses", "127.0.0.1:1,127.0.0.1:2", "--timeout", "0.2")
     assert result.exit_code == 4
     assert result.stdout.count("no answer") == 2
+
+
+def test_inspect_shows_a_data_directory_and_its_damage(tmp_path: Path) -> None:
+    vsr("format", tmp_path / "d", "--replica", "1")
+    result = vsr("inspect", tmp_path / "d", "--json", tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    assert "4 of 4 superblock copies valid" in result.stdout
+    assert json.loads((tmp_path / "r").read_text())["opens"] is True
+    superblock = next(file for file in (tmp_path / "d").iterdir() if "superblock" in file.name)
+    superblock.write_bytes(b"\0" * superblock.stat().st_size)
+    result = vsr("inspect", tmp_path / "d")
+    assert result.exit_code == 1
+    assert "problem: " in result.stdout
+    assert vsr("inspect", tmp_path / "nowhere").exit_code == 2

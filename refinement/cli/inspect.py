@@ -1,0 +1,47 @@
+"""`vsr inspect`: what a replica's data directory holds, without changing it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from impl.storage.inspect import Inspection, inspect_data_file
+from refinement.cli.output import json_option, save_json
+from refinement.verdict import EXIT_CONFORMS, EXIT_VIOLATES
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--records", type=click.IntRange(0), default=10, show_default=True, help="Journal records shown, the last."
+)
+@json_option
+def inspect(directory: Path, records: int, json_file: Path | None) -> int:
+    """Look into a data directory: superblock copies, journal records, damage.
+
+    Exit code 1 if a replica would refuse to start on it.
+    """
+    found = inspect_data_file(directory)
+    _print(found, records)
+    code = EXIT_CONFORMS if found.opens else EXIT_VIOLATES
+    save_json(dict(msgspec.to_builtins(found, enc_hook=str)) | {"opens": found.opens, "exit_code": code}, json_file)
+    return code
+
+
+def _print(found: Inspection, records: int) -> None:
+    valid = sum(copy.state is not None for copy in found.copies)
+    click.echo(f"{found.path}: {valid} of {len(found.copies)} superblock copies valid")
+    if found.superblock is not None:
+        for name, value in msgspec.to_builtins(found.superblock, enc_hook=str).items():
+            click.echo(f"    {name} = {value}")
+    click.echo(f"journal: {found.journal_bytes:,} bytes, {len(found.records)} records, log of {found.log_length} ops")
+    for record in found.records[len(found.records) - min(records, len(found.records)) :]:
+        header = record.header
+        kind = ("log" if record.in_log else "not in the log") + (", repair" if record.repair else "")
+        where = f"    at {record.offset:,} ({record.size} bytes)"
+        click.echo(f"{where}: view {header.view}, op {header.op}, checksum {header.checksum}, {kind}")
+    for problem in found.problems:
+        click.echo(f"problem: {problem}")
+    click.echo("a replica would start on it" if found.opens else "a replica would refuse to start on it")
