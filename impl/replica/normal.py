@@ -20,6 +20,9 @@ from impl.messages import (
 from impl.replica.commit import CommitPath
 from impl.replica.state import Status
 
+NUMBER_MAX = (1 << 63) - 1
+"""Largest client and request number: what the trace's integer columns hold."""
+
 
 class NormalOperation(CommitPath):
     """What a normal primary and a normal backup do."""
@@ -31,8 +34,8 @@ class NormalOperation(CommitPath):
         if not self.is_normal_primary:
             self.ignore("request: not a normal primary")
             return
-        if message.client < 1 or message.request < 1:
-            self.ignore("request: client and request numbers start at 1")
+        if not (1 <= message.client <= NUMBER_MAX and 1 <= message.request <= NUMBER_MAX):
+            self.ignore("request: client and request numbers are 1..2^63-1")
             return
         entry = self.client_table.get(message.client)
         if entry is not None and message.request <= entry.request:
@@ -106,6 +109,9 @@ class NormalOperation(CommitPath):
         header = message.header
         if self.status is not Status.NORMAL or header.view != self.view or self.node == self.primary:
             self.ignore("prepare: not a normal backup of its view")
+            return
+        if header.op < 1:
+            self.ignore("prepare: ops start at 1")
             return
         self.heard_at = self.ticks
         if header.op <= self.op:

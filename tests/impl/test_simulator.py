@@ -44,6 +44,25 @@ def test_runs_on_other_sizes_and_quorums_pass() -> None:
         assert simulate(seed, replicas=3, clients=8, requests=160).ok
 
 
+def test_runs_under_a_storm_of_faults_pass() -> None:
+    storm = SimProfile(
+        loss=0.1,
+        repeat=0.1,
+        delay_ticks_mean=2,
+        crash_interval_ticks=45,
+        restart_ticks_mean=25,
+        crash_in_write=0.2,
+        crash_all=0.1,
+        partition_interval_ticks=150,
+        partition_ticks_mean=80,
+        slow_write=0.1,
+    )
+    for seed in range(8):
+        result = simulate(seed, replicas=3, clients=10, requests=150, profile=storm)
+        assert result.ok, result.failures
+        assert result.statistics["crashes"] > 10
+
+
 def test_the_faults_of_network_storage_and_processes_do_occur() -> None:
     seen: dict[str, int] = {}
     for seed in range(40):

@@ -17,6 +17,9 @@ class Failure:
     checker: str
     message: str
 
+    def __str__(self) -> str:
+        return f"{self.checker}: {self.message}"
+
 
 @dataclass(frozen=True, slots=True)
 class FinalState:
