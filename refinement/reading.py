@@ -10,8 +10,10 @@ from __future__ import annotations
 import glob
 import gzip
 import io
+import json
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +43,7 @@ SUFFIXES: Final = (".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet")
 _PATTERNS: Final = ", ".join("*" + suffix for suffix in SUFFIXES)
 _BUFFER = 1 << 20
 _PACKED = 12
+_WIDTH = len(COLUMNS)
 _BATCH_ROWS = 8192
 
 
@@ -205,9 +208,21 @@ def _read_ndjson(file: str, log: ProblemLog) -> Iterator[Row]:
                 return
             number += 1
             try:
-                yield (*_as_row(_decode(line)), file, number)
+                row = _as_row(_decode(line))
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 _explain(file, number, line, error, log)
+                continue
+            # As many keys as values, or a closer look: the decoder keeps the last of two equal keys without a word.
+            if line.count(b'":') != _WIDTH - row.count(None) and (repeated := _repeated_keys(line)):
+                for name in repeated:
+                    log.add(file, number, name, "each field once", "the field several times")
+                continue
+            yield (*row, file, number)
+
+
+def _repeated_keys(line: bytes) -> list[str]:
+    names = Counter(name for name, _ in json.loads(line, object_pairs_hook=list))
+    return [name for name, count in names.items() if count > 1]
 
 
 def _explain(file: str, number: int, line: bytes, error: Exception, log: ProblemLog) -> None:

@@ -67,8 +67,16 @@ def format_data(
 @click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Trace file, continued if it exists.")
 @click.option("--run", default="run", show_default=True, help="Run id written to the trace.")
 @click.option("--tick", type=click.FloatRange(min=0, min_open=True), default=0.01, show_default=True, help="Seconds.")
+@json_option
 def start(
-    directory: Path, replica: int, addresses: str, cluster_id: int | None, trace: Path | None, run: str, tick: float
+    directory: Path,
+    replica: int,
+    addresses: str,
+    cluster_id: int | None,
+    trace: Path | None,
+    run: str,
+    tick: float,
+    json_file: Path | None,
 ) -> int:
     """Run one replica until SIGTERM or Ctrl-C."""
     pattern = f"%(asctime)s replica {replica} %(levelname)s %(message)s"
@@ -84,6 +92,7 @@ def start(
             tick_seconds=tick,
         )
     )
+    save_json({"directory": str(directory), "replica": replica, "exit_code": EXIT_CONFORMS}, json_file)
     return EXIT_CONFORMS
 
 
@@ -118,11 +127,13 @@ def _status_text(answer: Status | None) -> str:
 @click.command()
 @_addresses
 @_cluster_id
-def repl(addresses: str, cluster_id: int) -> int:
+@json_option
+def repl(addresses: str, cluster_id: int, json_file: Path | None) -> int:
     """Talk to the replicated key-value store: one command a line, from the terminal or stdin."""
     help_text = "put KEY VALUE | get KEY | delete KEY | append KEY VALUE | cas KEY EXPECTED VALUE | quit"
     if sys.stdin.isatty():
         note(help_text)
+    answers: list[dict[str, str]] = []
     with SyncClient(parse_addresses(addresses), cluster_id) as client:
         for line in sys.stdin:
             try:
@@ -133,7 +144,10 @@ def repl(addresses: str, cluster_id: int) -> int:
             if words and words[0] in (b"quit", b"exit"):
                 break
             if words:
-                click.echo(_command(client, words) or help_text)
+                answer = _command(client, words) or help_text
+                answers.append({"command": line.strip(), "answer": answer})
+                click.echo(answer)
+    save_json({"answers": answers, "exit_code": EXIT_CONFORMS}, json_file)
     return EXIT_CONFORMS
 
 
@@ -160,7 +174,8 @@ def _command(client: SyncClient, words: list[bytes]) -> str | None:
 @click.argument("directory", type=_DIRECTORY)
 @click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--run", default="run", show_default=True, help="Run id in the traces, DIRECTORY/traces/RUN.")
-def cluster(directory: Path, replicas: int, run: str) -> int:
+@json_option
+def cluster(directory: Path, replicas: int, run: str, json_file: Path | None) -> int:
     """Start a cluster of processes on this machine; ends with Ctrl-C. Formats what is not formatted yet."""
     with Cluster(directory, replicas, run=run) as processes:
         if not processes.data_path(0).exists():
@@ -170,6 +185,7 @@ def cluster(directory: Path, replicas: int, run: str) -> int:
         addresses = ",".join(f"{host}:{port}" for host, port in processes.addresses)
         click.echo(f"ready, primary {primary}: vsr repl --addresses {addresses}")
         sys.stdout.flush()
+        save_json({"primary": primary, "addresses": addresses.split(","), "exit_code": EXIT_CONFORMS}, json_file)
         try:
             while all(processes.alive(replica) for replica in range(replicas)):
                 time.sleep(0.5)

@@ -139,6 +139,20 @@ def test_truncated_compressed_file(tmp_path: Path, packed: Callable[[bytes], byt
     assert str(file) in result.output
 
 
+def test_a_field_given_twice_is_refused(tmp_path: Path) -> None:
+    file = write_bytes(tmp_path, lambda data: data.replace(b'"seq": 3,', b'"seq": 2, "seq": 3,'))
+    result = audit(file)
+    assert result.exit_code == 2
+    assert f"{file}:3: seq: expected each field once, got the field several times" in result.output
+
+
+def test_nulls_spaces_and_escapes_are_fine(tmp_path: Path) -> None:
+    def loosen(data: bytes) -> bytes:
+        return data.replace(b'"seq": ', b'"view": null, "seq" : ', 1).replace(b'"r"', b'"r\\": null"')
+
+    assert audit(write_bytes(tmp_path, loosen)).exit_code == 0
+
+
 def test_all_problems_are_reported_up_to_a_limit_with_the_number_beyond(tmp_path: Path) -> None:
     records = fakes.records("r", nodes=1, ops=20)
     for record in records[:30]:
