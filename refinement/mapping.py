@@ -58,12 +58,16 @@ class Received:
 
 @dataclass(frozen=True)
 class Step:
-    """Take `action`. A parameter ending in "?" is tried over all replicas where the column is not observed."""
+    """Take `action`. A parameter ending in "?" is tried over all replicas where the column is not observed.
+
+    `tried_if` limits the candidates (`x`) to those that agree with what the event shows.
+    """
 
     action: str
     args: Mapping[str, str]
     each: Each | None = None
     only_if: str = ""
+    tried_if: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,7 @@ _CONFIGURATION = (
     Check("quorum_replication", "q_r"),
     Check("quorum_view_change", "q_v"),
 )
+_SAME_LOG = "spec.dvc_op[view, x] == op and (head is None or name_of(spec.dvc_entry[view, x, op], op) == head)"
 _INSTALLED = "log_view == view and log_view > spec.durable_log_view[node] and view % replica_count "
 
 
@@ -153,7 +158,7 @@ RULES: tuple[Rule, ...] = (
                 {"r": "node", "v": "view"},
                 only_if="view > spec.durable_view[node] and log_view < view",
             ),
-            Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node"),
+            Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node", tried_if=_SAME_LOG),
             *_start_view_received("view", "op", _INSTALLED + "!= node"),
             Step("on_start_view", {"r": "node", "v": "view", "n": "op"}, only_if=_INSTALLED + "!= node"),
             Step("restart", {"r": "node", "n": "op"}),
@@ -168,7 +173,6 @@ RULES: tuple[Rule, ...] = (
             Check("m_view", "spec.view[node]"),
             Check("m_op", "spec.op[node] + 1"),
             Check("m_commit", "spec.commit_max[node]"),
-            Step("client_request", {"c": "m_client", "s": "m_request"}, only_if="m_request > spec.requests[m_client]"),
             Step("on_request", {"r": "node", "c": "m_client", "s": "m_request"}),
             Named("m_checksum", "spec.entry[node, m_op]", "m_op"),
             Named("m_parent", "spec.prepare_parent[m_view, m_op]", "m_op - 1"),
@@ -209,14 +213,11 @@ RULES: tuple[Rule, ...] = (
             Check("m_type", "'prepare_ok'"),
             Check("m_view", "spec.view[node]"),
             Holds(
-                "spec.status[node] == 0 and spec.entry[node, m_op] != 0", "m_op", "acknowledges what it does not hold"
+                "spec.ack[m_view, node, m_op] != 0",
+                "m_op",
+                "a replica acknowledges, in its view, an entry that its journal holds and that it has not executed",
             ),
-            Step(
-                "prepare_ok",
-                {"r": "node", "o": "m_op"},
-                only_if="spec.ack[m_view, node, m_op] != spec.entry[node, m_op]",
-            ),
-            Named("m_checksum", "spec.entry[node, m_op]", "m_op"),
+            Named("m_checksum", "spec.ack[m_view, node, m_op]", "m_op"),
         ),
         sends="prepare_ok",
         infer={"m_view": "spec.view[node]"},

@@ -289,14 +289,18 @@ class _RuleText:
         if tried is None:
             self._take(line.action, [args[n] for n in names])
         else:
-            self._try_all(line.action, names, tried, args)
+            self._try_all(line, names, tried, args)
         self._close(line.only_if, line.each)
 
-    def _try_all(self, action: str, names: list[str], tried: str, args: Mapping[str, str]) -> None:
+    def _try_all(self, line: Step, names: list[str], tried: str, args: Mapping[str, str]) -> None:
+        action = line.action
         column = args[tried].rstrip("?")
         choices = f"range(replica_count) if {column} is None else ({column},)" if column else "range(replica_count)"
         others = ["x" if n == tried else args[n] for n in names]
+        self.put("failed = 0")
         self.put(f"for x in {choices}:")
+        if line.tried_if:
+            self.put(f"    if not ({self.expr(line.tried_if)}): continue")
         self.put(f"    failed = a_{action}(S, {', '.join(others)})")
         self.put("    if failed < 0: break")
         pairs = ", ".join(f"{n!r}: {'x' if n == tried else args[n]}" for n in names)
@@ -343,4 +347,4 @@ def _texts_of(line: Line) -> list[str]:
             return [*line.index, *filter(None, (line.value, line.only_if)), *(line.each or ())[1:]]
         case Step():
             texts = [t.rstrip("?") for t in line.args.values()]
-            return [*filter(None, texts), *filter(None, (line.only_if,)), *(line.each or ())[1:]]
+            return [*filter(None, texts), *filter(None, (line.only_if, line.tried_if)), *(line.each or ())[1:]]

@@ -9,7 +9,7 @@ import ast
 from refinement.schema import INDEX
 from spec.engines.replay import Layout
 
-HELPERS = frozenset({"first_clear", "replica_count", "q_r", "q_v", "min", "o"})
+HELPERS = frozenset({"first_clear", "replica_count", "q_r", "q_v", "min", "name_of", "o", "x"})
 
 
 class MappingError(Exception):
@@ -36,6 +36,14 @@ class _Spec(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id not in INDEX and node.id not in HELPERS:
             raise MappingError(f"mapping: {self.text!r} names {node.id!r}, which is no column and no helper")
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """`name_of(entry, op)` is the checksum that names the entry; other calls are helpers of the handlers' scope."""
+        node.args = [self.visit(arg) for arg in node.args]
+        if isinstance(node.func, ast.Name) and node.func.id == "name_of":
+            return ast.parse(f"C.labels.get(({', '.join(map(ast.unparse, node.args))}))", mode="eval").body
+        self.visit(node.func)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:

@@ -13,11 +13,9 @@ from spec.vsr.invariants import INVARIANTS, WITNESSES
 from spec.vsr.state import core_schema
 
 CORE_ACTIONS = (
-    normal.client_request,
     normal.on_request,
     normal.on_prepare,
     normal.append,
-    normal.prepare_ok,
     normal.commit,
     normal.on_commit,
     normal.execute,

@@ -6,29 +6,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, between, count, forall, require, where, within
+from spec.lang import action, all_of, between, count, forall, not_, require, where, within
 from spec.vsr.state import NORMAL, Client, Op, Replica, Request, client_of, primary, request_of
-
-
-@action(c=Client, s=Request)
-def client_request(state: Any, c: Any, s: Any) -> None:
-    """A client sends its next request, once the one before was answered (VR Revisited §4, client)."""
-    require(s == state.requests[c] + 1)
-    require(state.replies[c] == state.requests[c])
-    state.requests[c] = s
 
 
 @action(r=Replica, c=Client, s=Request)
 def on_request(state: Any, r: Any, c: Any, s: Any) -> None:
     """The primary prepares a new request (VR Revisited §4.1, step 2).
 
-    Not new: at or below the client table's number, or of a client with an unexecuted entry in the log (seed 000: in
-    progress).
+    A client sends a number once the one before was answered, and may repeat old ones. Not new: at or below the
+    client table's number, or of a client with an unexecuted entry in the log (seed 000: in progress).
     """
     v, o = state.view[r], state.op[r] + 1
     require(state.status[r] == NORMAL)
     require(primary(state, v) == r)
-    require(s <= state.requests[c])
+    require(s <= state.replies[c] + 1)
     require(s > state.table[r, c])
     require(
         forall(between(Op, state.commit_min[r] + 1, state.op[r]), lambda p: client_of(state, state.entry[r, p], p) != c)
@@ -59,25 +51,17 @@ def on_prepare(state: Any, r: Any, o: Any) -> None:
 
 @action(r=Replica, o=Op)
 def append(state: Any, r: Any, o: Any) -> None:
-    """The prepare at o becomes durable in the journal; prepares become durable in order (seed 000, PrepareJournal)."""
-    require(o <= state.op[r])
-    require(state.written[r, o] == False)  # noqa: E712
-    require(where(o == 1, True, lambda: state.written[r, o - 1]))
-    state.written[r, o] = True
+    """The prepare at o becomes durable, in order; a normal replica then acknowledges it (VR Revisited §4.1, step 3).
 
-
-@action(r=Replica, o=Op)
-def prepare_ok(state: Any, r: Any, o: Any) -> None:
-    """A replica acknowledges an entry that its journal holds; the primary acknowledges its own (VR Revisited §4.1,
-    step 3).
+    The primary acknowledges its own prepares by the same rule (seed 000: only what the journal really holds).
     """
     v = state.view[r]
-    require(state.status[r] == NORMAL)
-    require(o > state.commit_min[r])
     require(o <= state.op[r])
-    require(state.written[r, o])
-    require(state.ack[v, r, o] == 0)
-    state.ack[v, r, o] = state.entry[r, o]
+    require(not_(state.written[r, o]))
+    require(where(o == 1, True, lambda: state.written[r, o - 1]))
+    acknowledges = all_of(state.status[r] == NORMAL, o > state.commit_min[r])
+    state.written[r, o] = True
+    state.ack[v, r, o] = where(acknowledges, state.entry[r, o], state.ack[v, r, o])
 
 
 @action(r=Replica, o=Op)

@@ -20,7 +20,10 @@ def restart(state: Any, r: Any, n: Any) -> None:
 
 
 def recover(state: Any, r: Any, n: Any, view: Any, log_view: Any) -> None:
-    """Guard and effects of a restart that recovers the log up to op n, and this view and log_view."""
+    """Guard and effects of a restart that recovers the log up to op n, and this view and log_view.
+
+    A backup with log_view = view is normal at once, and acknowledges what its journal holds.
+    """
     require(within(Restart, state.restarts + 1))
     require(n <= state.op[r])
     require(forall(between(Op, n + 1, state.op[r]), lambda o: not_(state.written[r, o])))
@@ -34,4 +37,5 @@ def recover(state: Any, r: Any, n: Any, view: Any, log_view: Any) -> None:
     state.table.update((r, Client), lambda c: 0)
     state.entry.update((r, between(Op, n + 1, state.op[r])), lambda o: 0)
     state.written.update((r, between(Op, 1, n)), lambda o: True)
+    state.ack.update((view, r, between(Op, 1, n)), lambda o: where(behind, state.ack[view, r, o], state.entry[r, o]))
     state.op[r] = n

@@ -53,7 +53,6 @@ def _replica_state(s: Schema) -> None:
     s.state(
         "table", (Replica, Client), up_to(Request), doc="client table: number of the client's last executed request"
     )
-    s.state("requests", (Client,), up_to(Request), doc="number of the last request the client has sent")
     s.state("replies", (Client,), up_to(Request), doc="number of the last request the client was sent a reply to")
 
 

@@ -110,7 +110,10 @@ def start_view(state: Any, r: Any, b: Any) -> None:
 
 
 def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any) -> None:
-    """Make a view's log up to op n the replica's own, durably, with view and log_view, in one step; status normal."""
+    """Make a view's log up to op n the replica's own, durably, with view and log_view, in one step; status normal.
+
+    The replica acknowledges the entries that it has not executed (VR Revisited §4.2, step 5).
+    """
     state.status[r] = NORMAL
     state.view[r] = v
     state.log_view[r] = v
@@ -120,6 +123,7 @@ def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any) -> None:
     changed = between(Op, state.commit_min[r] + 1, largest(n, state.op[r]))
     state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), 0))
     state.written.update((r, changed), lambda o: o <= n)
+    state.ack.update((v, r, between(Op, state.commit_min[r] + 1, n)), entry)
 
 
 @action(r=Replica, v=View, n=Length)
