@@ -17,7 +17,7 @@ from spec.engines.explicit.stutter import stuttering
 from spec.engines.explicit.template import BLOCK, HEADER
 from spec.lang.definitions import Spec
 from spec.lang.errors import SpecError
-from spec.lang.expr import ActionIR, Const, Expr, Guard, Name, Op, PredicateIR, Quant, Update, walk
+from spec.lang.expr import ActionIR, Const, Expr, Guard, Name, Op, PredicateIR, Update, walk
 
 PREDICATES_MAX = 60
 

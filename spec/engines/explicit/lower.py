@@ -228,7 +228,7 @@ class Lower:
         elif expr.op == "sub":
             term = Term(f"({a.text} - {b.text})", a.lo - b.hi, a.hi - b.lo)
         elif expr.op == "mod":
-            if 0 <= a.lo and a.hi < b.lo:
+            if a.lo >= 0 and a.hi < b.lo:
                 return a
             term = Term(f"({a.text} % {b.text})", 0, b.hi - 1)
         else:

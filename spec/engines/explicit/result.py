@@ -9,6 +9,14 @@ from spec.lang.concrete import State
 from spec.lang.errors import RangeError, Source
 
 
+PLAIN_FIELDS = (
+    *("model", "verdict", "reason", "distinct", "generated", "depth", "queue", "deadlocks", "broken", "title"),
+    *("witnessed", "unwitnessed", "invariants", "levels", "seconds", "compile_seconds", "memory_bytes", "row_bits"),
+    *("states_per_second", "collision_probability"),
+)
+"""Fields of a result that go into its JSON as they are."""
+
+
 class EngineError(Exception):
     """The engine disagrees with the reference interpreter: a fault of the tool, never a verdict."""
 
@@ -121,11 +129,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The machine-readable result."""
-        plain = (
-            "model verdict reason distinct generated depth queue deadlocks broken title witnessed unwitnessed invariants "
-            "levels seconds compile_seconds memory_bytes row_bits states_per_second collision_probability"
-        ).split()
-        answer: dict[str, Any] = {name: getattr(self, name) for name in plain}
+        answer: dict[str, Any] = {name: getattr(self, name) for name in PLAIN_FIELDS}
         answer["actions"] = [c.to_json() for c in self.coverage]
         answer["behaviour"] = [s.to_json() for s in self.behaviour]
         return answer
