@@ -11,6 +11,7 @@ the reference interpreter, step by step. **Inconclusive** means: a bound of stat
 """
 
 from spec.engines.explicit.emit import Program, emit
+from spec.engines.explicit.itf import to_itf
 from spec.engines.explicit.result import ActionCoverage, Change, EngineError, RangeFailure, Result, Step
 from spec.engines.explicit.search import Progress, explore
 
@@ -25,4 +26,5 @@ __all__ = [
     "Step",
     "emit",
     "explore",
+    "to_itf",
 ]
