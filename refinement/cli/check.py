@@ -27,7 +27,7 @@ EXIT_CODES = {"holds": EXIT_CONFORMS, "violated": EXIT_VIOLATES, "inconclusive":
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
-class Size(click.ParamType):
+class Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """A number of bytes: 500M, 4G."""
 
     name = "size"

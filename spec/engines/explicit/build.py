@@ -67,7 +67,8 @@ def build(program: Program, *, python: bool = False) -> Built:
             fresh.write_text(text)
             fresh.replace(path)
     except OSError as problem:
-        raise SpecError(f"explicit: cannot write the compiled model to {folder} ({problem}); set VSR_CACHE") from problem
+        message = f"explicit: cannot write the compiled model to {folder} ({problem}); set VSR_CACHE"
+        raise SpecError(message) from problem
     cold = not any(folder.glob("__pycache__/*.nbi"))
     return Built(_load(path, key).block, path, cold)
 
@@ -89,7 +90,8 @@ def _plain_namespace() -> dict[str, Any]:
     def njit(**_: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return lambda fn: fn
 
-    shared = {name: getattr(kernel, name) for name in ("apply", "fail", "hash_writes", "insert", "store", "undo", "unpack")}
+    names = ("apply", "fail", "hash_writes", "insert", "store", "undo", "unpack")
+    shared = {name: getattr(kernel, name) for name in names}
     return {"njit": njit, "INNER": {}, "OUTER": {}, "int64": int, **shared}
 
 

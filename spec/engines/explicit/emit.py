@@ -1,8 +1,8 @@
 """Source text of the module that searches one model: written from the IR, compiled by numba (or run as plain Python).
 
 Per action one function that lists all its enabled instances in a state as *writes* (cell, value); per invariant and
-witness one function; and `block`, which expands a block of the frontier. Actions read the state before only, so the order
-of updates cannot matter.
+witness one function; and `block`, which expands a block of the frontier. Actions read the state before only, so the
+order of updates cannot matter.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _update(out: Lower, update: Update) -> int:
     place = out.layout.places[update.var.name]
     env, depth, most = out.env, out.depth, 1
     for binder in update.binders:
-        head, _ = out.enter(binder)
+        head = out.enter(binder)
         span = out.env[binder.name.name]
         most *= max(0, span.hi - span.lo + 1)
         out.line(head)

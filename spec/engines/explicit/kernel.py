@@ -63,7 +63,9 @@ def pack(s: Any, rows: Any, at: int, word: Any, shift: Any, zobrist: Any) -> Non
 
 
 @njit(**_OPTIONS)
-def hash_writes(fingerprint: Any, s: Any, cells: Any, values: Any, ends: Any, n: int, zobrist: Any, hashes: Any) -> None:
+def hash_writes(
+    fingerprint: Any, s: Any, cells: Any, values: Any, ends: Any, n: int, zobrist: Any, hashes: Any
+) -> None:
     """Fingerprints of the n successors whose writes are listed."""
     begin = 0
     for j in range(n):

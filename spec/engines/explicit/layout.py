@@ -23,7 +23,7 @@ ZOBRIST_SEED = 0x56505246
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A variable's cells: first byte, and per index its smallest member, its largest and its stride; the value range."""
+    """A variable's cells: first byte; per index its smallest and largest member and its stride; the value range."""
 
     var: Var
     base: int

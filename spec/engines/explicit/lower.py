@@ -164,8 +164,8 @@ class Lower:
         text = f"int64({cell})" if place.lo == 0 else f"(int64({cell}) + {place.lo})"
         return Term(text, place.lo, place.hi)
 
-    def enter(self, binder: Binder) -> tuple[str, str]:
-        """Bind a fresh name; returns the loop's head and the name hidden, for `leave`. A range outside its sort is an error."""
+    def enter(self, binder: Binder) -> str:
+        """Bind a fresh name and return the head of its loop; a range outside its sort is an error."""
         sort = binder.name.sort
         assert sort is not None
         first, last = bounded(self.layout.instance, sort)
@@ -176,12 +176,12 @@ class Lower:
         name = self.fresh("i")
         self.env = {**self.env, binder.name.name: Term(name, max(lo.lo, first), min(hi.hi, last))}
         end = str(int(hi.text) + 1) if hi.text.lstrip("-").isdigit() else f"{hi.text} + 1"
-        return f"for {name} in range({lo.text}, {end}):", name
+        return f"for {name} in range({lo.text}, {end}):"
 
     def quantifier(self, expr: Quant) -> Term:
         """A loop that stops as soon as the answer is known."""
         env = self.env
-        head, name = self.enter(expr.binder)
+        head = self.enter(expr.binder)
         span = self.env[expr.binder.name.name]
         size = max(0, span.hi - span.lo + 1)
         result = self.fresh("q")

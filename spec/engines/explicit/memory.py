@@ -56,7 +56,7 @@ class Store:
     @property
     def capacity(self) -> int:
         """Number of distinct states that fit without growing."""
-        return min(int(self.table.shape[0] * (LOAD_LAST if self._tight else LOAD)), self.parents.shape[0])
+        return min(int(self.table.shape[0] * (LOAD_LAST if self._tight else LOAD)), int(self.parents.shape[0]))
 
     def _fits(self, extra: int) -> bool:
         if self.used + extra > self.bound:

@@ -8,7 +8,6 @@ from typing import Any
 from spec.lang.concrete import State
 from spec.lang.errors import RangeError, Source
 
-
 PLAIN_FIELDS = (
     *("model", "verdict", "reason", "distinct", "generated", "depth", "queue", "deadlocks", "broken", "title"),
     *("witnessed", "unwitnessed", "invariants", "levels", "seconds", "compile_seconds", "memory_bytes", "row_bits"),
@@ -21,7 +20,7 @@ class EngineError(Exception):
     """The engine disagrees with the reference interpreter: a fault of the tool, never a verdict."""
 
 
-class RangeFailure(RangeError):
+class OutOfRangeError(RangeError):
     """A reachable step leaves a declared range; `behaviour` leads to the state before it."""
 
     def __init__(self, message: str, behaviour: list[Step]) -> None:
@@ -58,7 +57,7 @@ class Step:
 
 @dataclass
 class ActionCoverage:
-    """What an action did: enabled steps, new states found by them, and per guard conjunct how often it was the first false."""
+    """What an action did: enabled steps, new states found; per guard conjunct how often it was the first false one."""
 
     name: str
     source: Source

@@ -15,7 +15,7 @@ from spec.engines.explicit import kernel, replay
 from spec.engines.explicit.build import Built, Stopwatch, build
 from spec.engines.explicit.emit import Program, emit
 from spec.engines.explicit.memory import Store, available_bytes
-from spec.engines.explicit.result import ActionCoverage, RangeFailure, Result
+from spec.engines.explicit.result import ActionCoverage, OutOfRangeError, Result
 from spec.lang.concrete import State
 from spec.lang.definitions import Spec
 from spec.lang.expr import PredicateIR
@@ -60,7 +60,7 @@ def explore(
 
     `invariants` limits the ids that are checked; `max_memory_bytes` (default: 60 % of what is available) bounds the
     search's own arrays; `python` runs the emitted source without numba. A step that leaves a declared range raises
-    `RangeFailure`; a disagreement with the interpreter raises `EngineError`. Neither is a verdict.
+    `OutOfRangeError`; a disagreement with the interpreter raises `EngineError`. Neither is a verdict.
     """
     program = emit(spec, invariants)
     built = build(program, python=python)
@@ -156,7 +156,7 @@ class Search:
         return self.result
 
     def _start(self) -> bool:
-        """Initial state: witnesses and invariants are asked of the interpreter. False if an invariant is broken there."""
+        """Take the initial state, judged by the interpreter; False if it breaks an invariant."""
         spec, state = self.program.spec, State.initial()
         self.st[MOST] = self.most
         self.st[GENERATED] = self.st[DISTINCT] = 1
@@ -225,7 +225,7 @@ class Search:
         instances = self.path(parent) if code == RANGE else [*self.path(parent), instance]
         steps = replay.behaviour(self.program, instances)
         message = replay.range_error(self.program, steps, instance if code == RANGE else None, -int(self.st[BAD]))
-        raise RangeFailure(message, steps)
+        raise OutOfRangeError(message, steps)
 
     def _finish(self) -> None:
         result, st = self.result, self.st

@@ -32,9 +32,10 @@ def stuttering(expr: Expr) -> Expr:
 
 
 def _operation(expr: Op) -> Expr:
-    if expr.op in ("eq", "le", "ne", "lt") and expr.args[0].key() == expr.args[1].key():
-        if all(_total(arg) for arg in expr.args):
+    if expr.op in ("eq", "le", "ne", "lt") and all(_total(arg) for arg in expr.args):
+        if expr.args[0].key() == expr.args[1].key():
             return _TRUE if expr.op in ("eq", "le") else _FALSE
+        return expr
     if expr.op in ("and", "or"):
         stop = expr.op == "or"
         kept: list[Expr] = []
