@@ -100,7 +100,7 @@ class Trees:
         """Mostly a member of the sort, now and then not."""
         names = [("name", n) for n, of in scope if of == sort]
         safe = [*names, ("const", sort.lo), ("const", sort.lo + 1)]
-        if self.draw(st.integers(0, 19)) == 0:
+        if self.draw(st.integers(0, 49)) == 0:
             others = [("name", n) for n, _ in scope]
             return ("add", self.pick(*others), ("const", 1)) if others else ("const", 3)
         if depth > 0 and self.draw(st.integers(0, 5)) == 0 and sort == A:
@@ -139,7 +139,7 @@ class Trees:
             return sort, sort
         lo: Tree = ("const", sort.lo + self.pick(0, 1))
         end = self.integer(scope, depth - 1)
-        if self.draw(st.integers(0, 9)) > 0:
+        if self.draw(st.integers(0, 19)) > 0:
             end = ("smallest", ("const", sort.lo + 1), end)
         return (sort, lo, end), sort
 
@@ -175,9 +175,9 @@ class Trees:
 def _schema(draw: Draw) -> Schema:
     schema = Schema()
     states = 1
-    for n in range(draw(st.integers(1, 4))):
+    for n in range(draw(st.integers(2, 4))):
         values = draw(st.sampled_from((BOOL, *INTS)))
-        index = tuple(draw(st.lists(st.sampled_from(SORTS), max_size=2)))
+        index = tuple(draw(st.lists(st.sampled_from(SORTS), min_size=int(draw(st.booleans())), max_size=2)))
         width = 2 if values.is_bool else 3
         while index and states * width ** (2 ** len(index)) > STATES_MAX:
             index = index[:-1]
@@ -205,15 +205,30 @@ def _updates(draw: Draw, trees: Trees, schema: Schema, scope: Scope) -> list[tup
                 inner = (*inner, (names[-1], sort))
             else:
                 index.append(trees.index(sort, scope, 1))
-        if var.values.is_bool:
+        if draw(st.booleans()):
+            value = _next(var, index, names)
+        elif var.values.is_bool:
             value = trees.boolean(inner, 2)
         else:
             top = var.values.upper(INSTANCE)
             value = trees.integer(inner, 2)
-            if draw(st.integers(0, 7)) > 0:
+            if draw(st.integers(0, 15)) > 0:
                 value = ("smallest", ("const", top), ("largest", ("const", var.values.lo), value))
         found.append((var, index, names, value))
     return found
+
+
+def _next(var: Var, index: list[Any], names: list[str]) -> Tree:
+    """The cell's next value, round and round: what makes long behaviours likely."""
+    bound = iter(names)
+    own = tuple(("name", next(bound)) if isinstance(i, Sort) else i for i in index)
+    now: Tree = ("read", var.name, own, "before")
+    if var.values.is_bool:
+        return ("not_", now)
+    top, lo = var.values.upper(INSTANCE), var.values.lo
+    assert top is not None
+    shifted: Tree = ("add", now, ("const", 1 - lo))
+    return ("add", ("mod", shifted, top - lo + 1), ("const", lo))
 
 
 def _function(guards: list[Tree], updates: list[tuple[Any, ...]]) -> Callable[..., None]:
@@ -245,10 +260,10 @@ def models(draw: Draw) -> Spec:
     """A random specification with its instance."""
     schema = _schema(draw)
     actions = []
-    for n in range(draw(st.integers(1, 3))):
+    for n in range(draw(st.integers(2, 4))):
         scope: Scope = tuple((f"p{k}", draw(st.sampled_from(SORTS))) for k in range(draw(st.integers(0, 2))))
         trees = Trees(draw, schema)
-        guards = [trees.boolean(scope, 2) for _ in range(draw(st.integers(0, 2)))]
+        guards = [trees.boolean(scope, 2) for _ in range(draw(st.sampled_from((0, 0, 1, 2))))]
         fn = _function(guards, _updates(draw, trees, schema, scope))
         actions.append(Action(f"a{n}", fn, tuple(Param(name, sort) for name, sort in scope), "An action.", None))
     invariants = [_predicate(draw, schema, f"I{n}") for n in range(draw(st.integers(0, 2)))]
@@ -259,6 +274,6 @@ def models(draw: Draw) -> Spec:
 def _predicate(draw: Draw, schema: Schema, id: str, step: bool | None = None) -> Predicate:
     trees = Trees(draw, schema, after=draw(st.booleans()) if step is None else step)
     tree = trees.boolean((), 3)
-    if draw(st.integers(0, 2)) == 0:
-        tree = ("any_of", trees.boolean((), 1), tree)
+    for _ in range(draw(st.integers(0, 3))):
+        tree = ("any_of", trees.boolean((), 2), tree)
     return Predicate(id, "drawn", lambda s: evaluate(tree, s, {}), "A predicate.")
