@@ -20,8 +20,8 @@ _OP, _COMMIT_MIN = _NAMES.index("op"), _NAMES.index("commit_min")
 class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of the program
     """An event that the specification does not explain.
 
-    `rule` identifies what was broken (`on_prepare/3` a guard, `observed.op`, `message.m_op`, `name`), `expected` and
-    `observed` are values.
+    `sender` is the (node, seq) of the event that should have sent the message. `rule` identifies what was broken
+    (`on_prepare/3` a guard, `observed.op`, `message.m_op`, `name`), `expected` and `observed` are values.
     """
 
     def __init__(
@@ -31,12 +31,14 @@ class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of
         expected: object = "",
         observed: object = "",
         refused: tuple[str, int, Mapping[str, int]] | None = None,
+        sender: tuple[int, int] | None = None,
     ) -> None:
         self.rule = rule
         self.message = message
         self.expected = expected
         self.observed = observed
         self.refused = refused
+        self.sender = sender
         super().__init__(message)
 
 
@@ -61,12 +63,12 @@ class RunState:
         self.coverage: Counter[str] = Counter()
         self.uses: defaultdict[int, list[str]] = defaultdict(list)
         self.events = 0
+        self.last_seq = [0] * replicas
 
     def never_sent(self, kind: str, sender: int, seq: int) -> Reject:
         """No event of that sender with that seq, before this one, sent such a message."""
-        return Reject(
-            "message.sent", f"no {kind} was sent by event {seq} of node {sender}", f"a {kind} sent before", "none"
-        )
+        message = f"no {kind} was sent by event {seq} of node {sender}"
+        return Reject("message.sent", message, f"a {kind} sent before", "none", sender=(sender, seq))
 
     def unsent(self, var: str, key: object, observed: object, sent: object) -> Reject:
         """The spec says another value was sent, or none."""
