@@ -1,0 +1,169 @@
+"""Inductive proofs: the initial state satisfies the lemmas, and each action instance keeps each of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from spec.engines.smt.lower import Lowering
+from spec.engines.smt.solve import Session
+from spec.engines.smt.steps import StepTerms, instances, lower_action
+from spec.engines.smt.terms import Term
+from spec.lang.concrete import State
+from spec.lang.definitions import Predicate, Spec
+from spec.lang.expr import ActionIR
+from spec.lang.record import record_predicate
+
+RANGES = "ranges"
+"""Name of the goal that no update leaves its declared range and no guard reads outside a sort."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One conjunct of a lemma: what is shown for every action instance."""
+
+    lemma: str
+    names: tuple[tuple[str, int], ...]
+    term: Term
+
+    @property
+    def label(self) -> str:
+        """`types.log_view[r=1]`."""
+        return self.lemma + (f"[{', '.join(f'{k}={v}' for k, v in self.names)}]" if self.names else "")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A goal that an action instance may break (`sat`, with the values of all cells), or one that was not decided."""
+
+    action: str
+    args: dict[str, int]
+    goal: str
+    names: tuple[tuple[str, int], ...]
+    status: str
+    values: dict[int, int] = field(default_factory=dict, repr=False)
+
+
+@dataclass
+class Tally:
+    """Queries of one lemma and one action: how many, how many went to the solver, and the seconds they took there."""
+
+    queries: int = 0
+    solved: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    def add(self, other: Tally) -> None:
+        """Sum of two."""
+        self.queries += other.queries
+        self.solved += other.solved
+        self.seconds += other.seconds
+        self.longest = max(self.longest, other.longest)
+
+
+@dataclass
+class Outcome:
+    """What was found for one action instance."""
+
+    label: str
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Problem:
+    """All of one proof, without a solver: lemmas as assumptions and goals, action instances as terms."""
+
+    def __init__(self, spec: Spec, lemmas: Sequence[Predicate]) -> None:
+        self.spec = spec
+        self.low = Lowering(spec)
+        self.lemmas = tuple(lemmas)
+        self.assumed: list[Goal] = []
+        self.step_goals: list[Goal] = []
+        self.titles: dict[str, str] = {RANGES: "no declared range is left"}
+        for lemma in self.lemmas:
+            ir = record_predicate(lemma.id, lemma.title, lemma.fn, spec.schema, spec.cfg, lemma.doc)
+            self.titles[lemma.id] = lemma.title
+            goals = [Goal(lemma.id, p.names, p.term) for p in self.low.split(ir.cond)]
+            (self.step_goals if ir.is_transition else self.assumed).extend(goals)
+
+    @cached_property
+    def work(self) -> list[tuple[ActionIR, dict[str, int]]]:
+        """All action instances."""
+        return [(ir, args) for ir in self.spec.action_irs for args in instances(self.low, ir)]
+
+    @cached_property
+    def known(self) -> frozenset[int]:
+        """The assumptions, as ids of terms."""
+        return frozenset(g.term.id for g in self.assumed)
+
+    def step(self, number: int) -> StepTerms:
+        """The terms of an action instance."""
+        ir, args = self.work[number]
+        return lower_action(self.low, ir, args)
+
+    def initially_false(self) -> list[Failure]:
+        """Goals that the initial state does not satisfy."""
+        values = self.low.values_of(State.initial())
+        constant = {n: self.low.terms.const(v, self.low.terms.cells[n].is_bool) for n, v in values.items()}
+        mask = sum(1 << n for n in constant)
+        memo: dict[int, Term] = {}
+        true = self.low.terms.true
+        return [
+            Failure("initial state", {}, goal.lemma, goal.names, "sat", values)
+            for goal in self.assumed
+            if self.low.terms.substitute(goal.term, constant, mask, memo) is not true
+        ]
+
+    def goals(self, step: StepTerms) -> Iterator[tuple[Goal, Term]]:
+        """The goals of a step, over the state before it."""
+        t = self.low.terms
+        for need in step.obligations:
+            yield Goal(RANGES, (), need.term), need.term
+        mask = sum(1 << n for n in step.changed)
+        memo: dict[int, Term] = {}
+        for goal in self.assumed:
+            yield goal, t.substitute(goal.term, step.changed, mask, memo)
+        both = dict(step.changed)
+        for before, after in self.low.after.items():
+            both[after] = step.changed.get(before, t.cells[before])
+        after_mask = sum(1 << n for n in self.low.after.values())
+        after_memo: dict[int, Term] = {}
+        for goal in self.step_goals:
+            yield goal, t.substitute(goal.term, both, after_mask, after_memo)
+
+    def is_known(self, term: Term) -> bool:
+        """Is the goal true, or an assumption, as it stands?"""
+        if term.kind == "and":
+            return all(a.id in self.known or a is self.low.terms.true for a in term.args) or term.id in self.known
+        return term is self.low.terms.true or term.id in self.known
+
+
+def prove_step(problem: Problem, number: int, session: Callable[[], Session]) -> Outcome:
+    """All goals of one action instance."""
+    started = time.perf_counter()
+    step = problem.step(number)
+    outcome = Outcome(step.label)
+    open_goals = []
+    for goal, term in problem.goals(step):
+        tally = outcome.tallies.setdefault(goal.lemma, Tally())
+        tally.queries += 1
+        if step.guard is not problem.low.terms.false and not problem.is_known(term):
+            open_goals.append((goal, term))
+    if open_goals:
+        with session().assuming(step.guard) as solver:
+            for goal, term in open_goals:
+                _query(problem, step, goal, term, solver, outcome)
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def _query(problem: Problem, step: StepTerms, goal: Goal, term: Term, solver: Session, outcome: Outcome) -> None:
+    started = time.perf_counter()
+    answer = solver.refute(term)
+    seconds = time.perf_counter() - started
+    outcome.tallies[goal.lemma].add(Tally(0, 1, seconds, seconds))
+    if answer.status != "unsat":
+        outcome.failures.append(Failure(step.action, step.args, goal.lemma, goal.names, answer.status, answer.values))
