@@ -1,0 +1,126 @@
+"""Running TLC, which is not part of this project, on an exported module: its verdict and counts.
+
+`VSR_TLC` is a Java class path that contains TLC: a jar or a directory of classes, several separated by colons.
+With one worker TLC's search is breadth first, so counterexamples are shortest and the depth is exact; with more it is
+not quite. TLC counts the initial state as depth 1; `Outcome.steps` is the depth in steps, as the other engines say it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from spec.engines.tla.module import Module
+
+VARIABLE = "VSR_TLC"
+SUCCESS, STATS, DEPTH, VERSION = "2193", "2199", "2194", "2262"
+VIOLATIONS = {"2107", "2110", "2112"}
+STATE = "2217"
+"""Numbers of TLC's messages: end without error, counts, depth, version; broken invariants; a state of an error trace."""
+
+
+class TlcError(Exception):
+    """TLC could not be run, or stopped with an error that is no verdict."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What TLC said. `broken`: name of the operator that was violated; `trace`: states of its counterexample, the
+    initial one included; `memory_bytes`: largest resident size of its process.
+    """
+
+    verdict: str
+    broken: str | None
+    distinct: int
+    generated: int
+    depth: int
+    trace: int
+    version: str
+    seconds: float
+    memory_bytes: int
+
+    @property
+    def steps(self) -> int:
+        """Depth of the search in steps."""
+        return self.depth - 1
+
+
+def class_path() -> str | None:
+    """The class path in `VSR_TLC`; None if it is not set."""
+    return os.environ.get(VARIABLE) or None
+
+
+def run(
+    module: Module, classes: str, *, workers: int = 1, heap: str = "2g", timeout_seconds: float | None = None
+) -> Outcome:
+    """Run TLC on a module, in a directory of its own that is removed again."""
+    java = shutil.which("java")
+    if java is None:
+        raise TlcError("there is no java on the path")
+    with tempfile.TemporaryDirectory(prefix="vsr-tlc-") as place:
+        module.write(Path(place))
+        command = [
+            java, f"-Xmx{heap}", "-XX:+UseParallelGC", "-cp", _absolute(classes), "tlc2.TLC", "-tool",
+            "-noGenerateSpecTE", "-workers", str(workers), "-fp", "0", module.name,
+        ]  # fmt: skip
+        started = time.perf_counter()
+        text, memory = _execute(command, Path(place), timeout_seconds)
+        return parse(text, time.perf_counter() - started, memory)
+
+
+def _absolute(classes: str) -> str:
+    return os.pathsep.join(str(Path(part).absolute()) for part in classes.split(os.pathsep))
+
+
+def _execute(command: list[str], place: Path, timeout_seconds: float | None) -> tuple[str, int]:
+    """Output of a process, and its largest resident size in bytes."""
+    log = place / "output"
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, cwd=place, stdout=out, stderr=subprocess.STDOUT)
+    deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        if deadline is not None and time.monotonic() > deadline:
+            process.kill()
+            os.wait4(process.pid, 0)
+            process.returncode = -9
+            raise TlcError(f"TLC took more than {timeout_seconds} s")
+        time.sleep(0.02)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return log.read_text(encoding="utf-8", errors="replace"), usage.ru_maxrss * 1024
+
+
+def messages(text: str) -> list[tuple[str, str]]:
+    """TLC's messages as (number, text)."""
+    found = re.findall(r"@!@!@STARTMSG (\d+):\d+ @!@!@\n(.*?)@!@!@ENDMSG", text, re.DOTALL)
+    return [(number, body.strip()) for number, body in found]
+
+
+def parse(text: str, seconds: float = 0.0, memory_bytes: int = 0) -> Outcome:
+    """The outcome that TLC printed (with -tool). Anything but a verdict with its counts raises `TlcError`."""
+    said = messages(text)
+    last = dict(said)
+    violation = next((body for number, body in said if number in VIOLATIONS), None)
+    counts = re.match(r"([\d,]+) states generated, ([\d,]+) distinct", last.get(STATS, ""))
+    if violation is None and SUCCESS not in last:
+        raise TlcError(f"TLC gave no verdict:\n{text[-2000:]}")
+    if counts is None and violation is not None and "initial state" in violation:
+        generated = distinct = depth = 1
+    elif counts is None or DEPTH not in last:
+        raise TlcError(f"TLC gave no counts:\n{text[-2000:]}")
+    else:
+        generated, distinct = (int(n.replace(",", "")) for n in counts.groups())
+        depth = int(re.findall(r"\d+", last[DEPTH])[0])
+    broken = None if violation is None else violation.split(" is violated")[0].split()[-1]
+    trace = sum(number == STATE for number, _ in said)
+    version = last.get(VERSION, "unknown").removeprefix("TLC2 Version ")
+    verdict = "holds" if violation is None else "violated"
+    return Outcome(verdict, broken, distinct, generated, depth, trace, version, seconds, memory_bytes)
