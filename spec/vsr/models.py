@@ -9,7 +9,7 @@ from spec.lang import Action, Instance, Spec, SpecError
 from spec.vsr import normal, restart, view_change
 from spec.vsr.config import Config
 from spec.vsr.faults import fault
-from spec.vsr.invariants import INVARIANTS, WITNESSES
+from spec.vsr.invariants import INVARIANTS, WITNESSES, restarted_normal
 from spec.vsr.state import core_schema
 
 CORE_ACTIONS = (
@@ -36,7 +36,7 @@ class Bounds:
     ops: int = 2
     clients: int = 1
     requests: int = 2
-    restarts: int = 1
+    restarts: int = 0
 
     def instance(self, replicas: int) -> Instance:
         """The index ranges: views 0..views-1, ops 1..ops, clients 1..clients."""
@@ -55,8 +55,11 @@ class Bounds:
         )
 
 
-MODELS = {"core": Bounds()}
-"""Model name → default bounds."""
+MODELS = {
+    "core": Bounds(views=3, ops=2),
+    "core_restart": Bounds(views=2, ops=2, restarts=1),
+}
+"""Model name → default bounds. A model without restarts leaves that action, and what is said of it, out."""
 
 
 def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
@@ -68,7 +71,12 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
         cfg = mistake.configure(cfg)
         replaced.update({a.name: a for a in mistake.actions})
         added.extend(mistake.added)
-    spec = Spec(name, core_schema(cfg), cfg, CORE_ACTIONS, INVARIANTS, WITNESSES, instance)
+    crashes = instance.bounds.get("Restart") != 0
+    actions = tuple(a for a in CORE_ACTIONS if crashes or a is not restart.restart)
+    witnesses = tuple(w for w in WITNESSES if crashes or w is not restarted_normal)
+    if not crashes and "restart" in replaced:
+        raise SpecError(f"{', '.join(sorted(cfg.faults))} shows only at a restart; allow some with --restarts")
+    spec = Spec(name, core_schema(cfg), cfg, actions, INVARIANTS, witnesses, instance)
     return spec.with_actions(replaced, added)
 
 
