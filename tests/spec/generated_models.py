@@ -1,8 +1,8 @@
 """Random small models: schema, actions, invariants and witnesses drawn by hypothesis, for comparing engines.
 
-Expressions are trees that `evaluate` runs over the vocabulary, so the same drawn function runs concretely and is recorded.
-Operands of connectives and branches are thunks, so that both ways look at the same parts. Most indices and values are kept in
-range on purpose, and some are not, so that range errors are met too.
+Expressions are trees that `evaluate` runs over the vocabulary, so the same drawn function runs concretely and is
+recorded. Operands of connectives and branches are thunks, so that both ways look at the same parts. Most indices and
+values are kept in range on purpose, and some are not, so that range errors are met too.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def rehash(old: Any, new: Any) -> None:
 def unpack(rows: Any, at: int, s: Any, t: Any, word: Any, shift: Any, mask: Any) -> None:
     """Packed row `at` → working row s, and t as its copy."""
     for cell in range(word.shape[0]):
-        value = np.uint8((rows[at, word[cell]] >> shift[cell]) & mask[cell])
+        value = np.int64((rows[at, word[cell]] >> shift[cell]) & mask[cell])
         s[cell] = value
         t[cell] = value
 

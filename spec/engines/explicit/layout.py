@@ -1,8 +1,8 @@
-"""Where each cell of a bounded instance lives: a byte of the working row, and a bit field of the packed row.
+"""Where each cell of a bounded instance lives: an element of the working row, and a bit field of the packed row.
 
-A working row has one byte per cell (value minus the declared lower bound). A packed row has one word for the state's
-fingerprint, then 64-bit words into which the cells are packed with as many bits as their declared range needs; no field
-crosses a word.
+A working row has one integer per cell (value minus the declared lower bound, at most a byte). A packed row has one
+word for the state's fingerprint, then 64-bit words into which the cells are packed with as many bits as their declared
+range needs; no field crosses a word.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ZOBRIST_SEED = 0x56505246
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A variable's cells: first byte; per index its smallest and largest member and its stride; the value range."""
+    """A variable's cells: first cell; per index its smallest and largest member and its stride; the value range."""
 
     var: Var
     base: int
@@ -96,9 +96,9 @@ class Layout:
         rng = np.random.default_rng(ZOBRIST_SEED)
         return rng.integers(0, 1 << 64, size=(max(self.cells, 1), width), dtype=np.uint64)
 
-    def row(self, state: State) -> NDArray[np.uint8]:
+    def row(self, state: State) -> NDArray[np.int64]:
         """The working row of a concrete state."""
-        row = np.zeros(max(self.cells, 1), np.uint8)
+        row = np.zeros(max(self.cells, 1), np.int64)
         for place in self.places.values():
             row[place.base : place.base + place.cells] = place.var.init - place.lo
             for index, value in state.tables.get(place.var.name, {}).items():

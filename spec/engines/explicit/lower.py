@@ -161,7 +161,7 @@ class Lower:
         cell = f"{'t' if expr.after else 's'}[{self.offset(place, expr.index)}]"
         if expr.is_bool:
             return Term(f"({cell} != 0)", 0, 1)
-        text = f"int64({cell})" if place.lo == 0 else f"(int64({cell}) + {place.lo})"
+        text = cell if place.lo == 0 else f"({cell} + {place.lo})"
         return Term(text, place.lo, place.hi)
 
     def enter(self, binder: Binder) -> str:

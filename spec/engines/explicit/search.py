@@ -113,9 +113,9 @@ class Search:
             self._relevance(program.state_invariants),
             self._relevance(program.witnesses),
             self.st, self.counts, self.blocked, self.witnessed,
-            np.zeros(max(1, layout.cells), np.uint8), np.zeros(max(1, layout.cells), np.uint8),
-            np.zeros(program.writes_max + 1, np.uint16), np.zeros(program.writes_max + 1, np.uint8),
-            np.zeros(program.instances + 1, np.int32), np.zeros(program.instances + 1, np.int32),
+            np.zeros(max(1, layout.cells), np.int64), np.zeros(max(1, layout.cells), np.int64),
+            np.zeros(program.writes_max + 1, np.int64), np.zeros(program.writes_max + 1, np.int64),
+            np.zeros(program.instances + 1, np.int64), np.zeros(program.instances + 1, np.int64),
             np.zeros(program.instances + 1, np.uint64), np.zeros(4, np.int64),
         )  # fmt: skip
 

@@ -61,7 +61,7 @@ def counter(top: int = 3, cells: int = 2, limit: int = 3, wild: bool = False) ->
 def test_fault_gives_a_counterexample_that_replays_in_interp(fault: str) -> None:
     sizes = FAULT_MODELS[fault]
     spec = model("core", replicas=sizes.replicas, faults=[fault], bounds=sizes.bounds)
-    found = explicit.explore(spec)
+    found = explicit.explore(spec, python=True)
     assert (found.verdict, found.broken) == ("violated", sizes.breaks)
     state, before = State.initial(), State.initial()
     for step in found.behaviour:
@@ -75,12 +75,10 @@ def test_fault_gives_a_counterexample_that_replays_in_interp(fault: str) -> None
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
-def test_the_same_model_without_the_fault_holds_so_far(fault: str) -> None:
+def test_the_same_model_without_the_fault_holds_where_the_fault_is_met(fault: str) -> None:
     sizes = FAULT_MODELS[fault]
-    if fault == "view.even_quorum":
-        pytest.skip("four replicas are too many to search whole here")
     spec = model("core", replicas=sizes.replicas, bounds=sizes.bounds)
-    found = explicit.explore(spec, max_states=200_000)
+    found = explicit.explore(spec, max_states=10_000, python=True)
     assert found.verdict in ("holds", "inconclusive")
     assert found.broken is None
 
@@ -110,7 +108,8 @@ def test_coverage_counts_steps_new_states_and_guards() -> None:
 
 
 def test_value_out_of_range_is_an_error_with_action_line_and_value() -> None:
-    with pytest.raises(explicit.OutOfRangeError, match=r"action up\(c=0\).*test_search.py:\d+.*x\[0\] = 3 is outside 0..2"):
+    message = r"action up\(c=0\).*test_search.py:\d+.*x\[0\] = 3 is outside 0..2"
+    with pytest.raises(explicit.OutOfRangeError, match=message):
         explicit.explore(counter(top=2), python=True, invariants=["I2"])
 
 
@@ -123,20 +122,17 @@ def test_read_outside_its_index_is_an_error_and_leads_there() -> None:
 def test_bound_of_states_is_inconclusive_and_says_what_was_covered() -> None:
     found = explicit.explore(counter(), python=True, invariants=["I2"], max_states=9)
     assert (found.verdict, found.distinct) == ("inconclusive", 9)
-    assert "bound of 9 states reached: 3 levels" in found.reason
+    assert "bound of 9 states reached: 2 levels" in found.reason
     assert explicit.explore(counter(), python=True, invariants=["I2"], max_states=16).verdict == "holds"
 
 
 def test_memory_bound_is_inconclusive_and_kept() -> None:
-    spec = model("core", **FAULT_SIZE)
-    found = explicit.explore(spec, max_memory_bytes=300_000)
+    spec = model("core", replicas=3, views=3, ops=1, requests=1, restarts=0)
+    found = explicit.explore(spec, max_memory_bytes=200_000, python=True)
     assert found.verdict == "inconclusive"
     assert "memory bound" in found.reason
-    assert 1_000 < found.distinct
-    assert found.memory_bytes <= 300_000
-
-
-FAULT_SIZE: dict[str, int] = {"replicas": 3, "views": 3, "ops": 1, "requests": 1, "restarts": 0}
+    assert found.distinct > 1_000
+    assert found.memory_bytes <= 200_000
 
 
 def test_interrupt_gives_what_was_covered() -> None:
@@ -179,7 +175,7 @@ def test_command_exits_with_the_contracts_codes(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     code, text = run(*small, "--json", str(out))
     assert code == 0
-    assert "NEVER ENABLED" in text
+    assert "new states" in text
     assert "vacuous" in text
     assert json.loads(out.read_text())["verdict"] == "holds"
     assert run(*small, "--max-states", "50")[0] == 4
@@ -190,4 +186,5 @@ def test_command_exits_with_the_contracts_codes(tmp_path: Path) -> None:
     assert json.loads(itf.read_text())["states"][0]["#meta"] == {"index": 0}
     interpreted = run("--fault", "boot.view_from_last_prepare", "--engine", "interp")
     assert interpreted[0] == 1
-    assert interpreted[1].splitlines()[:5] == text.splitlines()[:5]
+    shown = [[line for line in answer.splitlines() if "→" in line] for answer in (text, interpreted[1])]
+    assert shown[0] == shown[1] != []
