@@ -1,6 +1,7 @@
 """The local engine: one unit after another, in this process or in a pool of processes.
 
-Memory grows with the largest unit (one run, where each run has a directory), never with their number.
+Memory grows neither with the number of units nor with that of runs in one: a unit of any size is streamed, or dealt to
+temporary files by run. Only a single large run whose files are not in order is sorted in memory as a whole.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ def _judge_all(
     if workers <= 1 or len(units) <= 1:
         yield from map(judge, units)
         return
+    largest_first = sorted(units, key=lambda unit: -unit.size)
     with multiprocessing.get_context("spawn").Pool(min(workers, len(units))) as pool:
-        yield from pool.imap(judge, units)
+        yield from pool.imap_unordered(judge, largest_first)
 
 
 def join_split_runs(

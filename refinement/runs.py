@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
 
 from refinement.facts import Contradiction, RunFacts, merge_facts
 from refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
+from refinement.packing import Spill
 from refinement.reading import ProblemLog, Unit, first_run, read_rows
 from refinement.schema import Row
 from refinement.verdict import AuditOptions, CheckRun, RunVerdict, UnitResult
@@ -19,7 +23,11 @@ Judged = tuple[RunVerdict | None, list[Contradiction], list[str]]
 """The replay's verdict (None where it failed or the input is malformed), the broken facts, and tool errors."""
 
 STREAM_BYTES = 64 << 20
-"""Units above this size are merged from their files as streams instead of being sorted in memory."""
+"""Units above this size are not sorted in memory: those of one run are merged from their files as streams, others are
+dealt to temporary files by run first, each of about this size.
+"""
+
+BUCKETS_MAX = 256
 
 
 def judge_run(
@@ -61,12 +69,15 @@ def judge_run(
 
 def judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:
     """Read a unit's files, and judge every run found in them."""
-    if unit.size > STREAM_BYTES and (run_id := _single_run(unit)) is not None:
+    size = unit.size
+    if size <= STREAM_BYTES:
+        return _judge_sorted(unit, options, check_run)
+    if (run_id := _single_run(unit)) is not None:
         try:
             return _judge_streaming(unit, run_id, options, check_run)
         except NotStreamableError:
             pass
-    return _judge_sorted(unit, options, check_run)
+    return _judge_spilled(unit, options, check_run, min(BUCKETS_MAX, size // max(1, STREAM_BYTES) + 1))
 
 
 def _single_run(unit: Unit) -> str | None:
@@ -75,10 +86,11 @@ def _single_run(unit: Unit) -> str | None:
 
 
 def _judge_streaming(unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun) -> UnitResult:
-    log, empty = ProblemLog(), list[str]()
+    log, empty, clock = ProblemLog(), list[str](), Spent()
     streams = [_noting_empty(file, log, empty) for file in unit.files]
     judged = judge_run(run_id, merge_sorted(streams, run_id), options, check_run, log)
-    return result_of(unit.name, [run_id], [judged], options, log, empty)
+    clock.until_now("read, merge, check")
+    return result_of(unit.name, [run_id], [judged], options, log, empty, clock.seconds)
 
 
 def _noting_empty(file: str, log: ProblemLog, empty: list[str]) -> Iterator[Row]:
@@ -93,24 +105,84 @@ def _noting_empty(file: str, log: ProblemLog, empty: list[str]) -> Iterator[Row]
 
 
 def _judge_sorted(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:
-    log, empty = ProblemLog(), list[str]()
+    log, empty, clock = ProblemLog(), list[str](), Spent()
+    judged: list[Judged] = []
+    with no_collector():
+        runs = _by_run(chain.from_iterable(_noting_empty(file, log, empty) for file in unit.files))
+        run_ids = sorted(runs)
+        clock.until_now("read")
+        if not log:
+            _judge_each(runs, judged, options, check_run, log, clock)
+    return result_of(unit.name, run_ids, judged, options, log, empty, clock.seconds)
+
+
+def _judge_spilled(unit: Unit, options: AuditOptions, check_run: CheckRun, buckets: int) -> UnitResult:
+    """Deal the unit's rows to temporary files by run, then judge file by file."""
+    log, empty, clock = ProblemLog(), list[str](), Spent()
+    judged: list[Judged] = []
+    with Spill(buckets) as spill, no_collector():
+        run_ids = sorted({run for file in unit.files for run in spill.put(_noting_empty(file, log, empty))})
+        clock.until_now("read")
+        if not log:
+            for rows in spill.buckets():
+                runs = _by_run(rows)
+                clock.until_now("read")
+                _judge_each(runs, judged, options, check_run, log, clock)
+    return result_of(unit.name, run_ids, judged, options, log, empty, clock.seconds)
+
+
+def _by_run(rows: Iterable[Row]) -> dict[str, list[Row]]:
     runs: dict[str, list[Row]] = {}
+    for row in rows:
+        run = row[0]
+        if run in runs:
+            runs[run].append(row)
+        else:
+            runs[run] = [row]
+    return runs
+
+
+def _judge_each(
+    runs: dict[str, list[Row]],
+    judged: list[Judged],
+    options: AuditOptions,
+    check_run: CheckRun,
+    log: ProblemLog,
+    clock: Spent,
+) -> None:
+    """Sort and judge run after run, letting go of the rows of each."""
+    for run_id in sorted(runs):
+        rows = runs.pop(run_id)
+        rows.sort(key=order_key)
+        clock.until_now("sort")
+        judged.append(judge_run(run_id, rows, options, check_run, log))
+        clock.until_now("check")
+
+
+class Spent:
+    """Processor seconds of this thread, by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.thread_time()
+
+    def until_now(self, phase: str) -> None:
+        """What went by since the last call (or the start) was spent on `phase`."""
+        now = time.thread_time()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._last
+        self._last = now
+
+
+@contextmanager
+def no_collector() -> Iterator[None]:
+    """Without the garbage collector: rows and the replay's tables hold no cycles, it would only walk them again."""
     collecting = gc.isenabled()
-    gc.disable()  # rows hold no cycles; the collector would only walk them again and again
+    gc.disable()
     try:
-        for file in unit.files:
-            for row in _noting_empty(file, log, empty):
-                runs.setdefault(row[0], []).append(row)
+        yield
     finally:
         if collecting:
             gc.enable()
-    judged, run_ids = [], sorted(runs)
-    if not log:
-        for run_id in run_ids:
-            rows = runs.pop(run_id)
-            rows.sort(key=order_key)
-            judged.append(judge_run(run_id, rows, options, check_run, log))
-    return result_of(unit.name, run_ids, judged, options, log, empty)
 
 
 def result_of(
@@ -120,6 +192,7 @@ def result_of(
     options: AuditOptions,
     log: ProblemLog,
     empty: Iterable[str] = (),
+    spent: Mapping[str, float] | None = None,
 ) -> UnitResult:
     """Merge replay verdicts and facts into the unit's result."""
     verdicts, errors = [], []
@@ -131,4 +204,7 @@ def result_of(
         verdicts.append(merged)
         if disagreement:
             errors.append(disagreement)
-    return UnitResult(unit, tuple(runs), tuple(verdicts), tuple(log.problems), log.more, tuple(empty), tuple(errors))
+    problems = tuple(log.problems)
+    return UnitResult(
+        unit, tuple(runs), tuple(verdicts), problems, log.more, tuple(empty), tuple(errors), dict(spent or {})
+    )

@@ -16,8 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import lru_cache
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -31,14 +30,16 @@ from refinement.facts import Contradiction, facts_of, merge_facts
 from refinement.java import find_java
 from refinement.local import Progress, split_groups
 from refinement.ordering import order_key
+from refinement.packing import pack, row_decoder
 from refinement.reading import Inputs, ProblemLog, Unit, first_run, read_rows
-from refinement.runs import judge_run, judge_unit
-from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, TABLE, Row
+from refinement.runs import Spent, judge_run, judge_unit, no_collector
+from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
 
 Log = Callable[[str], None]
 
 _BATCH_ROWS = 8192
+_RESULTS_A_BATCH = 64
 _FACTS_HELD = 200_000
 """Facts that a task holds before it hands them on."""
 
@@ -69,6 +70,9 @@ _FACTS = pa.schema(
 )
 _DDL = {pa.string(): "string", pa.int64(): "bigint", pa.binary(): "binary"}
 
+_LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+"""Here Java only hands out work and sorts: the optimising compiler would cost more seconds than the audit has."""
+
 _QUIET = """status = error
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -92,17 +96,19 @@ def start_session(master: str = "local[*]", log: Log | None = None) -> SparkSess
         log(f"Spark on {java}, master {master}")
     os.environ["JAVA_HOME"] = java.home
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    local = master.startswith("local")
+    light = _LIGHT_JAVA if local else ""
     scratch = Path(tempfile.mkdtemp(prefix="viewproof-spark-"))
     (scratch / "log4j2.properties").write_text(_QUIET)
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{scratch}/log4j2.properties",
+        "spark.driver.extraJavaOptions": f"{light}-Dlog4j2.configurationFile=file:{scratch}/log4j2.properties",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS),
         "spark.sql.session.timeZone": "UTC",
     }
-    if master.startswith("local"):
+    if local:
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     builder = SparkSession.builder.master(master).appName("viewproof audit")
     for name, value in settings.items():
@@ -183,17 +189,19 @@ def divide(units: Iterable[Unit]) -> tuple[list[Unit], list[Unit]]:
 def judge_whole(
     spark: SparkSession, units: list[Unit], options: AuditOptions, check_run: CheckRun, tasks: int
 ) -> list[UnitResult]:
-    """Judge units, each within one task; the largest are dealt out first."""
-    ordered = sorted(units, key=lambda unit: -unit.size)
-    table = pa.table({"unit": [msgspec.json.encode(unit).decode() for unit in ordered]})
+    """Judge units, each within one task. They are dealt to the tasks like cards, the largest first."""
+    names = msgspec.json.encode(sorted(units, key=lambda unit: -unit.size))
+    hands = min(tasks, len(units))
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ordered = msgspec.json.decode(names, type=list[Unit])
         for batch in batches:
-            for text in batch.column(0).to_pylist():
-                yield _result_batch([judge_unit(msgspec.json.decode(text, type=Unit), options, check_run)])
+            for hand in batch.column("id").to_pylist():
+                results = (judge_unit(unit, options, check_run) for unit in ordered[hand::hands])
+                while some := list(islice(results, _RESULTS_A_BATCH)):
+                    yield _result_batch(some)
 
-    answers = spark.createDataFrame(table).repartition(min(tasks, len(units))).mapInArrow(judge, _ddl(_RESULT))
-    return _collect(answers)
+    return _collect(spark.range(0, hands, 1, hands).mapInArrow(judge, _ddl(_RESULT)))
 
 
 def _absolute(unit: Unit) -> Unit:
@@ -230,11 +238,13 @@ def judge_shuffled(
             if run_id == _FILES:
                 yield _result_batch(row[1] for row in rows)
                 continue
-            log = ProblemLog()
-            verdict, _, errors = judge_run(run_id, rows, options, check_run, log, with_facts=False)
+            log, spent = ProblemLog(), Spent()
+            with no_collector():
+                verdict, _, errors = judge_run(run_id, rows, options, check_run, log, with_facts=False)
+            spent.until_now("check")
             verdicts = () if verdict is None else (verdict,)
-            problems = tuple(log.problems)
-            yield _result_batch([UnitResult(run_id, (run_id,), verdicts, problems, log.more, (), tuple(errors))])
+            result = UnitResult(run_id, (run_id,), verdicts, tuple(log.problems), log.more, (), tuple(errors))
+            yield _result_batch([replace(result, spent=spent.seconds)])
 
     events = files.mapInArrow(_decode, _ddl(_EVENTS)).repartition(tasks, "run")
     ordered = events.sortWithinPartitions("run", "clock", "node", "seq")
@@ -279,16 +289,16 @@ def _decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _packed(files: Iterator[tuple[str, str]]) -> Iterator[Row]:
-    pack = msgspec.msgpack.Encoder().encode
     for unit, file in files:
-        log = ProblemLog()
+        log, spent = ProblemLog(), Spent()
         runs: set[str] = set()
         for row in read_rows(file, log):
             clock, node, seq = order_key(row)
             runs.add(row[0])
             yield row[0], clock, node, seq, pack(row)
         problems, empty = tuple(log.problems), () if runs or log else (f"{file}: the file holds no event",)
-        result = UnitResult(_READING + unit, tuple(sorted(runs)), (), problems, log.more, empty)
+        spent.until_now("read")
+        result = UnitResult(_READING + unit, tuple(sorted(runs)), (), problems, log.more, empty, (), spent.seconds)
         yield _FILES, 0, 0, 0, pack(result)
 
 
@@ -330,17 +340,9 @@ def _to_batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-@lru_cache(maxsize=1)
-def _row_decoder() -> msgspec.msgpack.Decoder[Row]:
-    """Unpacks a row with lists of strings as tuples, as the readers give them."""
-    kinds = [tuple[str, ...] | None if column.kind == "strings" else Any for column in TABLE]
-    row: Any = tuple.__class_getitem__((*kinds, Any, Any))
-    return msgspec.msgpack.Decoder(row)
-
-
 def _rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
     """Rows as the readers gave them; what `_decode` says of files as (`_FILES`, result)."""
-    unpack = _row_decoder().decode
+    unpack = row_decoder().decode
     for batch in batches:
         for run, packed in zip(batch.column("run").to_pylist(), batch.column("row").to_pylist(), strict=True):
             yield unpack(packed) if run != _FILES else (_FILES, msgspec.msgpack.decode(packed, type=UnitResult))

@@ -133,7 +133,8 @@ class UnitResult:
     """What the audit of one unit (the files of one or more runs) gave.
 
     `runs` are the ids of all runs seen in it, judged or not; `problems` is cut at a limit, `problems_more` counts those
-    beyond; `empty` names inputs without an event; `tool_errors` are failures of the audit itself.
+    beyond; `empty` names inputs without an event; `tool_errors` are failures of the audit itself; `spent` are processor
+    seconds by phase.
     """
 
     unit: str
@@ -143,11 +144,15 @@ class UnitResult:
     problems_more: int = 0
     empty: tuple[str, ...] = ()
     tool_errors: tuple[str, ...] = ()
+    spent: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """The verdicts of one audit, in order of run id, with all that stood in its way."""
+    """The verdicts of one audit, in order of run id, with all that stood in its way.
+
+    `seconds` went by; `spent` are processor seconds by phase (`read`, `sort`, `check`), over all processes that judge.
+    """
 
     engine: str
     options: AuditOptions
@@ -157,6 +162,7 @@ class AuditReport:
     empty: tuple[str, ...] = ()
     tool_errors: tuple[str, ...] = ()
     seconds: float = 0.0
+    spent: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def events(self) -> int:
@@ -226,7 +232,16 @@ class AuditReport:
             empty=tuple(sorted(name for unit in units for name in unit.empty)),
             tool_errors=tuple(sorted(error for unit in units for error in unit.tool_errors)),
             seconds=seconds,
+            spent=_sums(unit.spent for unit in units),
         )
+
+
+def _sums(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for part in parts:
+        for name, value in part.items():
+            total[name] = total.get(name, 0.0) + value
+    return dict(sorted(total.items()))
 
 
 CheckRun = Callable[[str, Iterable[Row], AuditOptions], RunVerdict]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from impl.sim.run import simulate
 from refinement import local, runs
+from refinement.checker import check_run
 from refinement.reading import discover, write_parquet
 from refinement.verdict import AuditOptions, AuditReport
 from tests.refinement import fakes
@@ -66,7 +69,7 @@ def broken_traces() -> list[list[dict[str, Any]]]:
 
 def same(report: AuditReport) -> AuditReport:
     """A report without what may differ between engines."""
-    return replace(report, engine="", seconds=0.0)
+    return replace(report, engine="", seconds=0.0, spent={})
 
 
 @pytest.mark.spark
@@ -110,8 +113,8 @@ def test_a_failing_checker_is_a_tool_error_not_a_traceback(tmp_path: Path) -> No
     assert report.tool_errors == ("run r: the checker failed: ZeroDivisionError: the stand-in is broken",)
 
 
-@pytest.mark.parametrize("layout", [by_run, one_file, by_node])
-def test_large_units_are_streamed_with_the_same_result(
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_large_units_are_streamed_or_spilled_with_the_same_result(
     tmp_path: Path, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layout(tmp_path / "t", broken_traces())
@@ -143,3 +146,57 @@ def test_engines_agree_on_malformed_input(tmp_path: Path, spark_session: Any) ->
         assert one.exit_code == 2
         assert one.verdicts == two.verdicts
         assert set(one.problems) <= set(two.problems)
+
+
+def real_traces(directory: Path) -> None:
+    """Simulated runs: good ones of 3 and 5 replicas, faulty ones, and a good one with a digest changed."""
+    faults: list[tuple[str, ...]] = [(), (), ("commit.apply_at_replicate",), ("boot.view_from_last_prepare",)]
+    for seed in range(12):
+        mistakes = frozenset(faults[seed % len(faults)])
+        simulate(seed, replicas=(3, 5)[seed % 2], requests=40, faults=mistakes, out=directory)
+    changed = directory / "seed-0" / "replica-1.ndjson"
+    lines = changed.read_text().splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if '"event":"execute"' in line)
+    record = json.loads(lines[at]) | {"digest": "ab" * 16}
+    changed.write_text("".join([*lines[:at], json.dumps(record) + "\n", *lines[at + 1 :]]))
+
+
+def merged(directory: Path, target: Path) -> None:
+    """The same events in one file, file after file."""
+    target.mkdir()
+    with (target / "all.ndjson").open("wb") as out:
+        for file in sorted(directory.rglob("*.ndjson")):
+            out.write(file.read_bytes())
+
+
+def without_places(report: AuditReport) -> list[tuple[Any, ...]]:
+    """Verdicts and messages, for layouts whose files and lines differ."""
+    return [
+        (v.run_id, v.verdict, v.events, v.coverage, [(x.seq, x.node, x.rule_id, x.expected) for x in v.violations])
+        for v in report.verdicts
+    ]
+
+
+@pytest.mark.spark
+def test_engines_agree_on_real_verdicts_and_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark_session: Any
+) -> None:
+    from refinement import spark
+
+    real_traces(tmp_path / "runs")
+    merged(tmp_path / "runs", tmp_path / "merged")
+    reports = []
+    for folder in ("runs", "merged"):
+        inputs = discover([str(tmp_path / folder)])
+        one = local.audit(inputs, AuditOptions(), check_run)
+        assert same(spark.audit(inputs, AuditOptions(), check_run, session=spark_session)) == same(one)
+        assert same(local.audit(inputs, AuditOptions(), check_run, workers=2)) == same(one)
+        with monkeypatch.context() as small:
+            small.setattr(runs, "STREAM_BYTES", 1 << 18)
+            assert same(local.audit(inputs, AuditOptions(), check_run)) == same(one)
+        reports.append(one)
+    assert without_places(reports[0]) == without_places(reports[1])
+    verdicts = {verdict.verdict for verdict in reports[0].verdicts}
+    assert verdicts >= {"conforms", "violates"}
+    assert {"seed-0"} < {violation.run_id for violation in reports[0].violations}
+    assert all(violation.message for violation in reports[0].violations)

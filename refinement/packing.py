@@ -1,0 +1,85 @@
+"""Rows as bytes (MessagePack), for where they leave a process: Spark's shuffle, and files that a unit spills to."""
+
+from __future__ import annotations
+
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from refinement.schema import TABLE, Row
+
+pack = msgspec.msgpack.Encoder().encode
+
+_FRAME_ROWS = 256
+_LENGTH_BYTES = 4
+
+
+def _row_type() -> Any:
+    """Lists of strings come back as tuples, as the readers give them."""
+    kinds = [tuple[str, ...] | None if column.kind == "strings" else Any for column in TABLE]
+    return tuple.__class_getitem__((*kinds, Any, Any))
+
+
+@lru_cache(maxsize=1)
+def row_decoder() -> msgspec.msgpack.Decoder[Row]:
+    """Unpacks one row."""
+    return msgspec.msgpack.Decoder(_row_type())
+
+
+@lru_cache(maxsize=1)
+def _rows_decoder() -> msgspec.msgpack.Decoder[list[Row]]:
+    return msgspec.msgpack.Decoder(list[_row_type()])  # type: ignore[misc]
+
+
+class Spill:
+    """Rows dealt to temporary files by run, so that one file's share of them fits into memory.
+
+    A context manager: the files are gone at its end.
+    """
+
+    def __init__(self, buckets: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="viewproof-spill-")
+        self._paths = [Path(self._folder.name) / str(number) for number in range(buckets)]
+        self._waiting: list[list[Row]] = [[] for _ in range(buckets)]
+
+    def __enter__(self) -> Spill:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def put(self, rows: Iterable[Row]) -> Iterator[str]:
+        """Deal the rows out; gives the run of each."""
+        waiting, count = self._waiting, len(self._waiting)
+        for row in rows:
+            run = row[0]
+            bucket = zlib.crc32(run.encode()) % count
+            waiting[bucket].append(row)
+            if len(waiting[bucket]) == _FRAME_ROWS:
+                self._write(bucket)
+            yield run
+
+    def _write(self, bucket: int) -> None:
+        frame = pack(self._waiting[bucket])
+        self._waiting[bucket].clear()
+        with self._paths[bucket].open("ab") as file:
+            file.write(len(frame).to_bytes(_LENGTH_BYTES, "big"))
+            file.write(frame)
+
+    def buckets(self) -> Iterator[Iterator[Row]]:
+        """The rows of each file in turn: all of a run are in one, in the order they were put."""
+        for bucket, path in enumerate(self._paths):
+            self._write(bucket)
+            yield self._read(path)
+
+    @staticmethod
+    def _read(path: Path) -> Iterator[Row]:
+        decode = _rows_decoder().decode
+        with path.open("rb") as file:
+            while length := file.read(_LENGTH_BYTES):
+                yield from decode(file.read(int.from_bytes(length, "big")))
