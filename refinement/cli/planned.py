@@ -25,11 +25,3 @@ def _refuse(command: str, json_file: Path | None) -> int:
 def prove(arguments: tuple[str, ...], json_file: Path | None) -> int:
     """Inductive and bounded proofs (not available in this version)."""
     return _refuse("prove", json_file)
-
-
-@click.command(context_settings=_LOOSE)
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@json_option
-def export(arguments: tuple[str, ...], json_file: Path | None) -> int:
-    """Export for other tools (not available in this version)."""
-    return _refuse("export", json_file)

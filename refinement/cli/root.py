@@ -22,7 +22,7 @@ COMMANDS = {
     "bench": "refinement.cli.bench:bench",
     "check": "refinement.cli.check:check",
     "cluster": "refinement.cli.server:cluster",
-    "export": "refinement.cli.planned:export",
+    "export": "refinement.cli.export:export",
     "format": "refinement.cli.server:format_data",
     "inspect": "refinement.cli.inspect:inspect",
     "prove": "refinement.cli.planned:prove",

@@ -3,6 +3,9 @@
 `VSR_TLC` is a Java class path that contains TLC: a jar or a directory of classes, several separated by colons.
 With one worker TLC's search is breadth first, so counterexamples are shortest and the depth is exact; with more it is
 not quite. TLC counts the initial state as depth 1; `Outcome.steps` is the depth in steps, as the other engines say it.
+
+Where one step breaks several invariants, TLC names a state invariant before a transition invariant; `interp` and
+`explicit` the other way round.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from pathlib import Path
 from spec.engines.tla.module import Module
 
 VARIABLE = "VSR_TLC"
+POLL_SECONDS = 0.02
+"""How often the process is looked at."""
 SUCCESS, STATS, DEPTH, VERSION = "2193", "2199", "2194", "2262"
 VIOLATIONS = {"2107", "2110", "2112"}
 STATE = "2217"
-"""Numbers of TLC's messages: end without error, counts, depth, version; broken invariants; a state of an error trace."""
+"""Numbers of TLC's messages: end without error, counts, depth, version; broken invariants; a state of a trace."""
 
 
 class TlcError(Exception):
@@ -79,23 +84,27 @@ def _absolute(classes: str) -> str:
 
 
 def _execute(command: list[str], place: Path, timeout_seconds: float | None) -> tuple[str, int]:
-    """Output of a process, and its largest resident size in bytes."""
-    log = place / "output"
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=place, stdout=out, stderr=subprocess.STDOUT)
-    deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            break
-        if deadline is not None and time.monotonic() > deadline:
-            process.kill()
-            os.wait4(process.pid, 0)
-            process.returncode = -9
-            raise TlcError(f"TLC took more than {timeout_seconds} s")
-        time.sleep(0.02)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return log.read_text(encoding="utf-8", errors="replace"), usage.ru_maxrss * 1024
+    """Output of a process, and its largest resident size in bytes as far as it could be seen (Linux)."""
+    log, memory = place / "output", 0
+    with log.open("wb") as out, subprocess.Popen(command, cwd=place, stdout=out, stderr=subprocess.STDOUT) as process:
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while process.poll() is None:
+            memory = max(memory, _resident_bytes(process.pid))
+            if deadline is not None and time.monotonic() > deadline:
+                process.kill()
+                raise TlcError(f"TLC took more than {timeout_seconds} s")
+            time.sleep(POLL_SECONDS)
+    return log.read_text(encoding="utf-8", errors="replace"), memory
+
+
+def _resident_bytes(pid: int) -> int:
+    """Largest resident size of a process so far."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) * 1024 if found else 0
 
 
 def messages(text: str) -> list[tuple[str, str]]:

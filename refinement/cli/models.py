@@ -1,0 +1,51 @@
+"""Which bounded model a command is about: the options, and the specification that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import click
+
+from spec.lang import Spec
+from spec.vsr import FAULTS, MODELS, Bounds, model
+from spec.vsr.fault_models import FAULT_MODELS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_count = click.IntRange(1)
+OPTIONS = (
+    click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS))),
+    click.option("--replicas", type=_count, help="Replicas.  [default: 3]"),
+    click.option("--views", type=_count, help="Views 0 .. VIEWS-1."),
+    click.option("--ops", type=_count, help="Ops 1 .. OPS."),
+    click.option("--clients", type=_count, help="Clients."),
+    click.option("--requests", type=_count, help="Requests of each client."),
+    click.option("--restarts", type=click.IntRange(0), help="Crashes and restarts in all."),
+    click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on."),
+    click.option("--invariant", "invariants", multiple=True, help="Only this invariant (I1 …); may be repeated."),
+)
+
+
+def model_options(command: Command) -> Command:
+    """Add the argument MODEL and the options for its sizes, faults and invariants, as `vsr check` has them."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def bounded_model(
+    name: str, replicas: int | None, faults: tuple[str, ...], sizes: dict[str, int | None]
+) -> tuple[Spec, str]:
+    """The specification of a bounded model, and its sizes in words.
+
+    Sizes that are not given are the model's own, or, with one fault, those in which it is found quickly.
+    """
+    chosen = FAULT_MODELS.get(faults[0]) if len(faults) == 1 else None
+    given = {key: value for key, value in sizes.items() if value is not None}
+    limits: Bounds = replace(chosen.bounds if chosen else MODELS[name], **given)
+    count = replicas or (chosen.replicas if chosen else 3)
+    spec = model(name, replicas=count, faults=faults, bounds=limits)
+    text = ", ".join(f"{value} {key}" for key, value in {"replicas": count, **vars(limits)}.items())
+    return spec, text + (f"; faults: {', '.join(faults)}" if faults else "")
