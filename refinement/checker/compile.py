@@ -174,7 +174,7 @@ class _RuleText:
         for position, name in enumerate(MESSAGE_FIELDS[kind], 1):
             self.put(f"if {name} is None: {name} = sent[{position}]")
             self.put(
-                f"elif {name} != sent[{position}] is not None: raise C.differs({name!r}, sent[{position}], {name})"
+                f"elif {name} != sent[{position}] is not None: raise C.altered({name!r}, sent[{position}], {name}, m_from, m_seq)"
             )
         self.indent -= 1
 

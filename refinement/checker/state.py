@@ -78,6 +78,11 @@ class RunState:
         """A column of the event does not agree with the spec state or the message sent."""
         return Reject(f"event.{column}", f"{column} is {observed}, the spec says {expected}", expected, observed)
 
+    def altered(self, column: str, sent: object, observed: object, sender: int, seq: int) -> Reject:
+        """A column of a received message is not what its sender's event shows."""
+        message = f"{column} is {observed}, but event {seq} of node {sender} sent {sent}"
+        return Reject(f"message.{column}", message, sent, observed)
+
     def broken(self, column: str, message: str) -> Reject:
         """A condition of the mapping does not hold."""
         return Reject(f"event.{column}", message)
