@@ -48,12 +48,17 @@ class Failure:
 
 @dataclass
 class Tally:
-    """Queries of one lemma and one action: how many, how many went to the solver, and the seconds they took there."""
+    """Goals of one lemma or action: how many, how many needed the solver, and the seconds that took (and at most)."""
 
     queries: int = 0
     solved: int = 0
     seconds: float = 0.0
     longest: float = 0.0
+
+    def took(self, seconds: float) -> None:
+        """Count a visit to the solver."""
+        self.seconds += seconds
+        self.longest = max(self.longest, seconds)
 
     def add(self, other: Tally) -> None:
         """Sum of two."""
@@ -146,24 +151,31 @@ def prove_step(problem: Problem, number: int, session: Callable[[], Session]) ->
     started = time.perf_counter()
     step = problem.step(number)
     outcome = Outcome(step.label)
-    open_goals = []
+    open_goals: dict[str, list[tuple[Goal, Term]]] = {}
     for goal, term in problem.goals(step):
         tally = outcome.tallies.setdefault(goal.lemma, Tally())
         tally.queries += 1
         if step.guard is not problem.low.terms.false and not problem.is_known(term):
-            open_goals.append((goal, term))
+            tally.solved += 1
+            open_goals.setdefault(goal.lemma, []).append((goal, term))
     if open_goals:
         with session().assuming(step.guard) as solver:
-            for goal, term in open_goals:
-                _query(problem, step, goal, term, solver, outcome)
+            for lemma, goals in open_goals.items():
+                checked = time.perf_counter()
+                outcome.failures += _refute(problem, step, goals, solver)
+                outcome.tallies[lemma].took(time.perf_counter() - checked)
     outcome.seconds = time.perf_counter() - started
     return outcome
 
 
-def _query(problem: Problem, step: StepTerms, goal: Goal, term: Term, solver: Session, outcome: Outcome) -> None:
-    started = time.perf_counter()
-    answer = solver.refute(term)
-    seconds = time.perf_counter() - started
-    outcome.tallies[goal.lemma].add(Tally(0, 1, seconds, seconds))
-    if answer.status != "unsat":
-        outcome.failures.append(Failure(step.action, step.args, goal.lemma, goal.names, answer.status, answer.values))
+def _refute(problem: Problem, step: StepTerms, goals: list[tuple[Goal, Term]], solver: Session) -> list[Failure]:
+    """Goals of one lemma that fail. They are asked for together; only if that fails, one by one."""
+    together = solver.refute(problem.low.terms.and_(term for _, term in goals))
+    if together.status == "unsat":
+        return []
+    found = []
+    for goal, term in goals:
+        answer = solver.refute(term) if len(goals) > 1 else together
+        if answer.status != "unsat":
+            found.append(Failure(step.action, step.args, goal.lemma, goal.names, answer.status, answer.values))
+    return found
