@@ -20,5 +20,5 @@ test:  ## check, then all tests but the long ones
 test-long:  ## the tests that take minutes
 	@tools/dev test-long
 
-bench:  ## audit speed: local, Spark, interp
+bench:  ## audit speed and memory: local, Spark, interp (some minutes)
 	@tools/dev bench

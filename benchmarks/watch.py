@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_SAMPLE_SECONDS = 0.1
+_SAMPLE_SECONDS = 0.25
+"""Reading the memory of a large process takes milliseconds itself."""
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -1,0 +1,127 @@
+"""How fast the audit is, and how much memory it takes: one command, one table.
+
+    python -m benchmarks.audit            # or: make bench, tools/dev bench
+
+Makes a data set of 1,000 simulated runs with faults on (more than 2 million events; kept under `build/`) and audits it,
+and then half of its runs, with each engine, each time in a process of its own. `interp` gets a few runs, as it is slow.
+
+Columns: `seconds` go by in the audit, without `start` (loading Python, and where there is one starting and stopping
+the Spark session); `cpu s` are processor seconds of all processes, Java included; `MiB` is the peak of the whole
+process tree (shared memory counted once); then the shares of the processor seconds: reading files, sorting, checking
+(replay, sequence numbers, facts), and the rest (start, Java, handing results over); `others` are the cores that other
+processes of the machine kept busy meanwhile: where that is not near 0, `seconds` are too long, and `cpu s` tells more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.data import HALVES, data_set
+from benchmarks.watch import Watched, watch
+
+_VSR = (sys.executable, "-c", "from refinement.cli import main; main()")
+ENGINES = {
+    "interp": ("--interp",),
+    "local": ("--engine", "local"),
+    "local, 2 workers": ("--engine", "local", "--workers", "2"),
+    "spark, local[2]": ("--engine", "spark", "--master", "local[2]"),
+}
+"""Engine → options of `vsr audit`."""
+
+HEADER = (
+    "engine", "runs", "events", "seconds", "events/s", "start", "cpu s", "events/cpu s", "MiB",
+    "read", "sort", "check", "rest", "others",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One audit: its JSON report, and what its processes took."""
+
+    report: dict[str, Any]
+    watched: Watched
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the audit without the start."""
+        return float(self.report["seconds"])
+
+    def cells(self, engine: str) -> tuple[str, ...]:
+        """The row of the table."""
+        events, cpu = int(self.report["events"]), self.watched.cpu_seconds
+        spent: dict[str, float] = self.report["spent"]
+        shares = [spent.get(phase, 0.0) / cpu for phase in ("read", "sort", "check")]
+        return (
+            engine,
+            f"{len(self.report['verdicts']):,}",
+            f"{events:,}",
+            f"{self.seconds:.1f}",
+            f"{events / self.seconds:,.0f}",
+            f"{self.watched.wall_seconds - self.seconds:.1f}",
+            f"{cpu:.1f}",
+            f"{events / cpu:,.0f}",
+            f"{self.watched.peak_mib:,.0f}",
+            *(f"{share:.0%}" for share in (*shares, 1 - sum(shares))),
+            f"{self.watched.others_cores:.1f}",
+        )
+
+
+def audit(engine: str, paths: list[str]) -> Measured:
+    """One `vsr audit` in a process of its own, watched."""
+    with tempfile.TemporaryDirectory(prefix="bench-audit-") as scratch:
+        result = Path(scratch) / "result.json"
+        watched = watch([*_VSR, "audit", *paths, *ENGINES[engine], "--json", str(result)])
+        if watched.exit_code or not result.exists():
+            raise SystemExit(f"{engine}: the audit ended with exit code {watched.exit_code}, expected 0")
+        return Measured(json.loads(result.read_text()), watched)
+
+
+def median(engine: str, paths: list[str], repeat: int) -> Measured:
+    """The audit with the median time of several."""
+    found = sorted((audit(engine, paths) for _ in range(repeat)), key=lambda measured: measured.seconds)
+    return found[statistics.median_low(range(len(found)))]
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    """Aligned Markdown."""
+    widths = [max(len(row[column]) for row in (HEADER, *rows)) for column in range(len(HEADER))]
+
+    def line(cells: tuple[str, ...]) -> str:
+        texts = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
+        return "| " + " | ".join([cells[0].ljust(widths[0]), *texts[1:]]) + " |"
+
+    dashes = tuple("-" * width if number == 0 else "-" * (width - 1) + ":" for number, width in enumerate(widths))
+    return "\n".join(map(line, (HEADER, dashes, *rows)))
+
+
+def main() -> None:
+    """Parse options, measure, print."""
+    parser = argparse.ArgumentParser(prog="benchmarks.audit", description="Audit speed and memory, per engine.")
+    parser.add_argument("--runs", type=int, default=1000, help="simulated runs (1000)")
+    parser.add_argument("--requests", type=int, default=100, help="client requests per run (100)")
+    parser.add_argument("--interp-runs", type=int, default=4, help="runs that interp gets (4)")
+    parser.add_argument("--repeat", type=int, default=3, help="print the median of so many, interp excepted (3)")
+    parser.add_argument("--engine", action="append", choices=ENGINES, help="only this one; may be repeated")
+    options = parser.parse_args()
+    data = data_set(Path("build") / "audit", options.runs, options.requests, workers=os.cpu_count() or 1)
+    rows = []
+    for engine in options.engine or ENGINES:
+        inputs, repeat = [[str(data)], [str(data / HALVES[0])]], options.repeat
+        if engine == "interp":
+            inputs, repeat = [sorted(map(str, (data / HALVES[0]).iterdir()))[: options.interp_runs]], 1
+        for paths in inputs:
+            sys.stderr.write(f"measuring {engine} on {' '.join(paths)}\n")
+            rows.append(median(engine, paths, repeat).cells(engine))
+    sys.stdout.write(table(rows) + "\n")
+
+
+if __name__ == "__main__":
+    main()
