@@ -67,19 +67,25 @@ class State:
         return hash(self.key())
 
 
-class _Poison:
-    """The value of a read outside the declared indices; using it is an error."""
+class OutOfRange:
+    """The value of a read outside the declared indices. It may stand where it does not count; using it is an error."""
 
     __slots__ = ("message",)
 
     def __init__(self, message: str) -> None:
         self.message = message
 
-    def _refuse(self, *_: object) -> Any:
+    def refuse(self, *_: object) -> Any:
+        """Raise: the value was needed."""
         raise RangeError(self.message, here())
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __bool__ = __index__ = __int__ = _refuse
+    def _spread(self, *_: object) -> Any:
+        """A value computed from it is as undefined as it is."""
+        return self
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _spread
+    __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = _spread
+    __bool__ = __index__ = __int__ = refuse
     __hash__ = object.__hash__
 
 
@@ -218,7 +224,7 @@ class Draft:
         index = checked_index(var, raw, self.instance)
         problem = outside(var, index, self.instance)
         if problem is not None:
-            return _Poison(problem)
+            return OutOfRange(problem)
         state = self.before
         if after:
             if self.next_state is None:
@@ -233,6 +239,8 @@ class Draft:
         problem = outside(var, index, self.instance)
         if problem is not None:
             raise RangeError(problem, here())
+        if isinstance(value, OutOfRange):
+            value.refuse()
         if isinstance(value, bool) != var.values.is_bool:
             raise SpecError(f"{var.name} is {'Boolean' if var.values.is_bool else 'an integer'}, not {value!r}", here())
         number = int(value)
@@ -256,7 +264,7 @@ class Draft:
 
     def require(self, cond: Any) -> None:
         """A false conjunct ends the action."""
-        if cond is not True:
+        if not cond:
             raise Disabled(self.conjunct)
         self.conjunct += 1
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spec.lang.errors import SpecError, here
-from spec.lang.expr import Expr, Op, lift
+from spec.lang.expr import Const, Expr, Op, lift
 from spec.lang.sorts import Sort
 
 
@@ -76,6 +76,8 @@ def _boolean(value: Any) -> Any:
         return forced
     if isinstance(forced, bool):
         return forced
+    if hasattr(forced, "refuse"):
+        return forced.refuse()
     raise SpecError(f"expected a Boolean, got {forced!r}", here())
 
 
@@ -100,7 +102,10 @@ def _connective(op: str, stop: bool, args: tuple[Any, ...]) -> Any:
         value = _boolean(arg)
         if isinstance(value, bool):
             if value is stop:
-                return stop
+                if not exprs:
+                    return stop
+                exprs.append(Const(int(stop), True))
+                break
             continue
         exprs.append(value)
     if not exprs:
