@@ -166,7 +166,6 @@ def _ordered(definitions: list[tuple[Name, Expr]]) -> tuple[tuple[Name, Expr], .
     waiting, done = list(definitions), list[tuple[Name, Expr]]()
     while waiting:
         names = {name.name for name, _ in waiting}
-        ready = next(d for d in waiting if not names & {n.name for n in walk(d[1]) if isinstance(n, Name)})
-        waiting.remove(ready)
-        done.append(ready)
+        ready = next(n for n, d in enumerate(waiting) if not names & {x.name for x in walk(d[1]) if isinstance(x, Name)})
+        done.append(waiting.pop(ready))
     return tuple(done)

@@ -1,0 +1,74 @@
+"""The models on which TLC has judged, and what it said. `docs/tla.md` shows the same table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spec.lang import Spec
+from spec.vsr import model
+from spec.vsr.fault_models import FAULT_MODELS
+from tests.spec.tla.shelf import shelf
+
+TLC_VERSION = "2026.04.29.164809 (rev: cc6b616cf)"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A model and TLC's counts: distinct, generated, depth in steps (TLC's depth less 1)."""
+
+    name: str
+    sizes: dict[str, int] = field(default_factory=dict)
+    counts: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def title(self) -> str:
+        """Name and sizes."""
+        return ", ".join([self.name, *(f"{key} {value}" for key, value in self.sizes.items())])
+
+    def spec(self) -> Spec:
+        """Its specification."""
+        return model(self.name, **self.sizes) if self.sizes else shelf()
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A fault and TLC's answer in the fault's own model: the operator it names, steps of its counterexample."""
+
+    fault: str
+    operator: str
+    steps: int
+
+    @property
+    def title(self) -> str:
+        """The fault."""
+        return self.fault
+
+    def spec(self) -> Spec:
+        """The model of the fault."""
+        chosen = FAULT_MODELS[self.fault]
+        name = "core_restart" if chosen.bounds.restarts else "core"
+        return model(name, replicas=chosen.replicas, faults=(self.fault,), bounds=chosen.bounds)
+
+
+HOLDS = (
+    Judged("shelf", {}, (262, 1_382, 6)),
+    Judged("core", {"replicas": 2, "views": 2, "ops": 1, "requests": 1}, (208, 350, 14)),
+    Judged("core", {"replicas": 2, "views": 2, "ops": 2, "requests": 2}, (968, 1_848, 20)),
+    Judged("core", {"replicas": 1, "views": 2, "ops": 2, "clients": 2, "requests": 1}, (296, 380, 11)),
+    Judged("core", {"replicas": 3, "views": 1, "ops": 2, "requests": 2}, (1_036, 4_535, 17)),
+    Judged("core", {"replicas": 2, "views": 3, "ops": 1, "requests": 1}, (2_356, 3_961, 20)),
+    Judged("core", {"replicas": 3, "views": 2, "ops": 1, "requests": 1}, (12_649, 34_390, 20)),
+    Judged("core_restart", {"replicas": 2, "views": 2, "ops": 1, "requests": 1, "restarts": 1}, (770, 1_639, 16)),
+    Judged(
+        "core_restart",
+        {"replicas": 1, "views": 2, "ops": 2, "clients": 2, "requests": 1, "restarts": 2},
+        (2_412, 3_283, 17),
+    ),
+    Judged("core_restart", {"replicas": 2, "views": 2, "ops": 2, "requests": 2, "restarts": 1}, (5_381, 12_005, 23)),
+)
+BROKEN = (
+    Broken("commit.apply_at_replicate", "I5_bounds", 2),
+    Broken("view.even_quorum", "I2_durability", 8),
+    Broken("boot.view_from_last_prepare", "Always_I6", 2),
+    Broken("state.getstate_truncates", "I3_honest_ack", 8),
+)
