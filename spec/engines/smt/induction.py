@@ -131,13 +131,23 @@ class Problem:
         memo: dict[int, Term] = {}
         for goal in self.assumed:
             yield goal, t.substitute(goal.term, step.changed, mask, memo)
+        yield from self._over_step(step)
+
+    def _over_step(self, step: StepTerms) -> Iterator[tuple[Goal, Term]]:
+        t = self.low.terms
         both = dict(step.changed)
         for before, after in self.low.after.items():
             both[after] = step.changed.get(before, t.cells[before])
-        after_mask = sum(1 << n for n in self.low.after.values())
-        after_memo: dict[int, Term] = {}
+        mask = sum(1 << n for n in self.low.after.values())
+        memo: dict[int, Term] = {}
         for goal in self.step_goals:
-            yield goal, t.substitute(goal.term, both, after_mask, after_memo)
+            yield goal, self.low.terms.substitute(goal.term, both, mask, memo)
+
+    def step_goal_terms(self, step: StepTerms) -> Iterator[tuple[Goal, Term]]:
+        """What a step has to keep by itself: the ranges, and what compares the states before and after it."""
+        for need in step.obligations:
+            yield Goal(RANGES, (), need.term), need.term
+        yield from self._over_step(step)
 
     def is_known(self, term: Term) -> bool:
         """Is the goal true, or an assumption, as it stands?"""

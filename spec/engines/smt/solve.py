@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,6 +63,37 @@ class Session:
             return Answer(status)
         model = self.solver.model()
         return Answer("sat", {n: self.encode.value(model, n) for n in self.cells})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which flags are on, and whether fewer were shown to be impossible."""
+
+    flags: tuple[bool, ...]
+    minimal: bool
+
+
+class Chooser:
+    """Finds a solution of facts in which as few flags as possible are on."""
+
+    def __init__(self, terms: Terms, facts: Iterable[Term], timeout_ms: int = 0) -> None:
+        self.session = Session(terms, range(len(terms.cells)), facts, timeout_ms)
+        self.unknown = False
+
+    def fewest(self, goal: Term, flags: Sequence[Term]) -> Choice | None:
+        """A solution that also satisfies the goal; None if there is none (or, if `unknown` is set, none was found)."""
+        encode, solver = self.session.encode, self.session.solver
+        solver.add(encode(goal))
+        literals = [encode(flag) for flag in flags]
+        best: tuple[bool, ...] | None = None
+        while True:
+            status = str(solver.check())
+            self.unknown |= status == "unknown"
+            if status != "sat":
+                return Choice(best, status == "unsat") if best is not None else None
+            model = solver.model()
+            best = tuple(z3.is_true(model.eval(literal, model_completion=True)) for literal in literals)
+            solver.add(z3.PbLe([(literal, 1) for literal in literals], sum(best) - 1))
 
 
 def version() -> str:

@@ -40,9 +40,13 @@ class Term:
 
 
 class Terms:
-    """Builds terms. One table per proof; terms of different tables must not meet."""
+    """Builds terms. One table per proof; terms of different tables must not meet.
 
-    def __init__(self) -> None:
+    Without `track`, no supports are kept: for long chains of cells, where nothing is replaced.
+    """
+
+    def __init__(self, *, track: bool = True) -> None:
+        self.track = track
         self._table: dict[tuple[Any, ...], Term] = {}
         self._memo: dict[tuple[Any, ...], Term] = {}
         self.cells: list[Term] = []
@@ -54,7 +58,7 @@ class Terms:
         found = self._table.get(key)
         if found is None:
             support = 0
-            for a in args:
+            for a in args if self.track else ():
                 if isinstance(a, Term):
                     support |= a.support
             found = self._table[key] = Term(kind, args, lo, hi, is_bool, len(self._table), support)
@@ -64,7 +68,7 @@ class Terms:
         """A new unknown with values lo..hi."""
         number = len(self.cells)
         term = self._make("cell", (number,), lo, hi, is_bool)
-        term.support = 1 << number
+        term.support = 1 << number if self.track else 0
         self.cells.append(term)
         return term
 
@@ -310,6 +314,22 @@ class Terms:
                 found = self.build(term.kind, args)
             memo[term.id] = found
         return found
+
+
+def rebuild(target: Terms, term: Term, new: Mapping[int, Term], memo: dict[int, Term]) -> Term:
+    """The term in another table, with its cells replaced by terms of that table; `memo` serves one replacement."""
+    found = memo.get(term.id)
+    if found is None:
+        if term.kind == "cell":
+            found = new[term.args[0]]
+        elif term.is_const:
+            found = target.const(term.lo, term.is_bool)
+        else:
+            found = target.build(
+                term.kind, [rebuild(target, a, new, memo) if isinstance(a, Term) else a for a in term.args]
+            )
+        memo[term.id] = found
+    return found
 
 
 def evaluate(term: Term, values: Mapping[int, int], memo: dict[int, int] | None = None) -> int:

@@ -1,0 +1,219 @@
+"""Bounded search: rounds in which every action instance may happen once, in one order.
+
+A round goes through the *epochs* in ascending order (the members of the sort that indexes most messages: views); in
+each epoch every action instance occurs once, optionally, the actions in the order of their dependencies. So one round
+swallows whole view changes. A behaviour that is found is minimised in the number of its steps and replayed in the
+reference interpreter.
+
+**Violated** means: the replayed behaviour breaks the invariant. It is the shortest of the shape searched, which need
+not be the shortest of all. **Nothing found** means only that no behaviour of that many rounds breaks one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from spec.engines import interp
+from spec.engines.smt.induction import RANGES, Goal, Problem
+from spec.engines.smt.solve import Chooser
+from spec.engines.smt.steps import StepTerms
+from spec.engines.smt.terms import Term, Terms, rebuild
+from spec.lang.concrete import State
+from spec.lang.definitions import Spec
+from spec.lang.errors import SpecError
+from spec.lang.expr import ActionIR, Read, walk
+from spec.lang.sorts import Sort
+
+
+class ChainError(Exception):
+    """The solver's behaviour is not one of the reference interpreter: a fault of the tool, never a verdict."""
+
+
+@dataclass
+class Found:
+    """Result of a bounded search: `steps` (empty if nothing was found) end in the break of `broken`."""
+
+    rounds: int
+    broken: str | None = None
+    title: str = ""
+    steps: list[interp.Step] = field(default_factory=list)
+    minimal: bool = False
+    seconds: float = 0.0
+    positions: int = 0
+    unknown: bool = False
+
+
+def epoch_sort(spec: Spec) -> Sort | None:
+    """The sort that indexes the most messages and is a parameter of an action; None if there is none."""
+    counts: dict[Sort, int] = {}
+    for var in spec.schema.vars.values():
+        for sort in set(var.index) if var.is_message else ():
+            counts[sort] = counts.get(sort, 0) + 1
+    candidates = [s for s in counts if any(p.sort == s for ir in spec.action_irs for p in ir.params)]
+    return max(candidates, key=lambda s: counts[s], default=None)
+
+
+def action_order(irs: Sequence[ActionIR]) -> list[ActionIR]:
+    """Actions such that what one's guard reads is written before, where that has an order; else as declared."""
+    needs = [{n.var.name for g in ir.guards for n in walk(g.cond) if isinstance(n, Read)} for ir in irs]
+    count = range(len(irs))
+    leads = {(i, j) for i in count for j in count if i != j and irs[i].writes() & needs[j]}
+    for k in count:
+        leads |= {(i, j) for i in count if (i, k) in leads for j in count if (k, j) in leads}
+    waiting = list(count)
+    order = []
+    while waiting:
+        ready = (j for j in waiting if not any((i, j) in leads and (j, i) not in leads for i in waiting))
+        order.append(next(ready))
+        waiting.remove(order[-1])
+    return [irs[i] for i in order]
+
+
+class Chain:
+    """The behaviour so far as terms, with one Boolean per position that says whether its action instance happens."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.terms = Terms(track=False)
+        values = problem.low.values_of(State.initial())
+        self.now: dict[int, Term] = {
+            n: self.terms.const(v, problem.low.terms.cells[n].is_bool) for n, v in values.items()
+        }
+        self.chosen: list[tuple[Term, StepTerms]] = []
+        self.facts: list[Term] = []
+
+    def round(self, blocks: Sequence[Sequence[StepTerms]]) -> None:
+        """Append a round."""
+        for block in blocks:
+            for step in block:
+                self._append(step)
+
+    def _append(self, step: StepTerms) -> None:
+        t = self.terms
+        memo: dict[int, Term] = {}
+        guard = rebuild(t, step.guard, self.now, memo)
+        if guard is t.false:
+            return
+        happens = t.cell(0, 1, True)
+        self.facts.append(t.implies(happens, guard))
+        self.chosen.append((happens, step))
+        after = {}
+        for number, value in step.changed.items():
+            new = t.ite(happens, rebuild(t, value, self.now, memo), self.now[number])
+            after[number] = self._named(new, number)
+        self.now.update(after)
+
+    def _named(self, value: Term, number: int) -> Term:
+        """A cell that equals the value, so that terms do not grow along the chain."""
+        if value.is_const or value.kind == "cell":
+            return value
+        like = self.problem.low.terms.cells[number]
+        lo, hi = max(like.lo, value.lo), min(like.hi, value.hi)
+        fresh = self.terms.cell(lo, hi, like.is_bool)
+        self.facts.append(self.terms.eq(fresh, value))
+        return fresh
+
+
+class Breaks:
+    """What counts as a break: an invariant false now, or a last step that breaks a transition invariant or a range."""
+
+    def __init__(self, problem: Problem, steps: Sequence[StepTerms]) -> None:
+        self.problem = problem
+        self.steps = steps
+
+    @cached_property
+    def last_steps(self) -> list[tuple[StepTerms, list[tuple[Goal, Term]]]]:
+        """Per action instance the goals about its step that are not true as they stand."""
+        true = self.problem.low.terms.true
+        found = []
+        for step in self.steps:
+            goals = [(g, term) for g, term in self.problem.step_goal_terms(step) if term is not true]
+            if goals:
+                found.append((step, goals))
+        return found
+
+    def over(self, terms: Terms, now: Mapping[int, Term], happens: Sequence[Term]) -> Term:
+        """Is something broken in this state, or by one of the last steps (chosen by `happens`) from it?"""
+        memo: dict[int, Term] = {}
+        state = [terms.not_(rebuild(terms, g.term, now, memo)) for g in self.problem.assumed]
+        last = []
+        for flag, (step, goals) in zip(happens, self.last_steps, strict=True):
+            ranges = terms.and_(rebuild(terms, term, now, memo) for g, term in goals if g.lemma == RANGES)
+            kept = terms.and_(rebuild(terms, term, now, memo) for g, term in goals if g.lemma != RANGES)
+            breaks = terms.and_((rebuild(terms, step.guard, now, memo), terms.not_(kept)))
+            last.append(terms.and_((flag, terms.or_((breaks, terms.not_(ranges))))))
+        return terms.or_((*state, *last))
+
+
+def search(spec: Spec, max_rounds: int, *, timeout_ms: int = 0) -> Found:
+    """Look for a break of an invariant in 1, 2, … `max_rounds` rounds."""
+    started = time.perf_counter()
+    problem = Problem(spec, spec.invariants)
+    blocks = list(_blocks(problem))
+    breaks = Breaks(problem, list(_all_steps(problem)))
+    chain = Chain(problem)
+    last = [chain.terms.cell(0, 1, True) for _ in breaks.last_steps]
+    found = Found(0)
+    for rounds in range(1, max_rounds + 1):
+        chain.round(blocks)
+        found.rounds, found.positions = rounds, len(chain.chosen)
+        chooser = Chooser(chain.terms, chain.facts, timeout_ms)
+        flags = [*(flag for flag, _ in chain.chosen), *last]
+        answer = chooser.fewest(breaks.over(chain.terms, chain.now, last), flags)
+        if answer is not None:
+            steps = [*(s for _, s in chain.chosen), *(s for s, _ in breaks.last_steps)]
+            picked = [step for step, flag in zip(steps, answer.flags, strict=True) if flag]
+            found.minimal = answer.minimal
+            _replay(spec, picked, found)
+            break
+        found.unknown |= chooser.unknown
+    found.seconds = time.perf_counter() - started
+    return found
+
+
+def _all_steps(problem: Problem) -> Iterator[StepTerms]:
+    false = problem.low.terms.false
+    for number in range(len(problem.work)):
+        step = problem.step(number)
+        if step.guard is not false:
+            yield step
+
+
+def _blocks(problem: Problem) -> Iterator[list[StepTerms]]:
+    """Per epoch the action instances in order."""
+    spec, sort = problem.spec, epoch_sort(problem.spec)
+    steps: dict[str, list[StepTerms]] = {}
+    for step in _all_steps(problem):
+        steps.setdefault(step.action, []).append(step)
+    names = {ir.name: [p.name for p in ir.params if p.sort == sort] for ir in spec.action_irs}
+    for epoch in spec.instance.members(sort) if sort else (0,):
+        yield [
+            step
+            for ir in action_order(spec.action_irs)
+            for step in steps.get(ir.name, ())
+            if all(step.args[name] == epoch for name in names[ir.name])
+        ]
+
+
+def _replay(spec: Spec, picked: Sequence[StepTerms], found: Found) -> None:
+    """Take the steps in the interpreter up to the first break, which must exist."""
+    transition = {p.name for p in spec.invariant_irs if p.is_transition}
+    state = State.initial()
+    for step in picked:
+        try:
+            after = interp.step(spec, state, spec.action(step.action), step.args)
+        except SpecError as problem:
+            found.broken, found.title = RANGES, f"{step.label}: {problem}"
+            return
+        if isinstance(after, interp.Blocked):
+            raise ChainError(f"{step.label} is a step here, but not in interp: {after.source(spec)}")
+        found.steps.append(interp.Step(step.action, step.args, after))
+        for p in spec.invariants:
+            if not interp.holds(spec, p, *((state, after) if p.id in transition else (after,))):
+                found.broken, found.title = p.id, p.title
+                return
+        state = after
+    raise ChainError(f"no invariant is broken in interp after {len(picked)} steps")
