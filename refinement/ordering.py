@@ -16,6 +16,7 @@ order_key = itemgetter(_CLOCK, _NODE, _SEQ)
 """The order in which an audit replays a run."""
 
 GAPS_SHOWN = 5
+_NOTHING = (0, 0)
 
 
 class NotStreamableError(Exception):
@@ -57,10 +58,11 @@ class SequenceGuard:
         last = self._last
         for row in rows:
             node, seq, clock = row[_NODE], row[_SEQ], row[_CLOCK]
-            before, clock_before = last.get(node, (0, 0))
+            before, clock_before = last.get(node, _NOTHING)
             if seq != before + 1 or clock <= clock_before:
                 self._disorder(row, before, clock_before)
-            last[node] = (max(seq, before), clock)
+                seq = max(seq, before)
+            last[node] = (seq, clock)
             yield row
 
     def _disorder(self, row: Row, before: int, clock_before: int) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, Literal
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -45,6 +46,8 @@ _BUFFER = 1 << 20
 _PACKED = 12
 _WIDTH = len(COLUMNS)
 _BATCH_ROWS = 8192
+_CHUNK = 1 << 16
+_COLON = ord(":")
 
 
 class TraceInputError(Exception):
@@ -196,28 +199,60 @@ def _open(file: str) -> BinaryIO:
 
 def _read_ndjson(file: str, log: ProblemLog) -> Iterator[Row]:
     number = 0
+    for lines in _chunks_of_lines(file, log):
+        rows = _decode_plain(lines)
+        if rows is not None:
+            for number, row in enumerate(rows, number + 1):  # noqa: B020 - goes on from the last chunk
+                yield (*row, file, number)
+            continue
+        for number, line in enumerate(lines, number + 1):  # noqa: B020
+            checked = _decode_line(file, number, line, log)
+            if checked is not None:
+                yield (*checked, file, number)
+
+
+def _chunks_of_lines(file: str, log: ProblemLog) -> Iterator[list[bytes]]:
+    """The lines of a file: the first alone, as some want no more; then in chunks, or alone where they are packed."""
+    number, plain = 0, file.endswith(".ndjson")
     with _open(file) as stream:
-        lines = iter(stream)
         while True:
             try:
-                line = next(lines, None)
+                lines = stream.readlines(_CHUNK if plain and number else 1)
             except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
                 log.add(file, number + 1, "", "intact compressed data", f"a damaged or truncated file ({error})")
                 return
-            if line is None:
+            if not lines:
                 return
-            number += 1
-            try:
-                row = _as_row(_decode(line))
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                _explain(file, number, line, error, log)
-                continue
-            # As many keys as values, or a closer look: the decoder keeps the last of two equal keys without a word.
-            if line.count(b'":') != _WIDTH - row.count(None) and (repeated := _repeated_keys(line)):
-                for name in repeated:
-                    log.add(file, number, name, "each field once", "the field several times")
-                continue
-            yield (*row, file, number)
+            yield lines
+            number += len(lines)
+
+
+def _decode_plain(lines: list[bytes]) -> list[Row] | None:
+    """The rows of plain lines; None where one of them needs a closer look.
+
+    The decoder keeps the last of two equal keys without a word. Every key brings a colon, so where there are just as
+    many colons as values none is repeated.
+    """
+    try:
+        rows = [_as_row(_decode(line)) for line in lines]
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    colons = np.count_nonzero(np.frombuffer(b"".join(lines), np.uint8) == _COLON)
+    return rows if colons == len(rows) * _WIDTH - sum([row.count(None) for row in rows]) else None
+
+
+def _decode_line(file: str, number: int, line: bytes, log: ProblemLog) -> Row | None:
+    """One row, with every check; None where the line is wrong, which is said to `log`."""
+    try:
+        row = _as_row(_decode(line))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        _explain(file, number, line, error, log)
+        return None
+    if line.count(b":") != _WIDTH - row.count(None) and (repeated := _repeated_keys(line)):
+        for name in repeated:
+            log.add(file, number, name, "each field once", "the field several times")
+        return None
+    return row
 
 
 def _repeated_keys(line: bytes) -> list[str]:

@@ -10,7 +10,8 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 
 from refinement.facts import Contradiction, RunFacts, merge_facts
 from refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
@@ -95,12 +96,13 @@ def _judge_streaming(unit: Unit, run_id: str, options: AuditOptions, check_run: 
 
 def _noting_empty(file: str, log: ProblemLog, empty: list[str]) -> Iterator[Row]:
     """A file's rows; a file without any, and without a problem of its own, is noted as empty."""
-    seen = False
     problems_before = len(log.problems) + log.more
-    for row in read_rows(file, log):
-        seen = True
-        yield row
-    if not seen and len(log.problems) + log.more == problems_before:
+    rows = read_rows(file, log)
+    first = next(rows, None)
+    if first is not None:
+        yield first
+        yield from rows
+    elif len(log.problems) + log.more == problems_before:
         empty.append(f"{file}: the file holds no event")
 
 
@@ -133,12 +135,8 @@ def _judge_spilled(unit: Unit, options: AuditOptions, check_run: CheckRun, bucke
 
 def _by_run(rows: Iterable[Row]) -> dict[str, list[Row]]:
     runs: dict[str, list[Row]] = {}
-    for row in rows:
-        run = row[0]
-        if run in runs:
-            runs[run].append(row)
-        else:
-            runs[run] = [row]
+    for run, some in groupby(rows, key=itemgetter(0)):
+        runs.setdefault(run, []).extend(some)
     return runs
 
 
