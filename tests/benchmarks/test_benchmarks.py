@@ -1,0 +1,43 @@
+"""The benchmarks run and print what they say; no time is asserted."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from benchmarks.audit import HEADER, audit, table
+from benchmarks.data import HALVES, data_set
+from benchmarks.watch import watch
+from refinement.cli import cli
+
+
+def test_a_small_data_set_is_audited_and_shown(tmp_path: Path) -> None:
+    data = data_set(tmp_path, runs=4, requests=5, workers=1)
+    assert data_set(tmp_path, runs=4, requests=5, workers=1) == data
+    assert [len(list((data / half).iterdir())) for half in HALVES] == [2, 2]
+    cells = audit("local", [str(data)]).cells("local")
+    assert cells[:2] == ("local", "4")
+    text = table([cells])
+    lines = text.splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert all(name in lines[0] for name in HEADER)
+
+
+def test_a_watched_command_is_measured_with_its_children() -> None:
+    child = "x = bytearray(80 << 20); import time; time.sleep(1.5)"
+    parent = f"import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {child!r}]).returncode + 3)"
+    watched = watch([sys.executable, "-c", parent])
+    assert watched.exit_code == 3
+    assert watched.peak_mib > 80
+
+
+def test_vsr_bench_measures_a_cluster_that_it_starts(tmp_path: Path) -> None:
+    file = tmp_path / "bench.json"
+    result = CliRunner().invoke(cli, ["bench", "--seconds", "0.5", "--clients", "4", "--json", str(file)])
+    assert result.exit_code == 0, result.output
+    assert "requests/s" in result.output
+    assert "p99" in result.output
+    assert json.loads(file.read_text())["clients"] == 4
