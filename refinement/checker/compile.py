@@ -173,9 +173,8 @@ class _RuleText:
         self.put(f"if sent is None or sent[0] != {kind!r}: raise C.never_sent({kind!r}, m_from, m_seq)")
         for position, name in enumerate(MESSAGE_FIELDS[kind], 1):
             self.put(f"if {name} is None: {name} = sent[{position}]")
-            self.put(
-                f"elif {name} != sent[{position}] is not None: raise C.altered({name!r}, sent[{position}], {name}, m_from, m_seq)"
-            )
+            self.put(f"elif {name} != sent[{position}] is not None:")
+            self.put(f"    raise C.altered({name!r}, sent[{position}], {name}, m_from, m_seq)")
         self.indent -= 1
 
     def _need(self, *texts: str) -> None:

@@ -1,4 +1,4 @@
-"""Three real processes over TCP with fsync: rounds of SIGKILL under load lose nothing, and every round's traces conform."""
+"""Three real processes over TCP with fsync: rounds of SIGKILL under load lose nothing; every round's traces conform."""
 
 from __future__ import annotations
 
