@@ -145,11 +145,15 @@ class Breaks:
             kept = terms.and_(rebuild(terms, term, now, memo) for g, term in goals if g.lemma != RANGES)
             breaks = terms.and_((rebuild(terms, step.guard, now, memo), terms.not_(kept)))
             last.append(terms.and_((flag, terms.or_((breaks, terms.not_(ranges))))))
-        return terms.or_((*state, *last))
+        return terms.and_((terms.or_((*state, *last)), terms.not_(terms.atleast(2, happens))))
 
 
-def search(spec: Spec, max_rounds: int, *, timeout_ms: int = 0) -> Found:
-    """Look for a break of an invariant in 1, 2, … `max_rounds` rounds."""
+def search(spec: Spec, max_rounds: int, *, timeout_ms: int = 0, minimise_ms: int = 20_000) -> Found:
+    """Look for a break of an invariant in 1, 2, … `max_rounds` rounds.
+
+    `timeout_ms` limits the search of a round (0: no limit; a round that meets it leaves `unknown` set), `minimise_ms`
+    each attempt to find a shorter behaviour of those rounds; `minimal` says that there is none.
+    """
     started = time.perf_counter()
     problem = Problem(spec, spec.invariants)
     blocks = list(_blocks(problem))
@@ -160,18 +164,33 @@ def search(spec: Spec, max_rounds: int, *, timeout_ms: int = 0) -> Found:
     for rounds in range(1, max_rounds + 1):
         chain.round(blocks)
         found.rounds, found.positions = rounds, len(chain.chosen)
-        chooser = Chooser(chain.terms, chain.facts, timeout_ms)
         flags = [*(flag for flag, _ in chain.chosen), *last]
-        answer = chooser.fewest(breaks.over(chain.terms, chain.now, last), flags)
-        if answer is not None:
-            steps = [*(s for _, s in chain.chosen), *(s for s, _ in breaks.last_steps)]
-            picked = [step for step, flag in zip(steps, answer.flags, strict=True) if flag]
-            found.minimal = answer.minimal
-            _replay(spec, picked, found)
+        steps = [*(s for _, s in chain.chosen), *(s for s, _ in breaks.last_steps)]
+        chooser = Chooser(chain.terms, chain.facts, breaks.over(chain.terms, chain.now, last), flags)
+        status, on = chooser.solve(timeout_ms=timeout_ms)
+        found.unknown |= status == "unknown"
+        if status == "sat":
+            _shortest(spec, chooser, steps, on, found, minimise_ms)
             break
-        found.unknown |= chooser.unknown
     found.seconds = time.perf_counter() - started
     return found
+
+
+def _shortest(
+    spec: Spec, chooser: Chooser, steps: Sequence[StepTerms], on: tuple[bool, ...], found: Found, minimise_ms: int
+) -> None:
+    """Shorten the behaviour: by leaving out steps it does not need, and by asking for a shorter one."""
+    while True:
+        picked = [step for step, flag in zip(steps, on, strict=True) if flag]
+        best = replay(spec, picked)
+        if best is None:
+            raise ChainError(f"no invariant is broken in interp after {', '.join(s.label for s in picked)}")
+        best = _without_needless(spec, best)
+        status, on = chooser.solve(best.length - 1, minimise_ms)
+        if status != "sat":
+            break
+    found.broken, found.title, found.steps = best.broken, best.title, best.steps
+    found.minimal = status == "unsat"
 
 
 def _all_steps(problem: Problem) -> Iterator[StepTerms]:
@@ -198,22 +217,47 @@ def _blocks(problem: Problem) -> Iterator[list[StepTerms]]:
         ]
 
 
-def _replay(spec: Spec, picked: Sequence[StepTerms], found: Found) -> None:
-    """Take the steps in the interpreter up to the first break, which must exist."""
+@dataclass
+class Replayed:
+    """A behaviour in the interpreter up to its first break."""
+
+    picked: list[StepTerms]
+    broken: str = ""
+    title: str = ""
+    steps: list[interp.Step] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        """Number of steps, the one that leaves a range included."""
+        return len(self.picked)
+
+
+def replay(spec: Spec, picked: Sequence[StepTerms]) -> Replayed | None:
+    """Take the steps in the interpreter up to the first break; None if one is not enabled, or nothing breaks."""
     transition = {p.name for p in spec.invariant_irs if p.is_transition}
     state = State.initial()
-    for step in picked:
+    steps: list[interp.Step] = []
+    for number, step in enumerate(picked, start=1):
         try:
             after = interp.step(spec, state, spec.action(step.action), step.args)
         except SpecError as problem:
-            found.broken, found.title = RANGES, f"{step.label}: {problem}"
-            return
+            return Replayed(list(picked[:number]), RANGES, f"{step.label}: {problem}", steps)
         if isinstance(after, interp.Blocked):
-            raise ChainError(f"{step.label} is a step here, but not in interp: {after.source(spec)}")
-        found.steps.append(interp.Step(step.action, step.args, after))
+            return None
+        steps.append(interp.Step(step.action, step.args, after))
         for p in spec.invariants:
             if not interp.holds(spec, p, *((state, after) if p.id in transition else (after,))):
-                found.broken, found.title = p.id, p.title
-                return
+                return Replayed(list(picked[:number]), p.id, p.title, steps)
         state = after
-    raise ChainError(f"no invariant is broken in interp after {len(picked)} steps")
+    return None
+
+
+def _without_needless(spec: Spec, best: Replayed) -> Replayed:
+    """Leave out steps, the last first, as long as something still breaks."""
+    number = best.length - 1
+    while number >= 0:
+        shorter = replay(spec, [*best.picked[:number], *best.picked[number + 1 :]])
+        if shorter is not None:
+            best = shorter
+        number = min(number, best.length) - 1
+    return best

@@ -115,11 +115,13 @@ def prove(
     *,
     workers: int = 1,
     timeout_ms: int = 0,
+    stop_early: bool = False,
     progress: Report = lambda done, total, name: None,
 ) -> Proof:
     """Are the spec's invariants and the lemmas together inductive in its instance?
 
-    `timeout_ms` limits a query (0: no limit); one that meets the limit is unknown.
+    `timeout_ms` limits a query (0: no limit); one that meets the limit is unknown. `stop_early`
+    ends the proof at the first action instance with a failure.
     """
     started = time.perf_counter()
     problem = Problem(spec, (*spec.invariants, *lemmas))
@@ -130,6 +132,8 @@ def prove(
         for done, (number, outcome) in enumerate(outcomes, start=1):
             proof.take(problem.work[number][0].name, outcome)
             progress(done, total, outcome.label)
+            if stop_early and proof.failures:
+                break
     order = {goal: n for n, goal in enumerate(problem.titles)}
     proof.failures.sort(key=lambda f: (order[f.goal], f.action, tuple(f.args.items()), f.names))
     proof.seconds = time.perf_counter() - started

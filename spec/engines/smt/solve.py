@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +11,9 @@ import z3
 
 from spec.engines.smt.encode import Encoder
 from spec.engines.smt.terms import Term, Terms
+
+NO_LIMIT_MS = 4294967295
+"""z3's way to say: no time limit."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,36 @@ class Session:
         finally:
             self.solver.pop()
 
+    def _equal(self, number: int, value: int) -> Any:
+        cell = self.encode.terms.cells[number]
+        return self.encode(self.encode.terms.eq(cell, self.encode.terms.const(value, cell.is_bool)))
+
+    def fix(self, values: Mapping[int, int]) -> None:
+        """Assume these values of cells from now on (or to the end of the `assuming` at work)."""
+        for number, value in values.items():
+            self.solver.add(self._equal(number, value))
+
+    def with_cells(self, values: Mapping[int, int]) -> Answer:
+        """Are the assumptions satisfiable with these values of cells?"""
+        self.solver.push()
+        self.fix(values)
+        try:
+            return self.check()
+        finally:
+            self.solver.pop()
+
+    def core(self, values: Mapping[int, int]) -> list[int]:
+        """Cells whose values contradict the assumptions; all of them together must."""
+        marks = {}
+        self.solver.push()
+        for number, value in values.items():
+            marks[f"m{number}"] = number
+            self.solver.add(z3.Implies(z3.Bool(f"m{number}"), self._equal(number, value)))
+        status = str(self.solver.check(*(z3.Bool(name) for name in marks)))
+        found = [marks[str(mark)] for mark in self.solver.unsat_core()] if status == "unsat" else list(values)
+        self.solver.pop()
+        return sorted(found)
+
     def check(self, *extra: Any) -> Answer:
         """Are the assumptions satisfiable?"""
         status = str(self.solver.check(*extra))
@@ -65,35 +98,24 @@ class Session:
         return Answer("sat", {n: self.encode.value(model, n) for n in self.cells})
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Which flags are on, and whether fewer were shown to be impossible."""
-
-    flags: tuple[bool, ...]
-    minimal: bool
-
-
 class Chooser:
-    """Finds a solution of facts in which as few flags as possible are on."""
+    """Finds solutions of facts and a goal in which few flags are on."""
 
-    def __init__(self, terms: Terms, facts: Iterable[Term], timeout_ms: int = 0) -> None:
-        self.session = Session(terms, range(len(terms.cells)), facts, timeout_ms)
-        self.unknown = False
+    def __init__(self, terms: Terms, facts: Iterable[Term], goal: Term, flags: Sequence[Term]) -> None:
+        self.session = Session(terms, range(len(terms.cells)), (*facts, goal))
+        self.flags = [self.session.encode(flag) for flag in flags]
 
-    def fewest(self, goal: Term, flags: Sequence[Term]) -> Choice | None:
-        """A solution that also satisfies the goal; None if there is none (or, if `unknown` is set, none was found)."""
-        encode, solver = self.session.encode, self.session.solver
-        solver.add(encode(goal))
-        literals = [encode(flag) for flag in flags]
-        best: tuple[bool, ...] | None = None
-        while True:
-            status = str(solver.check())
-            self.unknown |= status == "unknown"
-            if status != "sat":
-                return Choice(best, status == "unsat") if best is not None else None
-            model = solver.model()
-            best = tuple(z3.is_true(model.eval(literal, model_completion=True)) for literal in literals)
-            solver.add(z3.PbLe([(literal, 1) for literal in literals], sum(best) - 1))
+    def solve(self, at_most: int | None = None, timeout_ms: int = 0) -> tuple[str, tuple[bool, ...]]:
+        """A solution with at most that many flags on: sat with the flags, unsat, or unknown (a time limit was met)."""
+        solver = self.session.solver
+        solver.set("timeout", timeout_ms or NO_LIMIT_MS)
+        if at_most is not None:
+            solver.add(z3.PbLe([(flag, 1) for flag in self.flags], at_most))
+        status = str(solver.check())
+        if status != "sat":
+            return status, ()
+        model = solver.model()
+        return status, tuple(z3.is_true(model.eval(flag, model_completion=True)) for flag in self.flags)
 
 
 def version() -> str:
