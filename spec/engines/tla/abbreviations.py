@@ -166,6 +166,8 @@ def _ordered(definitions: list[tuple[Name, Expr]]) -> tuple[tuple[Name, Expr], .
     waiting, done = list(definitions), list[tuple[Name, Expr]]()
     while waiting:
         names = {name.name for name, _ in waiting}
-        ready = next(n for n, d in enumerate(waiting) if not names & {x.name for x in walk(d[1]) if isinstance(x, Name)})
+        ready = next(
+            n for n, d in enumerate(waiting) if not names & {x.name for x in walk(d[1]) if isinstance(x, Name)}
+        )
         done.append(waiting.pop(ready))
     return tuple(done)

@@ -130,11 +130,12 @@ class Writer:
             "belong to the configuration that was exported."
         )
         lines += ["EXTENDS Integers, FiniteSets", ""]
-        lines += ["CONSTANTS", *indented(tuple(wrapped(self.bounds, WIDTH - 2))), ""]
+        if self.bounds:
+            lines += ["CONSTANTS", *indented(tuple(wrapped(self.bounds, WIDTH - 2))), ""]
         for sort in self.sorts:
             lines.append(f"{sort.name} == {sort.lo} .. {self.printer.top(sort)}")
         helpers = [line for key, text in HELPERS.items() if key in self.printer.helpers for line in text.splitlines()]
-        return [*lines, "", *([*helpers, ""] if helpers else [])]
+        return [*lines, *([""] if self.sorts else []), *([*helpers, ""] if helpers else [])]
 
     def _variables(self) -> list[str]:
         lines: list[str] = []
@@ -237,7 +238,7 @@ class Writer:
         return hang(("UNCHANGED <<",), tuple(lines))
 
     def _next(self) -> list[str]:
-        lines = ["Next =="]
+        lines = ["Next =="] if self.spec.actions else ["Next == FALSE"]
         for action in self.spec.action_irs:
             scope, bound = self.scope, []
             for param in action.params:
@@ -274,7 +275,8 @@ class Writer:
 
     def _config(self, properties: dict[str, str]) -> str:
         lines = comment("Checked by: java -cp tla2tools.jar tlc2.TLC -workers auto " + self.spec.name)
-        lines += ["SPECIFICATION Spec", "CONSTANTS", *(f"  {name} = {hi}" for name, hi in self.bounds.items())]
+        lines.append("SPECIFICATION Spec")
+        lines += ["CONSTANTS", *(f"  {name} = {hi}" for name, hi in self.bounds.items())] if self.bounds else []
         steps = set(self.step_names.values())
         lines += ["INVARIANTS", "  TypeOK", *(f"  {name}" for name in properties if name not in steps)]
         kept = [name for name in properties if name in steps]

@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from spec.engines.tla.module import Module
@@ -24,10 +25,11 @@ from spec.engines.tla.module import Module
 VARIABLE = "VSR_TLC"
 POLL_SECONDS = 0.02
 """How often the process is looked at."""
-SUCCESS, STATS, DEPTH, VERSION = "2193", "2199", "2194", "2262"
+SUCCESS, STATS, DEPTH, VERSION, PROGRESS, STARTING = "2193", "2199", "2194", "2262", "2200", "2185"
 VIOLATIONS = {"2107", "2110", "2112"}
 STATE = "2217"
-"""Numbers of TLC's messages: end without error, counts, depth, version; broken invariants; a state of a trace."""
+"""Numbers of TLC's messages: end without error, counts, depth, version, progress, start; broken invariants; a state of
+a trace."""
 
 
 class TlcError(Exception):
@@ -36,7 +38,7 @@ class TlcError(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What TLC said. `broken`: name of the operator that was violated; `trace`: states of its counterexample, the
+    """What TLC said: holds, violated, or inconclusive if it was stopped. `broken`: name of the operator that was violated; `trace`: states of its counterexample, the
     initial one included; `memory_bytes`: largest resident size of its process.
     """
 
@@ -64,7 +66,10 @@ def class_path() -> str | None:
 def run(
     module: Module, classes: str, *, workers: int = 1, heap: str = "2g", timeout_seconds: float | None = None
 ) -> Outcome:
-    """Run TLC on a module, in a directory of its own that is removed again."""
+    """Run TLC on a module, in a directory of its own that is removed again.
+
+    A run longer than `timeout_seconds` is stopped; it is then inconclusive, with the counts of its last progress line.
+    """
     java = shutil.which("java")
     if java is None:
         raise TlcError("there is no java on the path")
@@ -75,26 +80,30 @@ def run(
             "-noGenerateSpecTE", "-workers", str(workers), "-fp", "0", module.name,
         ]  # fmt: skip
         started = time.perf_counter()
-        text, memory = _execute(command, Path(place), timeout_seconds)
-        return parse(text, time.perf_counter() - started, memory)
+        text, memory, ended = _execute(command, Path(place), timeout_seconds)
+        seconds = time.perf_counter() - started
+        return parse(text, seconds, memory) if ended else partial(text, memory)
 
 
 def _absolute(classes: str) -> str:
     return os.pathsep.join(str(Path(part).absolute()) for part in classes.split(os.pathsep))
 
 
-def _execute(command: list[str], place: Path, timeout_seconds: float | None) -> tuple[str, int]:
-    """Output of a process, and its largest resident size in bytes as far as it could be seen (Linux)."""
-    log, memory = place / "output", 0
+def _execute(command: list[str], place: Path, timeout_seconds: float | None) -> tuple[str, int, bool]:
+    """Output of a process, its largest resident size in bytes as far as it could be seen (Linux), and whether it
+    ended by itself.
+    """
+    log, memory, ended = place / "output", 0, True
     with log.open("wb") as out, subprocess.Popen(command, cwd=place, stdout=out, stderr=subprocess.STDOUT) as process:
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while process.poll() is None:
             memory = max(memory, _resident_bytes(process.pid))
             if deadline is not None and time.monotonic() > deadline:
                 process.kill()
-                raise TlcError(f"TLC took more than {timeout_seconds} s")
+                ended = False
+                break
             time.sleep(POLL_SECONDS)
-    return log.read_text(encoding="utf-8", errors="replace"), memory
+    return log.read_text(encoding="utf-8", errors="replace"), memory, ended
 
 
 def _resident_bytes(pid: int) -> int:
@@ -113,6 +122,22 @@ def messages(text: str) -> list[tuple[str, str]]:
     return [(number, body.strip()) for number, body in found]
 
 
+def partial(text: str, memory_bytes: int = 0) -> Outcome:
+    """The outcome of a run that was stopped: counts and time of its last progress line."""
+    said = messages(text)
+    last = dict(said)
+    progress = re.match(
+        r"Progress\((\d+)\) at (\S+ \S+): ([\d,]+) states generated.*?([\d,]+) distinct", last.get(PROGRESS, "")
+    )
+    begun = re.search(r"\((\S+ \S+)\)", last.get(STARTING, ""))
+    if progress is None or begun is None:
+        raise TlcError(f"TLC was stopped before its first progress line:\n{text[-2000:]}")
+    seconds = (datetime.fromisoformat(progress[2]) - datetime.fromisoformat(begun[1])).total_seconds()
+    generated, distinct = (int(n.replace(",", "")) for n in (progress[3], progress[4]))
+    version = last.get(VERSION, "unknown").removeprefix("TLC2 Version ")
+    return Outcome("inconclusive", None, distinct, generated, int(progress[1]), 0, version, seconds, memory_bytes)
+
+
 def parse(text: str, seconds: float = 0.0, memory_bytes: int = 0) -> Outcome:
     """The outcome that TLC printed (with -tool). Anything but a verdict with its counts raises `TlcError`."""
     said = messages(text)
@@ -129,7 +154,7 @@ def parse(text: str, seconds: float = 0.0, memory_bytes: int = 0) -> Outcome:
         generated, distinct = (int(n.replace(",", "")) for n in counts.groups())
         depth = int(re.findall(r"\d+", last[DEPTH])[0])
     broken = None if violation is None else violation.split(" is violated")[0].split()[-1]
-    trace = sum(number == STATE for number, _ in said)
+    trace = sum(number == STATE for number, _ in said) or int(violation is not None)
     version = last.get(VERSION, "unknown").removeprefix("TLC2 Version ")
     verdict = "holds" if violation is None else "violated"
     return Outcome(verdict, broken, distinct, generated, depth, trace, version, seconds, memory_bytes)

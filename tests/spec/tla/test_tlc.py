@@ -90,10 +90,12 @@ def test_random_models_agree_with_tlc(spec: Spec) -> None:
         found = interp.explore(spec)
     except SpecError:
         assume(False)
+    outcome = judge(spec)
     if found.broken is None:
-        outcome = judge(spec)
         assert (outcome.verdict, outcome.distinct, outcome.steps) == ("holds", found.distinct, found.depth)
         assert outcome.generated == found.generated
+    else:
+        assert (outcome.verdict, outcome.trace - 1) == ("violated", len(found.behaviour))
 
 
 @needs_tlc
@@ -137,6 +139,20 @@ def test_the_output_of_tlc_is_read() -> None:
     assert tlc.parse(text).broken == "I5_bounds"
     step = text.replace("2110", "2112").replace("Invariant I5_bounds", "Action property Always_I4")
     assert (tlc.parse(step).verdict, tlc.parse(step).broken) == ("violated", "Always_I4")
+
+
+def test_a_run_that_was_stopped_gives_its_last_progress() -> None:
+    text = """@!@!@STARTMSG 2185:0 @!@!@
+Starting... (2026-01-01 10:00:00)
+@!@!@ENDMSG 2185 @!@!@
+@!@!@STARTMSG 2200:0 @!@!@
+Progress(9) at 2026-01-01 10:01:01: 5,000 states generated (1 s/min), 2,000 distinct states found (1 ds/min), 7 states left
+@!@!@ENDMSG 2200 @!@!@
+"""
+    outcome = tlc.partial(text)
+    assert (outcome.verdict, outcome.distinct, outcome.generated, outcome.seconds) == ("inconclusive", 2000, 5000, 61)
+    with pytest.raises(tlc.TlcError, match="before its first progress"):
+        tlc.partial("")
 
 
 @pytest.mark.parametrize("text", ["", SUCCESS.replace("2193", "2103"), SUCCESS.replace("2199", "1")])
