@@ -8,9 +8,10 @@ explicit engine runs by `vsr check` in a process of its own, with what workers i
 
 Columns: `distinct` states of the model; per tool seconds, distinct states a second, and the peak of its memory. TLC's
 seconds are those of its process, with the second or so that Java and parsing take; explicit's are those of the search,
-without compiling, which is shown apart (it is kept on disk: a second run has almost none). `ratio` is explicit's states a
-second over TLC's. A `*` marks a TLC run that was stopped after --tlc-seconds: its numbers are those of its last progress
-line. `load` is the machine's load average before the model: with more than the tools' own work on it, both are too slow.
+without compiling, which is shown apart (it is kept on disk: a second run has almost none). `ratio` is explicit's
+states a second over TLC's. A `*` marks a TLC run that was stopped after --tlc-seconds: its numbers are those of its
+last progress line. `load` is the machine's load average before the model: where other programs kept the machine busy,
+both are too slow.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.watch import watch
 from spec.engines.tla import export, tlc
+from spec.vsr import MODELS as VSR_MODELS
 from spec.vsr import model
 
 MODELS: tuple[tuple[str, dict[str, int]], ...] = (
@@ -75,12 +77,22 @@ def measure(name: str, sizes: dict[str, int], classes: str, seconds: float, heap
         options = [word for key, value in sizes.items() for word in (f"--{key}", str(value))]
         watched = watch([*_VSR, "check", name, *options, "--json", str(answer)])
         found = json.loads(answer.read_text(encoding="utf-8"))
-    outcome = tlc.run(export(model(name, **sizes)), classes, workers=2, heap=heap, timeout_seconds=seconds)
+    spec = model(name, replicas=sizes["replicas"], bounds=replace(VSR_MODELS[name], **_bounds(sizes)))
+    outcome = tlc.run(export(spec), classes, workers=2, heap=heap, timeout_seconds=seconds)
     if outcome.verdict != "inconclusive":
         said, own = (outcome.verdict, outcome.distinct), (found["verdict"], found["distinct"])
         if said != own:
             raise SystemExit(f"{title}: TLC says {said}, explicit says {own}")
     return Measured(title, outcome, found, watched.peak_mib, load)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _bounds(sizes: dict[str, int]) -> dict[str, int]:
+    return {key: value for key, value in sizes.items() if key != "replicas"}
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -93,10 +105,10 @@ def main(words: Sequence[str] | None = None) -> None:
     classes = tlc.class_path()
     if classes is None:
         raise SystemExit(f"{tlc.VARIABLE} is not set: it names the jar of TLC (docs/tla.md)")
-    print("| " + " | ".join(HEADER) + " |\n|" + "---|" * len(HEADER), flush=True)  # noqa: T201
+    _say("| " + " | ".join(HEADER) + " |\n|" + "---|" * len(HEADER))
     for name, sizes in MODELS[: options.models]:
         row = measure(name, sizes, classes, options.tlc_seconds, options.heap)
-        print("| " + " | ".join(row.cells()) + " |", flush=True)  # noqa: T201
+        _say("| " + " | ".join(row.cells()) + " |")
 
 
 if __name__ == "__main__":

@@ -38,8 +38,10 @@ class TlcError(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What TLC said: holds, violated, or inconclusive if it was stopped. `broken`: name of the operator that was violated; `trace`: states of its counterexample, the
-    initial one included; `memory_bytes`: largest resident size of its process.
+    """What TLC said: holds, violated, or inconclusive if it was stopped.
+
+    `broken`: name of the operator that was violated; `trace`: states of its counterexample, the initial one included;
+    `memory_bytes`: largest resident size of its process.
     """
 
     verdict: str
