@@ -53,7 +53,7 @@ def body_of(spec: Spec, ir: ActionIR, taken: Collection[str]) -> Body:
 class _Watcher(Recorder):
     """Records, and looks at the local variables of the functions at work."""
 
-    _OWN = Recorder._OWN | {"found", "stop"}
+    _OWN = Recorder._OWN | {"found"}
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec.schema, spec.cfg)
