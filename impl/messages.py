@@ -27,6 +27,7 @@ CHECKSUM_NONE = ""
 """Parent of op 1, and the log head of an empty log."""
 
 _NUMBERS = struct.Struct("<QQQQQQ")
+_REPLY_NUMBERS = struct.Struct("<QQQ")
 
 
 class PrepareHeader(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -213,6 +214,12 @@ def checksum_prepare(parent: str, view: int, op: int, client: int, request: int,
     """Checksum of an entry: blake2b-128 over its parent, its numbers (little-endian u64) and its body."""
     numbers = _NUMBERS.pack(view, op, client, request, commit, len(body))
     return hashlib.blake2b(numbers + bytes.fromhex(parent) + body, digest_size=CHECKSUM_BYTES).hexdigest()
+
+
+def checksum_reply(client: int, request: int, op: int, body: bytes) -> str:
+    """Checksum of a reply: blake2b-128 over client, request and op (little-endian u64) and the result's bytes."""
+    numbers = _REPLY_NUMBERS.pack(client, request, op)
+    return hashlib.blake2b(numbers + body, digest_size=CHECKSUM_BYTES, person=b"reply").hexdigest()
 
 
 def make_header(

@@ -49,6 +49,7 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     m_parent: str | None = None
     m_client: int | None = None
     m_request: int | None = None
+    m_reply: str | None = None
     m_log: tuple[str, ...] | None = None
     replicas: int | None = None
     quorum_replication: int | None = None
@@ -58,7 +59,7 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(TraceEvent)
 
-_STRINGS = frozenset({"run", "event", "status", "head", "digest", "m_type", "m_checksum", "m_parent"})
+_STRINGS = frozenset({"run", "event", "status", "head", "digest", "m_type", "m_checksum", "m_parent", "m_reply"})
 _REQUIRED = frozenset({"run", "node", "seq", "clock", "event"})
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from impl.checks import check
 from impl.effects import SendClient
-from impl.messages import PrepareOk, Reply
+from impl.messages import PrepareOk, Reply, checksum_reply
 from impl.replica.client_table import TableEntry
 from impl.replica.state import ReplicaState, Status
 
@@ -105,6 +105,7 @@ class CommitPath(ReplicaState):
             m_checksum=header.checksum,
             m_client=header.client,
             m_request=header.request,
+            m_reply=checksum_reply(header.client, header.request, op, body),
             m_type="reply" if replies else None,
         )
         if replies:

@@ -14,6 +14,7 @@ from impl.messages import (
     PrepareOk,
     Request,
     RequestPrepare,
+    checksum_reply,
     make_header,
     prepare_is_valid,
 )
@@ -42,7 +43,14 @@ class NormalOperation(CommitPath):
             if message.request < entry.request:
                 self.ignore("request: older than the latest executed")
                 return
-            self.emit("resend_reply", m_type="reply", m_op=entry.op, m_client=message.client, m_request=message.request)
+            self.emit(
+                "resend_reply",
+                m_type="reply",
+                m_op=entry.op,
+                m_client=message.client,
+                m_request=entry.request,
+                m_reply=checksum_reply(message.client, entry.request, entry.op, entry.body),
+            )
             self.send_reply(message.client, entry)
             return
         if message.client in self.unexecuted:

@@ -173,6 +173,7 @@ class ReplicaState:
         m_parent: str | None = None,
         m_client: int | None = None,
         m_request: int | None = None,
+        m_reply: str | None = None,
         m_log: tuple[str, ...] | None = None,
         configuration: bool = False,
     ) -> int:
@@ -207,6 +208,7 @@ class ReplicaState:
             m_parent=m_parent,
             m_client=m_client,
             m_request=m_request,
+            m_reply=m_reply,
             m_log=m_log,
             replicas=self.replica_count if configuration else None,
             quorum_replication=self.quorums.replication if configuration else None,
