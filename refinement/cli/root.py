@@ -25,7 +25,7 @@ COMMANDS = {
     "export": "refinement.cli.export:export",
     "format": "refinement.cli.server:format_data",
     "inspect": "refinement.cli.inspect:inspect",
-    "prove": "refinement.cli.planned:prove",
+    "prove": "refinement.cli.prove:prove",
     "record": "refinement.cli.server:record",
     "repl": "refinement.cli.server:repl",
     "simulate": "refinement.cli.simulate:simulate",

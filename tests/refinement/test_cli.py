@@ -12,14 +12,6 @@ from refinement.cli.audit import Dependencies
 from tests.refinement import fakes
 
 
-@pytest.mark.parametrize("command", ["prove", "export"])
-def test_what_is_not_there_yet_refuses_by_name(command: str, tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli, [command, "core", "--bmc", "3", "--json", str(tmp_path / "r.json")])
-    assert result.exit_code == 2
-    assert f"vsr {command} is not available" in result.stderr
-    assert (tmp_path / "r.json").exists()
-
-
 @pytest.mark.parametrize(
     "words", [["nonsense"], ["audit"], ["audit", "x", "--engine", "flink"], ["audit", "--nonsense"]]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,6 +64,21 @@ def needed(
 
 def _with_invariants(spec: Spec, invariants: tuple[Predicate, ...]) -> Spec:
     return Spec(spec.name, spec.schema, spec.cfg, spec.actions, invariants, (), spec.instance)
+
+
+def sample(spec: Spec, *, runs: int, length: int, seed: int = 1) -> list[State]:
+    """States of random behaviours of at most `length` steps."""
+    choose = random.Random(seed)
+    states = [State.initial()]
+    for _ in range(runs):
+        state = State.initial()
+        for _ in range(length):
+            options = [after for _, _, after in interp.successors(spec, state)]
+            if not options:
+                break
+            state = choose.choice(options)
+            states.append(state)
+    return states
 
 
 def candidates(spec: Spec, states: Iterable[State]) -> list[Predicate]:

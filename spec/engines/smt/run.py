@@ -125,7 +125,7 @@ def prove(
     """
     started = time.perf_counter()
     problem = Problem(spec, (*spec.invariants, *lemmas))
-    proof = Proof(problem, workers=workers)
+    proof = Proof(problem, {name: Tally() for name in problem.titles}, workers=workers)
     proof.failures += problem.initially_false()
     total = len(problem.work)
     with _outcomes(Worker(problem, timeout_ms), range(total), workers) as outcomes:

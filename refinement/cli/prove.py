@@ -1,0 +1,228 @@
+"""`vsr prove`: inductive proofs and bounded search with z3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from refinement.cli.output import json_option, note, save_json, steps
+from refinement.cli.prove_text import print_counterexample, print_found, print_proof
+from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+from spec.engines import explicit, interp
+from spec.engines.smt import certificate as certificates
+from spec.engines.smt import chain, cti, houdini
+from spec.engines.smt.induction import RANGES
+from spec.engines.smt.run import Proof, processors
+from spec.engines.smt.run import prove as run_proof
+from spec.lang import Spec
+from spec.lang.concrete import State
+from spec.vsr import FAULTS, MODELS, Bounds, model
+from spec.vsr.fault_models import FAULT_MODELS
+from spec.vsr.lemmas import LEMMAS
+
+_count = click.IntRange(1)
+_sizes = [
+    click.option("--replicas", type=_count, help="Replicas.  [default: 3]"),
+    click.option("--views", type=_count, help="Views 0 .. VIEWS-1."),
+    click.option("--ops", type=_count, help="Ops 1 .. OPS."),
+    click.option("--clients", type=_count, help="Clients."),
+    click.option("--requests", type=_count, help="Requests of each client."),
+    click.option("--restarts", type=click.IntRange(0), help="Crashes and restarts in all."),
+]
+
+
+def _with_sizes(command: Any) -> Any:
+    for option in reversed(_sizes):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS)), required=False)
+@click.option("--induction", "how", flag_value="induction", help="Do the lemmas hold at any depth?")
+@click.option("--bmc", "rounds", type=_count, help="Search ROUNDS rounds of all actions for a break.", metavar="ROUNDS")
+@click.option("--houdini", "how", flag_value="houdini", help="Largest inductive subset of lemmas and generated ones.")
+@click.option("--needed", "how", flag_value="needed", help="Which lemmas can the proof not do without?")
+@click.option("--recheck", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Re-check a certificate.")
+@click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
+@click.option("--invariant", "invariants", multiple=True, help="--bmc: only this invariant (I1 …); may be repeated.")
+@click.option("--workers", type=_count, help="Processes.  [default: one per processor]")
+@click.option("--timeout", type=click.FloatRange(0), default=0.0, help="Seconds per query; 0: no limit.")
+@click.option("--show", type=click.IntRange(0), default=1, show_default=True, help="Counterexamples shown in full.")
+@click.option("--reach", type=click.IntRange(0), default=200_000, show_default=True, help="States searched for one.")
+@_with_sizes
+@json_option
+def prove(
+    name: str | None,
+    how: str | None,
+    rounds: int | None,
+    recheck: Path | None,
+    faults: tuple[str, ...],
+    invariants: tuple[str, ...],
+    workers: int | None,
+    timeout: float,
+    show: int,
+    reach: int,
+    json_file: Path | None,
+    **sizes: int | None,
+) -> int:
+    """Prove that the invariants hold at any depth of a bounded model, or search it for a break.
+
+    Exit 0: proved. 1: a reachable break of an invariant. 4: not proved, or nothing found in the rounds searched.
+    """
+    if sum(x is not None for x in (how, rounds, recheck)) != 1:
+        raise click.UsageError("say one of --induction, --bmc ROUNDS, --houdini, --needed or --recheck CERTIFICATE")
+    limit = int(timeout * 1000)
+    count = workers or processors()
+    if recheck is not None:
+        return _recheck(recheck, count, limit, json_file)
+    if name is None:
+        raise click.UsageError("name a MODEL")
+    inputs = _inputs(name, faults, {k: v for k, v in sizes.items() if v is not None})
+    spec = _spec(inputs)
+    if rounds is not None:
+        return _search(_only(spec, invariants), inputs, rounds, limit, json_file)
+    if how == "induction":
+        return _induction(spec, inputs, count, limit, (show, reach), json_file)
+    return _help(spec, inputs, str(how), count, json_file)
+
+
+def _inputs(name: str, faults: tuple[str, ...], sizes: dict[str, int]) -> dict[str, Any]:
+    """What a certificate needs to build the model again."""
+    chosen = FAULT_MODELS.get(faults[0]) if len(faults) == 1 else None
+    replicas = sizes.pop("replicas", chosen.replicas if chosen else 3)
+    bounds = replace(chosen.bounds if chosen else MODELS[name], **sizes)
+    return {"model": name, "replicas": replicas, "faults": list(faults), "bounds": dict(vars(bounds))}
+
+
+def _spec(inputs: dict[str, Any]) -> Spec:
+    bounds = Bounds(**inputs["bounds"])
+    text = ", ".join(f"{value} {key}" for key, value in {"replicas": inputs["replicas"], **vars(bounds)}.items())
+    note(f"{inputs['model']}: {text}" + "".join(f"; fault {f}" for f in inputs["faults"]))
+    return model(inputs["model"], replicas=inputs["replicas"], faults=inputs["faults"], bounds=bounds)
+
+
+def _only(spec: Spec, ids: Sequence[str]) -> Spec:
+    unknown = set(ids) - {p.id for p in spec.invariants}
+    if unknown:
+        raise click.UsageError(f"no invariant {', '.join(sorted(unknown))}")
+    return replace(spec, invariants=tuple(p for p in spec.invariants if p.id in ids)) if ids else spec
+
+
+def _induction(
+    spec: Spec, inputs: dict[str, Any], workers: int, limit: int, shown: tuple[int, int], json_file: Path | None
+) -> int:
+    with steps("proving") as progress:
+        proof = run_proof(spec, LEMMAS, workers=workers, timeout_ms=limit, progress=progress)
+    print_proof(proof)
+    answer = certificates.certificate(proof, LEMMAS)
+    code = EXIT_CONFORMS if proof.verdict == "proved" else EXIT_INCONCLUSIVE
+    answer["counterexamples"] = []
+    show, reach = shown
+    for goal, failures in list(proof.failed().items())[:show]:
+        failure = failures[0]
+        if failure.status != "sat" or failure.action == "initial state":
+            continue
+        found = cti.explain(proof.problem, failure)
+        how, depth = _reachable(spec, found, reach)
+        print_counterexample(spec, proof, found, how, depth)
+        if how == "reachable" and goal in {RANGES, *(p.id for p in spec.invariants)}:
+            code = EXIT_VIOLATES
+        leaves = [[leaf.var, list(leaf.index), leaf.value] for leaf in found.leaves]
+        answer["counterexamples"].append({"lemma": goal, "step": found.label, "leaves": leaves, "before": how})
+    save_json({**answer, "inputs": inputs, "exit_code": code}, json_file)
+    return code
+
+
+def _reachable(spec: Spec, found: cti.Counterexample, max_states: int) -> tuple[str, int]:
+    """Can a state with the leaves be reached? Asked of `explicit`: reachable, unreachable or unknown, and the depth."""
+    if not max_states:
+        return "not asked", 0
+    avoided = found.avoided()
+    if not interp.holds(spec, avoided, State.initial()):
+        return "reachable", 0
+    question = replace(spec, invariants=(avoided,), witnesses=())
+    result = explicit.explore(question, max_states=max_states, notify=note)
+    how = {"violated": "reachable", "holds": "unreachable"}.get(result.verdict, "unknown")
+    return how, len(result.behaviour) if how == "reachable" else result.distinct
+
+
+def _search(spec: Spec, inputs: dict[str, Any], rounds: int, limit: int, json_file: Path | None) -> int:
+    found = chain.search(spec, rounds, timeout_ms=limit)
+    print_found(spec, found)
+    code = EXIT_VIOLATES if found.broken else EXIT_INCONCLUSIVE
+    answer = {
+        "format": "viewproof.bmc/1",
+        "verdict": "violated" if found.broken else "inconclusive",
+        "exit_code": code,
+        "inputs": inputs,
+        "rounds": found.rounds,
+        "broken": found.broken,
+        "title": found.title,
+        "minimal": found.minimal,
+        "behaviour": [{"action": s.action, "args": s.args} for s in found.steps],
+        "seconds": round(found.seconds, 3),
+    }
+    save_json(answer, json_file)
+    return code
+
+
+def _help(spec: Spec, inputs: dict[str, Any], how: str, workers: int, json_file: Path | None) -> int:
+    """--houdini and --needed."""
+    answer: dict[str, Any] = {"format": f"viewproof.{how}/1", "inputs": inputs}
+    if how == "needed":
+        rest = houdini.needed(spec, LEMMAS, workers=workers, progress=note)
+        click.echo(f"needed: {len(rest)} of {len(LEMMAS)} lemmas")
+        for lemma in rest:
+            click.echo(f"  {lemma.id:<32} {lemma.title}")
+        proved = len(rest) < len(LEMMAS) or _proves(spec, workers)
+        answer["lemmas"] = [p.id for p in rest]
+    else:
+        states = houdini.sample(spec, runs=20, length=40)
+        generated = houdini.candidates(spec, states)
+        note(f"{len(generated)} generated candidates hold in {len(states)} sampled states")
+        result = houdini.largest_inductive(spec, (*LEMMAS, *generated), workers=workers, progress=note)
+        lost = [p.id for p in spec.invariants if p.id in result.dropped]
+        click.echo(f"inductive: {len(result.kept)} candidates after {result.rounds} rounds")
+        for id, (number, action) in result.dropped.items():
+            click.echo(f"  dropped in round {number}: {id} (at {action})")
+        click.echo(f"not proved: {', '.join(lost)}" if lost else "all invariants are among them: proved")
+        proved = not lost
+        answer |= {"lemmas": [p.id for p in result.kept], "dropped": result.dropped}
+    code = EXIT_CONFORMS if proved else EXIT_INCONCLUSIVE
+    save_json({**answer, "exit_code": code}, json_file)
+    return code
+
+
+def _proves(spec: Spec, workers: int) -> bool:
+    return run_proof(spec, LEMMAS, workers=workers, stop_early=True).verdict == "proved"
+
+
+def _recheck(file: Path, workers: int, limit: int, json_file: Path | None) -> int:
+    """Does a certificate speak of the specification at hand, and does its proof go through again?"""
+    try:
+        old = msgspec.json.decode(file.read_bytes())
+        if old["format"] != certificates.FORMAT:
+            raise click.UsageError(f"{file} is not a certificate of a proof ({certificates.FORMAT})")
+        spec = _spec(old["inputs"])
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        raise click.UsageError(f"{file} is not a certificate of a proof: {error}") from error
+    stale = certificates.changed(old, certificates.fingerprints(spec, LEMMAS))
+    if stale:
+        click.echo(f"stale: the specification has changed since: {', '.join(stale)}")
+        save_json({"certificate": str(file), "verdict": "stale", "changed": stale, "exit_code": 4}, json_file)
+        return EXIT_INCONCLUSIVE
+    with steps("proving again") as progress:
+        proof: Proof = run_proof(spec, LEMMAS, workers=workers, timeout_ms=limit, progress=progress)
+    same = proof.verdict == old["verdict"]
+    click.echo(
+        f"{'confirmed' if same else 'DIFFERENT'}: {proof.verdict} in {proof.seconds:.1f} s (then {old['verdict']})"
+    )
+    code = EXIT_CONFORMS if proof.verdict == "proved" == old["verdict"] else EXIT_INCONCLUSIVE
+    save_json({"certificate": str(file), "verdict": proof.verdict, "same": same, "exit_code": code}, json_file)
+    return code
