@@ -13,6 +13,9 @@ name. The lines of a rule are taken in order:
 | `Step` | a spec action is taken; with `each`, once per value of a parameter and at least once |
 | `Named` | a checksum names an entry (view + 1, op): the first use gives the name, all others must agree |
 | `Log` | the checksums of a log name the entries of a spec variable |
+| `Agrees` | a value is the same wherever it is observed for the same op |
+| `Journaled` | bodies of prepares are durable in the node's journal from now on |
+| `InJournal` | entries of the node's log must be durable in its journal |
 
 Silent steps (the trace cannot show them): `client_request` before `on_request`; before `restart`, the one durable
 step that a replica was in when it was killed.
@@ -60,7 +63,8 @@ class Received:
 class Step:
     """Take `action`. A parameter ending in "?" is tried over all replicas where the column is not observed.
 
-    `tried_if` limits the candidates (`x`) to those that agree with what the event shows.
+    `tried_if` limits the candidates (`x`) to those that agree with what the event shows. `journals` is the entry
+    that the step makes durable in the journal, at the op of `each`.
     """
 
     action: str
@@ -68,6 +72,7 @@ class Step:
     each: Each | None = None
     only_if: str = ""
     tried_if: str = ""
+    journals: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,39 @@ class Log:
     entry: str
 
 
-Line = Check | Holds | Received | Step | Named | Log
+@dataclass(frozen=True)
+class Agrees:
+    """`column` is equal in all events of the run that show it for the same `op`; `rule` is the invariant that says so.
+
+    An event that does not show it leaves an observation open, like a missing state column.
+    """
+
+    column: str
+    op: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class Journaled:
+    """The bodies of `entry` (over `o`), o = lo .. hi, are durable in the node's journal; or that of a named
+    checksum.
+    """
+
+    entry: str = ""
+    each: Each = ("o", "1", "0")
+    checksum: str = ""
+    op: str = ""
+
+
+@dataclass(frozen=True)
+class InJournal:
+    """The entries `entry` (over `o`), o = lo .. hi, must be durable in the node's journal (I3)."""
+
+    entry: str
+    each: Each
+
+
+Line = Check | Holds | Received | Step | Named | Log | Agrees | Journaled | InJournal
 
 
 @dataclass(frozen=True)
@@ -129,6 +166,7 @@ OBSERVED: tuple[tuple[str, str], ...] = (
 _PRIMARY = Holds(
     "spec.view[node] % replica_count == node and spec.status[node] == 0", "node", "only a normal primary sends this"
 )
+_INSTALLED_LOG = InJournal("spec.entry[node, o]", ("o", "spec.commit_min[node] + 1", "spec.op[node]"))
 _CONFIGURATION = (
     Check("replicas", "replica_count"),
     Check("quorum_replication", "q_r"),
@@ -162,6 +200,7 @@ RULES: tuple[Rule, ...] = (
             *_start_view_received("view", "op", _INSTALLED + "!= node"),
             Step("on_start_view", {"r": "node", "v": "view", "n": "op"}, only_if=_INSTALLED + "!= node"),
             Step("restart", {"r": "node", "n": "op"}),
+            Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]")),
             *_CONFIGURATION,
         ),
         infer={"view": "durable_view", "log_view": "durable_log_view"},
@@ -204,9 +243,11 @@ RULES: tuple[Rule, ...] = (
                 "append",
                 {"r": "node", "o": "o"},
                 each=("o", "first_clear(spec.written[node], min(m_op, spec.op[node]))", "m_op"),
+                journals="spec.entry[node, o]",
             ),
         ),
     ),
+    Rule("repair", (Journaled(checksum="m_checksum", op="m_op"),)),
     Rule(
         "prepare_ok",
         (
@@ -272,6 +313,7 @@ RULES: tuple[Rule, ...] = (
                 "m_type",
                 "the primary, and only the primary, replies when it executes",
             ),
+            Agrees("m_reply", "m_op", "I8"),
         ),
         infer={"m_op": "spec.commit_min[node] + 1"},
     ),
@@ -289,12 +331,14 @@ RULES: tuple[Rule, ...] = (
             Holds("m_op <= spec.commit_min[node]", "m_op", "the op of a cached reply has been executed"),
             Check("m_client", "spec.prepare_client[spec.executed[node, m_op] - 1, m_op]"),
             Check("m_request", "spec.prepare_request[spec.executed[node, m_op] - 1, m_op]"),
+            Agrees("m_reply", "m_op", "I8"),
         ),
     ),
     Rule(
         "start_view_change",
         (Check("m_type", "'start_view_change'"), Step("start_view_change", {"r": "node", "v": "m_view"})),
         sends="start_view_change",
+        receives="start_view_change|do_view_change",
         infer={"m_view": "view"},
     ),
     Rule(

@@ -22,7 +22,7 @@ from spec.vsr import Config
 from spec.vsr.faults import fault
 
 _CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
-_NODE, _SEQ, _EVENT, _M_SEQ = INDEX["node"], INDEX["seq"], INDEX["event"], INDEX["m_seq"]
+_NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
 
 
 def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engine: str = "replay") -> RunVerdict:
@@ -92,28 +92,15 @@ class _Run:
         return self._verdict("inconclusive" if unseen else "conforms", missing=unseen)
 
     def _cut_off(self, reject: Reject, row: Row, rows: Iterator[Row]) -> str:
-        """Why a message without a sending event may be the trace's fault: the sender's trace ends before that event.
-
-        Only if the spec, too, says that the message was not sent: else the reference to the event is what is wrong.
-        """
+        """Why a message without a sending event may be the trace's fault: the sender's trace ends before that event."""
         if reject.sender is None or reject.sender[0] >= self.replicas:
             return ""
         sender, seq = reject.sender
         last = max((r[_SEQ] for r in rows if r[_NODE] == sender), default=self.state.last_seq[sender])
-        if seq <= last or not self._is_unsent(row):
+        if seq <= last:
             return ""
         received = f"{row[_EVENT]} at {row[FILE_INDEX]}:{row[LINE_INDEX]}"
         return f"the trace of node {sender} ends at event {last}; {received} received a message of its event {seq}"
-
-    def _is_unsent(self, row: Row) -> bool:
-        unreferenced = (*row[:_M_SEQ], None, *row[_M_SEQ + 1 :])
-        try:
-            self.program.handlers[row[_EVENT]](self.state, self.store, unreferenced)
-        except Reject as again:
-            return again.rule.startswith("message.")
-        except Missing:
-            return True
-        return False
 
     def _explain_with_deviations(self, row: Row) -> None:
         """Take the event by the normal rule; where that rejects, by each permitted deviation from the state before."""

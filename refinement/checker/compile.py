@@ -18,9 +18,12 @@ from refinement.mapping import (
     MESSAGE_FIELDS,
     OBSERVED,
     RULES,
+    Agrees,
     Check,
     Each,
     Holds,
+    InJournal,
+    Journaled,
     Line,
     Log,
     Named,
@@ -159,19 +162,23 @@ class _RuleText:
         for line in self.rule.lines:
             texts += _texts_of(line)
         names = {name for text in texts for name in columns_of(text)} | set(self.rule.infer)
-        if self.rule.receives or self.rule.sends:
-            names |= set(MESSAGE_FIELDS[self.rule.receives or self.rule.sends])
+        for kind in filter(None, (self.rule.sends, self.rule.receives.partition("|")[0])):
+            names |= set(MESSAGE_FIELDS[kind])
         if self.rule.receives:
             names |= {"m_from", "m_seq"}
         return sorted(names, key=lambda name: INDEX[name])
 
     def _match_sent(self, kind: str) -> None:
-        """Compare with the event that sent the message, and fill columns that this event does not show."""
+        """Compare with the event that sent the message, and fill columns that this event does not show.
+
+        `kind` may name several kinds, with "|": then the columns of the first are compared.
+        """
+        kinds = tuple(kind.split("|"))
         self.put("if m_from is not None and m_seq is not None:")
         self.indent += 1
         self.put("sent = C.sent[m_from].get(m_seq) if m_from < replica_count else None")
-        self.put(f"if sent is None or sent[0] != {kind!r}: raise C.never_sent({kind!r}, m_from, m_seq)")
-        for position, name in enumerate(MESSAGE_FIELDS[kind], 1):
+        self.put(f"if sent is None or sent[0] not in {kinds!r}: raise C.never_sent({kind!r}, m_from, m_seq)")
+        for position, name in enumerate(MESSAGE_FIELDS[kinds[0]], 1):
             self.put(f"if {name} is None: {name} = sent[{position}]")
             self.put(f"elif {name} != sent[{position}] is not None:")
             self.put(f"    raise C.altered({name!r}, sent[{position}], {name}, m_from, m_seq)")
@@ -200,6 +207,12 @@ class _RuleText:
                 self._named(line)
             case Log():
                 self._log(line)
+            case Agrees():
+                self._agrees(line)
+            case Journaled():
+                self._journaled(line)
+            case InJournal():
+                self._in_journal(line)
 
     def _check(self, line: Check) -> None:
         self.put(f"if {line.column} is not None:")
@@ -231,6 +244,33 @@ class _RuleText:
         self.put(f"    entry = {self.expr(line.entry)}")
         self.put(f"    if C.labels.get((entry, o)) != checksum: C.name({line.column!r}, checksum, entry, o)")
         self.indent -= 1
+
+    def _agrees(self, line: Agrees) -> None:
+        self.put(f"if {line.column} is None: C.unseen[node].setdefault({line.column!r}, seq)")
+        self.put("else:")
+        self.indent += 1
+        self._need(line.op)
+        self.put(f"C.unseen[node].pop({line.column!r}, None)")
+        self.put(f"agreed = C.agreed.setdefault(({line.column!r}, {self.expr(line.op)}), {line.column})")
+        self.put(
+            f"if agreed != {line.column}: raise C.disagrees({line.rule!r}, {line.column!r}, agreed, {line.column})"
+        )
+        self.indent -= 1
+
+    def _journaled(self, line: Journaled) -> None:
+        if line.checksum:
+            self._need(line.checksum, line.op)
+            self.put(f"C.journal_body(node, {line.checksum}, {self.expr(line.op)})")
+            return
+        self._open("", line.each)
+        self.put(f"C.journaled[node].add(({self.expr(line.entry)}, o))")
+        self._close("", line.each)
+
+    def _in_journal(self, line: InJournal) -> None:
+        self._open("", line.each)
+        self.put(f"entry = {self.expr(line.entry)}")
+        self.put("if (entry, o) not in C.journaled[node]: raise C.not_in_journal(entry, o)")
+        self._close("", line.each)
 
     def _open(self, only_if: str, each: Each | None) -> None:
         if only_if:
@@ -287,6 +327,8 @@ class _RuleText:
         args = {n: self.expr(t) if not t.endswith("?") else t for n, t in line.args.items()}
         if tried is None:
             self._take(line.action, [args[n] for n in names])
+            if line.journals:
+                self.put(f"C.journaled[node].add(({self.expr(line.journals)}, o))")
         else:
             self._try_all(line, names, tried, args)
         self._close(line.only_if, line.each)
@@ -342,6 +384,12 @@ def _texts_of(line: Line) -> list[str]:
             return [line.checksum, line.entry, line.op]
         case Log():
             return [line.column, line.top]
+        case Agrees():
+            return [line.column, line.op]
+        case Journaled():
+            return [*filter(None, (line.checksum, line.op)), *line.each[1:]]
+        case InJournal():
+            return [*line.each[1:]]
         case Received():
             return [*line.index, *filter(None, (line.value, line.only_if)), *(line.each or ())[1:]]
         case Step():

@@ -59,10 +59,13 @@ class RunState:
         self.names: dict[str, Entry] = {"": (0, 0)}
         self.sent: list[dict[int, tuple[Any, ...]]] = [{} for _ in range(replicas)]
         self.digests: dict[int, str] = {}
+        self.digest_of: dict[str, int] = {}
         self.unseen: list[dict[str, int]] = [{} for _ in range(replicas)]
         self.coverage: Counter[str] = Counter()
         self.uses: defaultdict[int, list[str]] = defaultdict(list)
         self.events = 0
+        self.agreed: dict[tuple[str, int], str] = {}
+        self.journaled: list[set[Entry]] = [set() for _ in range(replicas)]
         self.last_seq = [0] * replicas
 
     def never_sent(self, kind: str, sender: int, seq: int) -> Reject:
@@ -82,6 +85,22 @@ class RunState:
         """A column of a received message is not what its sender's event shows."""
         message = f"{column} is {observed}, but event {seq} of node {sender} sent {sent}"
         return Reject(f"message.{column}", message, sent, observed)
+
+    def disagrees(self, rule: str, column: str, known: object, observed: object) -> Reject:
+        """A value that must be the same wherever it is observed is not."""
+        return Reject(rule, f"{column} is {observed}, and was {known} for the same op before", known, observed)
+
+    def journal_body(self, node: int, checksum: str, op: int) -> None:
+        """The body of the prepare with that checksum is durable in the node's journal."""
+        key = self.names.get(checksum)
+        if key is None or key[1] != op:
+            raise Reject("event.m_checksum", f"no prepare of op {op} has this checksum", "a prepare sent", checksum)
+        self.journaled[node].add(key)
+
+    def not_in_journal(self, entry: int, op: int) -> Reject:
+        """A log is installed, and acknowledged, that the journal does not hold."""
+        body = _entry((entry, op))
+        return Reject("I3", f"the log is installed although the body of {body} is not durable in the journal", body)
 
     def broken(self, column: str, message: str) -> Reject:
         """A condition of the mapping does not hold."""
@@ -132,13 +151,22 @@ class RunState:
             if observed == expected:
                 continue
             if column == "digest" and expected == "":
-                self.digests[state[_COMMIT_MIN]] = observed
+                self._bind_digest(state[_COMMIT_MIN], observed)
                 continue
             if column == "head" and expected == "" and state[_OP]:
                 self.name(column, observed, entry, state[_OP])
                 continue
             rule = "I14" if column == "digest" else f"observed.{column}"
             raise Reject(rule, f"after the event {column} is {observed}, the spec says {expected}", expected, observed)
+
+    def _bind_digest(self, commit_min: int, digest: str) -> None:
+        """The first digest seen at a commit_min; it covers the ops of the client table, so no other one may share
+        it.
+        """
+        other = self.digest_of.setdefault(digest, commit_min)
+        if other != commit_min:
+            raise Reject("I14", f"the digest is that of commit_min {other}, too", "a digest of its own", digest)
+        self.digests[commit_min] = digest
 
     def missing(self) -> list[str]:
         """Observations that were left out and never confirmed by a later event of the node."""
