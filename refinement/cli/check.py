@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
+from refinement.cli.models import bounded_model, model_options
 from refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
 from refinement.reports.table import write_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
@@ -19,10 +23,10 @@ from spec.engines.explicit.result import ActionCoverage, Change, Result, Step
 from spec.lang import Spec
 from spec.lang.concrete import State
 from spec.lang.schema import Var
-from spec.vsr import FAULTS, MODELS, Bounds, model
-from spec.vsr.fault_models import FAULT_MODELS
 from spec.vsr.state import ENTRY
 
+PROFILES = ("core",)
+LIVE_SECONDS = 0.25
 EXIT_CODES = {"holds": EXIT_CONFORMS, "violated": EXIT_VIOLATES, "inconclusive": EXIT_INCONCLUSIVE}
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
@@ -46,20 +50,17 @@ class Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 _count = click.IntRange(1)
+_folder = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command()
-@click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS)))
-@click.option("--replicas", type=_count, help="Replicas.  [default: 3]")
-@click.option("--views", type=_count, help="Views 0 .. VIEWS-1.")
-@click.option("--ops", type=_count, help="Ops 1 .. OPS.")
-@click.option("--clients", type=_count, help="Clients.")
-@click.option("--requests", type=_count, help="Requests of each client.")
-@click.option("--restarts", type=click.IntRange(0), help="Crashes and restarts in all.")
-@click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
-@click.option("--invariant", "invariants", multiple=True, help="Check only this invariant (I1 …); may be repeated.")
+@model_options
+@click.option("--profile", default="core", help="Options of the protocol; there is: core.", show_default=True)
+@click.option("--workers", type=_count, help="Threads; they never change the result.  [default: the cores]")
 @click.option("--max-states", type=_count, help="Stop, inconclusive, at this number of distinct states.")
-@click.option("--memory", type=Size(), help="Stop, inconclusive, at this much memory.  [default: 60 % of the free]")
+@click.option("--memory", type=Size(), help="Memory for states; files take what is more.  [default: 60 % of the free]")
+@click.option("--checkpoint", type=_folder, help="Save the search here on Ctrl-C, and every ten minutes.")
+@click.option("--resume", type=_folder, help="Go on with the search saved in this directory.")
 @click.option("--engine", type=click.Choice(["explicit", "interp"]), default="explicit", show_default=True)
 @click.option("--itf", type=click.Path(path_type=Path, dir_okay=False), help="Write the counterexample as ITF.")
 @json_option
@@ -67,8 +68,12 @@ def check(
     name: str,
     faults: tuple[str, ...],
     invariants: tuple[str, ...],
+    profile: str,
+    workers: int | None,
     max_states: int | None,
     memory: int | None,
+    checkpoint: Path | None,
+    resume: Path | None,
     engine: str,
     itf: Path | None,
     json_file: Path | None,
@@ -77,53 +82,67 @@ def check(
 ) -> int:
     """Search every state of a bounded model, breadth first; a broken invariant is shown with the shortest behaviour.
 
-    Sizes that are not given are the model's own, or, with one --fault, those in which it is found quickly.
+    Sizes that are not given are the model's own, or, with one --fault, those in which it is found quickly. A search
+    that Ctrl-C stops is saved to the directory of --checkpoint or --resume, and --resume goes on with it.
     """
-    spec, text = _model(name, replicas, faults, {k: v for k, v in sizes.items() if v is not None})
+    if profile not in PROFILES:
+        raise click.UsageError(f"no profile {profile} in this version; there is: {', '.join(PROFILES)}")
+    spec, text = bounded_model(name, replicas, faults, sizes)
     note(f"{name}: {text}")
     if engine == "interp":
         result = _interpreted(spec, invariants, max_states)
     else:
-        result = explicit.explore(
-            spec,
-            max_states=max_states,
-            max_memory_bytes=memory,
-            invariants=invariants or None,
-            progress=_Line(),
-            notify=note,
-        )
+        with _progress() as line:
+            result = explicit.explore(
+                spec,
+                max_states=max_states,
+                max_memory_bytes=memory,
+                invariants=invariants or None,
+                progress=line,
+                notify=note,
+                workers=workers,
+                checkpoint=checkpoint,
+                resume=resume,
+            )
     code = EXIT_CODES[result.verdict]
     _print(spec, result)
     if itf is not None and result.verdict == "violated":
         write_json(explicit.to_itf(spec, result), itf)
     answer = {"format": "viewproof.check/1", "exit_code": code, "engine": engine, "faults": list(faults), "sizes": text}
-    save_json({**answer, **result.to_json()}, json_file)
+    save_json({**answer, "profile": profile, **result.to_json()}, json_file)
     return code
 
 
-def _model(name: str, replicas: int | None, faults: tuple[str, ...], sizes: dict[str, int]) -> tuple[Spec, str]:
-    chosen = FAULT_MODELS.get(faults[0]) if len(faults) == 1 else None
-    limits: Bounds = replace(chosen.bounds if chosen else MODELS[name], **sizes)
-    count = replicas or (chosen.replicas if chosen else 3)
-    spec = model(name, replicas=count, faults=faults, bounds=limits)
-    text = ", ".join(f"{value} {key}" for key, value in {"replicas": count, **vars(limits)}.items())
-    return spec, text + (f"; faults: {', '.join(faults)}" if faults else "")
+@contextmanager
+def _progress() -> Iterator[Callable[[explicit.Progress], None]]:
+    """Where the search stands, on stderr: one line that is kept up to date on a terminal, a line now and then else."""
+    shown = time.monotonic()
+    if not sys.stderr.isatty():
+
+        def plain(now: explicit.Progress) -> None:
+            nonlocal shown
+            if time.monotonic() - shown >= PLAIN_SECONDS:
+                shown = time.monotonic()
+                note(_standing(now))
+
+        yield plain
+        return
+    with Console(stderr=True).status("searching …") as status:
+
+        def live(now: explicit.Progress) -> None:
+            nonlocal shown
+            if time.monotonic() - shown >= LIVE_SECONDS:
+                shown = time.monotonic()
+                status.update(_standing(now))
+
+        yield live
 
 
-class _Line:
-    """Progress as a plain line now and then."""
-
-    def __init__(self) -> None:
-        self._printed = time.monotonic()
-
-    def __call__(self, now: explicit.Progress) -> None:
-        """Print where the search stands, if the last line is old enough."""
-        if time.monotonic() - self._printed >= PLAIN_SECONDS:
-            self._printed = time.monotonic()
-            note(
-                f"depth {now.level}: {now.distinct:,} distinct, {now.generated:,} generated, {now.queue:,} waiting, "
-                f"{now.states_per_second:,.0f} states/s"
-            )
+def _standing(now: explicit.Progress) -> str:
+    return (
+        f"depth {now.level}: {now.distinct:,} distinct, {now.generated:,} generated, {now.queue:,} waiting, "
+        f"{now.states_per_second:,.0f} states/s, {now.seconds:.0f} s"
+    )
 
 
 def _interpreted(spec: Spec, invariants: Iterable[str], max_states: int | None) -> Result:
@@ -167,7 +186,7 @@ def _print(spec: Spec, result: Result) -> None:
     click.echo(
         f"{result.distinct:,} distinct states, {result.generated:,} generated, depth {result.depth}, "
         f"{result.deadlocks:,} without a successor; {result.seconds:.1f} s, {result.states_per_second:,.0f} states/s, "
-        f"{result.memory_bytes / 1e6:,.0f} MB; a state missed by equal fingerprints: p < "
+        f"{result.workers} threads, {result.memory_bytes / 1e6:,.0f} MB; a state missed by equal fingerprints: p < "
         f"{result.collision_probability:.1e}"
     )
     _print_coverage(result)

@@ -1,4 +1,4 @@
-"""Explicit-state search, compiled with numba from the IR.
+"""Explicit-state search, compiled to machine code from the IR.
 
 **Holds** means: every state that the bounded instance can reach was visited, every listed invariant is true in each of
 them, and every listed transition invariant over each step between them. Nothing is said about larger instances.

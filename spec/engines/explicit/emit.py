@@ -1,12 +1,13 @@
-"""Source text of the module that searches one model: written from the IR, compiled by numba (or run as plain Python).
+"""Sources of the functions of one model, written from the IR in the subset of Python that `machine` compiles.
 
 Per action one function that lists all its enabled instances in a state as *writes* (cell, value); per invariant and
-witness one function; and `block`, which expands a block of the frontier. Actions read the state before only, so the
-order of updates cannot matter.
+witness one; and the glue that calls them. Each is a *unit* of its own, named by its content, so that a change of one
+action compiles only that one again. Actions read the state before only, so the order of updates cannot matter.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,12 +15,29 @@ from dataclasses import dataclass, field
 from spec.engines.explicit.layout import Layout
 from spec.engines.explicit.lower import TRUE, Lower, Site, Term, bounded
 from spec.engines.explicit.stutter import stuttering
-from spec.engines.explicit.template import BLOCK, HEADER
 from spec.lang.definitions import Spec
 from spec.lang.errors import SpecError
 from spec.lang.expr import ActionIR, Const, Expr, Guard, Name, Op, PredicateIR, Update, walk
 
 PREDICATES_MAX = 60
+SITES_MAX = 4096
+"""More places at which one predicate can leave a range are refused."""
+NAME = "@NAME@"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Source of one function, or of several that belong together; `title` says whose."""
+
+    title: str
+    symbol: str
+    source: str
+
+
+def unit(title: str, source: str) -> Unit:
+    """A unit whose function is named by its content."""
+    symbol = "f_" + hashlib.blake2b(source.encode(), digest_size=12).hexdigest()
+    return Unit(title, symbol, source.replace(NAME, symbol))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +48,7 @@ class Family:
     first: int
     sizes: tuple[tuple[int, int], ...]
     writes_max: int
+    sites: tuple[Site, ...] = ()
 
     @property
     def count(self) -> int:
@@ -48,16 +67,31 @@ class Family:
 
 @dataclass
 class Program:
-    """Emitted source with what the search needs to read its answers."""
+    """Emitted sources with what the search needs to read its answers."""
 
     spec: Spec
     layout: Layout
-    source: str = ""
-    sites: list[Site] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+    predicate_sites: list[list[Site]] = field(default_factory=list)
     families: list[Family] = field(default_factory=list)
     state_invariants: list[PredicateIR] = field(default_factory=list)
     step_invariants: list[PredicateIR] = field(default_factory=list)
     witnesses: list[PredicateIR] = field(default_factory=list)
+
+    @property
+    def predicates(self) -> list[PredicateIR]:
+        """All that is asked, in the order of `predicate_sites`."""
+        return [*self.state_invariants, *self.step_invariants, *self.witnesses]
+
+    @property
+    def key(self) -> str:
+        """Identity of the model by content: what a checkpoint must fit."""
+        text = "\n".join(u.source for u in self.units) + repr(self.layout.bits)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def site(self, code: int) -> Site:
+        """Where a predicate left a range, from the (negative) code that its caller returned."""
+        return self.predicate_sites[-code // SITES_MAX][-code % SITES_MAX - 1]
 
     @property
     def instances(self) -> int:
@@ -85,36 +119,39 @@ def emit(spec: Spec, invariants: Iterable[str] | None = None) -> Program:
     for kind in (program.state_invariants, program.step_invariants, program.witnesses):
         if len(kind) > PREDICATES_MAX:
             raise SpecError(f"explicit: more than {PREDICATES_MAX} invariants or witnesses of one kind")
-    parts = [HEADER]
     first = 0
-    for number, ir in enumerate(spec.action_irs):
-        text, family = _action(program, number, ir, first)
-        parts.append(text)
+    actions = []
+    for ir in spec.action_irs:
+        made, family = _action(program, ir, first)
+        actions.append(made)
         program.families.append(family)
         first += family.count
-    parts.extend(_predicates(program))
-    parts.append(_block(program))
-    program.source = "\n\n".join(parts)
+    program.units = [*actions, *_predicates(program), _expand(program, actions), _unpack(program)]
     return program
 
 
-def _text(name: str, args: str, lower: Lower) -> str:
+def _text(args: str, lower: Lower) -> str:
     body = "\n".join("    " * (depth + 1) + text for depth, text in lower.lines)
-    return f"@njit(**INNER)\ndef {name}({args}):\n{body}\n"
+    return f"def {NAME}({args}):\n{body}\n"
 
 
 def _free(expr: Expr, params: frozenset[str]) -> frozenset[str]:
     return frozenset(n.name for n in walk(expr) if isinstance(n, Name) and n.name in params)
 
 
-def _action(program: Program, number: int, ir: ActionIR, first: int) -> tuple[str, Family]:
+SUCCESSORS = "wo: U16P, wv: U8P, we: U32P, wi: U32P, ctl: I64P, blk: I64P"
+CALL = "wo, wv, we, wi, ctl, blk"
+
+
+def _action(program: Program, ir: ActionIR, first: int) -> tuple[Unit, Family]:
     """Source of one action: loops over its parameters, each guard as far out as its parameters and order allow."""
     sizes = tuple(bounded(program.spec.instance, p.sort) for p in ir.params)
-    out = Lower(program.layout, f"action {ir.name}", program.sites, lambda site: f"return fail(ctl, m, {site}, inst)")
+    sites: list[Site] = []
+    out = Lower(program.layout, f"action {ir.name}", sites, lambda site: f"return fail(ctl, m, n, {site}, inst)")
     names = frozenset(p.name for p in ir.params)
     out.line("m = ctl[0]")
     out.line("n = ctl[1]")
-    out.line(f"inst = {first}")
+    out.line("inst = first")
     guards = list(enumerate(ir.guards))
     bound: set[str] = set()
     hoist = all(hi >= lo for lo, hi in sizes)
@@ -122,7 +159,7 @@ def _action(program: Program, number: int, ir: ActionIR, first: int) -> tuple[st
     strides = [1]
     for lo, hi in reversed(sizes[1:]):
         strides.insert(0, strides[0] * max(0, hi - lo + 1))
-    base = str(first)
+    base = "first"
     for level, (param, (lo, hi)) in enumerate(zip(ir.params, sizes, strict=True)):
         if hoist:
             _guards(out, guards, bound, names, stop)
@@ -132,17 +169,14 @@ def _action(program: Program, number: int, ir: ActionIR, first: int) -> tuple[st
         bound.add(param.name)
         base += f" + (p_{param.name} - {lo}) * {strides[level]}"
         out.line(f"inst = {base}")
+        # What the guards before the loop stored stays stored: `return` ends the action, `continue` this instance.
         stop = "continue"
     _guards(out, guards, set(names), names, stop)
     writes = sum(_update(out, update) for update in ir.updates)
-    out.line("we[m] = n")
-    out.line("wi[m] = inst")
-    out.line("m += 1")
-    out.depth = 0
-    out.line("ctl[0] = m")
-    out.line("ctl[1] = n")
-    out.line("return 0")
-    return _text(f"e_{number}", "s, wo, wv, we, wi, ctl, blk", out), Family(ir, first, sizes, writes)
+    for text in ("we[m] = n", "wi[m] = inst", "m += 1", "ctl[0] = m", "ctl[1] = n"):
+        out.line(text)
+    made = unit(f"action {ir.name}", _text(f"s: U8P, {SUCCESSORS}, first: I64, guard: I64", out))
+    return made, Family(ir, first, sizes, writes, tuple(sites))
 
 
 def _guards(out: Lower, guards: list[tuple[int, Guard]], bound: set[str], names: frozenset[str], stop: str) -> None:
@@ -163,7 +197,7 @@ def _guard(out: Lower, number: int, cond: Expr, stop: str) -> None:
     if term == TRUE:
         return
     with out.block(f"if not {term.text}:"):
-        out.line(f"blk[{number}] += 1")
+        out.line(f"blk[guard + {number}] += 1")
         out.line(stop)
 
 
@@ -195,64 +229,73 @@ def _update(out: Lower, update: Update) -> int:
     return most
 
 
-def _predicate(program: Program, name: str, predicate: PredicateIR, cond: Expr) -> str:
-    out = Lower(program.layout, predicate.name, program.sites, lambda site: f"return -{site}")
+def _predicate(program: Program, predicate: PredicateIR, cond: Expr) -> tuple[Unit, list[Site]]:
+    sites: list[Site] = []
+    out = Lower(program.layout, predicate.name, sites, lambda site: f"return -{site}")
     out.source = predicate.source
     term = out.lower(cond)
     out.line(f"return 1 if {term.text} else 0")
-    return f"# {predicate.name}: {predicate.title}\n" + _text(name, "s, t", out)
+    if len(sites) >= SITES_MAX:
+        raise SpecError(f"explicit: {predicate.name} reads at more than {SITES_MAX} places", predicate.source)
+    return unit(predicate.name, _text("s: U8P, t: U8P", out)), sites
 
 
-def _predicates(program: Program) -> list[str]:
-    """Sources of invariants and witnesses, and of the functions that ask those an action can have changed."""
-    parts = [_predicate(program, f"i_{n}", p, p.cond) for n, p in enumerate(program.state_invariants)]
-    parts += [_predicate(program, f"w_{n}", p, p.cond) for n, p in enumerate(program.witnesses)]
-    parts += [_predicate(program, f"t_{n}", p, p.cond) for n, p in enumerate(program.step_invariants)]
-    still = [(n, p, stuttering(p.cond)) for n, p in enumerate(program.step_invariants)]
-    kept = [(n, p, cond) for n, p, cond in still if not (isinstance(cond, Const) and cond.value)]
-    parts += [_predicate(program, f"r_{n}", p, cond) for n, p, cond in kept]
-    ask = ["    if wmask != 0:"]
-    for n in range(len(program.witnesses)):
+def _predicates(program: Program) -> list[Unit]:
+    """Invariants and witnesses, and the functions that ask those an action can have changed."""
+    made = [_predicate(program, p, p.cond) for p in program.predicates]
+    program.predicate_sites = [sites for _, sites in made]
+    units = [u for u, _ in made]
+    states, steps = len(program.state_invariants), len(program.step_invariants)
+    still = [(p, stuttering(p.cond)) for p in program.step_invariants]
+    kept = [_predicate(program, p, cond)[0] for p, cond in still if not (isinstance(cond, Const) and cond.value)]
+    ask = ["    if wmask != 0:"] if program.witnesses else []
+    for n, u in enumerate(units[states + steps :]):
         ask += [
-            f"        if wmask >> {n} & 1 and wit[{n}] < 0:",
-            f"            v = w_{n}(t, t)",
+            f"        if (wmask >> {n}) & 1 and wit[{n}] < 0:",
+            f"            v = {u.symbol}(t, t)",
             "            if v < 0:",
-            "                return v",
+            f"                return v - {(states + steps + n) * SITES_MAX}",
             "            if v == 1:",
             f"                wit[{n}] = depth",
         ]
-    if not program.witnesses:
-        ask = []
-    for n in range(len(program.state_invariants)):
-        ask += _asked(f"i_{n}(t, t)", n)
-    parts.append("@njit(**INNER)\ndef visit(t, mask, wmask, wit, depth):\n" + "\n".join([*ask, "    return 0"]) + "\n")
-    steps = [line for n in range(len(program.step_invariants)) for line in _asked(f"t_{n}(s, t)", n)]
-    parts.append("@njit(**INNER)\ndef steps(s, t, mask):\n" + "\n".join([*steps, "    return 0"]) + "\n")
-    calls = [f"    if r_{n}(s, s) != 1:\n        return 2" for n, _, _ in kept]
-    parts.append("@njit(**INNER)\ndef stutter(s):\n" + "\n".join([*calls, "    return 1"]) + "\n")
-    return parts
+    for n, u in enumerate(units[:states]):
+        ask += _asked(f"{u.symbol}(t, t)", n, n)
+    visit = "def visit(t: U8P, mask: I64, wmask: I64, wit: I64P, depth: I64):\n" + "\n".join([*ask, "    return 0\n"])
+    asked = [_asked(f"{u.symbol}(s, t)", n, states + n) for n, u in enumerate(units[states : states + steps])]
+    lines = [line for part in asked for line in part]
+    step = "def steps(s: U8P, t: U8P, mask: I64):\n" + "\n".join([*lines, "    return 0\n"])
+    calls = [f"    if {u.symbol}(s, s) != 1:\n        return 2" for u in kept]
+    stutter = "def stutter(s: U8P):\n" + "\n".join([*calls, "    return 1\n"])
+    return [*units, *kept, Unit("what is asked of a state and a step", "visit", "\n".join((visit, step, stutter)))]
 
 
-def _asked(call: str, number: int) -> list[str]:
+def _asked(call: str, bit: int, number: int) -> list[str]:
     return [
-        f"    if mask >> {number} & 1:",
+        f"    if (mask >> {bit}) & 1:",
         f"        v = {call}",
+        "        if v < 0:",
+        f"            return v - {number * SITES_MAX}",
         "        if v != 1:",
-        f"            return v if v < 0 else {number + 1}",
+        f"            return {bit + 1}",
     ]
 
 
-def _block(program: Program) -> str:
-    calls: list[str] = []
-    blk = 0
-    for number, family in enumerate(program.families):
-        end = blk + len(family.ir.guards)
-        calls.append("if ctl[2] == 0:")
-        calls.append(f"    e_{number}(s, wo, wv, we, wi, ctl, blk[{blk}:{end}])")
-        blk = end
-    text = "\n".join("        " + line for line in calls)
-    return BLOCK.replace("        @EXPAND@", text).replace("@INSTANCES@", str(program.instances)).replace(
-        "@ALL_STEPS@", str((1 << len(program.step_invariants)) - 1)
-    )
+def _expand(program: Program, actions: list[Unit]) -> Unit:
+    lines: list[str] = []
+    guard = 0
+    for family, made in zip(program.families, actions, strict=True):
+        lines += [f"    {made.symbol}(s, {CALL}, {family.first}, {guard})", "    if ctl[2] != 0:", "        return 0"]
+        guard += len(family.ir.guards)
+    return Unit("all actions", "expand", "\n".join([f"def expand(s: U8P, {SUCCESSORS}):", *lines, "    return 0\n"]))
 
 
+def _unpack(program: Program) -> Unit:
+    """Packed row at an offset → working row, without loops."""
+    layout, lines, current = program.layout, ["def unpack(rows: I64P, at: I64, s: U8P):"], -1
+    for cell in range(layout.cells):
+        word, shift, mask = int(layout.word[cell]), int(layout.shift[cell]), int(layout.mask[cell])
+        if word != current:
+            lines.append(f"    x = rows[at + {word}]")
+            current = word
+        lines.append(f"    s[{cell}] = lshr(x, {shift}) & {mask}")
+    return Unit("rows", "unpack", "\n".join([*lines, "    return 0\n"]))

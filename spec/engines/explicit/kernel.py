@@ -1,105 +1,204 @@
-"""The model-independent inner loops: fingerprint table, packing and hashing of rows."""
+"""The engine's inner loops, the same for every model, in the subset of Python that `machine` compiles.
+
+`expand`, `unpack`, `steps`, `visit` and `stutter` are the model's own functions, linked to these when a model is
+loaded. A round of the search is three passes over chunks of the frontier: `expand_chunk` lists all successors with
+their fingerprints, `insert_chunk` decides in order which of them are new, and `keep_chunk` stores those and asks the
+invariants. The passes of different chunks may run at once: only `insert_chunk` shares memory, and there each caller
+has regions of the table of its own.
+
+The control words of a chunk: 0 successors, 1 writes, 2 site of a range error, 3 its instance, 4 deadlocks, 5 broken
+transition invariant, 6 the successor that broke it, 7 states expanded, 8 new states kept, 9 event, 10 its detail,
+11 the successor at which it happened.
+"""
+
+# ruff: noqa: F821 - the model's functions are linked in
+# mypy: ignore-errors
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numba import njit
-
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+from spec.engines.explicit.machine import I64, I64P, U8P, U16P, U32P, lshr, prefetch
 
 
-@njit(**_OPTIONS)
-def insert(table: Any, fingerprint: Any) -> bool:
-    """Put a fingerprint into the open-addressing table (0 = free); True if it was not there."""
-    if fingerprint == np.uint64(0):
-        fingerprint = np.uint64(1)
-    mask = np.uint64(table.shape[0] - 1)
-    i = fingerprint & mask
-    while True:
-        entry = table[i]
-        if entry == np.uint64(0):
-            table[i] = fingerprint
-            return True
-        if entry == fingerprint:
-            return False
-        i = (i + np.uint64(1)) & mask
-
-
-@njit(**_OPTIONS)
-def fail(ctl: Any, m: int, site: int, instance: int) -> int:
+def fail(ctl: I64P, m: I64, n: I64, site: I64, inst: I64) -> I64:
     """An action instance left a declared range: note where; the successors before it stand."""
     ctl[0] = m
+    ctl[1] = n
     ctl[2] = site
-    ctl[3] = instance
+    ctl[3] = inst
     return 0
 
 
-@njit(**_OPTIONS)
-def rehash(old: Any, new: Any) -> None:
-    """Move all fingerprints to a larger table."""
-    for entry in old:
-        if entry != np.uint64(0):
-            insert(new, entry)
+def insert(table: I64P, slots: I64, fingerprint: I64) -> I64:
+    """Put a fingerprint into its region of the open-addressing table (0 = free); 1 if it was not there."""
+    base = lshr(fingerprint, 60) * slots
+    at = fingerprint & (slots - 1)
+    while True:
+        entry = table[base + at]
+        if entry == fingerprint:
+            return 0
+        if entry == 0:
+            table[base + at] = fingerprint
+            return 1
+        at = (at + 1) & (slots - 1)
+    return 0
 
 
-@njit(**_OPTIONS)
-def unpack(rows: Any, at: int, s: Any, t: Any, word: Any, shift: Any, mask: Any) -> None:
-    """Packed row `at` → working row s, and t as its copy."""
-    for cell in range(word.shape[0]):
-        value = np.int64((rows[at, word[cell]] >> shift[cell]) & mask[cell])
-        s[cell] = value
-        t[cell] = value
+def rehash(old: I64P, size: I64, table: I64P, slots: I64) -> I64:
+    """Move all fingerprints to another table."""
+    for i in range(size):
+        if old[i] != 0:
+            insert(table, slots, old[i])
+    return 0
 
 
-@njit(**_OPTIONS)
-def pack(s: Any, rows: Any, at: int, word: Any, shift: Any, zobrist: Any) -> None:
-    """Working row s → packed row `at`, with its fingerprint in word 0."""
-    rows[at, :] = np.uint64(0)
-    for cell in range(word.shape[0]):
-        rows[at, word[cell]] |= np.uint64(s[cell]) << shift[cell]
-        rows[at, 0] ^= zobrist[cell, s[cell]]
+def pack(
+    s: U8P, cells: I64, rows: I64P, at: I64, words: I64, word: I64P, shift: I64P, zobrist: I64P, width: I64
+) -> I64:
+    """Working row → packed row number `at`, with its fingerprint in word 0."""
+    for w in range(words):
+        rows[at * words + w] = 0
+    for cell in range(cells):
+        rows[at * words + word[cell]] = rows[at * words + word[cell]] | (s[cell] << shift[cell])
+        rows[at * words] = rows[at * words] ^ zobrist[cell * width + s[cell]]
+    return 0
 
 
-@njit(**_OPTIONS)
-def hash_writes(
-    fingerprint: Any, s: Any, cells: Any, values: Any, ends: Any, n: int, zobrist: Any, hashes: Any
-) -> None:
-    """Fingerprints of the n successors whose writes are listed."""
-    begin = 0
-    for j in range(n):
-        h = fingerprint
-        for k in range(begin, ends[j]):
-            cell = cells[k]
-            h ^= zobrist[cell, s[cell]] ^ zobrist[cell, values[k]]
-        hashes[j] = h
-        begin = ends[j]
+def expand_chunk(
+    rows: I64P, words: I64, begin: I64, end: I64, s: U8P, t: U8P, cells: I64, zobrist: I64P, width: I64, act_of: U32P,
+    step_rel: I64P, all_steps: I64, room: I64, write_room: I64, wo: U16P, wv: U8P, we: U32P, wi: U32P, of: U32P,
+    fps: I64P, ctl: I64P, blk: I64P,
+) -> I64:  # fmt: skip
+    """List the successors of rows begin..end-1, as far as there is room; stop at a broken step or range error."""
+    for w in range(8):
+        ctl[w] = 0
+    for i in range(begin, end):
+        if ctl[0] > room or ctl[1] > write_room:
+            return 0
+        unpack(rows, i * words, s)
+        first = ctl[0]
+        left = ctl[1]
+        expand(s, wo, wv, we, wi, ctl, blk)
+        ctl[7] = i + 1 - begin
+        last = ctl[0]
+        if last == first and ctl[2] == 0:
+            ctl[4] += 1
+        still = 0
+        copied = 0
+        for j in range(first, last):
+            right = we[j]
+            h = rows[i * words]
+            for k in range(left, right):
+                at = wo[k] * width
+                h = h ^ zobrist[at + s[wo[k]]] ^ zobrist[at + wv[k]]
+            if h == 0:
+                h = 1
+            fps[j] = h
+            of[j] = i - begin
+            ask = step_rel[act_of[wi[j]]]
+            if ask != all_steps:
+                if still == 0:
+                    still = stutter(s)
+                if still == 2:
+                    ask = all_steps
+            if ask != 0:
+                if copied == 0:
+                    copied = 1
+                    for c in range(cells):
+                        t[c] = s[c]
+                for k in range(left, right):
+                    t[wo[k]] = wv[k]
+                bad = steps(s, t, ask)
+                if bad != 0:
+                    ctl[5] = bad
+                    ctl[6] = j
+                    ctl[0] = j + 1
+                    ctl[1] = right
+                    ctl[2] = 0
+                    return 0
+                for k in range(left, right):
+                    t[wo[k]] = s[wo[k]]
+            left = right
+        if ctl[2] != 0:
+            return 0
+    return 0
 
 
-@njit(**_OPTIONS)
-def apply(t: Any, cells: Any, values: Any, begin: int, end: int) -> None:
-    """Write a successor's cells into t."""
-    for k in range(begin, end):
-        t[cells[k]] = values[k]
+def insert_chunk(table: I64P, slots: I64, fps: I64P, count: I64, first: I64, last: I64, fresh: U8P) -> I64:
+    """Insert the fingerprints of regions first..last in order; mark and count those that were not there."""
+    found = 0
+    for j in range(min(8, count)):
+        prefetch(table, lshr(fps[j], 60) * slots + (fps[j] & (slots - 1)))
+    for j in range(count):
+        if j + 8 < count:
+            ahead = fps[j + 8]
+            region = lshr(ahead, 60)
+            if region >= first and region <= last:
+                prefetch(table, region * slots + (ahead & (slots - 1)))
+        region = lshr(fps[j], 60)
+        if region >= first and region <= last:
+            new = insert(table, slots, fps[j])
+            fresh[j] = new
+            found += new
+    return found
 
 
-@njit(**_OPTIONS)
-def undo(t: Any, s: Any, cells: Any, begin: int, end: int) -> None:
-    """Make t the copy of s again."""
-    for k in range(begin, end):
-        t[cells[k]] = s[cells[k]]
+def keep_chunk(
+    rows: I64P, words: I64, begin: I64, t: U8P, wo: U16P, wv: U8P, we: U32P, wi: U32P, of: U32P, fps: I64P,
+    fresh: U8P, act_of: U32P, inv_rel: I64P, wit_rel: I64P, word: I64P, shift: I64P, mask: I64P, following: I64P,
+    to: I64, parents: U32P, insts: U16P, log: I64, first: I64, allowed: I64, depth: I64, counts: I64P, wit: I64P,
+    ctl: I64P,
+) -> I64:  # fmt: skip
+    """Store the new successors, log how each was reached, ask the invariants; stop at the first event.
 
-
-@njit(**_OPTIONS)
-def store(
-    rows: Any, at: int, s: Any, cells: Any, values: Any, begin: int, end: int, fingerprint: Any,
-    following: Any, to: int, word: Any, shift: Any,
-) -> None:  # fmt: skip
-    """Packed row of a successor: the parent's with the written fields exchanged."""
-    for w in range(1, rows.shape[1]):
-        following[to, w] = rows[at, w]
-    following[to, 0] = fingerprint
-    for k in range(begin, end):
-        cell = cells[k]
-        following[to, word[cell]] ^= np.uint64(s[cell] ^ values[k]) << shift[cell]
+    Events: 1 more states than allowed, 2 broken invariant (10: which), 3 range error in a predicate (10: which and
+    where), 4 broken transition invariant or range error in one (10).
+    """
+    made = 0
+    left = 0
+    ctl[9] = 0
+    for j in range(ctl[0]):
+        right = we[j]
+        act = act_of[wi[j]]
+        counts[2 * act] += 1
+        step = 0
+        if ctl[5] != 0 and ctl[6] == j:
+            step = ctl[5]
+        if fresh[j] != 0:
+            if made >= allowed:
+                ctl[8] = made
+                ctl[9] = 1
+                ctl[11] = j
+                return 0
+            source = (begin + of[j]) * words
+            target = (to + made) * words
+            for w in range(1, words):
+                following[target + w] = rows[source + w]
+            following[target] = fps[j]
+            for k in range(left, right):
+                at = target + word[wo[k]]
+                bits = shift[wo[k]]
+                following[at] = (following[at] & (-1 - (mask[wo[k]] << bits))) | (wv[k] << bits)
+            parents[log + made] = first + begin + of[j]
+            insts[log + made] = wi[j]
+            made += 1
+            counts[2 * act + 1] += 1
+            if step == 0 and (inv_rel[act] | wit_rel[act]) != 0:
+                unpack(following, target, t)
+                bad = visit(t, inv_rel[act], wit_rel[act], wit, depth)
+                if bad != 0:
+                    ctl[8] = made
+                    ctl[9] = 2
+                    if bad < 0:
+                        ctl[9] = 3
+                    ctl[10] = bad
+                    ctl[11] = j
+                    return 0
+        if step != 0:
+            ctl[8] = made
+            ctl[9] = 4
+            ctl[10] = step
+            ctl[11] = j
+            return 0
+        left = right
+    ctl[8] = made
+    return 0

@@ -68,8 +68,7 @@ class Layout:
         strides = [int(np.prod(sizes[i + 1 :], dtype=np.int64)) for i in range(len(sizes))]
         lo, hi = value_range(var, self.instance)
         index = tuple(
-            (sort.lo, sort.lo + size - 1, stride)
-            for sort, size, stride in zip(var.index, sizes, strides, strict=True)
+            (sort.lo, sort.lo + size - 1, stride) for sort, size, stride in zip(var.index, sizes, strides, strict=True)
         )
         return Place(var, base, index, lo, hi, int(np.prod(sizes, dtype=np.int64)))
 

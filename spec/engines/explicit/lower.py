@@ -1,4 +1,4 @@
-"""Lowering of IR expressions to Python statements that numba compiles.
+"""Lowering of IR expressions to statements of the subset of Python that `machine` compiles.
 
 Every expression becomes a *term*: a text without side effects, with the interval in which its value lies. What must
 stay behind a condition (a branch of `where`, the later operands of a connective) is put behind it here too. A read or
@@ -281,7 +281,7 @@ class Lower:
             return Term(result, 0, 1)
         if not texts:
             return TRUE if expr.op == "and" else FALSE
-        return (stop if texts == [stop.text] else Term(f"({word.join(texts)})", 0, 1))
+        return stop if texts == [stop.text] else Term(f"({word.join(texts)})", 0, 1)
 
     def choice(self, expr: Op) -> Term:
         """`where`: only the branch that counts is looked at."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NoReturn
 
 from spec.engines import interp
 from spec.engines.explicit.emit import Family, Program
-from spec.engines.explicit.result import Change, EngineError, Step
+from spec.engines.explicit.lower import Site
+from spec.engines.explicit.result import Change, EngineError, OutOfRangeError, Step
 from spec.lang.concrete import State
 from spec.lang.definitions import Spec
 from spec.lang.errors import SpecError
@@ -66,24 +68,36 @@ def confirm_broken(program: Program, name: str, steps: list[Step]) -> None:
         raise EngineError(f"{name} is broken here, but holds in interp after the same {len(steps)} steps")
 
 
-def range_error(program: Program, steps: list[Step], instance: int | None, site: int) -> str:
-    """Message of the interpreter for a step or invariant that leaves a declared range; it must agree that it does."""
+def raise_range_error(program: Program, path: list[int], instance: int, site: int, code: int | None) -> NoReturn:
+    """Raise the interpreter's own error for a step that leaves a declared range, or for a predicate after the step.
+
+    `site` is the place in the action; `code`, if not None, that in a predicate. Interp must find it too.
+    """
     spec = program.spec
+    steps = behaviour(program, path if code is None else [*path, instance])
     state = steps[-1].state if steps else State.initial()
-    where = program.sites[site - 1]
+    where, owner = _range_site(program, instance, site, code)
     try:
-        if instance is not None:
+        if code is None:
             family = family_of(program, instance)
-            text = ", ".join(f"{k}={v}" for k, v in family.args(instance).items())
-            owner = f"action {family.ir.name}({text})"
             interp.step(spec, state, spec.action(family.ir.name), family.args(instance))
         else:
-            owner = f"predicate {where.owner}"
             before = steps[-2].state if len(steps) > 1 else State.initial()
             for predicate in (*spec.witnesses, *spec.invariants):
                 if predicate.id == where.owner:
                     is_step = any(p.name == predicate.id for p in program.step_invariants)
                     interp.holds(spec, predicate, *((before, state) if is_step else (state,)))
     except SpecError as problem:
-        return f"{owner}: {where.source} ({where.source.text[:80]}): {problem}"
+        text = f"{owner}: {where.source} ({where.source.text[:80]}): {problem}"
+        raise OutOfRangeError(text, steps) from problem
     raise EngineError(f"{owner} leaves its range at {where.source} ({where.what}), but not in interp")
+
+
+def _range_site(program: Program, instance: int, site: int, code: int | None) -> tuple[Site, str]:
+    """Where in the source, and whose it is in words."""
+    if code is not None:
+        where = program.site(code)
+        return where, f"predicate {where.owner}"
+    family = family_of(program, instance)
+    text = ", ".join(f"{k}={v}" for k, v in family.args(instance).items())
+    return family.sites[site - 1], f"action {family.ir.name}({text})"

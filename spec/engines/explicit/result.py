@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from spec.lang.concrete import State
 from spec.lang.errors import RangeError, Source
+from spec.lang.expr import ActionIR
 
 PLAIN_FIELDS = (
     *("model", "verdict", "reason", "distinct", "generated", "depth", "queue", "deadlocks", "broken", "title"),
     *("witnessed", "unwitnessed", "invariants", "levels", "seconds", "compile_seconds", "memory_bytes", "row_bits"),
-    *("states_per_second", "collision_probability"),
+    *("states_per_second", "collision_probability", "workers", "spilled_bytes"),
 )
 """Fields of a result that go into its JSON as they are."""
 
@@ -81,6 +83,16 @@ class ActionCoverage:
         return {"name": self.name, "generated": self.generated, "distinct": self.distinct, "guards": guards}
 
 
+def coverage(actions: Iterable[ActionIR], counts: Any, blocked: Any) -> list[ActionCoverage]:
+    """Coverage per action, from (generated, distinct) per action and the first-false counts of all guards in order."""
+    found, at = [], 0
+    for number, ir in enumerate(actions):
+        texts = [(g.source.text, int(blocked[at + k])) for k, g in enumerate(ir.guards)]
+        at += len(texts)
+        found.append(ActionCoverage(ir.name, ir.source, int(counts[number, 0]), int(counts[number, 1]), texts))
+    return found
+
+
 @dataclass
 class Result:
     """Result of a search. `verdict`: holds, violated, or inconclusive (then `reason` names the bound that was hit)."""
@@ -105,6 +117,8 @@ class Result:
     compile_seconds: float = 0.0
     memory_bytes: int = 0
     row_bits: int = 0
+    workers: int = 1
+    spilled_bytes: int = 0
 
     @property
     def per_action(self) -> dict[str, int]:

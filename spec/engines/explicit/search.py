@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spec.engines import interp
-from spec.engines.explicit import kernel, replay
-from spec.engines.explicit.build import Built, Stopwatch, build
+from spec.engines.explicit import replay
+from spec.engines.explicit.build import Built, build
+from spec.engines.explicit.checkpoint import Checkpoint
 from spec.engines.explicit.emit import Program, emit
-from spec.engines.explicit.memory import Store, available_bytes
-from spec.engines.explicit.result import ActionCoverage, OutOfRangeError, Result
+from spec.engines.explicit.memory import Frontier, Log, Memory, Table, available_bytes
+from spec.engines.explicit.result import Result, coverage
+from spec.engines.explicit.rounds import (
+    BROKEN,
+    DEADLOCKS,
+    DETAIL,
+    EVENT,
+    EVENT_AT,
+    EXPANDED,
+    INSTANCE,
+    LIMIT,
+    MADE,
+    PREDICATE_RANGE,
+    RANGE,
+    SITE,
+    Chunk,
+    Goal,
+    M,
+    Rounds,
+)
 from spec.lang.concrete import State
 from spec.lang.definitions import Spec
 from spec.lang.expr import PredicateIR
 
-GENERATED, DISTINCT, WAITING, POSITION, MOST, CAPACITY, DEADLOCKS, DEPTH, BAD, INSTANCE = range(10)
-DONE, GROW, LIMIT, BROKEN, RANGE = range(5)
-BLOCK_STATES = 8192
-"""States expanded between two looks at the clock and for an interrupt."""
+STATES_MAX = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -42,6 +63,18 @@ class Progress:
         return self.distinct / self.seconds if self.seconds else 0.0
 
 
+@dataclass(frozen=True)
+class Options:
+    """How to search: bounds, threads, and where and how often (seconds) to save what was reached."""
+
+    max_states: int | None = None
+    max_memory_bytes: int | None = None
+    workers: int = 1
+    checkpoint: Path | None = None
+    checkpoint_seconds: float = 600.0
+    resume: Path | None = None
+
+
 def _say(text: str) -> None:
     sys.stderr.write(text + "\n")
 
@@ -54,115 +87,119 @@ def explore(
     invariants: Iterable[str] | None = None,
     progress: Callable[[Progress], None] | None = None,
     notify: Callable[[str], None] = _say,
+    workers: int | None = None,
+    checkpoint: Path | None = None,
+    checkpoint_seconds: float = 600.0,
+    resume: Path | None = None,
     python: bool = False,
 ) -> Result:
     """Search the bounded instance of `spec` breadth first; stop at the first broken invariant or bound.
 
     `invariants` limits the ids that are checked; `max_memory_bytes` (default: 60 % of what is available) bounds the
-    search's own arrays; `python` runs the emitted source without numba. A step that leaves a declared range raises
-    `OutOfRangeError`; a disagreement with the interpreter raises `EngineError`. Neither is a verdict.
+    search's own arrays, and rows and parents go to files ($VSR_SPILL, else the system's directory for such) when it
+    is near; `workers` (default: the cores) never changes the result. With `checkpoint` the search is saved there
+    every `checkpoint_seconds` and on an interrupt; `resume` goes on from such a directory, and saves to it. A step
+    that leaves a declared range raises `OutOfRangeError`; a disagreement with the interpreter raises `EngineError`.
+    Neither is a verdict. `python` is accepted from older callers and has no effect.
     """
     program = emit(spec, invariants)
-    built = build(program, python=python)
-    bound = max_memory_bytes if max_memory_bytes is not None else int(available_bytes() * 0.6)
-    search = Search(program, built, bound, max_states)
-    if built.cold:
-        notify(f"compiling {spec.name}: {len(spec.actions)} actions, {len(spec.invariants)} invariants …")
-    search.warm_up()
-    if built.cold:
-        notify(f"compiled in {search.result.compile_seconds:.1f} s")
-    return search.run(progress)
+    built = build(program, notify)
+    if built.compiled > 1:
+        notify(f"compiled in {built.seconds:.1f} s")
+    options = Options(
+        max_states, max_memory_bytes, workers or os.cpu_count() or 1, checkpoint or resume, checkpoint_seconds, resume
+    )
+    search = Search(program, built, options)
+    try:
+        return search.run(progress)
+    finally:
+        search.close()
 
 
 class Search:
     """State of one search."""
 
-    def __init__(self, program: Program, built: Built, bound: int, max_states: int | None) -> None:
+    def __init__(self, program: Program, built: Built, options: Options) -> None:
         self.program = program
         self.built = built
-        layout = program.layout
-        self.store = Store(layout.words + 1, program.instances, bound)
-        self.most = max_states if max_states is not None else (1 << 32) - 1
-        self.st = np.zeros(10, np.int64)
-        self.counts = np.zeros((max(1, len(program.families)), 2), np.int64)
-        self.blocked = np.zeros(sum(len(f.ir.guards) for f in program.families) or 1, np.int64)
+        self.options = options
+        words = program.layout.words + 1
+        bound = options.max_memory_bytes
+        self.memory = Memory(int(available_bytes() * 0.6) if bound is None else bound)
+        self.table = Table(self.memory, built.functions)
+        self.log = Log(self.memory)
+        self.now, self.following = Frontier(self.memory, words), Frontier(self.memory, words)
+        self.memory.spillers = [lambda: self.following.spill(), self.log.spill, lambda: self.now.spill()]
+        self.rounds = Rounds(program, built, options.workers)
+        self.most = STATES_MAX if options.max_states is None else options.max_states
+        self.level, self.at, self.first, self.distinct, self.depth, self.deadlocks = 0, 0, 0, 0, 0, 0
+        self.counts = np.zeros((self.rounds.tables.actions, 2), np.int64)
+        self.blocked = np.zeros(self.rounds.tables.guards, np.int64)
         self.witnessed = np.full(max(1, len(program.witnesses)), -1, np.int64)
-        self.zobrist = layout.zobrist()
-        self.fixed = self._fixed_arrays()
-        self.result = Result(program.spec.name, row_bits=layout.bits)
+        self.result = Result(program.spec.name, row_bits=program.layout.bits, compile_seconds=built.seconds)
         checked = {p.name for p in (*program.state_invariants, *program.step_invariants)}
         self.result.invariants = [p.id for p in program.spec.invariants if p.id in checked]
-        self.watch = Stopwatch()
+        self.result.workers = self.rounds.workers
+        self.started = self.saved = time.monotonic()
+        self.before = 0.0
+        self.interrupted = False
 
-    def _relevance(self, predicates: list[PredicateIR]) -> NDArray[np.int64]:
-        """Per action the bit set of the predicates that read something the action writes."""
-        masks = [
-            sum(1 << n for n, p in enumerate(predicates) if p.reads() & family.ir.writes())
-            for family in self.program.families
-        ]
-        return np.array(masks or [0], np.int64)
+    def close(self) -> None:
+        """Release threads and files."""
+        self.rounds.close()
+        self.memory.close()
 
-    def _fixed_arrays(self) -> tuple[Any, ...]:
-        program, layout = self.program, self.program.layout
-        act_of = np.zeros(max(1, program.instances), np.int32)
-        for number, family in enumerate(program.families):
-            act_of[family.first : family.first + family.count] = number
-        return (
-            self.zobrist, layout.word, layout.shift, layout.mask, act_of,
-            self._relevance(program.step_invariants),
-            self._relevance(program.state_invariants),
-            self._relevance(program.witnesses),
-            self.st, self.counts, self.blocked, self.witnessed,
-            np.zeros(max(1, layout.cells), np.int64), np.zeros(max(1, layout.cells), np.int64),
-            np.zeros(program.writes_max + 1, np.int64), np.zeros(program.writes_max + 1, np.int64),
-            np.zeros(program.instances + 1, np.int64), np.zeros(program.instances + 1, np.int64),
-            np.zeros(program.instances + 1, np.uint64), np.zeros(4, np.int64),
-        )  # fmt: skip
+    @property
+    def seconds(self) -> float:
+        """Time spent searching, earlier runs included."""
+        return self.before + time.monotonic() - self.started
 
-    def _block(self, begin: int, end: int, first: int, depth: int) -> int:
-        s = self.store
-        return int(
-            self.built.block(
-                s.level, begin, end, first, depth, s.following, s.table, s.parents, s.insts, *self.fixed
-            )
-        )
-
-    def warm_up(self) -> None:
-        """Compile (or load) by expanding nothing."""
-        watch = Stopwatch()
-        self._block(0, 0, 0, 0)
-        self.result.compile_seconds = watch.seconds
+    @property
+    def generated(self) -> int:
+        """States generated, the initial one included."""
+        return 1 + int(self.counts[:, 0].sum())
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> Result:
         """Search until a verdict."""
-        self.watch = Stopwatch()
-        st, store = self.st, self.store
-        if self._start():
-            level, size, first = 0, 1, 0
+        if self.options.resume is not None:
+            Checkpoint(self.options.resume).load(self)
+        elif not self._start():
+            return self._finish()
+        self.started = self.saved = time.monotonic()
+        with _signals(self):
             try:
-                while size and self._level(level, size, first, progress):
-                    self.result.levels.append(size)
-                    first += size
-                    size = int(st[WAITING])
-                    st[WAITING] = 0
-                    store.swap()
-                    level += 1
-                else:
-                    if not size:
-                        self.result.verdict = "holds"
+                while self.now.segments and self._level(progress):
+                    self._next_level()
+                if not self.now.segments:
+                    self.result.verdict = "holds"
             except KeyboardInterrupt:
-                self._stop("interrupted; --max-states and smaller bounds give a search that ends", level, size)
-        self._finish()
-        return self.result
+                self._interrupt()
+        return self._finish()
+
+    def _next_level(self) -> None:
+        self.result.levels.append(self.distinct - self.following.count - self.first_of_level)
+        self.first_of_level = self.first = self.distinct - self.following.count
+        self.now, self.following = self.following, self.now
+        self.following.count = 0
+        self.level += 1
+        self.at = 0
+
+    first_of_level = 0
 
     def _start(self) -> bool:
         """Take the initial state, judged by the interpreter; False if it breaks an invariant."""
         spec, state = self.program.spec, State.initial()
-        self.st[MOST] = self.most
-        self.st[GENERATED] = self.st[DISTINCT] = 1
-        layout = self.program.layout
-        kernel.pack(layout.row(state), self.store.level, 0, layout.word, layout.shift, self.zobrist)
-        kernel.insert(self.store.table, self.store.level[0, 0])
+        self.distinct = 1
+        layout, k = self.program.layout, self.rounds.tables
+        rows, _ = self.now.room(1)
+        parents, insts, _ = self.log.room(1)
+        parents[0] = insts[0] = 0
+        row = layout.row(state).astype(np.uint8)
+        self.built.functions["pack"](
+            row.ctypes.data, layout.cells, rows.ctypes.data, 0, layout.words + 1, k.word.ctypes.data,
+            k.shift.ctypes.data, k.zobrist.ctypes.data, k.zobrist.shape[1],
+        )  # fmt: skip
+        self.table.fill(rows[0, :1].copy())
         for n, witness in enumerate(self.program.witnesses):
             if interp.holds(spec, next(w for w in spec.witnesses if w.id == witness.name), state):
                 self.witnessed[n] = 0
@@ -173,45 +210,83 @@ class Search:
                 return False
         return True
 
-    def _level(self, level: int, size: int, first: int, progress: Callable[[Progress], None] | None) -> bool:
+    def _level(self, progress: Callable[[Progress], None] | None) -> bool:
         """Expand one level; False when the search is over."""
-        st, at = self.st, 0
-        while at < size:
-            st[CAPACITY] = self.store.capacity
-            code = self._block(at, min(size, at + BLOCK_STATES), first, level + 1)
-            at = int(st[POSITION])
-            if progress is not None:
-                waiting = size - at + int(st[WAITING])
-                progress(Progress(level, int(st[DISTINCT]), int(st[GENERATED]), waiting, self.watch.seconds))
-            if code == GROW:
-                if not self.store.grow(int(st[DISTINCT]), int(st[WAITING]), self.program.instances):
-                    return self._stop(f"memory bound of {self.store.bound / 1e6:.0f} MB reached", level, size - at)
-            elif code == LIMIT:
-                return self._stop(f"bound of {self.most} states reached", level, size - at)
-            elif code == BROKEN and st[BAD] > 0:
-                self._broken(first + at)
-                return False
-            elif code != DONE:
-                self._range(first + at, code)
+        while self.now.segments:
+            rows, count = self.now.first()
+            while self.at < count:
+                if not self._round(rows, count):
+                    return False
+                if progress is not None:
+                    progress(Progress(self.level, self.distinct, self.generated, self.queue, self.seconds))
+                if self.interrupted:
+                    raise KeyboardInterrupt
+                self._save_if_due()
+            self.now.drop()
+            self.first += count
+            self.at = 0
         return True
 
-    def _stop(self, reason: str, level: int, left: int) -> bool:
-        self.result.reason = f"{reason}: {level} levels searched completely"
-        self.result.queue = left + int(self.st[WAITING])
+    @property
+    def queue(self) -> int:
+        """States not expanded yet."""
+        return sum(s.count for s in self.now.segments) - self.at + self.following.count
+
+    def _round(self, rows: Any, count: int) -> bool:
+        """Expand, insert and keep the next states; False when the search is over."""
+        used = self.rounds.expand(rows, self.at, count)
+        total = sum(int(c.ctl[M]) for c in used)
+        roomy = self.table.reserve(self.distinct + total)
+        roomy = roomy and self.memory.fits(total * (8 * self.now.words + 6) + self.memory.bound // 8)
+        if not roomy or self.distinct + total > STATES_MAX:
+            return self._stop(f"memory bound of {self.memory.bound / 1e6:.0f} MB reached")
+        new = self.rounds.insert(used, self.table.slots)
+        kept = min(sum(new), self.most - self.distinct)
+        following, row = self.following.room(kept)
+        parents, insts, log = self.log.room(kept)
+        jobs, before = [], 0
+        for chunk, fresh in zip(used, new, strict=True):
+            chunk.wit[:] = self.witnessed
+            at = min(before, kept)
+            goal = Goal(following, row + at, (parents, insts, log + at), self.first, kept - at, self.level + 1)
+            jobs.append(lambda chunk=chunk, goal=goal: chunk.keep(goal))
+            before += fresh
+        self.rounds.each(jobs)  # type: ignore[arg-type]
+        return self._merge(used)
+
+    def _merge(self, used: list[Chunk]) -> bool:
+        """Count what the chunks did, in order, up to the first event."""
+        for chunk in used:
+            ctl = chunk.ctl
+            self.counts += chunk.counts
+            self.blocked += chunk.blk
+            self.deadlocks += int(ctl[DEADLOCKS])
+            self.distinct += int(ctl[MADE])
+            fresh = (self.witnessed < 0) & (chunk.wit >= 0)
+            self.witnessed[fresh] = chunk.wit[fresh]
+            if ctl[MADE]:
+                self.depth = self.level + 1
+            if ctl[EVENT]:
+                return self._event(chunk)
+            self.at += int(ctl[EXPANDED])
+        return True
+
+    def _event(self, chunk: Chunk) -> bool:
+        ctl, kind = chunk.ctl, int(chunk.ctl[EVENT])
+        if kind == LIMIT:
+            self.at = chunk.begin + int(chunk.of[ctl[EVENT_AT]])
+            return self._stop(f"bound of {self.most} states reached")
+        if kind == RANGE:
+            parent, instance = self.first + chunk.begin + int(ctl[EXPANDED]) - 1, int(ctl[INSTANCE])
+            replay.raise_range_error(self.program, self.log.path(parent), instance, int(ctl[SITE]), None)
+        code, at = int(ctl[DETAIL]), int(ctl[EVENT_AT])
+        parent, instance = self.first + chunk.begin + int(chunk.of[at]), int(chunk.wi[at])
+        if code < 0:
+            replay.raise_range_error(self.program, self.log.path(parent), instance, 0, code)
+        assert kind != PREDICATE_RANGE
+        predicates = self.program.state_invariants if kind == BROKEN else self.program.step_invariants
+        self._violated(predicates[code - 1], [*self.log.path(parent), instance])
         return False
-
-    def path(self, state: int) -> list[int]:
-        """Action instances from the initial state to a state, by its number."""
-        found: list[int] = []
-        while state:
-            found.append(int(self.store.insts[state]))
-            state = int(self.store.parents[state])
-        return found[::-1]
-
-    def _broken(self, parent: int) -> None:
-        bad = int(self.st[BAD])
-        kind = self.program.step_invariants if bad > 1000 else self.program.state_invariants
-        self._violated(kind[(bad - 1) % 1000], [*self.path(parent), int(self.st[INSTANCE])])
 
     def _violated(self, predicate: PredicateIR, instances: list[int]) -> None:
         self.result.verdict = "violated"
@@ -219,28 +294,55 @@ class Search:
         self.result.behaviour = replay.behaviour(self.program, instances)
         replay.confirm_broken(self.program, predicate.name, self.result.behaviour)
 
-    def _range(self, parent: int, code: int) -> None:
-        """Raise the range error that a step (code RANGE) or a predicate met."""
-        instance = int(self.st[INSTANCE])
-        instances = self.path(parent) if code == RANGE else [*self.path(parent), instance]
-        steps = replay.behaviour(self.program, instances)
-        message = replay.range_error(self.program, steps, instance if code == RANGE else None, -int(self.st[BAD]))
-        raise OutOfRangeError(message, steps)
+    def _stop(self, reason: str) -> bool:
+        self.result.reason = f"{reason}: {self.level} levels searched completely"
+        self.result.queue = self.queue
+        return False
 
-    def _finish(self) -> None:
-        result, st = self.result, self.st
-        result.seconds = self.watch.seconds
-        result.distinct, result.generated = int(st[DISTINCT]), int(st[GENERATED])
-        result.depth, result.deadlocks = int(st[DEPTH]), int(st[DEADLOCKS])
-        result.memory_bytes = self.store.peak
+    def _interrupt(self) -> None:
+        """Say where the search stands, and save it if a directory was given."""
+        folder = self.options.checkpoint
+        if folder is None:
+            self._stop("interrupted; a directory for checkpoints makes a search that goes on later")
+            return
+        Checkpoint(folder).save(self)
+        self._stop(f"interrupted; resume from {folder}")
+
+    def _save_if_due(self) -> None:
+        folder = self.options.checkpoint
+        if folder is not None and time.monotonic() - self.saved >= self.options.checkpoint_seconds:
+            Checkpoint(folder).save(self)
+            self.saved = time.monotonic()
+
+    def _finish(self) -> Result:
+        result = self.result
+        result.seconds = self.seconds
+        result.distinct, result.generated = self.distinct, self.generated
+        result.depth, result.deadlocks = self.depth, self.deadlocks
+        result.memory_bytes, result.spilled_bytes = self.memory.peak, self.memory.spilled
         for n, witness in enumerate(self.program.witnesses):
             if self.witnessed[n] >= 0:
                 result.witnessed[witness.name] = int(self.witnessed[n])
             else:
                 result.unwitnessed[witness.name] = witness.title
-        at = 0
-        for n, family in enumerate(self.program.families):
-            texts = [(g.source.text, int(self.blocked[at + k])) for k, g in enumerate(family.ir.guards)]
-            at += len(texts)
-            generated, distinct = int(self.counts[n, 0]), int(self.counts[n, 1])
-            result.coverage.append(ActionCoverage(family.ir.name, family.ir.source, generated, distinct, texts))
+        result.coverage = coverage([f.ir for f in self.program.families], self.counts, self.blocked)
+        return result
+
+
+@contextmanager
+def _signals(search: Search) -> Iterator[None]:
+    """The first Ctrl-C ends the search after its round; the second ends it at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(*_: Any) -> None:
+        if search.interrupted:
+            raise KeyboardInterrupt
+        search.interrupted = True
+
+    previous = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

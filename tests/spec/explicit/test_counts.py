@@ -17,7 +17,7 @@ SMALL = [
 
 @pytest.mark.parametrize(("sizes", "counts"), SMALL, ids=["two-restart", "one-view", "three-views"])
 def test_small_models_have_the_pinned_counts(sizes: dict[str, int], counts: tuple[int, int, int]) -> None:
-    found = explicit.explore(model("core", **sizes), python=True)
+    found = explicit.explore(model("core", **sizes))
     assert found.verdict == "holds"
     assert (found.distinct, found.generated, found.depth) == counts
 

@@ -15,8 +15,9 @@ from tests.spec.generated_models import models
 INSTANCES: list[dict[str, int]] = [
     {"replicas": 2, "views": 2, "ops": 1, "requests": 1, "restarts": 1},
     {"replicas": 3, "views": 1, "ops": 2, "requests": 2, "restarts": 0},
-    {"replicas": 2, "views": 2, "ops": 2, "requests": 2, "restarts": 0},
+    {"replicas": 2, "views": 2, "ops": 2, "requests": 1, "restarts": 0},
     {"replicas": 1, "views": 2, "ops": 2, "clients": 2, "requests": 1, "restarts": 1},
+    {"replicas": 2, "views": 3, "ops": 1, "requests": 1, "restarts": 0},
 ]
 
 
@@ -33,13 +34,10 @@ def facts(found: Any) -> dict[str, Any]:
     }
 
 
-COMPILED = {"replicas": 2, "views": 3, "ops": 1, "requests": 1, "restarts": 0}
-
-
-@pytest.mark.parametrize("sizes", [*INSTANCES, COMPILED], ids=lambda s: "-".join(f"{k}{v}" for k, v in s.items()))
+@pytest.mark.parametrize("sizes", INSTANCES, ids=lambda s: "-".join(f"{k}{v}" for k, v in s.items()))
 def test_core_has_the_same_counts_in_interp_and_explicit(sizes: dict[str, int]) -> None:
     spec = model("core", **sizes)
-    found = explicit.explore(spec, python=sizes is not COMPILED)
+    found = explicit.explore(spec)
     assert found.verdict == "holds"
     assert facts(found) == facts(interp.explore(spec))
 
@@ -60,13 +58,7 @@ def reference(spec: Spec) -> Any:
         return "range error"
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(models())
-def test_random_models_agree_with_emitted_source_run_as_python(spec: Spec) -> None:
-    assert outcome(spec, python=True) == reference(spec)
-
-
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(models())
-def test_random_models_agree_when_compiled(spec: Spec) -> None:
+def test_random_models_agree(spec: Spec) -> None:
     assert outcome(spec) == reference(spec)

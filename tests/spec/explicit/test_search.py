@@ -61,7 +61,7 @@ def counter(top: int = 3, cells: int = 2, limit: int = 3, wild: bool = False) ->
 def test_fault_gives_a_counterexample_that_replays_in_interp(fault: str) -> None:
     sizes = FAULT_MODELS[fault]
     spec = model("core", replicas=sizes.replicas, faults=[fault], bounds=sizes.bounds)
-    found = explicit.explore(spec, python=True)
+    found = explicit.explore(spec)
     assert (found.verdict, found.broken) == ("violated", sizes.breaks)
     state, before = State.initial(), State.initial()
     for step in found.behaviour:
@@ -78,13 +78,13 @@ def test_fault_gives_a_counterexample_that_replays_in_interp(fault: str) -> None
 def test_the_same_model_without_the_fault_holds_where_the_fault_is_met(fault: str) -> None:
     sizes = FAULT_MODELS[fault]
     spec = model("core", replicas=sizes.replicas, bounds=sizes.bounds)
-    found = explicit.explore(spec, max_states=10_000, python=True)
+    found = explicit.explore(spec, max_states=10_000)
     assert found.verdict in ("holds", "inconclusive")
     assert found.broken is None
 
 
 def test_shortest_behaviour_is_shown_with_changed_cells_only() -> None:
-    found = explicit.explore(counter(), python=True)
+    found = explicit.explore(counter())
     assert found.verdict == "violated"
     assert [(s.action, s.args) for s in found.behaviour] == [("up", {"c": 0})] * 3
     assert found.behaviour[2].to_json()["changes"] == [{"var": "x", "index": [0], "before": 2, "after": 3}]
@@ -92,16 +92,16 @@ def test_shortest_behaviour_is_shown_with_changed_cells_only() -> None:
 
 
 def test_only_the_named_invariants_are_checked_and_unknown_ones_refused() -> None:
-    found = explicit.explore(counter(), python=True, invariants=["I2"])
+    found = explicit.explore(counter(), invariants=["I2"])
     assert (found.verdict, found.invariants, found.distinct) == ("holds", ["I2"], 16)
     assert found.unwitnessed == {"I1": "a cell is 9"}
     assert found.deadlocks == 1
     with pytest.raises(SpecError, match="no invariant I9; there are: I1, I2"):
-        explicit.explore(counter(), python=True, invariants=["I9"])
+        explicit.explore(counter(), invariants=["I9"])
 
 
 def test_coverage_counts_steps_new_states_and_guards() -> None:
-    found = explicit.explore(counter(), python=True, invariants=["I2"])
+    found = explicit.explore(counter(), invariants=["I2"])
     (up,) = found.coverage
     assert (up.generated, up.distinct, up.guards) == (24, 15, [("require(s.x[c] < limit)", 8)])
     assert found.levels == [1, 2, 3, 4, 3, 2, 1]
@@ -110,29 +110,29 @@ def test_coverage_counts_steps_new_states_and_guards() -> None:
 def test_value_out_of_range_is_an_error_with_action_line_and_value() -> None:
     message = r"action up\(c=0\).*test_search.py:\d+.*x\[0\] = 3 is outside 0..2"
     with pytest.raises(explicit.OutOfRangeError, match=message):
-        explicit.explore(counter(top=2), python=True, invariants=["I2"])
+        explicit.explore(counter(top=2), invariants=["I2"])
 
 
 def test_read_outside_its_index_is_an_error_and_leads_there() -> None:
     with pytest.raises(explicit.OutOfRangeError, match="index 2 of x is outside sort Cell") as caught:
-        explicit.explore(counter(wild=True), python=True, invariants=["I2"])
+        explicit.explore(counter(wild=True), invariants=["I2"])
     assert len(caught.value.behaviour) == 2
 
 
 def test_bound_of_states_is_inconclusive_and_says_what_was_covered() -> None:
-    found = explicit.explore(counter(), python=True, invariants=["I2"], max_states=9)
+    found = explicit.explore(counter(), invariants=["I2"], max_states=9)
     assert (found.verdict, found.distinct) == ("inconclusive", 9)
     assert "bound of 9 states reached: 2 levels" in found.reason
-    assert explicit.explore(counter(), python=True, invariants=["I2"], max_states=16).verdict == "holds"
+    assert explicit.explore(counter(), invariants=["I2"], max_states=16).verdict == "holds"
 
 
 def test_memory_bound_is_inconclusive_and_kept() -> None:
     spec = model("core", replicas=3, views=3, ops=1, requests=1, restarts=0)
-    found = explicit.explore(spec, max_memory_bytes=200_000, python=True)
+    found = explicit.explore(spec, max_memory_bytes=1_000_000)
     assert found.verdict == "inconclusive"
     assert "memory bound" in found.reason
     assert found.distinct > 1_000
-    assert found.memory_bytes <= 200_000
+    assert found.memory_bytes <= 1_000_000
 
 
 def test_interrupt_gives_what_was_covered() -> None:
@@ -140,7 +140,7 @@ def test_interrupt_gives_what_was_covered() -> None:
         if now.level == 3:
             raise KeyboardInterrupt
 
-    found = explicit.explore(counter(), python=True, invariants=["I2"], progress=stop)
+    found = explicit.explore(counter(), invariants=["I2"], progress=stop)
     assert found.verdict == "inconclusive"
     assert found.reason.startswith("interrupted")
 
@@ -149,16 +149,16 @@ def test_unbounded_sort_and_wide_values_are_refused_by_name() -> None:
     schema = Schema()
     schema.state("wide", (), Values(0, 300), doc="too wide")
     with pytest.raises(SpecError, match="wide has 301 values"):
-        explicit.explore(Spec("wide", schema, None, (), ()), python=True)
+        explicit.explore(Spec("wide", schema, None, (), ()))
     schema = Schema()
     schema.state("x", (Cell,), Values(0, 1), doc="a cell")
     with pytest.raises(SpecError, match="sort Cell is unbounded"):
-        explicit.explore(Spec("open", schema, None, (), ()), python=True)
+        explicit.explore(Spec("open", schema, None, (), ()))
 
 
 def test_itf_has_bigints_maps_and_the_action_of_each_state() -> None:
     spec = counter()
-    document = to_itf(spec, explicit.explore(spec, python=True))
+    document = to_itf(spec, explicit.explore(spec))
     assert document["vars"] == ["x"]
     assert len(document["states"]) == 4
     first, last = document["states"][0], document["states"][-1]

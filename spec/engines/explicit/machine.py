@@ -1,0 +1,310 @@
+"""A compiler for a small subset of Python: functions over 64-bit integers and pointers, straight to LLVM.
+
+The emitted sources of a model and the engine's own inner loops are written in it. It knows assignment, `if`, `while`,
+`for … in range(…)`, `break`, `continue`, `return`, integer arithmetic, comparison, connectives, `min`, `max`, calls and
+element access. There are no bounds checks: who emits code proves or tests its indices. Every integer is signed and 64
+bits wide; elements are as wide as their pointer says and are read as unsigned unless 64 bits wide. Connectives and
+conditional expressions evaluate all operands, so these must be free of side effects and safe to evaluate.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any
+
+from llvmlite import ir
+
+I64 = int
+"""A 64-bit integer argument."""
+U8P = U16P = U32P = I64P = Any
+"""Pointers to elements of that width (arrays, for a reader)."""
+
+_WORD, _BIT = ir.IntType(64), ir.IntType(1)
+_WIDTHS = {"U8P": 8, "U16P": 16, "U32P": 32, "I64P": 64}
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+
+
+def lshr(value: int, count: int) -> int:
+    """Shift right, filling with zeros."""
+    return (value & (1 << 64) - 1) >> count
+
+
+def prefetch(pointer: Any, index: int) -> None:
+    """Ask for an element that will be needed soon."""
+
+
+class MachineError(Exception):
+    """A construct outside the subset: a fault of the tool."""
+
+
+@dataclass
+class _Function:
+    """What is known while one function is translated."""
+
+    types: dict[str, int]
+    args: dict[str, ir.Value]
+    slots: dict[str, ir.Value] = field(default_factory=dict)
+    loops: list[tuple[ir.Block, ir.Block]] = field(default_factory=list)
+
+
+class Translator:
+    """Translates the functions of one source text into one LLVM module."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.module = ir.Module(name)
+        self.tree = ast.parse(source)
+        self.build: Any = None
+        self.now = _Function({}, {})
+
+    def translate(self) -> str:
+        """The module's text."""
+        for node in self.tree.body:
+            if isinstance(node, ast.FunctionDef):
+                self._function(node)
+        return str(self.module)
+
+    def _function(self, node: ast.FunctionDef) -> None:
+        names = [ast.unparse(a.annotation).strip("'\"") if a.annotation else "I64" for a in node.args.args]
+        widths = [_WIDTHS.get(name, 0) for name in names]
+        fn = self._declare(node.name, widths)
+        self.now = _Function({}, {})
+        self.build = ir.IRBuilder(fn.append_basic_block("entry"))
+        for arg, width, value in zip(node.args.args, widths, fn.args, strict=True):
+            value.name = arg.arg
+            if width:
+                value.add_attribute("noalias")
+                self.now.types[arg.arg] = width
+                self.now.args[arg.arg] = value
+            else:
+                self.build.store(value, self._slot(arg.arg))
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+                self._slot(child.id)
+        self._body(node.body)
+        if not self.build.block.is_terminated:
+            self.build.ret(_WORD(0))
+
+    def _declare(self, name: str, widths: list[int]) -> ir.Function:
+        known = self.module.globals.get(name)
+        if known is not None:
+            return known
+        kinds = [ir.IntType(width).as_pointer() if width else _WORD for width in widths]
+        fn = ir.Function(self.module, ir.FunctionType(_WORD, kinds), name)
+        fn.attributes.add("nounwind")
+        return fn
+
+    def _slot(self, name: str) -> ir.Value:
+        """Where a local variable lives."""
+        if name not in self.now.slots:
+            entry = self.build.function.entry_basic_block
+            with self.build.goto_block(entry):
+                if entry.instructions:
+                    self.build.position_before(entry.instructions[0])
+                self.now.slots[name] = self.build.alloca(_WORD, name=f"v_{name}")
+        return self.now.slots[name]
+
+    def _body(self, nodes: list[ast.stmt]) -> None:
+        for node in nodes:
+            if self.build.block.is_terminated:
+                return
+            self._statement(node)
+
+    def _statement(self, node: ast.stmt) -> None:
+        handler = getattr(self, f"_do_{type(node).__name__.lower()}", None)
+        if handler is None:
+            raise MachineError(f"line {node.lineno}: {ast.unparse(node)[:60]}")
+        handler(node)
+
+    def _do_pass(self, node: ast.Pass) -> None:
+        pass
+
+    def _do_expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self.value(node.value)
+
+    def _do_assign(self, node: ast.Assign) -> None:
+        self._store(node.targets[0], self.word(node.value))
+
+    def _do_augassign(self, node: ast.AugAssign) -> None:
+        old = self.word(self._loaded(node.target))
+        self._store(node.target, self._arithmetic(node.op, old, self.word(node.value), node))
+
+    @staticmethod
+    def _loaded(target: ast.expr) -> ast.expr:
+        if isinstance(target, ast.Name):
+            return ast.Name(target.id, ast.Load())
+        assert isinstance(target, ast.Subscript)
+        return ast.Subscript(target.value, target.slice, ast.Load())
+
+    def _store(self, target: ast.expr, value: ir.Value) -> None:
+        if isinstance(target, ast.Name):
+            self.build.store(value, self._slot(target.id))
+            return
+        assert isinstance(target, ast.Subscript)
+        width, pointer = self._element(target)
+        self.build.store(self.build.trunc(value, ir.IntType(width)) if width < 64 else value, pointer)
+
+    def _element(self, node: ast.Subscript) -> tuple[int, ir.Value]:
+        assert isinstance(node.value, ast.Name)
+        name = node.value.id
+        if name not in self.now.args:
+            raise MachineError(f"line {node.lineno}: {name} is no pointer")
+        return self.now.types[name], self.build.gep(self.now.args[name], [self.word(node.slice)], inbounds=True)
+
+    def _do_return(self, node: ast.Return) -> None:
+        self.build.ret(self.word(node.value) if node.value is not None else _WORD(0))
+
+    def _do_if(self, node: ast.If) -> None:
+        test = self.bit(node.test)
+        then = self.build.append_basic_block("then")
+        after = self.build.append_basic_block("after")
+        other = self.build.append_basic_block("other") if node.orelse else after
+        self.build.cbranch(test, then, other)
+        for block, body in ((then, node.body), (other, node.orelse)):
+            if block is after:
+                continue
+            self.build.position_at_end(block)
+            self._body(body)
+            if not self.build.block.is_terminated:
+                self.build.branch(after)
+        self.build.position_at_end(after)
+
+    def _do_while(self, node: ast.While) -> None:
+        head, body, after = (self.build.append_basic_block(n) for n in ("head", "body", "after"))
+        self.build.branch(head)
+        self.build.position_at_end(head)
+        self.build.cbranch(self.bit(node.test), body, after)
+        self._loop(body, node.body, head, after)
+        self.build.position_at_end(after)
+
+    def _do_for(self, node: ast.For) -> None:
+        assert isinstance(node.target, ast.Name)
+        assert isinstance(node.iter, ast.Call)
+        ends = [self.word(arg) for arg in node.iter.args]
+        first, last = (ends[0], ends[1]) if len(ends) == 2 else (_WORD(0), ends[0])
+        counter = self._slot(f"{node.target.id}.{node.lineno}")
+        self.build.store(first, counter)
+        head, body, step, after = (self.build.append_basic_block(n) for n in ("head", "body", "step", "after"))
+        self.build.branch(head)
+        self.build.position_at_end(head)
+        now = self.build.load(counter)
+        self.build.cbranch(self.build.icmp_signed("<", now, last), body, after)
+        self.build.position_at_end(body)
+        self.build.store(now, self._slot(node.target.id))
+        self._loop(body, node.body, step, after)
+        self.build.position_at_end(step)
+        self.build.store(self.build.add(self.build.load(counter), _WORD(1), flags=("nsw",)), counter)
+        self.build.branch(head)
+        self.build.position_at_end(after)
+
+    def _loop(self, block: ir.Block, nodes: list[ast.stmt], repeat: ir.Block, after: ir.Block) -> None:
+        self.build.position_at_end(block)
+        self.now.loops.append((repeat, after))
+        self._body(nodes)
+        if not self.build.block.is_terminated:
+            self.build.branch(repeat)
+        self.now.loops.pop()
+
+    def _do_break(self, node: ast.Break) -> None:
+        self.build.branch(self.now.loops[-1][1])
+
+    def _do_continue(self, node: ast.Continue) -> None:
+        self.build.branch(self.now.loops[-1][0])
+
+    def word(self, node: ast.expr) -> ir.Value:
+        """Value of an expression as an integer."""
+        value = self.value(node)
+        return value if value.type == _WORD else self.build.zext(value, _WORD)
+
+    def bit(self, node: ast.expr) -> ir.Value:
+        """Truth of an expression."""
+        value = self.value(node)
+        return value if value.type == _BIT else self.build.icmp_signed("!=", value, _WORD(0))
+
+    def value(self, node: ast.expr) -> ir.Value:
+        """Value of an expression: a word, or a bit where it is a comparison or connective."""
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, bool):
+                return _BIT(int(node.value))
+            return _WORD(node.value)
+        if isinstance(node, ast.Name):
+            return self.build.load(self._slot(node.id))
+        if isinstance(node, ast.Subscript):
+            width, pointer = self._element(node)
+            loaded = self.build.load(pointer)
+            return self.build.zext(loaded, _WORD) if width < 64 else loaded
+        if isinstance(node, ast.BinOp):
+            return self._arithmetic(node.op, self.word(node.left), self.word(node.right), node)
+        if isinstance(node, (ast.Compare, ast.BoolOp)):
+            return self._connective(node)
+        if isinstance(node, ast.UnaryOp):
+            if isinstance(node.op, ast.Not):
+                return self.build.not_(self.bit(node.operand))
+            return self.build.neg(self.word(node.operand))
+        if isinstance(node, ast.IfExp):
+            return self.build.select(self.bit(node.test), self.word(node.body), self.word(node.orelse))
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        raise MachineError(f"line {node.lineno}: {ast.unparse(node)[:60]}")
+
+    def _connective(self, node: ast.Compare | ast.BoolOp) -> ir.Value:
+        bits: list[ir.Value] = []
+        join = self.build.and_
+        if isinstance(node, ast.BoolOp):
+            bits = [self.bit(value) for value in node.values]
+            join = self.build.and_ if isinstance(node.op, ast.And) else self.build.or_
+        else:
+            values = [self.word(v) for v in (node.left, *node.comparators)]
+            for op, a, b in zip(node.ops, values, values[1:], strict=False):
+                bits.append(self.build.icmp_signed(_COMPARISONS[type(op)], a, b))
+        result = bits[0]
+        for bit in bits[1:]:
+            result = join(result, bit)
+        return result
+
+    def _arithmetic(self, op: ast.operator, a: ir.Value, b: ir.Value, node: ast.AST) -> ir.Value:
+        build = self.build
+        simple = {
+            ast.Add: build.add, ast.Sub: build.sub, ast.Mult: build.mul, ast.BitAnd: build.and_,
+            ast.BitOr: build.or_, ast.BitXor: build.xor, ast.LShift: build.shl,
+        }  # fmt: skip
+        if type(op) in simple:
+            return simple[type(op)](a, b)
+        if isinstance(op, ast.RShift):
+            return build.ashr(a, b)
+        if isinstance(op, ast.Mod):
+            rest = build.srem(a, b)
+            return build.select(build.icmp_signed("<", rest, _WORD(0)), build.add(rest, b), rest)
+        raise MachineError(f"{ast.unparse(node)[:60]}")
+
+    def _call(self, node: ast.Call) -> ir.Value:
+        assert isinstance(node.func, ast.Name)
+        name = node.func.id
+        if name == "prefetch":
+            return self._prefetch(node)
+        if name == "int64":
+            return self.word(node.args[0])
+        if name in ("min", "max", "lshr"):
+            a, b = self.word(node.args[0]), self.word(node.args[1])
+            if name == "lshr":
+                return self.build.lshr(a, b)
+            return self.build.select(self.build.icmp_signed("<" if name == "min" else ">", a, b), a, b)
+        widths, values = [], []
+        for arg in node.args:
+            is_pointer = isinstance(arg, ast.Name) and arg.id in self.now.args
+            widths.append(self.now.types[arg.id] if isinstance(arg, ast.Name) and is_pointer else 0)
+            values.append(self.now.args[arg.id] if isinstance(arg, ast.Name) and is_pointer else self.word(arg))
+        return self.build.call(self._declare(name, widths), values)
+
+    def _prefetch(self, node: ast.Call) -> ir.Value:
+        target = ast.Subscript(node.args[0], node.args[1], ast.Load())
+        byte = ir.IntType(8).as_pointer()
+        pointer = self.build.bitcast(self._element(target)[1], byte)
+        small = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, small, small, small])
+        fn = self.module.globals.get("llvm.prefetch.p0") or ir.Function(self.module, kind, "llvm.prefetch.p0")
+        self.build.call(fn, [pointer, small(1), small(3), small(1)])
+        return _WORD(0)

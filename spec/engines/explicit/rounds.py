@@ -1,0 +1,198 @@
+"""A round of the search: chunks of the frontier expanded, inserted and kept, each pass over several threads at once.
+
+Whatever the number of threads, the result is that of taking the states one after the other: fingerprints of a region
+of the table are inserted by one thread in the order of the states, and new states are numbered in that order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spec.engines.explicit.build import Built
+from spec.engines.explicit.emit import Program
+from spec.engines.explicit.memory import REGIONS
+from spec.lang.errors import SpecError
+from spec.lang.expr import PredicateIR
+
+CHUNK_STATES = 1024
+SUCCESSORS_MEAN = 16
+"""Successors a state for which a chunk has room; where there are more, it ends early."""
+M, N, SITE, INSTANCE, DEADLOCKS, STEP, STEP_AT, EXPANDED, MADE, EVENT, DETAIL, EVENT_AT = range(12)
+LIMIT, BROKEN, PREDICATE_RANGE, STEP_BROKEN, RANGE = 1, 2, 3, 4, 5
+
+
+class Tables:
+    """Arrays that all chunks read: layout, hashes, which predicates an action can change."""
+
+    def __init__(self, program: Program) -> None:
+        layout = program.layout
+        if program.instances >= 1 << 16:
+            raise SpecError(f"explicit: {program.instances} action instances; at most {(1 << 16) - 1} are supported")
+        self.zobrist = layout.zobrist().view(np.int64)
+        self.word = layout.word.astype(np.int64)
+        self.shift = layout.shift.astype(np.int64)
+        self.mask = layout.mask.astype(np.int64)
+        self.act_of = np.zeros(max(1, program.instances), np.uint32)
+        for number, family in enumerate(program.families):
+            self.act_of[family.first : family.first + family.count] = number
+        self.step_rel = _relevance(program, program.step_invariants)
+        self.inv_rel = _relevance(program, program.state_invariants)
+        self.wit_rel = _relevance(program, program.witnesses)
+        self.all_steps = (1 << len(program.step_invariants)) - 1
+        self.guards = sum(len(f.ir.guards) for f in program.families) or 1
+        self.actions = max(1, len(program.families))
+
+
+def _relevance(program: Program, predicates: list[PredicateIR]) -> NDArray[np.int64]:
+    """Per action the bit set of the predicates that read something the action writes."""
+    masks = [
+        sum(1 << n for n, p in enumerate(predicates) if p.reads() & family.ir.writes()) for family in program.families
+    ]
+    return np.array(masks or [0], np.int64)
+
+
+class Chunk:
+    """Buffers for the successors of some states, and what is counted over them."""
+
+    def __init__(self, program: Program, tables: Tables, built: Built) -> None:
+        self.tables = tables
+        self.functions = built.functions
+        self.words = program.layout.words + 1
+        self.cells = program.layout.cells
+        room = SUCCESSORS_MEAN * CHUNK_STATES
+        mean = program.writes_max // max(1, program.instances) + 1
+        self.limits = (room, room * mean)
+        size, writes = room + program.instances + 1, room * mean + program.writes_max + 1
+        self.s, self.t = np.zeros(max(1, self.cells), np.uint8), np.zeros(max(1, self.cells), np.uint8)
+        self.wo, self.wv = np.empty(writes, np.uint16), np.empty(writes, np.uint8)
+        self.we, self.wi, self.of = (np.empty(size, np.uint32) for _ in range(3))
+        self.fps, self.fresh = np.empty(size, np.int64), np.empty(size, np.uint8)
+        self.ctl = np.zeros(12, np.int64)
+        self.blk = np.zeros(tables.guards, np.int64)
+        self.counts = np.zeros((tables.actions, 2), np.int64)
+        self.wit = np.zeros(max(1, len(program.witnesses)), np.int64)
+        self.rows: NDArray[np.int64] = np.zeros((1, self.words), np.int64)
+        self.begin = self.end = 0
+
+    def take(self, rows: NDArray[np.int64], begin: int, end: int) -> None:
+        """Work on these rows next."""
+        self.rows, self.begin, self.end = rows, begin, end
+
+    def expand(self, end: int | None = None) -> None:
+        """List the successors; with `end`, only those of the states before it."""
+        k = self.tables
+        self.blk[:] = 0
+        arrays = (self.wo, self.wv, self.we, self.wi, self.of, self.fps, self.ctl, self.blk)
+        self.functions["expand_chunk"](
+            self.rows.ctypes.data, self.words, self.begin, self.end if end is None else end, self.s.ctypes.data,
+            self.t.ctypes.data, self.cells, k.zobrist.ctypes.data, k.zobrist.shape[1], k.act_of.ctypes.data,
+            k.step_rel.ctypes.data, k.all_steps, *self.limits, *(a.ctypes.data for a in arrays),
+        )  # fmt: skip
+
+    def insert(self, slots: NDArray[np.int64], first: int, last: int) -> int:
+        """Insert the fingerprints of some regions; how many are new."""
+        return self.functions["insert_chunk"](
+            slots.ctypes.data, slots.shape[0] // REGIONS, self.fps.ctypes.data, int(self.ctl[M]), first, last,
+            self.fresh.ctypes.data,
+        )  # fmt: skip
+
+    def keep(self, goal: Goal) -> None:
+        """Store the new states at their places and ask the invariants."""
+        k = self.tables
+        self.counts[:] = 0
+        self.functions["keep_chunk"](
+            self.rows.ctypes.data, self.words, self.begin, self.t.ctypes.data, self.wo.ctypes.data,
+            self.wv.ctypes.data, self.we.ctypes.data, self.wi.ctypes.data, self.of.ctypes.data, self.fps.ctypes.data,
+            self.fresh.ctypes.data, k.act_of.ctypes.data, k.inv_rel.ctypes.data, k.wit_rel.ctypes.data,
+            k.word.ctypes.data, k.shift.ctypes.data, k.mask.ctypes.data, goal.following.ctypes.data, goal.row,
+            goal.parents.ctypes.data, goal.insts.ctypes.data, goal.log, goal.first, goal.allowed, goal.depth,
+            self.counts.ctypes.data, self.wit.ctypes.data, self.ctl.ctypes.data,
+        )  # fmt: skip
+        if self.ctl[EVENT] in (LIMIT, BROKEN, PREDICATE_RANGE):
+            kept = self.ctl[MADE:].copy()
+            self.expand(self.begin + int(self.of[self.ctl[EVENT_AT]]) + 1)
+            self.ctl[MADE:] = kept
+        elif self.ctl[EVENT] == 0 and self.ctl[SITE]:
+            self.ctl[EVENT] = RANGE
+
+
+class Goal:
+    """Where the new states of a chunk go: rows, log, the number of the first row of the segment read, bounds."""
+
+    def __init__(
+        self, following: Any, row: int, log: tuple[Any, Any, int], first: int, allowed: int, depth: int
+    ) -> None:
+        self.following, self.row = following, row
+        self.parents, self.insts, self.log = log
+        self.first, self.allowed, self.depth = first, allowed, depth
+
+
+class Rounds:
+    """The chunks, and the threads that work on them."""
+
+    def __init__(self, program: Program, built: Built, workers: int) -> None:
+        self.workers = max(1, min(workers, REGIONS))
+        self.tables = Tables(program)
+        many = 1 if self.workers == 1 else 8 * self.workers
+        self.chunks = [Chunk(program, self.tables, built) for _ in range(many)]
+        self.states = CHUNK_STATES
+        self._pool = ThreadPoolExecutor(self.workers - 1) if self.workers > 1 else None
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def each(self, jobs: list[Callable[[], Any]]) -> None:
+        """Run the jobs, over the threads if there are several."""
+        if self._pool is None or len(jobs) < 2:
+            for job in jobs:
+                job()
+            return
+        numbers = itertools.count()
+
+        def work() -> None:
+            while (n := next(numbers)) < len(jobs):
+                jobs[n]()
+
+        waiting = [self._pool.submit(work) for _ in range(min(self.workers, len(jobs)) - 1)]
+        work()
+        for other in waiting:
+            other.result()
+
+    def expand(self, rows: NDArray[np.int64], at: int, end: int) -> list[Chunk]:
+        """Expand the next rows; the chunks that count, in order: the last may have stopped before its end."""
+        used: list[Chunk] = []
+        for chunk in self.chunks:
+            if at >= end:
+                break
+            chunk.take(rows, at, min(end, at + self.states))
+            at = chunk.end
+            used.append(chunk)
+        self.each([chunk.expand for chunk in used])
+        for n, chunk in enumerate(used):
+            if chunk.ctl[EXPANDED] < chunk.end - chunk.begin or chunk.ctl[STEP] or chunk.ctl[SITE]:
+                if not chunk.ctl[STEP] and not chunk.ctl[SITE]:
+                    self.states = max(16, self.states // 2)
+                return used[: n + 1]
+        return used
+
+    def insert(self, used: list[Chunk], slots: NDArray[np.int64]) -> list[int]:
+        """Insert all fingerprints; per chunk how many are new."""
+        total = sum(int(c.ctl[M]) for c in used)
+        owners = self.workers if total > 2 * CHUNK_STATES else 1
+        cuts = [REGIONS * n // owners for n in range(owners + 1)]
+        found = np.zeros((owners, len(used)), np.int64)
+
+        def own(n: int) -> None:
+            for c, chunk in enumerate(used):
+                found[n, c] = chunk.insert(slots, cuts[n], cuts[n + 1] - 1)
+
+        self.each([lambda n=n: own(n) for n in range(owners)])  # type: ignore[misc]
+        return [int(x) for x in found.sum(axis=0)]

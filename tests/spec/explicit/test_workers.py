@@ -1,0 +1,95 @@
+"""Threads, spilling to disk, and stopping and going on later change nothing that a search finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spec.engines import explicit
+from spec.lang import Spec, SpecError
+from spec.vsr import FAULTS, model
+from spec.vsr.fault_models import FAULT_MODELS
+
+MIDDLE = {"replicas": 3, "views": 3, "ops": 1, "requests": 1, "restarts": 0}
+
+
+def quiet(text: str) -> None:
+    """Say nothing."""
+
+
+def facts(found: explicit.Result) -> dict[str, Any]:
+    """All of a result but times and memory."""
+    skipped = {"seconds", "compile_seconds", "states_per_second", "memory_bytes", "spilled_bytes", "workers"}
+    return {name: value for name, value in found.to_json().items() if name not in skipped}
+
+
+def small(fault: str | None) -> Spec:
+    """The model in which a fault shows, or one without a fault."""
+    if fault is None:
+        return model("core", **MIDDLE)
+    sizes = FAULT_MODELS[fault]
+    return model("core", replicas=sizes.replicas, faults=[fault], bounds=sizes.bounds)
+
+
+@pytest.mark.parametrize("fault", [None, *sorted(FAULTS)])
+def test_any_number_of_workers_finds_the_same_with_the_same_counts_and_behaviour(fault: str | None) -> None:
+    spec = small(fault)
+    one, two, three = (facts(explicit.explore(spec, workers=n, notify=quiet)) for n in (1, 2, 3))
+    assert one == two == three
+    assert one["verdict"] == ("violated" if fault else "holds")
+
+
+def test_a_bound_of_states_ends_at_the_same_state_for_any_number_of_workers() -> None:
+    spec = small(None)
+    one, two = (facts(explicit.explore(spec, workers=n, max_states=30_001, notify=quiet)) for n in (1, 2))
+    assert one == two
+    assert one["distinct"] == 30_001
+
+
+def test_rows_and_parents_on_disk_change_nothing() -> None:
+    spec = small(None)
+    found = explicit.explore(spec, workers=2, max_memory_bytes=36_000_000, notify=quiet)
+    assert found.spilled_bytes > 0
+    assert found.memory_bytes <= 36_000_000
+    assert facts(found) == facts(explicit.explore(spec, notify=quiet))
+
+
+class Stop:
+    """Interrupts a search once it has so many states."""
+
+    def __init__(self, states: int) -> None:
+        self.states = states
+
+    def __call__(self, now: explicit.Progress) -> None:
+        if now.distinct >= self.states:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("fault", [None, "state.getstate_truncates"])
+def test_an_interrupted_search_goes_on_to_the_same_result(tmp_path: Path, fault: str | None) -> None:
+    spec, folder = small(fault), tmp_path / "saved"
+    half = explicit.explore(spec, progress=Stop(2_000), checkpoint=folder, notify=quiet)
+    assert half.verdict == "inconclusive"
+    assert f"resume from {folder}" in half.reason
+    if fault is None:
+        again = explicit.explore(spec, progress=Stop(20_000), resume=folder, max_memory_bytes=6_000_000, notify=quiet)
+        assert again.distinct >= 20_000
+    found = explicit.explore(spec, resume=folder, workers=2, notify=quiet)
+    assert facts(found) == facts(explicit.explore(spec, notify=quiet))
+
+
+def test_a_checkpoint_is_written_while_the_search_runs(tmp_path: Path) -> None:
+    spec = small(None)
+    explicit.explore(spec, checkpoint=tmp_path, checkpoint_seconds=0.05, notify=quiet)
+    assert (tmp_path / "search.json").exists()
+    assert facts(explicit.explore(spec, resume=tmp_path, notify=quiet)) == facts(explicit.explore(spec, notify=quiet))
+
+
+def test_a_checkpoint_of_another_model_or_none_is_refused(tmp_path: Path) -> None:
+    explicit.explore(small(None), progress=Stop(100), checkpoint=tmp_path, notify=quiet)
+    with pytest.raises(SpecError, match="another model"):
+        explicit.explore(small("state.getstate_truncates"), resume=tmp_path, notify=quiet)
+    with pytest.raises(SpecError, match="holds no search"):
+        explicit.explore(small(None), resume=tmp_path / "nothing", notify=quiet)
