@@ -1,6 +1,6 @@
 """The specification language: see `vocabulary` for the words, `definitions` for what is declared with them."""
 
-from spec.lang.definitions import Action, Predicate, Spec, action, invariant, witness
+from spec.lang.definitions import Action, Predicate, Spec, action, invariant, tagged, witness
 from spec.lang.errors import Disabled, RangeError, Source, SpecError
 from spec.lang.schema import Schema, Var
 from spec.lang.sorts import BOOL, Instance, Sort, Values, enum, up_to
@@ -50,6 +50,7 @@ __all__ = [
     "not_",
     "require",
     "smallest",
+    "tagged",
     "up_to",
     "where",
     "within",

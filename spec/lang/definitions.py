@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,13 +23,17 @@ def source_of(fn: Callable[..., Any]) -> Source:
 
 @dataclass(frozen=True)
 class Action:
-    """A named action: a function of a state and parameters. `actor` names the parameter that is the acting replica."""
+    """A named action: a function of a state and parameters. `actor` names the parameter that is the acting replica.
+
+    `tags` say what kind of step it is to whoever draws a behaviour (`crash`); no engine looks at them.
+    """
 
     name: str
     fn: Callable[..., None]
     params: tuple[Param, ...]
     doc: str
     actor: str | None
+    tags: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,15 @@ def action(**params: Sort) -> Callable[[Callable[..., None]], Action]:
             raise SpecError(f"{fn.__name__} takes {expected}, declared {list(params)}", source_of(fn))
         sorted_params = tuple(Param(name, sort) for name, sort in params.items())
         return Action(fn.__name__, fn, sorted_params, _doc(fn), "r" if "r" in params else None)
+
+    return wrap
+
+
+def tagged(*tags: str) -> Callable[[Action], Action]:
+    """Say what kind of step an action is, for those who draw behaviours: `crash`."""
+
+    def wrap(act: Action) -> Action:
+        return replace(act, tags=act.tags | set(tags))
 
     return wrap
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spec.lang import Action, SpecError, action, between, require, where, within
+from spec.lang import Action, SpecError, action, between, require, tagged, where, within
 from spec.vsr import normal, restart
 from spec.vsr.config import Config
 from spec.vsr.state import NORMAL, Length, Op, Replica, View, primary
@@ -43,6 +43,7 @@ def execute(state: Any, r: Any) -> None:
     normal.run(state, r, o, state.entry[r, o])
 
 
+@tagged("crash")
 @action(r=Replica, n=Length)
 def restart_view_from_last_prepare(state: Any, r: Any, n: Any) -> None:
     """At restart the view is inferred from the last prepare in the journal [seed 003]."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, any_of, between, forall, not_, require, where, within
+from spec.lang import action, any_of, between, forall, not_, require, tagged, where, within
 from spec.vsr.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Restart, primary
 
 
+@tagged("crash")
 @action(r=Replica, n=Length)
 def restart(state: Any, r: Any, n: Any) -> None:
     """A replica crashes and starts again with its log up to op n: all that was durable, and a prefix of what was
