@@ -6,7 +6,7 @@ Common fields:
 
 * `clock`: Lamport clock of the sender when the message was made;
 * `replica`: index of the sending replica (absent in `Request`, which comes from a client);
-* `seq`: `seq` of the trace event at the sender that first sent this content (0: no event stands for it).
+* `seq`: `seq` of the trace event at the sender that first sent this content (0: not known, as after a restart).
 
 Checksums are blake2b-128 in lower-case hexadecimal (32 digits). They guard against accidental corruption and serve as
 names of entries; `""` is the checksum of the empty log (op 0).

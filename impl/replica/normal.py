@@ -182,11 +182,13 @@ class NormalOperation(CommitPath):
     def on_append_done(self, io: AppendPrepares) -> None:
         """A group of entries of the log became durable; in normal status they are acknowledged.
 
-        Bodies written as repair become part of the log only when it is installed.
+        Bodies written as repair become part of the log only when it is installed; each is traced before that.
         """
         written = {prepare.header.checksum for prepare in io.prepares}
         self.journaled |= written
         if io.repair:
+            for prepare in io.prepares:
+                self.emit("repair", m_op=prepare.header.op, m_checksum=prepare.header.checksum)
             return
         before = self.durable_op
         while self.durable_op < self.op and self.log[self.durable_op].header.checksum in written:
@@ -267,11 +269,18 @@ class NormalOperation(CommitPath):
             prepare = self.log[op - 1]
             acknowledged = self.acks.get(op, 0)
             if prepare.header.view == self.view:
-                self.effects += [Send(node, prepare) for node in self.others if not acknowledged >> node & 1]
+                again = self.stamped(prepare)
+                self.effects += [Send(node, again) for node in self.others if not acknowledged >> node & 1]
             else:
                 behind |= ~acknowledged
         if behind and self.start_view_own is not None:
             self.effects += [Send(node, self.start_view_own) for node in self.others if behind >> node & 1]
+
+    def stamped(self, prepare: Prepare) -> Prepare:
+        """An own prepare to be sent again; one recovered from the journal names the sender, but no event (`seq` 0)."""
+        if prepare.seq:
+            return prepare
+        return Prepare(prepare.header, prepare.body, self.node, self.clock)
 
     def fill_gap(self) -> None:
         """A backup that misses prepares of its own view asks the primary to send them again.

@@ -266,7 +266,7 @@ class Repair(NormalOperation):
                 if prepare is not None:
                     found.append(Prepare(prepare.header, prepare.body))
             elif prepare is not None and self.is_normal_primary and prepare.header.view == message.view == self.view:
-                self.send(message.replica, prepare)
+                self.send(message.replica, self.stamped(prepare))
         if found:
             self.send(message.replica, PrepareResponse(tuple(found), self.node, self.clock))
 

@@ -177,7 +177,10 @@ class ReplicaState:
         m_log: tuple[str, ...] | None = None,
         configuration: bool = False,
     ) -> int:
-        """Emits a trace event with all observations; returns its `seq`. Sends that it allows come after it."""
+        """Emits a trace event with all observations; returns its `seq`. Sends that it allows come after it.
+
+        An `m_seq` of 0 (a message whose event its sender no longer knows) is not observed.
+        """
         self.seq += 1
         self.clock += 1
         superblock = self.superblock
@@ -199,7 +202,7 @@ class ReplicaState:
             digest=self._digest_text,
             m_type=m_type,
             m_from=m_from,
-            m_seq=m_seq,
+            m_seq=m_seq or None,
             m_view=m_view,
             m_op=m_op,
             m_commit=m_commit,

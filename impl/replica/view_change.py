@@ -23,7 +23,7 @@ class ViewChange(Repair):
         """
 
         def then() -> None:
-            self._enter_view_change(view)
+            self._enter_view_change(view, trigger)
             if isinstance(trigger, StartViewChange):
                 self.on_start_view_change(trigger)
             elif isinstance(trigger, DoViewChange):
@@ -37,7 +37,7 @@ class ViewChange(Repair):
             then=then,
         )
 
-    def _enter_view_change(self, view: int) -> None:
+    def _enter_view_change(self, view: int, trigger: StartViewChange | DoViewChange | None) -> None:
         self.view = view
         self.status = Status.VIEW_CHANGE
         self.start_view_changes = {self.node}
@@ -54,7 +54,13 @@ class ViewChange(Repair):
         self.view_changes_failed += 1
         self.heard_at = self.ticks
         self.resent_at = self.ticks
-        seq = self.emit("start_view_change", m_type="start_view_change", m_view=view)
+        seq = self.emit(
+            "start_view_change",
+            m_type="start_view_change",
+            m_from=None if trigger is None else trigger.replica,
+            m_seq=None if trigger is None else trigger.seq,
+            m_view=view,
+        )
         self.start_view_change_own = StartViewChange(view, self.node, self.clock, seq)
         self.send_others(self.start_view_change_own)
         self.send_do_view_change()
