@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
-from refinement.reading import Inputs, Unit
+from refinement.discovery import Inputs, Unit
+from refinement.interrupts import ignore_interrupts, shielded_children
+from refinement.reading import first_run
 from refinement.runs import judge_unit
-from refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
+from refinement.verdict import AuditOptions, AuditReport, CheckRun, RunVerdict, UnitResult
 
 Progress = Callable[[int, int, str], None]
 """`progress(done, total, name)`: called after each unit."""
@@ -22,19 +25,47 @@ Progress = Callable[[int, int, str], None]
 def audit(
     inputs: Inputs, options: AuditOptions, check_run: CheckRun, *, workers: int = 1, progress: Progress | None = None
 ) -> AuditReport:
-    """Audit all inputs and report.
+    """Audit all inputs and report; interrupted, report what is judged so far.
 
     `check_run` must be importable by name where `workers` is above 1.
     """
     started = time.monotonic()
-    results: list[UnitResult] = [UnitResult("inputs", empty=inputs.empty)]
-    total = len(inputs.units)
-    for done, result in enumerate(_judge_all(inputs.units, options, check_run, workers), 1):
-        results.append(result)
-        if progress:
-            progress(done, total, result.unit)
-    results = join_split_runs(inputs, results, options, check_run)
-    return AuditReport.combine("local", options, results, seconds=time.monotonic() - started)
+    results = [result_of_inputs(inputs)]
+    total, stopped = len(inputs.units), ""
+    try:
+        for done, result in enumerate(_judge_all(inputs.units, options, check_run, workers), 1):
+            results.append(result)
+            if progress:
+                progress(done, total, result.unit)
+        results = join_split_runs(inputs, results, options, check_run)
+    except KeyboardInterrupt:
+        results, stopped = until_interrupted(inputs, results)
+    return AuditReport.combine("local", options, results, seconds=time.monotonic() - started, stopped=stopped)
+
+
+def result_of_inputs(inputs: Inputs) -> UnitResult:
+    """What is to be said of the inputs before any of them is read."""
+    return UnitResult("inputs", problems=(*inputs.refused, *inputs.problems), empty=inputs.empty)
+
+
+def until_interrupted(inputs: Inputs, results: list[UnitResult]) -> tuple[list[UnitResult], str]:
+    """The results that stand, and how far the audit came.
+
+    A run of which other directories hold pieces too is not judged: on the pieces read so far it may look wrong.
+    """
+    judged = {result.unit for result in results}
+    waiting = [unit for unit in inputs.units if unit.name not in judged]
+    pieces = {name for group in split_groups(results) for name in group}
+    open_runs = {first_run(file) for unit in waiting for file in unit.files}
+    open_runs |= {run for result in results if result.unit in pieces for run in result.runs}
+    results = [replace(result, verdicts=_without(result.verdicts, open_runs)) for result in results]
+    done = len(inputs.units) - len(waiting)
+    text = f"interrupted: {done} of {len(inputs.units)} directories judged"
+    return results, text + (f"; not judged, the first: {waiting[0].name}" if waiting else "")
+
+
+def _without(verdicts: Iterable[RunVerdict], runs: set[str | None]) -> tuple[RunVerdict, ...]:
+    return tuple(verdict for verdict in verdicts if verdict.run_id not in runs)
 
 
 def _judge_all(
@@ -45,7 +76,9 @@ def _judge_all(
         yield from map(judge, units)
         return
     largest_first = sorted(units, key=lambda unit: -unit.size)
-    with multiprocessing.get_context("spawn").Pool(min(workers, len(units))) as pool:
+    with shielded_children():
+        pool = multiprocessing.get_context("spawn").Pool(min(workers, len(units)), ignore_interrupts)
+    with pool:
         yield from pool.imap_unordered(judge, largest_first)
 
 

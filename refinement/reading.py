@@ -1,4 +1,4 @@
-"""Trace files in, rows out: discovery of inputs and streaming, checked decoding of NDJSON and Parquet.
+"""Trace files in, rows out: streaming, checked decoding of NDJSON and Parquet.
 
 Decoding is typed by `refinement.schema`; a line that the fast decoder refuses is looked at again by
 `schema.check_record`, which names every wrong field. Errors are collected, not raised, so that one
@@ -7,16 +7,15 @@ audit reports all of them (up to a limit, with the number beyond it); no line is
 
 from __future__ import annotations
 
-import glob
 import gzip
 import io
 import json
 import os
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, Literal
 
 import msgspec
@@ -34,28 +33,27 @@ from refinement.schema import (
     INT_MAX,
     TABLE,
     Column,
+    Problem,
     Row,
     check_record,
     nearest,
 )
 from refinement.verdict import PROBLEM_LIMIT, InputProblem
 
-SUFFIXES: Final = (".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet")
-_PATTERNS: Final = ", ".join("*" + suffix for suffix in SUFFIXES)
 _BUFFER = 1 << 20
-_PACKED = 12
 _WIDTH = len(COLUMNS)
 _BATCH_ROWS = 8192
 _CHUNK = 1 << 16
 _COLON = ord(":")
+_PACKED_CHUNK = 1 << 12
+"""Packed bytes given to the Zstandard decoder at once: what comes out of them is held in memory."""
 
+_DEPTH = 64
+"""A value nested deeper than this is nested too deeply to say more about it."""
 
-class TraceInputError(Exception):
-    """Malformed or unusable input, as an exception: for what stops a command at once (a path that does not exist)."""
-
-    def __init__(self, file: str, line: int, field: str, expected: str, got: str) -> None:
-        self.problem = InputProblem(file, line, field, expected, got)
-        super().__init__(str(self.problem))
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}:,]')
+_LONGEST_INT = 20
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(slots=True)
@@ -75,76 +73,6 @@ class ProblemLog:
 
     def __bool__(self) -> bool:
         return bool(self.problems)
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Files that are read together because one directory holds them: normally those of one run."""
-
-    name: str
-    files: tuple[str, ...]
-
-    @property
-    def size(self) -> int:
-        """About how many bytes of NDJSON the files hold; a packed byte counts as `_PACKED`."""
-        sizes = ((file, Path(file).stat().st_size) for file in self.files)
-        return sum(size if file.endswith(".ndjson") else size * _PACKED for file, size in sizes)
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What an audit was given: units in order of name, empty directories, and how many other files lay beside."""
-
-    units: tuple[Unit, ...]
-    empty: tuple[str, ...]
-    ignored: tuple[str, ...]
-
-
-def is_trace(path: str) -> bool:
-    """Whether the file's name says that it holds a trace."""
-    return path.endswith(SUFFIXES)
-
-
-def discover(paths: Iterable[str]) -> Inputs:
-    """Find the trace files that the given files, directories and globs name.
-
-    Raises `TraceInputError` for a path that does not exist, or a file whose name is not that of a trace.
-    """
-    files: dict[str, None] = {}
-    empty: list[str] = []
-    ignored: list[str] = []
-    for given in paths:
-        for path in _expand(os.path.normpath(given)):
-            if path.is_dir():
-                inside = sorted(str(file) for file in path.rglob("*") if file.is_file())
-                traces = [file for file in inside if is_trace(file)]
-                ignored += [file for file in inside if not is_trace(file)]
-                files.update(dict.fromkeys(traces))
-                if not traces:
-                    empty.append(f"{given}: no trace files ({_PATTERNS}) in this directory")
-            elif is_trace(str(path)):
-                files[str(path)] = None
-            else:
-                raise TraceInputError(
-                    str(path), 0, "", "a trace file: " + ", ".join("*" + s for s in SUFFIXES), path.name
-                )
-    by_directory: dict[str, list[str]] = {}
-    for file in files:
-        by_directory.setdefault(str(Path(file).parent), []).append(file)
-    units = tuple(Unit(name, tuple(sorted(found))) for name, found in sorted(by_directory.items()))
-    return Inputs(units, tuple(empty), tuple(ignored))
-
-
-def _expand(given: str) -> list[Path]:
-    path = Path(given)
-    if path.exists():
-        return [path]
-    if glob.has_magic(given):
-        found = sorted(glob.glob(given, recursive=True))
-        if found:
-            return [Path(name) for name in found]
-        raise TraceInputError(given, 0, "", "a pattern that matches files", "no match")
-    raise TraceInputError(given, 0, "", "a file, directory or pattern", "nothing: the path does not exist")
 
 
 def _annotation(column: Column) -> Any:
@@ -185,15 +113,52 @@ def read_rows(file: str, log: ProblemLog) -> Iterator[Row]:
             yield from _read_ndjson(file, log)
     except OSError as error:
         log.add(file, 0, "", "a readable file", error.strerror or str(error))
+    except Exception as error:
+        if os.environ.get("VSR_DEBUG"):
+            raise
+        log.add(file, 0, "", "a file that the reader can read", f"{type(error).__name__}: {_first_line(error)}")
+
+
+class _Zstandard(io.RawIOBase):
+    """The content of a file of Zstandard frames; a file that ends inside a frame is an `EOFError`."""
+
+    def __init__(self, file: str) -> None:
+        self._source = open(file, "rb")  # noqa: SIM115 - closed with this stream
+        self._context = zstandard.ZstdDecompressor()
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._packed = b""
+        self._content = memoryview(b"")
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer as far as one read gives content; 0 is the end."""
+        while not self._content:
+            packed = self._packed or self._source.read(_PACKED_CHUNK)
+            if not packed:
+                if self._frame is not None:
+                    raise EOFError("the file ended before the end of its last frame was reached")
+                return 0
+            frame = self._frame or self._context.decompressobj()
+            self._content = memoryview(frame.decompress(packed))
+            self._frame, self._packed = (None, frame.unused_data) if frame.eof else (frame, b"")
+        size = min(len(buffer), len(self._content))
+        buffer[:size], self._content = self._content[:size], self._content[size:]
+        return size
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+        super().close()
 
 
 def _open(file: str) -> BinaryIO:
     if file.endswith(".gz"):
         return io.BufferedReader(gzip.open(file, "rb"), _BUFFER)
     if file.endswith(".zst"):
-        source = open(file, "rb")  # noqa: SIM115 - closed by the reader
-        reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True, closefd=True)
-        return io.BufferedReader(reader, _BUFFER)
+        return io.BufferedReader(_Zstandard(file), _BUFFER)
     return open(file, "rb", buffering=_BUFFER)
 
 
@@ -235,7 +200,7 @@ def _decode_plain(lines: list[bytes]) -> list[Row] | None:
     """
     try:
         rows = [_as_row(_decode(line)) for line in lines]
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except _UNREADABLE:
         return None
     colons = np.count_nonzero(np.frombuffer(b"".join(lines), np.uint8) == _COLON)
     return rows if colons == len(rows) * _WIDTH - sum([row.count(None) for row in rows]) else None
@@ -245,7 +210,7 @@ def _decode_line(file: str, number: int, line: bytes, log: ProblemLog) -> Row | 
     """One row, with every check; None where the line is wrong, which is said to `log`."""
     try:
         row = _as_row(_decode(line))
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         _explain(file, number, line, error, log)
         return None
     if line.count(b":") != _WIDTH - row.count(None) and (repeated := _repeated_keys(line)):
@@ -267,19 +232,80 @@ def _explain(file: str, number: int, line: bytes, error: Exception, log: Problem
         return
     try:
         record = _decode_any(line)
+        problems = check_record(record)
+    except RecursionError:
+        log.add(file, number, _deep_field(line), "a number, a string or a list of strings", "a value nested too deeply")
+        return
     except (msgspec.DecodeError, UnicodeDecodeError) as broken:
-        if not line.endswith(b"\n"):
+        huge = _huge_numbers(line)
+        for problem in huge:
+            log.add(file, number, problem.field, problem.expected, problem.got)
+        if not huge and not line.endswith(b"\n"):
             log.add(
                 file, number, "", "a complete last line", f"a truncated one: the file ends inside an event ({broken})"
             )
-        else:
+        elif not huge:
             log.add(file, number, "", "valid JSON", str(broken))
         return
-    problems = check_record(record)
     for problem in problems:
-        log.add(file, number, problem.field, problem.expected, problem.got)
+        log.add(file, number, problem.field, _with_maximum(problem, record), problem.got)
     if not problems:
         log.add(file, number, "", "a valid event", str(error))
+
+
+def _with_maximum(problem: Problem, record: Any) -> str:
+    """What was expected, with the largest allowed integer where a larger one was there."""
+    value = record.get(problem.field) if isinstance(record, dict) else None
+    too_large = isinstance(value, (int, float)) and value > INT_MAX and problem.field in BY_NAME
+    return f"{problem.expected} and ≤ {INT_MAX}" if too_large else problem.expected
+
+
+def _deep_field(line: bytes) -> str:
+    """The field of a line whose value is nested too deeply, or "" where the line does not get that far."""
+    depth, word, name = 0, b"", b""
+    for match in _TOKEN.finditer(line):
+        token = match.group()
+        if token in b"[{":
+            depth += 1
+            if depth > _DEPTH:
+                return name.decode(errors="replace").strip('"')
+        elif token in b"]}":
+            depth -= 1
+        elif token == b":" and depth == 1:
+            name = word
+        word = token
+    return ""
+
+
+class _Huge(int):
+    """An integer with too many digits for the decoder, shown by their number."""
+
+    digits: int
+
+    def __repr__(self) -> str:
+        return f"one of {self.digits} digits"
+
+
+def _integer(text: str) -> int:
+    if len(text) <= _LONGEST_INT:
+        return int(text)
+    value = _Huge(-1 if text.startswith("-") else INT_MAX + 1)
+    value.digits = len(text.removeprefix("-"))
+    return value
+
+
+def _huge_numbers(line: bytes) -> list[Problem]:
+    """Numbers that the decoder refuses for their size, by field; empty where that is not what is wrong."""
+    try:
+        record = json.loads(line, parse_int=_integer)
+        problems = check_record(record)
+    except (ValueError, RecursionError):
+        return []
+    return [
+        Problem(problem.field, _with_maximum(problem, record), f"a number: {problem.got}")
+        for problem in problems
+        if isinstance(record, dict) and isinstance(record.get(problem.field), (_Huge, float))
+    ]
 
 
 def _read_parquet(file: str, log: ProblemLog) -> Iterator[Row]:
@@ -339,18 +365,23 @@ def _type_fits(column: Column, found: pa.DataType) -> bool:
 
 def _batch_rows(file: str, first: int, batch: pa.RecordBatch, log: ProblemLog) -> Iterator[Row]:
     columns: list[list[Any]] = []
+    undecodable: dict[int, list[str]] = {}
     valid = True
     for column in TABLE:
         if column.name not in batch.schema.names:
             columns.append([None] * batch.num_rows)
             continue
         array = batch.column(column.name)
-        valid = valid and _column_valid(column, array)
-        values = array.to_pylist()
+        values = _column_values(column, array, undecodable)
+        valid = valid and _column_valid(column, array, values)
         if column.kind == "strings":
             values = [None if value is None else tuple(value) for value in values]
         columns.append(values)
     for number, values in enumerate(zip(*columns, strict=True), first):
+        if (names := undecodable.get(number - first)) is not None:
+            for name in names:
+                log.add(file, number, name, "a string", "bytes that are no UTF-8")
+            continue
         if not valid:
             problems = check_record(dict(zip(COLUMNS, values, strict=True)))
             for problem in problems:
@@ -360,7 +391,22 @@ def _batch_rows(file: str, first: int, batch: pa.RecordBatch, log: ProblemLog) -
         yield (*values, file, number)
 
 
-def _column_valid(column: Column, array: pa.Array) -> bool:
+def _column_values(column: Column, array: pa.Array, undecodable: dict[int, list[str]]) -> list[Any]:
+    """The values of a Parquet column; None, and an entry in `undecodable`, where one is no UTF-8."""
+    try:
+        return list(array.to_pylist())
+    except UnicodeDecodeError:
+        values: list[Any] = []
+        for offset, value in enumerate(array):
+            try:
+                values.append(value.as_py())
+            except UnicodeDecodeError:
+                undecodable.setdefault(offset, []).append(column.name)
+                values.append(None)
+        return values
+
+
+def _column_valid(column: Column, array: pa.Array, values: list[Any]) -> bool:
     """Whether every value of a Parquet column is allowed; checked on the column as a whole."""
     if column.required and array.null_count:
         return False
@@ -371,8 +417,8 @@ def _column_valid(column: Column, array: pa.Array) -> bool:
     if column.kind == "strings":
         return not pc.list_flatten(array).null_count
     if column.choices:
-        return set(pc.unique(array).to_pylist()) <= {*column.choices, None}
-    return not (column.required and "" in pc.unique(array).to_pylist())
+        return set(values) <= {*column.choices, None}
+    return not (column.required and "" in values)
 
 
 def first_run(file: str) -> str | None:
@@ -382,7 +428,7 @@ def first_run(file: str) -> str | None:
             with pq.ParquetFile(file) as parquet:
                 for batch in parquet.iter_batches(batch_size=1, columns=["run"]):
                     return str(batch.column(0)[0].as_py()) if batch.num_rows else None
-        except (OSError, pa.ArrowException, KeyError, IndexError):
+        except Exception:  # what is wrong with the file is said where it is read
             pass
         return None
     row = next(read_rows(file, ProblemLog()), None)
@@ -404,17 +450,3 @@ def write_parquet(rows: Iterable[Row], file: str) -> None:
 def _to_batch(rows: list[Row]) -> pa.RecordBatch:
     arrays = [pa.array([row[position] for row in rows], type=field.type) for position, field in enumerate(ARROW_SCHEMA)]
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
-
-
-__all__ = [
-    "SUFFIXES",
-    "Inputs",
-    "ProblemLog",
-    "TraceInputError",
-    "Unit",
-    "discover",
-    "first_run",
-    "is_trace",
-    "read_rows",
-    "write_parquet",
-]

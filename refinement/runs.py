@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from itertools import chain, groupby
 from operator import itemgetter
 
+from refinement.discovery import Unit
 from refinement.facts import Contradiction, RunFacts, merge_facts
 from refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
 from refinement.packing import Spill
-from refinement.reading import ProblemLog, Unit, first_run, read_rows
+from refinement.reading import ProblemLog, first_run, read_rows
 from refinement.schema import Row
 from refinement.verdict import AuditOptions, CheckRun, RunVerdict, UnitResult
 
@@ -69,7 +70,16 @@ def judge_run(
 
 
 def judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:
-    """Read a unit's files, and judge every run found in them."""
+    """Read a unit's files, and judge every run found in them; a failure to do so is a tool error of this unit alone."""
+    try:
+        return _judge_unit(unit, options, check_run)
+    except Exception as error:
+        if os.environ.get("VSR_DEBUG"):
+            raise
+        return UnitResult(unit.name, tool_errors=(f"{unit.name}: {type(error).__name__}: {error}",))
+
+
+def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:
     size = unit.size
     if size <= STREAM_BYTES:
         return _judge_sorted(unit, options, check_run)

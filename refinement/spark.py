@@ -10,11 +10,13 @@ the same paths. Two plans:
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -26,12 +28,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from refinement.discovery import Inputs, Unit
 from refinement.facts import Contradiction, facts_of, merge_facts
+from refinement.interrupts import held, reinstall
 from refinement.java import find_java
-from refinement.local import Progress, split_groups
+from refinement.local import Progress, result_of_inputs, split_groups, until_interrupted
 from refinement.ordering import order_key
 from refinement.packing import pack, row_decoder
-from refinement.reading import Inputs, ProblemLog, Unit, first_run, read_rows
+from refinement.reading import ProblemLog, first_run, read_rows
 from refinement.runs import Spent, judge_run, judge_unit, no_collector
 from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
@@ -128,24 +132,45 @@ def audit(
 ) -> AuditReport:
     """Audit all inputs on Spark and report: the same verdicts as the local engine's. Its seconds leave the start out.
 
+    Interrupted, it reports what the first of its two plans has judged, if that was through.
+
     `check_run` must be importable by name on the executors. A session that is passed in is left open.
     """
     started = time.monotonic()
     say = log or (lambda _: None)
-    results = [UnitResult("inputs", empty=inputs.empty)]
+    results, stopped = [result_of_inputs(inputs)], ""
     units = inputs.units if master.startswith("local") else tuple(_absolute(unit) for unit in inputs.units)
     if units:
-        spark = session or start_session(master, log)
         try:
-            say(f"session ready after {time.monotonic() - started:.1f} s")
-            started = time.monotonic()
-            results += _audit_units(spark, units, options, check_run, _tasks(master), say)
-        finally:
-            if session is None:
-                spark.stop()
+            with _session(session, master, log) as spark:
+                say(f"session ready after {time.monotonic() - started:.1f} s")
+                started = time.monotonic()
+                for found in _audit_units(spark, units, options, check_run, _tasks(master), say):
+                    results += found
+        except KeyboardInterrupt:
+            results, stopped = until_interrupted(replace(inputs, units=units), results)
     if progress:
         progress(len(inputs.units), len(inputs.units), "all")
-    return AuditReport.combine("spark", options, results, seconds=time.monotonic() - started)
+    return AuditReport.combine("spark", options, results, seconds=time.monotonic() - started, stopped=stopped)
+
+
+@contextmanager
+def _session(session: SparkSession | None, master: str, log: Log | None) -> Iterator[SparkSession]:
+    """The session that was passed in, or one for the time of a `with`, whose start and end are not interrupted."""
+    if session is not None:
+        yield session
+        return
+    spark = None
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs the traceback of an interrupt
+    try:
+        with held():
+            spark = start_session(master, log)
+            reinstall()
+        yield spark
+    finally:
+        with held():
+            if spark is not None:
+                spark.stop()
 
 
 def _tasks(master: str) -> int:
@@ -155,9 +180,9 @@ def _tasks(master: str) -> int:
 
 def _audit_units(
     spark: SparkSession, units: tuple[Unit, ...], options: AuditOptions, check_run: CheckRun, tasks: int, say: Log
-) -> list[UnitResult]:
+) -> Iterator[list[UnitResult]]:
+    """The results of each plan."""
     whole, mixed = divide(units)
-    results = []
     if whole:
         say(f"{len(whole)} run directories, judged whole")
         results = judge_whole(spark, whole, options, check_run, tasks)
@@ -165,10 +190,10 @@ def _audit_units(
         split = {name for group in split_groups(results) for name in group}
         results = [result for result in results if result.unit not in split]
         mixed += [by_name[name] for name in sorted(split)]
+        yield results
     if mixed:
         say(f"{sum(len(unit.files) for unit in mixed)} files that mix or split runs, brought together by run")
-        results += judge_shuffled(spark, mixed, options, check_run, tasks)
-    return results
+        yield judge_shuffled(spark, mixed, options, check_run, tasks)
 
 
 def divide(units: Iterable[Unit]) -> tuple[list[Unit], list[Unit]]:

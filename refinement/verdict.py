@@ -151,6 +151,8 @@ class UnitResult:
 class AuditReport:
     """The verdicts of one audit, in order of run id, with all that stood in its way.
 
+    `stopped` says how far an audit came that was interrupted.
+
     `seconds` went by; `spent` are processor seconds by phase (`read`, `sort`, `check`), over all processes that judge.
     """
 
@@ -161,6 +163,7 @@ class AuditReport:
     problems_more: int = 0
     empty: tuple[str, ...] = ()
     tool_errors: tuple[str, ...] = ()
+    stopped: str = ""
     seconds: float = 0.0
     spent: Mapping[str, float] = field(default_factory=dict)
 
@@ -193,7 +196,7 @@ class AuditReport:
             return EXIT_ERROR
         if self.count("violates"):
             return EXIT_VIOLATES
-        if self.count("inconclusive") or self.empty or not self.events:
+        if self.count("inconclusive") or self.empty or self.stopped or not self.events:
             return EXIT_INCONCLUSIVE
         return EXIT_CONFORMS
 
@@ -217,7 +220,13 @@ class AuditReport:
 
     @classmethod
     def combine(
-        cls, engine: str, options: AuditOptions, results: Iterable[UnitResult], *, seconds: float = 0.0
+        cls,
+        engine: str,
+        options: AuditOptions,
+        results: Iterable[UnitResult],
+        *,
+        seconds: float = 0.0,
+        stopped: str = "",
     ) -> AuditReport:
         """One report from the results of all units."""
         units = list(results)
@@ -231,6 +240,7 @@ class AuditReport:
             problems_more=beyond,
             empty=tuple(sorted(name for unit in units for name in unit.empty)),
             tool_errors=tuple(sorted(error for unit in units for error in unit.tool_errors)),
+            stopped=stopped,
             seconds=seconds,
             spent=_sums(unit.spent for unit in units),
         )

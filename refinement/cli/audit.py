@@ -12,7 +12,7 @@ import click
 
 from refinement import local
 from refinement.cli.output import json_option, note, save_json, steps
-from refinement.reading import Inputs, TraceInputError, discover
+from refinement.discovery import Inputs, TraceInputError, discover
 from refinement.reports import github, html, junit, sarif, table, text
 from refinement.verdict import AuditOptions, AuditReport, CheckRun
 

@@ -14,7 +14,8 @@ import pytest
 from impl.sim.run import simulate
 from refinement import local, runs
 from refinement.checker import check_run
-from refinement.reading import discover, write_parquet
+from refinement.discovery import discover
+from refinement.reading import write_parquet
 from refinement.verdict import AuditOptions, AuditReport
 from tests.refinement import fakes
 

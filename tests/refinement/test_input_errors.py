@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 
 from refinement.cli import cli
 from refinement.cli.audit import Dependencies
-from refinement.reading import ProblemLog, discover, read_rows, write_parquet
+from refinement.discovery import discover
+from refinement.reading import ProblemLog, read_rows, write_parquet
 from refinement.schema import COLUMNS
 from tests.refinement import fakes
 

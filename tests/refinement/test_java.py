@@ -53,7 +53,7 @@ def test_an_old_or_missing_java_falls_back_on_the_embedded_one(tmp_path: Path) -
 
 _JOB = """
 import sys
-from refinement.reading import discover
+from refinement.discovery import discover
 from refinement.spark import audit
 from refinement.verdict import AuditOptions
 from tests.refinement.fakes import check_run

@@ -1,0 +1,220 @@
+"""Which trace files an audit reads: the named paths, and what lies below named directories.
+
+Nothing is passed over in silence: what cannot be read is a problem with its place, and what is no trace is named.
+Every file is read once, by whatever paths and links it is reached.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from refinement.verdict import InputProblem
+
+SUFFIXES: Final = (".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet")
+_PATTERNS: Final = ", ".join("*" + suffix for suffix in SUFFIXES)
+_PACKED = 12
+
+_KINDS: Final = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISDIR, "a directory"),
+)
+
+
+class TraceInputError(Exception):
+    """Malformed or unusable input, as an exception: for what stops a command at once (a path that does not exist)."""
+
+    def __init__(self, problem: InputProblem) -> None:
+        self.problem = problem
+        super().__init__(str(problem))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Files that are read together because one directory holds them: normally those of one run."""
+
+    name: str
+    files: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of NDJSON the files hold; a packed byte counts as `_PACKED`, a file that is gone 0."""
+        sizes = ((file, _size(file)) for file in self.files)
+        return sum(size if file.endswith(".ndjson") else size * _PACKED for file, size in sizes)
+
+
+def _size(file: str) -> int:
+    try:
+        return os.stat(file).st_size
+    except OSError:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What an audit was given: units in order of name, empty directories, and other files that lay beside.
+
+    `refused` are named paths that cannot be audited; `problems` are what cannot be read below a named directory;
+    `repeated` are further paths of files that are read already; `directories` are those that were searched.
+    """
+
+    units: tuple[Unit, ...]
+    empty: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    refused: tuple[InputProblem, ...] = ()
+    problems: tuple[InputProblem, ...] = ()
+    repeated: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All files that are read."""
+        return tuple(file for unit in self.units for file in unit.files)
+
+
+def is_trace(path: str) -> bool:
+    """Whether the file's name says that it holds a trace."""
+    return path.endswith(SUFFIXES)
+
+
+def discover(paths: Iterable[str]) -> Inputs:
+    """Find the trace files that the given files, directories and globs name.
+
+    Raises `TraceInputError` for a path that does not exist, or that names no trace file.
+    """
+    inputs = survey(paths)
+    if inputs.refused:
+        raise TraceInputError(inputs.refused[0])
+    return inputs
+
+
+def survey(paths: Iterable[str]) -> Inputs:
+    """Like `discover`, with the named paths that cannot be audited as `refused` instead of an exception."""
+    search = _Search()
+    for given in paths:
+        for path in search.expand(os.path.normpath(given)):
+            search.named(given, path)
+    by_directory: dict[str, list[str]] = {}
+    for file in search.files.values():
+        by_directory.setdefault(str(Path(file).parent), []).append(file)
+    return Inputs(
+        units=tuple(Unit(name, tuple(sorted(found))) for name, found in sorted(by_directory.items())),
+        empty=tuple(search.empty),
+        ignored=tuple(search.ignored),
+        refused=tuple(search.refused),
+        problems=tuple(search.problems),
+        repeated=tuple(search.repeated),
+        directories=tuple(search.directories),
+    )
+
+
+@dataclass(slots=True)
+class _Search:
+    """What was found so far; files and directories by their identity (device and number), under one path each."""
+
+    files: dict[tuple[int, int], str] = field(default_factory=dict)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    empty: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    refused: list[InputProblem] = field(default_factory=list)
+    problems: list[InputProblem] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)
+    directories: list[str] = field(default_factory=list)
+
+    def expand(self, given: str) -> list[str]:
+        """The path itself, or those that a pattern matches."""
+        if os.path.lexists(given):
+            return [given]
+        if not glob.has_magic(given):
+            self.refused.append(
+                InputProblem(given, 0, "", "a file, directory or pattern", "nothing: the path does not exist")
+            )
+            return []
+        found = sorted(glob.glob(given, recursive=True))
+        if not found:
+            self.refused.append(InputProblem(given, 0, "", "a pattern that matches files", "no match"))
+        return found
+
+    def named(self, given: str, path: str) -> None:
+        """Take a path that the caller named."""
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            self.refused.append(_unreadable(path, error))
+            return
+        if stat.S_ISDIR(status.st_mode):
+            before = len(self.files), len(self.repeated), len(self.problems)
+            self._below(path, status)
+            if before == (len(self.files), len(self.repeated), len(self.problems)):
+                self.empty.append(f"{given}: no trace files ({_PATTERNS}) in this directory")
+        elif not is_trace(path):
+            self.refused.append(InputProblem(path, 0, "", f"a trace file: {_PATTERNS}", os.path.basename(path)))
+        elif not stat.S_ISREG(status.st_mode):
+            self.refused.append(InputProblem(path, 0, "", "a regular file or a directory", _kind(status)))
+        else:
+            self._take(path, status)
+
+    def _take(self, path: str, status: os.stat_result) -> None:
+        key = (status.st_dev, status.st_ino)
+        known = self.files.setdefault(key, path)
+        if known == path:
+            return
+        if os.path.islink(known) and not os.path.islink(path):
+            self.files[key], path = path, known
+        self.repeated.append(path)
+
+    def _below(self, directory: str, status: os.stat_result) -> None:
+        """Take what lies below a directory, following links; a directory that was searched already gives nothing."""
+        waiting = [(directory, status)]
+        while waiting:
+            place, status = waiting.pop()
+            if (status.st_dev, status.st_ino) in self.seen:
+                continue
+            self.seen.add((status.st_dev, status.st_ino))
+            self.directories.append(place)
+            waiting += reversed(list(self._inside(place)))
+
+    def _inside(self, directory: str) -> Iterator[tuple[str, os.stat_result]]:
+        """The directories in a directory; its files are taken."""
+        try:
+            names = sorted(os.listdir(directory))
+        except OSError as error:
+            self.problems.append(_unreadable(directory, error, "a readable directory"))
+            return
+        for name in names:
+            path = os.path.join(directory, name)
+            try:
+                status = os.stat(path)
+            except OSError as error:
+                if isinstance(error, FileNotFoundError) and not is_trace(path):
+                    self.ignored.append(path)  # a link that leads nowhere, such as an editor's lock
+                else:
+                    self.problems.append(_unreadable(path, error))
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                yield path, status
+            elif not is_trace(path):
+                self.ignored.append(path)
+            elif stat.S_ISREG(status.st_mode):
+                self._take(path, status)
+            else:
+                self.problems.append(InputProblem(path, 0, "", "a regular file", _kind(status)))
+
+
+def _kind(status: os.stat_result) -> str:
+    return next((text for test, text in _KINDS if test(status.st_mode)), "a special file")
+
+
+def _unreadable(path: str, error: OSError, expected: str = "a readable file or directory") -> InputProblem:
+    got = error.strerror or str(error)
+    if os.path.islink(path):
+        got = f"a symbolic link to {os.readlink(path)}: {got}"
+    return InputProblem(path, 0, "", expected, got)
