@@ -13,14 +13,13 @@ import msgspec
 from refinement.cli.output import json_option, note, save_json, steps
 from refinement.cli.prove_text import print_counterexample, print_found, print_proof
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
-from spec.engines import explicit, interp
+from spec.engines import explicit
 from spec.engines.smt import certificate as certificates
 from spec.engines.smt import chain, cti, houdini
 from spec.engines.smt.induction import RANGES
 from spec.engines.smt.run import Proof, processors
 from spec.engines.smt.run import prove as run_proof
 from spec.lang import Spec
-from spec.lang.concrete import State
 from spec.vsr import FAULTS, MODELS, Bounds, model
 from spec.vsr.fault_models import FAULT_MODELS
 from spec.vsr.lemmas import LEMMAS
@@ -53,7 +52,7 @@ def _with_sizes(command: Any) -> Any:
 @click.option("--invariant", "invariants", multiple=True, help="--bmc: only this invariant (I1 …); may be repeated.")
 @click.option("--workers", type=_count, help="Processes.  [default: one per processor]")
 @click.option("--timeout", type=click.FloatRange(0), default=0.0, help="Seconds per query; 0: no limit.")
-@click.option("--show", type=click.IntRange(0), default=1, show_default=True, help="Counterexamples shown in full.")
+@click.option("--show", type=click.IntRange(0), default=3, show_default=True, help="Counterexamples shown in full.")
 @click.option("--reach", type=click.IntRange(0), default=200_000, show_default=True, help="States searched for one.")
 @_with_sizes
 @json_option
@@ -122,34 +121,37 @@ def _induction(
     print_proof(proof)
     answer = certificates.certificate(proof, LEMMAS)
     code = EXIT_CONFORMS if proof.verdict == "proved" else EXIT_INCONCLUSIVE
-    answer["counterexamples"] = []
     show, reach = shown
-    for goal, failures in list(proof.failed().items())[:show]:
-        failure = failures[0]
-        if failure.status != "sat" or failure.action == "initial state":
-            continue
-        found = cti.explain(proof.problem, failure)
-        how, depth = _reachable(spec, found, reach)
-        print_counterexample(spec, proof, found, how, depth)
+    failures = [f[0] for f in proof.failed().values() if f[0].status == "sat" and f[0].action != "initial state"]
+    found = [cti.explain(proof.problem, failure) for failure in failures[:show]]
+    answer["counterexamples"] = []
+    for example, how, count in zip(found, *_reachable(spec, found, reach), strict=True):
+        print_counterexample(spec, proof, example, how, count)
+        goal = example.failure.goal
         if how == "reachable" and goal in {RANGES, *(p.id for p in spec.invariants)}:
             code = EXIT_VIOLATES
-        leaves = [[leaf.var, list(leaf.index), leaf.value] for leaf in found.leaves]
-        answer["counterexamples"].append({"lemma": goal, "step": found.label, "leaves": leaves, "before": how})
+        leaves = [[leaf.var, list(leaf.index), leaf.value] for leaf in example.leaves]
+        answer["counterexamples"].append({"lemma": goal, "step": example.label, "leaves": leaves, "before": how})
     save_json({**answer, "inputs": inputs, "exit_code": code}, json_file)
     return code
 
 
-def _reachable(spec: Spec, found: cti.Counterexample, max_states: int) -> tuple[str, int]:
-    """Can a state with the leaves be reached? Asked of `explicit`: reachable, unreachable or unknown, and the depth."""
-    if not max_states:
-        return "not asked", 0
-    avoided = found.avoided()
-    if not interp.holds(spec, avoided, State.initial()):
-        return "reachable", 0
-    question = replace(spec, invariants=(avoided,), witnesses=())
+def _reachable(spec: Spec, found: list[cti.Counterexample], max_states: int) -> tuple[list[str], list[int]]:
+    """Can states with the leaves be reached? Asked of `explicit`, all at once; the first that is met ends the search.
+
+    Per counterexample reachable, unreachable, unknown or not asked; and the depth, or the number of states searched.
+    """
+    if not max_states or not found:
+        return ["not asked"] * len(found), [0] * len(found)
+    avoided = tuple(example.avoided(f"leaves {n}") for n, example in enumerate(found))
+    question = replace(spec, invariants=avoided, witnesses=())
     result = explicit.explore(question, max_states=max_states, notify=note)
-    how = {"violated": "reachable", "holds": "unreachable"}.get(result.verdict, "unknown")
-    return how, len(result.behaviour) if how == "reachable" else result.distinct
+    met = [result.broken == p.id for p in avoided]
+    other = "unreachable" if result.verdict == "holds" else "unknown"
+    return (
+        ["reachable" if here else other for here in met],
+        [len(result.behaviour) if here else result.distinct for here in met],
+    )
 
 
 def _search(spec: Spec, inputs: dict[str, Any], rounds: int, limit: int, json_file: Path | None) -> int:
@@ -191,6 +193,8 @@ def _help(spec: Spec, inputs: dict[str, Any], how: str, workers: int, json_file:
         click.echo(f"inductive: {len(result.kept)} candidates after {result.rounds} rounds")
         for id, (number, action) in result.dropped.items():
             click.echo(f"  dropped in round {number}: {id} (at {action})")
+        if not result.is_proved:
+            lost.append("that no declared range is left, so what was kept is not proved either")
         click.echo(f"not proved: {', '.join(lost)}" if lost else "all invariants are among them: proved")
         proved = not lost
         answer |= {"lemmas": [p.id for p in result.kept], "dropped": result.dropped}

@@ -39,13 +39,13 @@ class Counterexample:
     after: State | None
     leaves: tuple[Leaf, ...]
 
-    def avoided(self) -> Predicate:
+    def avoided(self, id: str) -> Predicate:
         """The predicate that no state has these leaves: false in a reachable state, the lemma really breaks."""
 
         def fn(s: object) -> object:
             return not_(all_of(*(_cell(s, leaf) == _value(leaf, s) for leaf in self.leaves)))
 
-        return Predicate("leaves", "no state has these leaves", fn, "The leaves of a counterexample to induction.")
+        return Predicate(id, "no state has these leaves", fn, "The leaves of a counterexample to induction.")
 
 
 def _cell(s: object, leaf: Leaf) -> object:

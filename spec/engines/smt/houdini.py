@@ -19,12 +19,20 @@ Progress = Callable[[str], None]
 
 @dataclass
 class Kept:
-    """The largest inductive subset: `dropped` says in which round a candidate failed, and at which action."""
+    """The largest inductive subset: `dropped` says in which round a candidate failed, and at which action.
+
+    `is_proved` says that no step leaves a declared range either; without that, nothing is proved of what was kept.
+    """
 
     kept: list[Predicate]
     dropped: dict[str, tuple[int, str]] = field(default_factory=dict)
     rounds: int = 0
     proof: Proof | None = None
+
+    @property
+    def is_proved(self) -> bool:
+        """Do all that were kept hold in every reachable state?"""
+        return self.proof is not None and self.proof.verdict == "proved"
 
 
 def largest_inductive(

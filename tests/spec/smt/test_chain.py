@@ -1,0 +1,60 @@
+"""Bounded search finds each mistake, confirmed by the interpreter; breadth-first search finds none shorter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spec.engines import explicit
+from spec.engines.smt import chain
+from spec.lang import Spec
+from spec.vsr import model
+from spec.vsr.fault_models import FAULT_MODELS
+
+STEPS = {
+    "commit.apply_at_replicate": 2,
+    "view.even_quorum": 8,
+    "boot.view_from_last_prepare": 2,
+    "state.getstate_truncates": 8,
+}
+
+
+def faulty(fault: str) -> Spec:
+    """The model in which the mistake is found quickly."""
+    chosen = FAULT_MODELS[fault]
+    return model("core_restart", replicas=chosen.replicas, faults=[fault], bounds=chosen.bounds)
+
+
+@pytest.mark.parametrize("fault", STEPS)
+def test_a_fault_is_found_in_one_round(fault: str) -> None:
+    found = chain.search(faulty(fault), 2)
+    assert (found.broken, found.rounds) == (FAULT_MODELS[fault].breaks, 1)
+    assert found.minimal
+    assert len(found.steps) == STEPS[fault]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", STEPS)
+def test_breadth_first_search_finds_nothing_shorter(fault: str) -> None:
+    shortest = explicit.explore(faulty(fault), notify=lambda _: None)
+    assert (shortest.broken, len(shortest.behaviour)) == (FAULT_MODELS[fault].breaks, STEPS[fault])
+
+
+def test_a_lost_op_is_found_where_search_needs_many_steps() -> None:
+    spec = model("core", faults=["state.getstate_truncates"])
+    found = chain.search(replace(spec, invariants=tuple(p for p in spec.invariants if p.id == "I2")), 1)
+    assert (found.broken, len(found.steps)) == ("I2", 14)
+
+
+def test_without_a_fault_nothing_is_found() -> None:
+    found = chain.search(model("core_restart", views=2, ops=1, requests=1), 2)
+    assert (found.broken, found.rounds, found.unknown) == (None, 2, False)
+
+
+def test_epochs_are_views_and_order_is_that_of_the_specification() -> None:
+    spec = model("core_restart")
+    sort = chain.epoch_sort(spec)
+    assert sort is not None
+    assert sort.name == "View"
+    assert [ir.name for ir in chain.action_order(spec.action_irs)] == [a.name for a in spec.actions]
