@@ -29,6 +29,7 @@ from impl.sim.checkers import (
 from impl.sim.clients import Answer, SimClient
 from impl.sim.network import Network
 from impl.sim.profile import SimProfile
+from impl.sim.situations import Situations
 from impl.sim.storage import SimStorage
 from impl.trace import TraceEvent, encode_line
 
@@ -53,6 +54,7 @@ class SimCluster:
         self.random = random
         self.record = record
         self.statistics: dict[str, int] = defaultdict(int)
+        self.situations = Situations(replica_count, self.statistics)
         self.network = Network(profile, random, self.statistics)
         self.now = 0
         self.buckets: dict[int, list[Callable[[], None]]] = defaultdict(list)
@@ -67,6 +69,7 @@ class SimCluster:
         self.incarnations = [0] * replica_count
         self.doomed: dict[int, int] = {}
         self.on_write: Callable[[int, IoEffect, int], None] = lambda node, io, latency: None
+        self.on_event: Callable[[int, str], None] = lambda node, name: None
         self.seqs = [0] * replica_count
         self.clocks = [0] * replica_count
         self.lines: list[list[bytes]] = [[] for _ in range(replica_count)]
@@ -124,8 +127,10 @@ class SimCluster:
 
     def crash(self, node: int) -> None:
         """Kills the replica's process: what it had in memory is gone, writes in flight are torn."""
-        if self.replicas[node] is None:
+        replica = self.replicas[node]
+        if replica is None:
             return
+        self.situations.on_crash(replica)
         self.doomed.pop(node, None)
         self.replicas[node] = None
         self.incarnations[node] += 1
@@ -173,7 +178,9 @@ class SimCluster:
         self.clocks[node] = event.clock
         if self.record:
             self.lines[node].append(encode_line(event))
+        self.situations.on_event(node, replica, event)
         name = event.event
+        self.on_event(node, name)
         if name == "execute":
             for checker in self.execution_checkers:
                 checker.on_execute(node, replica, event)
@@ -185,6 +192,7 @@ class SimCluster:
         if replica is None:
             self.statistics["messages_to_dead"] += 1
             return
+        self.situations.on_message(replica, message)
         effects = replica.on_message(message)
         if effects:
             self._run_effects(to, replica, effects)

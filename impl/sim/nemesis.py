@@ -7,6 +7,11 @@ from functools import partial
 from impl.effects import AppendPrepares, IoEffect
 from impl.sim.cluster import SimCluster
 
+VIEW_CHANGE_EVENTS = frozenset(
+    {"start_view_change", "on_start_view_change", "do_view_change", "on_do_view_change", "repair", "start_view"}
+)
+"""Events at which a replica may be struck in the middle of a view change."""
+
 
 class Nemesis:
     """Draws the time of each kind of fault; `stop` ends them and heals the cluster for the liveness phase."""
@@ -18,6 +23,8 @@ class Nemesis:
         profile = cluster.profile
         if profile.crash_in_write:
             cluster.on_write = self._on_write
+        if profile.crash_in_view_change:
+            cluster.on_event = self._on_event
         self._repeat(profile.partition_interval_ticks, self._partition)
         self._repeat(profile.clog_interval_ticks, self._clog)
         self._repeat(profile.crash_interval_ticks, self._crash)
@@ -63,7 +70,27 @@ class Nemesis:
                 cluster.crash(node)
             else:
                 cluster.doomed[node] = random.randrange(8)
-            cluster.at(self._later(cluster.profile.restart_ticks_mean), partial(self._restart, node))
+            self._restart_later(node)
+
+    def _restart_later(self, node: int) -> None:
+        profile = self.cluster.profile
+        long = profile.outage_long and self.random.random() < profile.outage_long
+        mean = profile.outage_long_ticks_mean if long else profile.restart_ticks_mean
+        self.cluster.at(self._later(mean), partial(self._restart, node))
+
+    def _on_event(self, node: int, name: str) -> None:
+        """Now and then a replica dies in mid view change: between its next effects, or some ticks later."""
+        if not self.active or name not in VIEW_CHANGE_EVENTS or node in self.cluster.doomed:
+            return
+        random = self.random
+        if random.random() >= self.cluster.profile.crash_in_view_change:
+            return
+        self.cluster.statistics["crashes_in_view_change"] += 1
+        if random.random() < 0.5:
+            self.cluster.doomed[node] = random.randrange(6)
+            self._restart_later(node)
+        else:
+            self.cluster.at(self.cluster.now + random.randint(1, 8), partial(self._crash_one, node))
 
     def _on_write(self, node: int, io: IoEffect, latency: int) -> None:
         """Now and then a replica dies while a write that takes more than a tick is in flight: superblock or repair."""
@@ -77,7 +104,7 @@ class Nemesis:
     def _crash_one(self, node: int) -> None:
         if self.active and self.cluster.replicas[node] is not None:
             self.cluster.crash(node)
-            self.cluster.at(self._later(self.cluster.profile.restart_ticks_mean), partial(self._restart, node))
+            self._restart_later(node)
 
     def _victim(self) -> int:
         """The primary of the latest view, often; else any replica."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from random import Random
+from typing import Any
+
+from impl.replica import ReplicaConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +15,9 @@ class SimProfile:
     """Probabilities are per message or per write; intervals are mean ticks between faults (0: never).
 
     Delays are ticks. A message takes `delay_ticks_min` plus an exponential time of mean `delay_ticks_mean`, which also
-    reorders. Clogging holds a path for a while; a partition cuts paths, in both directions or in one.
+    reorders. Clogging holds a path for a while; a partition cuts paths, in both directions or in one. A crash lasts
+    `restart_ticks_mean`, with probability `outage_long` that of long outages. `crash_in_view_change` is per event of a
+    view change. The fields from `pipeline_max` on are those of `ReplicaConfig`.
     """
 
     loss: float = 0.05
@@ -36,28 +42,62 @@ class SimProfile:
     liveness_ticks_max: int = 12_000
     client_timeout_ticks: int = 25
 
+    clients_min: int = 1
+    outage_long: float = 0.0
+    outage_long_ticks_mean: int = 600
+    crash_in_view_change: float = 0.0
+    pipeline_max: int = 32
+    commit_timeout_ticks: int = 10
+    prepare_timeout_ticks: int = 12
+    repair_timeout_ticks: int = 6
+    resend_timeout_ticks: int = 10
+    normal_timeout_ticks: int = 50
+    view_change_timeout_ticks: int = 60
+    backoff_ticks: int = 15
+    jitter_ticks: int = 20
+    abdicate_timeout_ticks: int = 150
+
     def without_faults(self) -> SimProfile:
-        """A perfect network and storage that is only as slow as usual: the liveness phase."""
-        return SimProfile(
+        """A perfect network and storage that is only as slow as usual: the liveness phase. Timeouts stay."""
+        return replace(
+            self,
             loss=0.0,
             repeat=0.0,
-            delay_ticks_min=self.delay_ticks_min,
             delay_ticks_mean=min(self.delay_ticks_mean, 2.0),
             clog_interval_ticks=0,
             partition_interval_ticks=0,
-            append_ticks_max=self.append_ticks_max,
-            superblock_ticks_max=self.superblock_ticks_max,
             slow_write=0.0,
             crash_interval_ticks=0,
             crash_in_write=0.0,
-            safety_ticks_max=self.safety_ticks_max,
-            liveness_ticks_max=self.liveness_ticks_max,
-            client_timeout_ticks=self.client_timeout_ticks,
+            crash_in_view_change=0.0,
+            outage_long=0.0,
         )
+
+    def replica_config(self, run: str, faults: frozenset[str]) -> ReplicaConfig:
+        """The configuration of the replicas of a run under this profile."""
+        return ReplicaConfig(run=run, faults=faults, **{name: getattr(self, name) for name in REPLICA_FIELDS})
+
+
+REPLICA_FIELDS = tuple(
+    sorted({field.name for field in fields(SimProfile)} & {field.name for field in fields(ReplicaConfig)})
+)
+"""The fields of a profile that go to the replicas' configuration by the same name."""
+
+HARSH = 1 / 3
+"""Part of the seeds whose profile is made harsh."""
 
 
 def profile_draw(random: Random) -> SimProfile:
-    """A profile drawn at random, so that seeds differ in kind: some calm, some with a few faults, some with all."""
+    """A profile drawn at random, so that seeds differ in kind.
+
+    Some are calm, some with a few faults, some with all; a third is harsh: short timeouts, many clients, long delays
+    and outages, tiny pipelines, crashes in mid view change, each of them often.
+    """
+    usual = _draw_usual(random)
+    return _draw_harsh(usual, random) if random.random() < HARSH else usual
+
+
+def _draw_usual(random: Random) -> SimProfile:
 
     def sometimes(value: int) -> int:
         return value if random.random() < 0.7 else 0
@@ -79,3 +119,75 @@ def profile_draw(random: Random) -> SimProfile:
         crash_all=random.choice((0.0, 0.05, 0.2)),
         crash_in_write=random.choice((0.0, 0.02, 0.1)),
     )
+
+
+def _draw_harsh(usual: SimProfile, random: Random) -> SimProfile:
+    """The profile with a random choice of harsh conditions on top."""
+    parts: tuple[tuple[float, Callable[[Random], dict[str, Any]]], ...] = (
+        (0.8, _short_timeouts),
+        (0.7, _many_clients),
+        (0.4, _long_delays),
+        (0.3, _long_outages),
+        (0.2, _tiny_pipeline),
+        (0.5, _crashes_in_view_change),
+        (0.4, _slow_writes),
+        (0.6, _many_partitions),
+    )
+    changes: dict[str, Any] = {}
+    for probability, draw in parts:
+        if random.random() < probability:
+            changes |= draw(random)
+    return replace(usual, **changes)
+
+
+def _short_timeouts(random: Random) -> dict[str, Any]:
+    return {
+        "commit_timeout_ticks": random.randint(4, 8),
+        "prepare_timeout_ticks": random.randint(5, 12),
+        "repair_timeout_ticks": random.randint(3, 6),
+        "resend_timeout_ticks": random.randint(4, 10),
+        "normal_timeout_ticks": random.randint(14, 35),
+        "view_change_timeout_ticks": random.randint(6, 30),
+        "backoff_ticks": random.randint(10, 15),
+        "jitter_ticks": random.randint(8, 20),
+        "abdicate_timeout_ticks": random.randint(40, 100),
+    }
+
+
+def _many_clients(random: Random) -> dict[str, Any]:
+    return {"clients_min": random.randint(8, 14)}
+
+
+def _long_delays(random: Random) -> dict[str, Any]:
+    return {"delay_ticks_mean": random.choice((5.0, 8.0, 14.0)), "client_timeout_ticks": random.choice((25, 60))}
+
+
+def _long_outages(random: Random) -> dict[str, Any]:
+    return {
+        "crash_interval_ticks": random.randint(80, 250),
+        "outage_long": random.choice((0.2, 0.5)),
+        "outage_long_ticks_mean": random.randint(300, 900),
+    }
+
+
+def _tiny_pipeline(random: Random) -> dict[str, Any]:
+    return {"pipeline_max": random.randint(1, 3)}
+
+
+def _crashes_in_view_change(random: Random) -> dict[str, Any]:
+    return {
+        "crash_in_view_change": random.choice((0.02, 0.05, 0.15)),
+        "crash_in_write": random.choice((0.05, 0.2)),
+        "restart_ticks_mean": random.choice((4, 15, 40)),
+    }
+
+
+def _slow_writes(random: Random) -> dict[str, Any]:
+    return {"slow_write": random.choice((0.1, 0.3)), "slow_write_ticks_max": random.choice((40, 120))}
+
+
+def _many_partitions(random: Random) -> dict[str, Any]:
+    return {
+        "partition_interval_ticks": random.randint(40, 150),
+        "partition_ticks_mean": random.randint(20, 100),
+    }

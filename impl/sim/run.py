@@ -12,7 +12,6 @@ from random import Random
 
 from impl.durable import ConfigurationError, Quorums, quorums_default
 from impl.faults import validate_faults
-from impl.replica import ReplicaConfig
 from impl.replica.config import quorums_in_force
 from impl.sim.checkers import Failure
 from impl.sim.cluster import SimCluster
@@ -29,7 +28,8 @@ SAFETY_PART = 0.75
 class SimResult:
     """The outcome of a run.
 
-    `ok`: no checker failed; `statistics`: how often each fault and each step of a view change occurred; `trace`: the
+    `ok`: no checker failed; `statistics`: how often each fault, step of a view change and rare situation
+    (`impl.sim.situations`) occurred; `trace`: the
     directory of the trace files, None if none were asked for; `ticks`: length of the run.
     """
 
@@ -58,10 +58,10 @@ def simulate(
 ) -> SimResult:
     """Runs the cluster under `seed` and judges it.
 
-    `profile` is drawn from the seed unless given; `quorums` are majorities unless given. With `out`, the trace goes to
-    `out/seed-<seed>/replica-<node>.ndjson` (replacing what was there), with `parquet` also to `.parquet` beside it.
-    Raises `ConfigurationError` for impossible numbers, `FaultError` for an unknown fault, `OSError` for an unwritable
-    `out`.
+    `profile` is drawn from the seed unless given, and may ask for more clients than `clients`; `quorums` are
+    majorities unless given. With `out`, the trace goes to `out/seed-<seed>/replica-<node>.ndjson` (replacing what was
+    there), with `parquet` also to `.parquet` beside it. Raises `ConfigurationError` for impossible numbers,
+    `FaultError` for an unknown fault, `OSError` for an unwritable `out`.
     """
     validate_faults(faults)
     if min(replicas, clients) < 1 or requests < 0 or seed < 0:
@@ -69,13 +69,14 @@ def simulate(
     in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)
     random = Random(seed)
     run = f"seed-{seed}"
+    drawn = profile if profile is not None else profile_draw(random)
     cluster = SimCluster(
-        config=ReplicaConfig(run=run, faults=faults),
+        config=drawn.replica_config(run, faults),
         replica_count=replicas,
         quorums=quorums,
-        client_count=clients,
+        client_count=max(clients, drawn.clients_min),
         requests=requests,
-        profile=profile if profile is not None else profile_draw(random),
+        profile=drawn,
         random=random,
         record=out is not None,
     )
