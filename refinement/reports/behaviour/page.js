@@ -1,0 +1,256 @@
+"use strict";
+(function () {
+  const story = JSON.parse(document.getElementById("story").textContent);
+  const details = document.getElementById("details");
+  const tools = {};
+  for (const id of ["filter", "by-action", "by-lane", "by-var"]) tools[id] = document.getElementById(id);
+  const last = story.steps.length;
+  let chosen = 0;
+  let asked = "";
+  let every = false;
+
+  /** An element with attributes and children; texts are never parsed as HTML. */
+  function make(tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value !== null && value !== undefined) element.setAttribute(name, value);
+    }
+    element.append(...children.filter((child) => child !== null && child !== undefined));
+    return element;
+  }
+
+  const place = (source) => source.file + ":" + source.line;
+  const call = (step) => step.action + "(" + Object.entries(step.args).map(([k, v]) => k + "=" + v).join(", ") + ")";
+  const cellName = ([name, index]) => name + (index.length ? "[" + index.join(", ") + "]" : "");
+
+  /** Values of all cells after a number of steps, as texts. */
+  function stateAfter(number) {
+    const values = story.cells.map((cell) => cell[2]);
+    for (const step of story.steps.slice(0, number)) for (const [cell, , after] of step.changes) values[cell] = after;
+    return values;
+  }
+
+  function option(select, value, text) {
+    select.append(make("option", { value: value }, text || value));
+  }
+
+  function fillSelects() {
+    new Set(story.steps.map((step) => step.action)).forEach((name) => option(tools["by-action"], name));
+    const sort = story.lanes.sort.toLowerCase();
+    story.lanes.members.forEach((member) => option(tools["by-lane"], String(member), sort + " " + member));
+    const changed = new Set(story.steps.flatMap((step) => step.changes.map((c) => story.cells[c[0]][0])));
+    story.vars.filter((v) => changed.has(v.name)).forEach((v) => option(tools["by-var"], v.name));
+  }
+
+  /** All that a filter may find in a step. */
+  function haystack(step) {
+    const words = [call(step), place(step.source), step.mark, ...step.tags];
+    for (const [cell, before, after] of step.changes) words.push(cellName(story.cells[cell]) + " " + before + " → " + after);
+    for (const message of [...step.sends, ...step.uses]) words.push(message.message);
+    return words.join("\n").toLowerCase();
+  }
+  const haystacks = story.steps.map(haystack);
+
+  function matches(step) {
+    const words = tools.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const action = tools["by-action"].value, lane = tools["by-lane"].value, name = tools["by-var"].value;
+    return words.every((word) => haystacks[step.number - 1].includes(word))
+      && (!action || step.action === action)
+      && (!lane || String(step.actor) === lane)
+      && (!name || step.changes.some((c) => story.cells[c[0]][0] === name));
+  }
+
+  function applyFilter() {
+    const shown = new Set(story.steps.filter(matches).map((step) => step.number));
+    document.querySelectorAll(".step").forEach((e) => e.classList.toggle("dim", !shown.has(+e.dataset.step)));
+    document.querySelectorAll(".arrow, .message").forEach((e) =>
+      e.classList.toggle("dim", !shown.has(+e.dataset.first) && !shown.has(+e.dataset.last)));
+    document.getElementById("shown").textContent = shown.size === last ? "" : shown.size + " of " + last + " steps";
+    saveHash();
+  }
+
+  function section(title, ...children) {
+    return [make("h3", {}, title), ...children];
+  }
+
+  function showMessages(step) {
+    const chips = step.uses.map((used) =>
+      make("a", { class: "chip", href: "#step=" + used.step }, "uses " + used.message + " of " + used.sender + " (step " + used.step + ")"));
+    for (const sent of step.sends) {
+      const users = story.steps.filter((other) => other.uses.some((u) => u.step === step.number && u.message === sent.message));
+      const suffix = users.length ? ", used in " : " (nobody uses it here)";
+      const chip = make("span", { class: "chip" }, "sends " + sent.message + suffix);
+      users.forEach((other, n) => chip.append(n ? ", " : "", make("a", { href: "#step=" + other.number }, "step " + other.number)));
+      chips.push(chip);
+    }
+    return chips.length ? section("Messages", make("div", {}, ...chips)) : [];
+  }
+
+  function showGuards(step) {
+    return section("Guard: why it could happen", ...step.guards.map((guard) =>
+      make("div", { class: "guard", title: place(guard) }, make("code", {}, guard.text),
+        guard.values.length ? make("code", { class: "values" }, guard.values.join("  ")) : null)));
+  }
+
+  function showChanges(step) {
+    const rows = step.changes.map(([cell, before, after]) =>
+      make("tr", {}, make("td", {}, cellName(story.cells[cell])), make("td", { class: "default" }, before), make("td", {}, "→ " + after)));
+    return section("Changed", rows.length ? make("table", {}, ...rows) : make("p", { class: "soft" }, "nothing"));
+  }
+
+  function showWhyNot(number) {
+    if (!story.why_not) return [];
+    const answers = story.why_not.steps[number];
+    const select = make("select", { "aria-label": "Why not this action?" }, make("option", { value: "" }, "choose an action …"));
+    for (const [name, rows] of Object.entries(answers)) {
+      const enabled = rows.filter((row) => row[1] === -1).length;
+      option(select, name, name + (enabled ? "  (" + enabled + " enabled)" : ""));
+    }
+    select.value = asked;
+    const list = make("div", {});
+    const refresh = () => {
+      asked = select.value;
+      list.replaceChildren(...(asked ? answers[asked].map((row) => reason(asked, row)) : []));
+      if (asked && !story.why_not.complete) list.append(make("p", { class: "soft" }, "the nearest " + story.why_not.nearest + " only"));
+      saveHash();
+    };
+    select.addEventListener("change", refresh);
+    refresh();
+    return section("Why not, after this step?", select, list);
+  }
+
+  function reason(name, [values, conjunct, text]) {
+    const action = story.actions[name];
+    const title = name + "(" + action.params.map((p, n) => p + "=" + values[n]).join(", ") + ")";
+    const detail = story.why_not.texts[text];
+    if (conjunct === -1) return make("div", { class: "guard enabled" }, make("code", {}, title + " is enabled"));
+    if (conjunct === -2) return make("div", { class: "guard false" }, make("code", {}, title + " leaves the bounds"), make("code", { class: "values" }, detail));
+    const guard = action.guards[conjunct];
+    return make("div", { class: "guard false" }, make("code", {}, title + ":  " + guard.text),
+      detail ? make("code", { class: "values" }, detail) : null, make("code", { class: "place" }, place(guard)));
+  }
+
+  /** A table of the variables that have one value per lane, then a list of the others. */
+  function showState(number) {
+    const values = stateAfter(number);
+    const fresh = new Set(number ? story.steps[number - 1].changes.map((c) => c[0]) : []);
+    const kinds = new Map(story.vars.map((v) => [v.name, v]));
+    const perLane = new Map(), others = [];
+    story.cells.forEach(([name, index, initial], n) => {
+      const at = kinds.get(name).index.indexOf(story.lanes.sort);
+      const live = values[n] !== initial || fresh.has(n);
+      if (at < 0) {
+        if (every || live) others.push(n);
+        return;
+      }
+      const label = cellName([name, index.map((i, k) => (k === at ? "·" : i))]);
+      const row = perLane.get(label) || { live: false, doc: kinds.get(name).doc, cells: new Map() };
+      row.live = row.live || live;
+      row.cells.set(index[at], n);
+      perLane.set(label, row);
+    });
+    const head = make("tr", {}, make("th", {}, story.lanes.sort.toLowerCase()), ...story.lanes.members.map((m) => make("th", {}, String(m))));
+    const table = make("table", {}, head);
+    const style = (n) => (fresh.has(n) ? "new" : values[n] === story.cells[n][2] ? "default" : null);
+    for (const [label, row] of perLane) {
+      if (!every && !row.live) continue;
+      table.append(make("tr", {}, make("td", { title: row.doc }, label), ...story.lanes.members.map((m) => {
+        const n = row.cells.get(m);
+        return n === undefined ? make("td", {}) : make("td", { class: style(n) }, values[n]);
+      })));
+    }
+    const list = make("table", {}, ...others.map((n) => make("tr", {},
+      make("td", { title: kinds.get(story.cells[n][0]).doc }, cellName(story.cells[n])), make("td", { class: style(n) }, values[n]))));
+    const box = make("input", { type: "checkbox", id: "every" });
+    box.checked = every;
+    box.addEventListener("change", () => { every = box.checked; render(); });
+    const toggle = make("label", { class: "soft" }, box, " also what still has its initial value");
+    return section("State after this step", toggle, make("div", { class: "scroll" }, table), make("div", { class: "scroll" }, list));
+  }
+
+  function render() {
+    const top = details.scrollTop;
+    if (!chosen) {
+      details.replaceChildren(make("h2", {}, "Initial state"), ...showWhyNot(0), ...showState(0));
+      return;
+    }
+    const step = story.steps[chosen - 1];
+    const mark = step.mark ? make("p", { class: "fault-word" }, "⚑ deliberate fault: " + step.mark) : null;
+    const end = chosen === last && story.ending
+      ? make("p", { class: story.ending.broken ? "bad chip" : "good chip" }, (story.ending.broken ? "✗ breaks " : "reaches ") + story.ending.id + " " + story.ending.title) : null;
+    details.replaceChildren(
+      make("h2", {}, chosen + ". ", make("code", {}, call(step))),
+      make("div", { class: "soft" }, make("code", {}, place(step.source))),
+      make("p", { class: "doc" }, step.doc.replace(/([^\n])\n(?!\n)/g, "$1 ")), ...[mark, end].filter(Boolean),
+      ...showMessages(step), ...showChanges(step), ...showGuards(step), ...showWhyNot(chosen), ...showState(chosen));
+    details.scrollTop = top;
+  }
+
+  function choose(number, { scroll = true } = {}) {
+    chosen = Math.max(0, Math.min(last, number));
+    document.querySelectorAll(".step").forEach((e) => e.classList.toggle("chosen", +e.dataset.step === chosen));
+    document.querySelectorAll(".arrow").forEach((e) =>
+      e.classList.toggle("lit", +e.dataset.first === chosen || +e.dataset.last === chosen));
+    render();
+    saveHash();
+    const box = document.getElementById("step-" + chosen);
+    if (scroll && box) box.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  function saveHash() {
+    const words = new URLSearchParams();
+    words.set("step", chosen);
+    for (const [id, element] of Object.entries(tools)) if (element.value) words.set(id, element.value);
+    if (asked) words.set("why-not", asked);
+    history.replaceState(null, "", "#" + words);
+  }
+
+  function readHash() {
+    const words = new URLSearchParams(location.hash.slice(1));
+    for (const [id, element] of Object.entries(tools)) if (words.has(id)) element.value = words.get(id);
+    if (words.has("why-not") && words.get("why-not") in story.actions) asked = words.get("why-not");
+    choose(words.has("step") ? Number(words.get("step")) || 0 : last);
+    applyFilter();
+  }
+
+  /** The next step in a direction that the filter lets through. */
+  function move(direction) {
+    for (let n = chosen + direction; n >= 0 && n <= last; n += direction) {
+      if (n === 0 || matches(story.steps[n - 1])) return choose(n);
+    }
+  }
+
+  const keys = {
+    j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
+    Home: () => choose(0), End: () => choose(last), "/": () => tools.filter.focus(), t: () => document.getElementById("theme").click(),
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    if (!Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  document.querySelectorAll(".step").forEach((e) => e.addEventListener("click", (event) => {
+    event.preventDefault();
+    choose(+e.dataset.step, { scroll: false });
+  }));
+  Object.values(tools).forEach((e) => e.addEventListener("input", applyFilter));
+  document.getElementById("tools").addEventListener("submit", (event) => event.preventDefault());
+  document.getElementById("previous").addEventListener("click", () => move(-1));
+  document.getElementById("next").addEventListener("click", () => move(1));
+  document.getElementById("theme").addEventListener("click", () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+  });
+  const measure = () => document.documentElement.style.setProperty("--head", document.querySelector("header").offsetHeight + "px");
+  addEventListener("resize", measure);
+  addEventListener("hashchange", readHash);
+  fillSelects();
+  measure();
+  readHash();
+})();
