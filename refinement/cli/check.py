@@ -13,19 +13,22 @@ from typing import Any
 import click
 from rich.console import Console
 
+from refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
 from refinement.cli.models import bounded_model, model_options
 from refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
 from refinement.reports.table import write_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from spec.engines import explicit, interp
 from spec.engines.explicit.replay import changes
-from spec.engines.explicit.result import ActionCoverage, Change, Result, Step
-from spec.lang import Spec
+from spec.engines.explicit.result import ActionCoverage, Result, Step
+from spec.lang import Spec, not_
 from spec.lang.concrete import State
-from spec.lang.schema import Var
-from spec.vsr.state import ENTRY
+from spec.vsr.progress import goals
+
+__all__ = ["check", "show_change", "show_value"]
 
 PROFILES = ("core",)
+SIZES = ("views", "ops", "clients", "requests", "restarts")
 LIVE_SECONDS = 0.25
 EXIT_CODES = {"holds": EXIT_CONFORMS, "violated": EXIT_VIOLATES, "inconclusive": EXIT_INCONCLUSIVE}
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
@@ -61,55 +64,110 @@ _folder = click.Path(path_type=Path, file_okay=False)
 @click.option("--memory", type=Size(), help="Memory for states; files take what is more.  [default: 60 % of the free]")
 @click.option("--checkpoint", type=_folder, help="Save the search here on Ctrl-C, and every ten minutes.")
 @click.option("--resume", type=_folder, help="Go on with the search saved in this directory.")
+@click.option("--simulate", is_flag=True, help="Random walks instead of a search: for models too large for it.")
+@click.option("--seed", type=int, default=0, help="Seed of the walks.", show_default=True)
+@click.option("--depth", type=_count, default=200, help="Largest number of steps of a walk.", show_default=True)
+@click.option("--walks", type=_count, default=10_000, help="Number of walks.", show_default=True)
+@click.option("--always", is_flag=True, help="Ask what can always be reached again, instead of the invariants.")
+@click.option("--sometimes", metavar="ID", help="Show a shortest behaviour to a witness state (I1 …), or that none is.")
+@click.option("--deadlock", is_flag=True, help="Show a shortest behaviour to a state without a successor.")
+@click.option("--coverage", is_flag=True, help="Show each guard conjunct: how often it was the first false one.")
 @click.option("--engine", type=click.Choice(["explicit", "interp"]), default="explicit", show_default=True)
 @click.option("--itf", type=click.Path(path_type=Path, dir_okay=False), help="Write the counterexample as ITF.")
 @json_option
 def check(
-    name: str,
-    faults: tuple[str, ...],
-    invariants: tuple[str, ...],
-    profile: str,
-    workers: int | None,
-    max_states: int | None,
-    memory: int | None,
-    checkpoint: Path | None,
-    resume: Path | None,
-    engine: str,
-    itf: Path | None,
-    json_file: Path | None,
-    replicas: int | None,
-    **sizes: int | None,
-) -> int:
+    name: str, faults: tuple[str, ...], replicas: int | None, profile: str, itf: Path | None, json_file: Path | None,
+    engine: str, coverage: bool, deadlock: bool, **options: Any,
+) -> int:  # fmt: skip
     """Search every state of a bounded model, breadth first; a broken invariant is shown with the shortest behaviour.
 
     Sizes that are not given are the model's own, or, with one --fault, those in which it is found quickly. A search
-    that Ctrl-C stops is saved to the directory of --checkpoint or --resume, and --resume goes on with it.
+    that Ctrl-C stops is saved to the directory of --checkpoint or --resume, and --resume goes on with it. Walks
+    (--simulate) find a violation or nothing: they never say that an invariant holds.
     """
     if profile not in PROFILES:
         raise click.UsageError(f"no profile {profile} in this version; there is: {', '.join(PROFILES)}")
-    spec, text = bounded_model(name, replicas, faults, sizes)
+    questions = [q for q in ("simulate", "always", "sometimes") if options[q]]
+    if len(questions) > 1 or (questions and engine == "interp"):
+        raise click.UsageError("--simulate, --always and --sometimes are one question each, for the explicit engine")
+    spec, text = bounded_model(name, replicas, faults, {k: options.pop(k) for k in SIZES})
     note(f"{name}: {text}")
+    answer = {
+        "format": "viewproof.check/1",
+        "engine": engine,
+        "profile": profile,
+        "faults": list(faults),
+        "sizes": text,
+    }
+    if options["always"]:
+        return _always(spec, answer, options, json_file)
+    if options["sometimes"]:
+        return _sometimes(spec, answer, options, json_file)
     if engine == "interp":
-        result = _interpreted(spec, invariants, max_states)
+        result = _interpreted(spec, options["invariants"], options["max_states"])
     else:
-        with _progress() as line:
-            result = explicit.explore(
-                spec,
-                max_states=max_states,
-                max_memory_bytes=memory,
-                invariants=invariants or None,
-                progress=line,
-                notify=note,
-                workers=workers,
-                checkpoint=checkpoint,
-                resume=resume,
-            )
-    code = EXIT_CODES[result.verdict]
-    _print(spec, result)
+        result = _walked(spec, options) if options["simulate"] else _searched(spec, options)
+    show_result(spec, result, coverage=coverage, deadlock=deadlock)
     if itf is not None and result.verdict == "violated":
         write_json(explicit.to_itf(spec, result), itf)
-    answer = {"format": "viewproof.check/1", "exit_code": code, "engine": engine, "faults": list(faults), "sizes": text}
-    save_json({**answer, "profile": profile, **result.to_json()}, json_file)
+    code = EXIT_CODES[result.verdict]
+    save_json({**answer, "exit_code": code, **result.to_json()}, json_file)
+    return code
+
+
+def _searched(spec: Spec, options: dict[str, Any]) -> Result:
+    with _progress() as line:
+        return explicit.explore(
+            spec, max_states=options["max_states"], max_memory_bytes=options["memory"],
+            invariants=options["invariants"] or None, progress=line, notify=note, workers=options["workers"],
+            checkpoint=options["checkpoint"], resume=options["resume"],
+        )  # fmt: skip
+
+
+def _walked(spec: Spec, options: dict[str, Any]) -> Result:
+    with _progress() as line:
+        return explicit.simulate(
+            spec, seed=options["seed"], depth=options["depth"], walks=options["walks"],
+            invariants=options["invariants"] or None, progress=line, notify=note, workers=options["workers"],
+        )  # fmt: skip
+
+
+def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_file: Path | None) -> int:
+    """The shortest behaviour to a witness: 0 if there is one, 1 if no reachable state is, 4 if a bound came first."""
+    wanted = next((w for w in spec.witnesses if w.id == options["sometimes"]), None)
+    if wanted is None:
+        known = ", ".join(w.id for w in spec.witnesses)
+        raise click.UsageError(f"no witness {options['sometimes']}; there are: {known}")
+    never = replace(wanted, fn=lambda s: not_(wanted.fn(s)))
+    result = _searched(replace(spec, invariants=(never,), witnesses=()), {**options, "invariants": ()})
+    code = {"violated": EXIT_CONFORMS, "holds": EXIT_VIOLATES}.get(result.verdict, EXIT_INCONCLUSIVE)
+    text = {"violated": f"reached after {len(result.behaviour)} steps", "holds": "never reached"}
+    click.echo(f"{wanted.id}, {wanted.title}: {text.get(result.verdict, f'inconclusive: {result.reason}')}")
+    show_behaviour(spec, result.behaviour)
+    verdict = {"violated": "reached", "holds": "unreachable"}.get(result.verdict, result.verdict)
+    found = {**result.to_json(), "verdict": verdict, "broken": None, "invariants": []}
+    save_json({**answer, "exit_code": code, "sometimes": wanted.id, **found}, json_file)
+    return code
+
+
+def _always(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_file: Path | None) -> int:
+    """What can always be reached again: the worst verdict of all goals."""
+    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance)]
+    with _progress() as line:
+        answers = explicit.always_reaches(
+            spec, wanted, max_states=options["max_states"], max_memory_bytes=options["memory"],
+            workers=options["workers"], progress=line, notify=note,
+        )  # fmt: skip
+    for found in answers:
+        show_answer(spec, found)
+    verdicts = {a.result.verdict for a in answers}
+    verdict = next(v for v in ("violated", "inconclusive", "holds") if v in verdicts)
+    results = [
+        {"id": a.goal.id, "good": a.good, "premises": a.premises, "stuck": a.stuck, **a.result.to_json()}
+        for a in answers
+    ]
+    code = EXIT_CODES[verdict]
+    save_json({**answer, "exit_code": code, "verdict": verdict, "always": results}, json_file)
     return code
 
 
@@ -169,56 +227,3 @@ def _interpreted(spec: Spec, invariants: Iterable[str], max_states: int | None) 
         result.behaviour.append(Step(step.action, step.args, source, changes(spec, state, step.state), step.state))
         state = step.state
     return result
-
-
-def _print(spec: Spec, result: Result) -> None:
-    headline = {
-        "holds": f"holds: {', '.join(result.invariants)}",
-        "violated": f"violated: {result.broken} {result.title}, after {len(result.behaviour)} steps",
-        "inconclusive": f"inconclusive: {result.reason}",
-    }
-    click.echo(headline[result.verdict])
-    for number, step in enumerate(result.behaviour, start=1):
-        args = ", ".join(f"{key}={value}" for key, value in step.args.items())
-        click.echo(f"{number:3}. {step.action}({args})  [{step.source}]")
-        for change in step.changes:
-            click.echo(f"       {show_change(spec, change)}")
-    click.echo(
-        f"{result.distinct:,} distinct states, {result.generated:,} generated, depth {result.depth}, "
-        f"{result.deadlocks:,} without a successor; {result.seconds:.1f} s, {result.states_per_second:,.0f} states/s, "
-        f"{result.workers} threads, {result.memory_bytes / 1e6:,.0f} MB; a state missed by equal fingerprints: p < "
-        f"{result.collision_probability:.1e}"
-    )
-    _print_coverage(result)
-
-
-def _print_coverage(result: Result) -> None:
-    for action in result.coverage:
-        never = "" if action.generated else "  NEVER ENABLED" + _stuck(action)
-        click.echo(f"  {action.name:<24}{action.generated:>14,} steps {action.distinct:>12,} new states{never}")
-    if result.verdict != "holds":
-        if result.unwitnessed:
-            click.echo(f"  witnesses not met before the search ended: {', '.join(result.unwitnessed)}")
-        return
-    for id, title in result.unwitnessed.items():
-        what = f"{id} is vacuous in this model" if id in result.invariants else f"{id} is not reached"
-        click.echo(f"  {what}: no state in which {title}")
-
-
-def _stuck(action: ActionCoverage) -> str:
-    """The last guard conjunct that an action never enabled came to."""
-    return f": {action.guards[action.reached - 1][0]}" if action.reached else ""
-
-
-def show_change(spec: Spec, change: Change) -> str:
-    """`entry[r=1, …]: none → v0`: a changed cell, values as a reader wants to see them."""
-    var = spec.schema.vars[change.var]
-    index = f"[{', '.join(str(i) for i in change.index)}]" if change.index else ""
-    return f"{change.var}{index}: {show_value(var, change.before)} → {show_value(var, change.after)}"
-
-
-def show_value(var: Var, value: int) -> str:
-    """Entries by the view that prepared them, the rest by their labels."""
-    if var.values == ENTRY:
-        return f"v{value - 1}" if value else "none"
-    return var.values.show(value)

@@ -4,7 +4,8 @@
 them, and every listed transition invariant over each step between them. Nothing is said about larger instances.
 States are told apart by 64-bit fingerprints, so a state may be missed with the probability reported as
 `Result.collision_probability`. No symmetry and no partial-order reduction is applied. An invariant whose witness was
-not reached (`Result.unwitnessed`) is vacuous in this instance. Deadlocks are counted and are not errors.
+not reached (`Result.unwitnessed`) is vacuous in this instance. States without a successor are counted, and
+`Result.deadlock` leads to a nearest one; they are not errors, for every bounded instance ends somewhere.
 
 **Violated** means: the behaviour shown, of the smallest possible number of steps, breaks the invariant; it was
 replayed in the reference interpreter, step by step. **Inconclusive** means: a bound of states or memory, or an
@@ -13,19 +14,25 @@ interrupt, came first.
 
 from spec.engines.explicit.emit import Program, emit
 from spec.engines.explicit.itf import to_itf
+from spec.engines.explicit.reach import Answer, Goal, always_reaches
 from spec.engines.explicit.result import ActionCoverage, Change, EngineError, OutOfRangeError, Result, Step
 from spec.engines.explicit.search import Progress, explore
+from spec.engines.explicit.simulate import simulate
 
 __all__ = [
     "ActionCoverage",
+    "Answer",
     "Change",
     "EngineError",
+    "Goal",
     "OutOfRangeError",
     "Program",
     "Progress",
     "Result",
     "Step",
+    "always_reaches",
     "emit",
     "explore",
+    "simulate",
     "to_itf",
 ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spec.engines.explicit.search import Search
 
 FORMAT = "viewproof.explicit.checkpoint/1"
-NUMBERS = ("level", "at", "first", "first_of_level", "distinct", "depth", "deadlocks")
+NUMBERS = ("level", "at", "first", "first_of_level", "distinct", "depth", "deadlocks", "deadlock")
 
 
 class Checkpoint:

@@ -8,7 +8,7 @@ has regions of the table of its own.
 
 The control words of a chunk: 0 successors, 1 writes, 2 site of a range error, 3 its instance, 4 deadlocks, 5 broken
 transition invariant, 6 the successor that broke it, 7 states expanded, 8 new states kept, 9 event, 10 its detail,
-11 the successor at which it happened.
+11 the successor at which it happened, 12 the first row without a successor.
 """
 
 # ruff: noqa: F821 - the model's functions are linked in
@@ -81,6 +81,8 @@ def expand_chunk(
         ctl[7] = i + 1 - begin
         last = ctl[0]
         if last == first and ctl[2] == 0:
+            if ctl[4] == 0:
+                ctl[12] = i - begin
             ctl[4] += 1
         still = 0
         copied = 0
@@ -202,3 +204,76 @@ def keep_chunk(
         left = right
     ctl[8] = made
     return 0
+
+
+def goals_chunk(rows: I64P, words: I64, begin: I64, count: I64, t: U8P, wit: I64P, goals: I64, bits: U8P) -> I64:
+    """Per row the bit set of the witnesses 0..goals-1 that hold there; a negative number at a range error."""
+    for i in range(count):
+        unpack(rows, (begin + i) * words, t)
+        found = 0
+        for g in range(goals):
+            wit[g] = -1
+            bad = visit(t, 0, 1 << g, wit, 0)
+            if bad < 0:
+                return bad
+            if wit[g] == 0:
+                found = found | (1 << g)
+        bits[i] = found
+    return 0
+
+
+def backward(sources: U32P, targets: U32P, count: I64, good: U8P) -> I64:
+    """Mark the states that have an edge to a marked one, last edge first; how many were marked."""
+    marked = 0
+    for i in range(count):
+        at = count - 1 - i
+        if good[targets[at]] != 0 and good[sources[at]] == 0:
+            good[sources[at]] = 1
+            marked += 1
+    return marked
+
+
+def walk(
+    s: U8P, t: U8P, cells: I64, seed: I64, most: I64, all_invariants: I64, all_steps: I64, all_witnesses: I64,
+    act_of: U32P, wo: U16P, wv: U8P, we: U32P, wi: U32P, trail: U16P, counts: I64P, wit: I64P, ctl: I64P, blk: I64P,
+) -> I64:  # fmt: skip
+    """Take random steps from s, at most `most`; the number taken. Control words as for chunks; 4: ended without one."""
+    for w in range(12):
+        ctl[w] = 0
+    state = seed
+    for depth in range(most):
+        ctl[0] = 0
+        ctl[1] = 0
+        expand(s, wo, wv, we, wi, ctl, blk)
+        if ctl[2] != 0:
+            ctl[9] = 5
+            return depth
+        if ctl[0] == 0:
+            ctl[4] = 1
+            return depth
+        state = state ^ (state << 13)
+        state = state ^ lshr(state, 7)
+        state = state ^ (state << 17)
+        j = lshr(state, 11) % ctl[0]
+        left = 0
+        if j > 0:
+            left = we[j - 1]
+        for c in range(cells):
+            t[c] = s[c]
+        for k in range(left, we[j]):
+            t[wo[k]] = wv[k]
+        trail[depth] = wi[j]
+        counts[2 * act_of[wi[j]]] += 1
+        bad = steps(s, t, all_steps)
+        if bad != 0:
+            ctl[9] = 4
+        else:
+            bad = visit(t, all_invariants, all_witnesses, wit, depth + 1)
+            if bad != 0:
+                ctl[9] = 2
+        if bad != 0:
+            ctl[10] = bad
+            return depth + 1
+        for c in range(cells):
+            s[c] = t[c]
+    return most

@@ -117,6 +117,7 @@ class Result:
     compile_seconds: float = 0.0
     memory_bytes: int = 0
     row_bits: int = 0
+    deadlock: list[Step] = field(default_factory=list)
     workers: int = 1
     spilled_bytes: int = 0
 
@@ -145,4 +146,5 @@ class Result:
         answer: dict[str, Any] = {name: getattr(self, name) for name in PLAIN_FIELDS}
         answer["actions"] = [c.to_json() for c in self.coverage]
         answer["behaviour"] = [s.to_json() for s in self.behaviour]
+        answer["deadlock"] = [s.to_json() for s in self.deadlock]
         return answer

@@ -23,7 +23,7 @@ from spec.lang.expr import PredicateIR
 CHUNK_STATES = 1024
 SUCCESSORS_MEAN = 16
 """Successors a state for which a chunk has room; where there are more, it ends early."""
-M, N, SITE, INSTANCE, DEADLOCKS, STEP, STEP_AT, EXPANDED, MADE, EVENT, DETAIL, EVENT_AT = range(12)
+M, N, SITE, INSTANCE, DEADLOCKS, STEP, STEP_AT, EXPANDED, MADE, EVENT, DETAIL, EVENT_AT, DEADLOCK_AT = range(13)
 LIMIT, BROKEN, PREDICATE_RANGE, STEP_BROKEN, RANGE = 1, 2, 3, 4, 5
 
 
@@ -73,7 +73,7 @@ class Chunk:
         self.wo, self.wv = np.empty(writes, np.uint16), np.empty(writes, np.uint8)
         self.we, self.wi, self.of = (np.empty(size, np.uint32) for _ in range(3))
         self.fps, self.fresh = np.empty(size, np.int64), np.empty(size, np.uint8)
-        self.ctl = np.zeros(12, np.int64)
+        self.ctl = np.zeros(13, np.int64)
         self.blk = np.zeros(tables.guards, np.int64)
         self.counts = np.zeros((tables.actions, 2), np.int64)
         self.wit = np.zeros(max(1, len(program.witnesses)), np.int64)
@@ -102,7 +102,7 @@ class Chunk:
             self.fresh.ctypes.data,
         )  # fmt: skip
 
-    def keep(self, goal: Goal) -> None:
+    def keep(self, goal: Room) -> None:
         """Store the new states at their places and ask the invariants."""
         k = self.tables
         self.counts[:] = 0
@@ -115,14 +115,14 @@ class Chunk:
             self.counts.ctypes.data, self.wit.ctypes.data, self.ctl.ctypes.data,
         )  # fmt: skip
         if self.ctl[EVENT] in (LIMIT, BROKEN, PREDICATE_RANGE):
-            kept = self.ctl[MADE:].copy()
+            kept = self.ctl[MADE : EVENT_AT + 1].copy()
             self.expand(self.begin + int(self.of[self.ctl[EVENT_AT]]) + 1)
-            self.ctl[MADE:] = kept
+            self.ctl[MADE : EVENT_AT + 1] = kept
         elif self.ctl[EVENT] == 0 and self.ctl[SITE]:
             self.ctl[EVENT] = RANGE
 
 
-class Goal:
+class Room:
     """Where the new states of a chunk go: rows, log, the number of the first row of the segment read, bounds."""
 
     def __init__(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from spec.engines.explicit.memory import Frontier, Log, Memory, Table, available
 from spec.engines.explicit.result import Result, coverage
 from spec.engines.explicit.rounds import (
     BROKEN,
+    DEADLOCK_AT,
     DEADLOCKS,
     DETAIL,
     EVENT,
@@ -36,13 +37,16 @@ from spec.engines.explicit.rounds import (
     RANGE,
     SITE,
     Chunk,
-    Goal,
     M,
+    Room,
     Rounds,
 )
 from spec.lang.concrete import State
 from spec.lang.definitions import Spec
 from spec.lang.expr import PredicateIR
+
+if TYPE_CHECKING:
+    from spec.engines.explicit.reach import Edges
 
 STATES_MAX = (1 << 32) - 1
 
@@ -143,6 +147,8 @@ class Search:
         self.started = self.saved = time.monotonic()
         self.before = 0.0
         self.interrupted = False
+        self.edges: Edges | None = None
+        self.deadlock = -1
 
     def close(self) -> None:
         """Release threads and files."""
@@ -200,6 +206,8 @@ class Search:
             k.shift.ctypes.data, k.zobrist.ctypes.data, k.zobrist.shape[1],
         )  # fmt: skip
         self.table.fill(rows[0, :1].copy())
+        if self.edges is not None:
+            self.edges.states(rows, 0, 1)
         for n, witness in enumerate(self.program.witnesses):
             if interp.holds(spec, next(w for w in spec.witnesses if w.id == witness.name), state):
                 self.witnessed[n] = 0
@@ -248,10 +256,12 @@ class Search:
         for chunk, fresh in zip(used, new, strict=True):
             chunk.wit[:] = self.witnessed
             at = min(before, kept)
-            goal = Goal(following, row + at, (parents, insts, log + at), self.first, kept - at, self.level + 1)
+            goal = Room(following, row + at, (parents, insts, log + at), self.first, kept - at, self.level + 1)
             jobs.append(lambda chunk=chunk, goal=goal: chunk.keep(goal))
             before += fresh
         self.rounds.each(jobs)  # type: ignore[arg-type]
+        if self.edges is not None and not self.edges.round(used, following, row, kept):
+            return self._stop(f"memory bound of {self.memory.bound / 1e6:.0f} MB reached by the edges")
         return self._merge(used)
 
     def _merge(self, used: list[Chunk]) -> bool:
@@ -261,6 +271,8 @@ class Search:
             self.counts += chunk.counts
             self.blocked += chunk.blk
             self.deadlocks += int(ctl[DEADLOCKS])
+            if ctl[DEADLOCKS] and self.deadlock < 0:
+                self.deadlock = self.first + chunk.begin + int(ctl[DEADLOCK_AT])
             self.distinct += int(ctl[MADE])
             fresh = (self.witnessed < 0) & (chunk.wit >= 0)
             self.witnessed[fresh] = chunk.wit[fresh]
@@ -319,6 +331,8 @@ class Search:
         result.seconds = self.seconds
         result.distinct, result.generated = self.distinct, self.generated
         result.depth, result.deadlocks = self.depth, self.deadlocks
+        if self.deadlock >= 0:
+            result.deadlock = replay.behaviour(self.program, self.log.path(self.deadlock))
         result.memory_bytes, result.spilled_bytes = self.memory.peak, self.memory.spilled
         for n, witness in enumerate(self.program.witnesses):
             if self.witnessed[n] >= 0:
