@@ -145,6 +145,9 @@ class _Search:
 
     def named(self, given: str, path: str) -> None:
         """Take a path that the caller named."""
+        if not _is_text(path):
+            self.refused.append(_no_text(path))
+            return
         try:
             status = os.stat(path)
         except OSError as error:
@@ -191,6 +194,9 @@ class _Search:
             return
         for name in names:
             path = os.path.join(directory, name)
+            if not _is_text(path):
+                self.problems.append(_no_text(path))
+                continue
             try:
                 status = os.stat(path)
             except OSError as error:
@@ -207,6 +213,15 @@ class _Search:
                 self._take(path, status)
             else:
                 self.problems.append(InputProblem(path, 0, "", "a regular file", _kind(status)))
+
+
+def _is_text(path: str) -> bool:
+    """Are the bytes of the path UTF-8, so that reports can name it?"""
+    return path.isascii() or path == path.encode("utf-8", "replace").decode()
+
+
+def _no_text(path: str) -> InputProblem:
+    return InputProblem(path.encode("utf-8", "backslashreplace").decode(), 0, "", "a path in UTF-8", "other bytes")
 
 
 def _kind(status: os.stat_result) -> str:

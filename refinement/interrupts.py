@@ -11,7 +11,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from types import FrameType
 
 _held = 0
@@ -60,6 +59,8 @@ def shielded_children() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    from multiprocessing import resource_tracker
+
     resource_tracker.ensure_running()  # starting it would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

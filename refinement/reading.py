@@ -377,18 +377,18 @@ def _batch_rows(file: str, first: int, batch: pa.RecordBatch, log: ProblemLog) -
         if column.kind == "strings":
             values = [None if value is None else tuple(value) for value in values]
         columns.append(values)
-    for number, values in enumerate(zip(*columns, strict=True), first):
+    for number, row in enumerate(zip(*columns, strict=True), first):
         if (names := undecodable.get(number - first)) is not None:
             for name in names:
                 log.add(file, number, name, "a string", "bytes that are no UTF-8")
             continue
         if not valid:
-            problems = check_record(dict(zip(COLUMNS, values, strict=True)))
+            problems = check_record(dict(zip(COLUMNS, row, strict=True)))
             for problem in problems:
                 log.add(file, number, problem.field, problem.expected, problem.got)
             if problems:
                 continue
-        yield (*values, file, number)
+        yield (*row, file, number)
 
 
 def _column_values(column: Column, array: pa.Array, undecodable: dict[int, list[str]]) -> list[Any]:

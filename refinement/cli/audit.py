@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from refinement import local
-from refinement.cli.output import json_option, note, save_json, steps
-from refinement.discovery import Inputs, TraceInputError, discover
+from refinement.cli.options import OutputFile, json_option, protect
+from refinement.cli.output import note, save_json, steps
+from refinement.discovery import Inputs, survey
+from refinement.interrupts import held
 from refinement.reports import github, html, junit, sarif, table, text
-from refinement.verdict import AuditOptions, AuditReport, CheckRun
+from refinement.reports.escape import printable
+from refinement.verdict import EXIT_ERROR, AuditOptions, AuditReport, CheckRun
 
 PROFILES = ("core",)
 INPUTS = ("native",)
@@ -32,7 +36,8 @@ def load_check_run(interp: bool = False) -> CheckRun:
     context = click.get_current_context(silent=True)
     if context is not None and isinstance(context.obj, Dependencies):
         return context.obj.check_run
-    from refinement.checker import check_run
+    with held():
+        from refinement.checker import check_run
 
     return partial(check_run, engine="interp") if interp else check_run
 
@@ -47,8 +52,12 @@ class Files:
     html: Path | None
     violations: Path | None
 
+    def by_option(self) -> dict[str, Path | None]:
+        """Each by its option."""
+        return {f"--{name}": getattr(self, name) for name in self.__slots__}
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
+
+_FILE = OutputFile()
 
 
 @click.command()
@@ -89,17 +98,22 @@ def audit(
     if violations is not None and violations.suffix not in table.SUFFIXES:
         raise click.BadParameter("the file's name must end in .parquet or .ndjson", param_hint="--violations")
     options = AuditOptions(profile, known_faults(allow))
-    try:
-        inputs = discover(paths)
-    except TraceInputError as error:
-        report = AuditReport(engine, options, problems=(error.problem,))
+    inputs = survey(paths)
+    protect(files.by_option(), [*paths, *inputs.files, *inputs.ignored], inputs.directories)
+    if inputs.refused:
+        report = AuditReport(engine, options, problems=inputs.refused)
     else:
-        if inputs.ignored:
-            note(f"{len(inputs.ignored)} files that are no traces are not read, the first: {inputs.ignored[0]}")
+        _note_unread(inputs)
         judge = load_check_run(interp)
         report = run(inputs, options, judge, engine=engine, master=master, workers=workers)
-    publish(report, files)
-    return report.exit_code
+    return publish(report, files)
+
+
+def _note_unread(inputs: Inputs) -> None:
+    if inputs.ignored:
+        note(f"{len(inputs.ignored)} files that are no traces are not read, the first: {inputs.ignored[0]}")
+    if inputs.repeated:
+        note(f"{len(inputs.repeated)} paths lead to files that are read already, the first: {inputs.repeated[0]}")
 
 
 def run(
@@ -109,42 +123,64 @@ def run(
     with steps("audit") as progress:
         if engine == "local":
             return local.audit(inputs, options, check_run, workers=workers, progress=progress)
-        from refinement import spark
+        with held():
+            from refinement import spark
 
         return spark.audit(inputs, options, check_run, master=master, log=note, progress=progress)
 
 
 def known_faults(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names, each once; refuses one that the spec does not know."""
+    """The names, each once; refuses one that the spec does not know, or that no trace event can show."""
     if not names:
         return ()
-    from spec.vsr.faults import FAULTS
+    with held():
+        from spec.lang import SpecError
+        from spec.vsr.faults import alternatives
+    once = tuple(dict.fromkeys(names))
+    try:
+        alternatives(once)
+    except SpecError as error:
+        raise click.BadParameter(str(error), param_hint="--allow") from None
+    return once
 
-    known: Any = FAULTS
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise click.BadParameter(
-            f"{unknown[0]}: no such fault; known: {', '.join(sorted(known))}", param_hint="--allow"
-        )
-    return tuple(dict.fromkeys(names))
+
+def publish(report: AuditReport, files: Files) -> int:
+    """Print the report, then write it in every form asked for; the exit code, 2 where one cannot be written."""
+    closed: BrokenPipeError | None = None
+    try:
+        _print(report)
+    except BrokenPipeError as error:
+        closed = error
+    code = report.exit_code
+    writers: tuple[tuple[str, Path | None, Callable[[Path], None]], ...] = (
+        ("--json", files.json, partial(save_json, report.to_dict())),
+        ("--junit", files.junit, partial(junit.write, report)),
+        ("--sarif", files.sarif, partial(sarif.write, report)),
+        ("--html", files.html, partial(html.write, report)),
+        ("--violations", files.violations, partial(table.write_violations, report)),
+    )
+    for option, path, write in writers:
+        if path is None:
+            continue
+        try:
+            write(path)
+        except Exception as error:
+            if os.environ.get("VSR_DEBUG"):
+                raise
+            note(f"error: {option} {path} is not written: {error}")
+            code = EXIT_ERROR
+    if closed:
+        raise closed
+    return code
 
 
-def publish(report: AuditReport, files: Files) -> None:
-    """Print the report and write it in every form asked for."""
-    save_json(report.to_dict(), files.json)
-    if files.junit:
-        junit.write(report, files.junit)
-    if files.sarif:
-        sarif.write(report, files.sarif)
-    if files.html:
-        html.write(report, files.html)
-    if files.violations:
-        table.write_violations(report, files.violations)
+def _print(report: AuditReport) -> None:
     for line in text.lines(report):
         click.echo(line)
+    sys.stdout.flush()
     rate = f", {report.events / report.seconds:,.0f} events/s" if report.seconds and report.events else ""
     note(f"{report.engine} engine: {report.seconds:.1f} s{rate}")
     if os.environ.get("GITHUB_ACTIONS"):
         for line in github.error_lines(report):
-            click.echo(line)
+            click.echo(printable(line))
         github.write_summary(report, os.environ)

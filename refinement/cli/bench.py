@@ -13,6 +13,7 @@ from impl.net.bench import BenchResult
 from impl.net.bench import bench as measure
 from impl.net.cluster import Cluster
 from impl.net.server import parse_addresses
+from refinement.cli.options import Seconds
 from refinement.cli.output import json_option, note, save_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 
@@ -22,7 +23,7 @@ from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 @click.option("--cluster", "cluster_id", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--replicas", type=click.IntRange(1), default=3, show_default=True, help="Of the cluster it starts.")
 @click.option("--clients", type=click.IntRange(1), default=32, show_default=True, help="Each with one request open.")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), default=5.0, show_default=True)
+@click.option("--seconds", type=Seconds(), default=5.0, show_default=True)
 @click.option("--payload", type=click.IntRange(0), default=64, show_default=True, help="Bytes of each value.")
 @json_option
 def bench(

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from refinement.cli.models import bounded_model, model_options
-from refinement.cli.output import json_option, note, save_json
+from refinement.cli.options import json_option, protect
+from refinement.cli.output import note, save_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR
 from spec.engines import tla as engine
 
@@ -47,6 +48,8 @@ def tla(
     """
     spec, text = bounded_model(name, replicas, faults, sizes)
     module = engine.export(spec, note=f"{text}.", invariants=invariants or None)
+    if json_file is not None and json_file.suffix in (".tla", ".cfg"):
+        protect({"--json": json_file}, files=[out / f"{module.name}{suffix}" for suffix in (".tla", ".cfg")])
     paths = [str(path) for path in module.write(out)]
     for path in paths:
         click.echo(path)

@@ -8,7 +8,8 @@ import click
 import msgspec
 
 from impl.storage.inspect import Inspection, inspect_data_file
-from refinement.cli.output import json_option, save_json
+from refinement.cli.options import json_option, protect_data
+from refinement.cli.output import save_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_VIOLATES
 
 
@@ -23,6 +24,7 @@ def inspect(directory: Path, records: int, json_file: Path | None) -> int:
 
     Exit code 1 if a replica would refuse to start on it.
     """
+    protect_data("--json", json_file, [directory])
     found = inspect_data_file(directory)
     _print(found, records)
     code = EXIT_CONFORMS if found.opens else EXIT_VIOLATES

@@ -13,17 +13,19 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from refinement.cli.options import json_option
+from refinement.reports.escape import printable
 from refinement.reports.table import write_json
 
 PLAIN_SECONDS = 5.0
 """How often a plain progress line is printed where stderr is no terminal."""
 
-json_option = click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the result as JSON.")
+__all__ = ["Steps", "json_option", "note", "save_json", "steps"]
 
 
 def note(text: str) -> None:
     """One line on stderr."""
-    click.echo(text, err=True)
+    click.echo(printable(text), err=True)
 
 
 def save_json(result: dict[str, Any], file: Path | None) -> None:

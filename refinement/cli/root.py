@@ -12,7 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
-from refinement.verdict import EXIT_ERROR
+from refinement.interrupts import held
+from refinement.reports.escape import printable
+from refinement.verdict import EXIT_ERROR, EXIT_INCONCLUSIVE
 
 _OURS = ("impl", "refinement", "spec")
 """Errors of these packages are written for users: shown without the name of their class."""
@@ -47,7 +49,8 @@ class VsrGroup(click.Group):
         module, _, attribute = COMMANDS.get(cmd_name, "").partition(":")
         if not module or not find_spec(module):
             return None
-        command = getattr(import_module(module), attribute)
+        with held():
+            command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
 
@@ -62,7 +65,7 @@ class VsrGroup(click.Group):
             code = EXIT_ERROR
         except (click.Abort, KeyboardInterrupt):
             click.echo("stopped", err=True)
-            code = EXIT_ERROR
+            code = EXIT_INCONCLUSIVE
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = EXIT_ERROR
@@ -75,10 +78,12 @@ def _report(error: Exception) -> int:
     if os.environ.get("VSR_DEBUG"):
         traceback.print_exc()
     elif isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _OURS:
-        click.echo(f"error: {error}", err=True)
+        click.echo("\n".join(map(printable, f"error: {error}".splitlines())), err=True)
     else:
         text = " ".join(str(error).split()) or "no message"
-        click.echo(f"error: {type(error).__name__}: {text[:500]} (VSR_DEBUG=1 shows the traceback)", err=True)
+        click.echo(
+            f"error: {type(error).__name__}: {printable(text[:500])} (VSR_DEBUG=1 shows the traceback)", err=True
+        )
     return EXIT_ERROR
 
 

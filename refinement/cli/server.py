@@ -23,7 +23,9 @@ from impl.net.record import record as record_run
 from impl.net.record import rounds as record_rounds
 from impl.net.server import ServerConfig, parse_addresses, run_server
 from impl.storage.data_file import format_data_file
-from refinement.cli.output import json_option, note, save_json
+from refinement.cli.options import OutputFile, Seconds, json_option, json_option_of_maker, protect, protect_data
+from refinement.cli.output import note, save_json
+from refinement.discovery import is_trace
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
@@ -49,6 +51,7 @@ def format_data(
     json_file: Path | None,
 ) -> int:
     """Make the data directory of one replica."""
+    protect_data("--json", json_file, [directory])
     quorums = None
     if quorum_replication is not None or quorum_view_change is not None:
         majority = replicas // 2 + 1
@@ -64,9 +67,9 @@ def format_data(
 @click.option("--replica", type=click.IntRange(0), required=True, help="Index of this replica.")
 @_addresses
 @click.option("--cluster", "cluster_id", type=click.IntRange(0), help="Cluster id that the data must have.")
-@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Trace file, continued if it exists.")
+@click.option("--trace", type=OutputFile(made=True), help="Trace file, continued if it exists.")
 @click.option("--run", default="run", show_default=True, help="Run id written to the trace.")
-@click.option("--tick", type=click.FloatRange(min=0, min_open=True), default=0.01, show_default=True, help="Seconds.")
+@click.option("--tick", type=Seconds(), default=0.01, show_default=True, help="Seconds.")
 @json_option
 def start(
     directory: Path,
@@ -79,6 +82,9 @@ def start(
     json_file: Path | None,
 ) -> int:
     """Run one replica until SIGTERM or Ctrl-C."""
+    protect({"--trace": trace, "--json": json_file})
+    protect_data("--json", json_file, [directory])
+    protect_data("--trace", trace if trace is not None and not is_trace(trace.name) else None, [directory])
     pattern = f"%(asctime)s replica {replica} %(levelname)s %(message)s"
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=pattern)
     run_server(
@@ -99,7 +105,7 @@ def start(
 @click.command()
 @_addresses
 @_cluster_id
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, help="Seconds.")
+@click.option("--timeout", type=Seconds(), default=1.0, show_default=True, help="Seconds.")
 @json_option
 def status(addresses: str, cluster_id: int, timeout: float, json_file: Path | None) -> int:
     """Ask every replica how it is. Exit code 4 if one does not answer."""
@@ -174,9 +180,11 @@ def _command(client: SyncClient, words: list[bytes]) -> str | None:
 @click.argument("directory", type=_DIRECTORY)
 @click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--run", default="run", show_default=True, help="Run id in the traces, DIRECTORY/traces/RUN.")
-@json_option
+@json_option_of_maker
 def cluster(directory: Path, replicas: int, run: str, json_file: Path | None) -> int:
     """Start a cluster of processes on this machine; ends with Ctrl-C. Formats what is not formatted yet."""
+    protect({"--json": json_file}, directories=[directory])
+    protect_data("--json", json_file, [directory / "data"])
     with Cluster(directory, replicas, run=run) as processes:
         if not processes.data_path(0).exists():
             processes.format()
@@ -206,7 +214,7 @@ def cluster(directory: Path, replicas: int, run: str, json_file: Path | None) ->
 @click.option("--kill/--no-kill", default=True, show_default=True, help="Kill the primary with SIGKILL under load.")
 @click.option("--rounds", type=click.IntRange(0), default=0, help="Instead: rounds of killing a random process.")
 @click.option("--fault", "faults", multiple=True, help="Switch a mistake on in every replica.")
-@json_option
+@json_option_of_maker
 def record(
     out: Path,
     run: str,
@@ -220,6 +228,7 @@ def record(
     json_file: Path | None,
 ) -> int:
     """Record traces of a real cluster of processes under load. Exit code 1 if a client saw a wrong answer."""
+    protect({"--json": json_file}, directories=[out])
     options = RecordOptions(
         replica_count=replicas, clients=clients, requests=requests, seed=seed, kill=kill, faults=faults
     )

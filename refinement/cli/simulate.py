@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ import click
 from impl.faults import FAULTS
 from impl.sim.run import SimResult
 from impl.sim.run import simulate as simulate_run
-from refinement.cli.output import json_option, note, save_json, steps
+from refinement.cli.options import json_option_of_maker, protect
+from refinement.cli.output import note, save_json, steps
+from refinement.interrupts import ignore_interrupts, shielded_children
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 FAILURES_SHOWN = 10
@@ -39,6 +42,15 @@ class Plan:
         words += [f"--requests {self.requests}", *(f"--fault {fault}" for fault in self.faults), "--out replay"]
         return " ".join(words)
 
+    def rest(self, seeds: range, workers: int) -> str:
+        """The command that goes on with seeds that have not run."""
+        words = ["vsr", "simulate", "--seed", str(seeds.start), "--runs", str(len(seeds))]
+        sizes = {"replicas": self.replicas, "clients": self.clients, "requests": self.requests, "workers": workers}
+        words += [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
+        words += [word for fault in self.faults for word in ("--fault", fault)]
+        words += [] if self.out is None else ["--out", str(self.out)]
+        return shlex.join([*words, *(["--parquet"] if self.parquet else [])])
+
 
 @click.command()
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="First seed.")
@@ -52,7 +64,7 @@ class Plan:
 )
 @click.option("--parquet", is_flag=True, help="Write the traces as Parquet instead.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
-@json_option
+@json_option_of_maker
 def simulate(
     seed: int,
     runs: int,
@@ -67,23 +79,31 @@ def simulate(
 ) -> int:
     """Run the replica under faults, from seeds; the same seed gives the same run, byte for byte.
 
-    Exit code 1 if a checker of the simulator fails; it prints the seed and the command that replays it.
+    Exit code 1 if a checker of the simulator fails; it prints the seed and the command that replays it. Interrupted, it
+    prints what the runs so far gave and the command that goes on: exit code 4, or 1 if one has failed.
     """
     if parquet and out is None:
         raise click.UsageError("--parquet says how traces are written; --out DIR says where, and is missing")
+    protect({"--json": json_file}, directories=[] if out is None else [out])
     plan = Plan(replicas, clients, requests, tuple(dict.fromkeys(faults)), out, parquet)
     started = time.monotonic()
     results: list[SimResult] = []
-    with steps("simulate") as progress:
-        for result in _results(range(seed, seed + runs), plan, workers):
-            results.append(result)
-            progress(len(results), runs, result.run)
+    going_on = ""
+    try:
+        with steps("simulate") as progress:
+            for result in _results(range(seed, seed + runs), plan, workers):
+                results.append(result)
+                progress(len(results), runs, result.run)
+    except KeyboardInterrupt:
+        left = range(seed + len(results), seed + runs)
+        going_on = plan.rest(left, workers) if left else ""
     failed = [result for result in results if not result.ok]
-    code = (
-        EXIT_VIOLATES if failed else EXIT_CONFORMS if any(result.answered for result in results) else EXIT_INCONCLUSIVE
-    )
+    conclusive = any(result.answered for result in results) and not going_on
+    code = EXIT_VIOLATES if failed else EXIT_CONFORMS if conclusive else EXIT_INCONCLUSIVE
     _print(results, failed, plan, time.monotonic() - started)
-    save_json(_to_dict(results, plan, code), json_file)
+    if going_on:
+        click.echo(f"interrupted: {len(results)} of {runs} seeds have run; to go on: {going_on}")
+    save_json(_to_dict(results, plan, code) | ({"stopped": going_on} if going_on else {}), json_file)
     return code
 
 
@@ -92,7 +112,9 @@ def _results(seeds: range, plan: Plan, workers: int) -> Iterator[SimResult]:
     if workers == 1 or len(seeds) == 1:
         yield from map(run, seeds)
         return
-    with multiprocessing.get_context("spawn").Pool(min(workers, len(seeds))) as pool:
+    with shielded_children():
+        pool = multiprocessing.get_context("spawn").Pool(min(workers, len(seeds)), ignore_interrupts)
+    with pool:
         yield from pool.imap(run, seeds)
 
 

@@ -25,7 +25,12 @@ def write(report: AuditReport, file: Path) -> None:
 
 def _input_case(report: AuditReport) -> TestCase:
     case = TestCase("input", classname="viewproof.input")
-    texts = [*map(str, report.problems), *report.tool_errors, *report.empty]
+    texts = [
+        *map(str, report.problems),
+        *report.tool_errors,
+        *report.empty,
+        *([report.stopped] if report.stopped else ()),
+    ]
     if report.problems_more:
         texts.append(f"{report.problems_more} more places with malformed input")
     if not texts and not report.events:

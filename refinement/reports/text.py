@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from refinement.reports.escape import printable
 from refinement.verdict import AuditReport, RunVerdict, Violation
 
 RUNS_SHOWN = 200
@@ -12,7 +13,13 @@ RUNS_SHOWN = 200
 
 
 def lines(report: AuditReport) -> Iterator[str]:
-    """The whole report, line by line."""
+    """The whole report, line by line; control characters that come from the input are escaped."""
+    return map(printable, _lines(report))
+
+
+def _lines(report: AuditReport) -> Iterator[str]:
+    if report.stopped:
+        yield report.stopped
     yield from map(str, report.problems)
     if report.problems_more:
         yield f"… and {report.problems_more} more places with malformed input"

@@ -44,4 +44,6 @@ def test_an_output_file_that_cannot_be_written_is_exit_2(tmp_path: Path) -> None
     words = ["audit", str(tmp_path), "--json", str(tmp_path / "no" / "r.json")]
     result = CliRunner().invoke(cli, words, obj=Dependencies(fakes.check_run))
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: ")
+    assert "--json" in result.stderr
+    assert "there is no directory" in result.stderr
+    assert not result.stdout
