@@ -172,8 +172,13 @@ _CONFIGURATION = (
     Check("quorum_replication", "q_r"),
     Check("quorum_view_change", "q_v"),
 )
-_SAME_LOG = "spec.dvc_op[view, x] == op and (head is None or name_of(spec.dvc_entry[view, x, op], op) == head)"
-_INSTALLED = "log_view == view and log_view > spec.durable_log_view[node] and view % replica_count "
+_SAME_LOG = (
+    "spec.dvc_op[durable_view, x] == op and (head is None or name_of(spec.dvc_entry[durable_view, x, op], op) == head)"
+)
+_INSTALLED = (
+    "durable_log_view == durable_view and durable_log_view > spec.durable_log_view[node] "
+    "and durable_view % replica_count "
+)
 
 
 def _start_view_received(view: str, op: str, only_if: str) -> tuple[Received, ...]:
@@ -193,17 +198,17 @@ RULES: tuple[Rule, ...] = (
         (
             Step(
                 "start_view_change",
-                {"r": "node", "v": "view"},
-                only_if="view > spec.durable_view[node] and log_view < view",
+                {"r": "node", "v": "durable_view"},
+                only_if="durable_view > spec.durable_view[node] and durable_log_view < durable_view",
             ),
             Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node", tried_if=_SAME_LOG),
-            *_start_view_received("view", "op", _INSTALLED + "!= node"),
-            Step("on_start_view", {"r": "node", "v": "view", "n": "op"}, only_if=_INSTALLED + "!= node"),
+            *_start_view_received("durable_view", "op", _INSTALLED + "!= node"),
+            Step("on_start_view", {"r": "node", "v": "durable_view", "n": "op"}, only_if=_INSTALLED + "!= node"),
             Step("restart", {"r": "node", "n": "op"}),
             Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]")),
             *_CONFIGURATION,
         ),
-        infer={"view": "durable_view", "log_view": "durable_log_view"},
+        infer={"durable_view": "view", "durable_log_view": "log_view"},
     ),
     Rule(
         "on_request",
@@ -389,6 +394,7 @@ RULES: tuple[Rule, ...] = (
             Check("m_op", "spec.sv_op[m_view]"),
             Check("m_commit", "spec.commit_max[node]"),
             Log("m_log", "spec.sv_op[m_view]", "spec.sv_entry[m_view, o]"),
+            _INSTALLED_LOG,
         ),
         sends="start_view",
         infer={"m_view": "spec.view[node]"},
@@ -414,6 +420,7 @@ RULES: tuple[Rule, ...] = (
             Step("on_start_view", {"r": "node", "v": "m_view", "n": "m_op"}),
             Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),
             Log("m_log", "m_op", "spec.entry[node, o]"),
+            _INSTALLED_LOG,
         ),
         receives="start_view",
         infer={"m_view": "view", "m_op": "op", "m_commit": "commit_max"},

@@ -9,12 +9,21 @@ from pathlib import Path
 import pytest
 
 from refinement.checker import check_run
-from refinement.schema import INDEX
+from refinement.schema import INDEX, Row
 from refinement.verdict import AuditOptions
-from tests.refinement.traces import change, put, simulated
+from tests.refinement.traces import Change, change, put, simulated, without
 
 SEEDS = range(12)
 CHANGES_PER_RUN = 40
+SEEN_ONCE = ("m_reply", "digest")
+"""Columns that the audit compares with each other only: what one event alone shows has nothing to contradict it."""
+
+
+def shown_elsewhere(rows: list[Row], made: Change) -> int:
+    """How many other events show the same op's reply, or the digest of the same commit_min."""
+    key = INDEX["m_op" if made.column == "m_reply" else "commit_min"]
+    changed = next(row for row in rows if (row[INDEX["node"]], row[INDEX["seq"]]) == (made.node, made.seq))
+    return sum(row[key] == changed[key] and row[INDEX[made.column]] is not None for row in rows) - 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -36,6 +45,9 @@ def test_a_single_change_is_rejected_or_harmless(seed: int, tmp_path: Path) -> N
             continue
         if verdict.verdict == "inconclusive" and made.column in ("m_from", "m_seq"):
             assert "ends at event" in verdict.missing[0], verdict.missing
+            continue
+        if made.column in SEEN_ONCE:
+            assert shown_elsewhere(rows, made) == 0, f"a changed {made.column} of {made.event} was accepted"
             continue
         assert made.kind == "drop", (
             f"a changed {made.column} of {made.event} was accepted ({verdict.verdict}, {verdict.missing})"
@@ -126,3 +138,32 @@ def test_a_trace_whose_end_is_lost_is_inconclusive_and_says_where_it_ends(tmp_pa
     verdict = check_run("run", cut, AuditOptions())
     assert verdict.verdict == "inconclusive"
     assert "the trace of node 1 ends at event 50" in verdict.missing[0]
+
+
+def test_a_log_installed_without_its_bodies_in_the_journal_breaks_honest_ack(tmp_path: Path) -> None:
+    for seed in range(40):
+        rows = simulated(tmp_path / str(seed), seed, requests=60)
+        repairs = [i for i, row in enumerate(rows) if row[INDEX["event"]] == "repair"]
+        if not repairs:
+            continue
+        for at in reversed(repairs):
+            rows = without(rows, at)
+        verdict = check_run("run", rows, AuditOptions())
+        if verdict.verdict == "violates":
+            assert verdict.violations[0].rule_id == "I3"
+            return
+    raise AssertionError("no run repaired a log that it installed")
+
+
+def test_a_reply_that_differs_between_replicas_breaks_exactly_once(tmp_path: Path) -> None:
+    rows = simulated(tmp_path, 3, requests=20)
+    at = [i for i, row in enumerate(rows) if row[INDEX["m_reply"]] is not None and row[INDEX["m_op"]] == 5]
+    rows[at[0]] = put(rows[at[0]], m_reply="ab" * 16)
+    verdict = check_run("run", rows, AuditOptions())
+    assert (verdict.verdict, verdict.violations[0].rule_id) == ("violates", "I8")
+
+
+def test_a_digest_that_does_not_follow_the_state_is_rejected(tmp_path: Path) -> None:
+    rows = [put(row, digest="ab" * 16) for row in simulated(tmp_path, 3, requests=20)]
+    verdict = check_run("run", rows, AuditOptions())
+    assert (verdict.verdict, verdict.violations[0].rule_id) == ("violates", "I14")
