@@ -167,3 +167,14 @@ def test_a_digest_that_does_not_follow_the_state_is_rejected(tmp_path: Path) -> 
     rows = [put(row, digest="ab" * 16) for row in simulated(tmp_path, 3, requests=20)]
     verdict = check_run("run", rows, AuditOptions())
     assert (verdict.verdict, verdict.violations[0].rule_id) == ("violates", "I14")
+
+
+@pytest.mark.parametrize("seed", [3, 4, 7, 10, 13, 21])
+def test_a_trace_cut_anywhere_is_never_said_to_violate(seed: int, tmp_path: Path) -> None:
+    rows = simulated(tmp_path, seed, requests=25)
+    for node in range(3):
+        last = max(row[INDEX["seq"]] for row in rows if row[INDEX["node"]] == node)
+        for end in range(0, last, 5):
+            cut = [row for row in rows if row[INDEX["node"]] != node or row[INDEX["seq"]] <= end]
+            verdict = check_run("run", cut, AuditOptions())
+            assert verdict.verdict != "violates", (node, end, verdict.violations)
