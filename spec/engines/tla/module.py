@@ -308,7 +308,7 @@ def _operator(predicate: PredicateIR) -> str:
 def _branches(cond: Expr) -> bool:
     """Would TLC take an action guarded by this once for each way in which it is true?"""
     if isinstance(cond, Op):
-        return cond.op == "or" or (cond.op in ("and", "ite") and any(map(_branches, cond.args)))
+        return cond.op == "or" or (cond.op in ("and", "ite", "implies") and any(map(_branches, cond.args)))
     return isinstance(cond, Quant) and (cond.kind == "exists" or _branches(cond.body))
 
 

@@ -26,10 +26,13 @@ VARIABLE = "VSR_TLC"
 POLL_SECONDS = 0.02
 """How often the process is looked at."""
 SUCCESS, STATS, DEPTH, VERSION, PROGRESS, STARTING = "2193", "2199", "2194", "2262", "2200", "2185"
-VIOLATIONS = {"2107", "2110", "2112"}
+VIOLATIONS = {"2107", "2110", "2112", "2230"}
 STATE = "2217"
 """Numbers of TLC's messages: end without error, counts, depth, version, progress, start; broken invariants; a state of
 a trace."""
+
+CONSTANT = re.compile(r"The invariant of \S+ is equal to FALSE")
+"""What TLC says of an invariant that depends on no variable, before it searches."""
 
 
 class TlcError(Exception):
@@ -148,14 +151,14 @@ def parse(text: str, seconds: float = 0.0, memory_bytes: int = 0) -> Outcome:
     counts = re.match(r"([\d,]+) states generated, ([\d,]+) distinct", last.get(STATS, ""))
     if violation is None and SUCCESS not in last:
         raise TlcError(f"TLC gave no verdict:\n{text[-2000:]}")
-    if counts is None and violation is not None and "initial state" in violation:
+    if counts is None and violation is not None and ("initial state" in violation or CONSTANT.match(violation)):
         generated = distinct = depth = 1
     elif counts is None or DEPTH not in last:
         raise TlcError(f"TLC gave no counts:\n{text[-2000:]}")
     else:
         generated, distinct = (int(n.replace(",", "")) for n in counts.groups())
         depth = int(re.findall(r"\d+", last[DEPTH])[0])
-    broken = None if violation is None else violation.split(" is violated")[0].split()[-1]
+    broken = None if violation is None else re.split(r" is (?:violated|equal)", violation)[0].split()[-1]
     trace = sum(number == STATE for number, _ in said) or int(violation is not None)
     version = last.get(VERSION, "unknown").removeprefix("TLC2 Version ")
     verdict = "holds" if violation is None else "violated"
