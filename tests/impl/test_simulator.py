@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyarrow import parquet
 
 from impl.durable import ConfigurationError, Quorums
 from impl.faults import FAULTS, FaultError
+from impl.replica import ReplicaConfig
 from impl.sim import SimProfile, simulate
+from impl.sim.profile import profile_draw
 from impl.trace import PARQUET_SCHEMA, TraceEvent, decode_line
 
 CALM = SimProfile().without_faults()
@@ -86,6 +89,47 @@ def test_the_faults_of_network_storage_and_processes_do_occur() -> None:
         "writes_slow",
     ):
         assert seen.get(name, 0) > 0, name
+
+
+SITUATIONS = {
+    "view_changes_superseded": 15,
+    "acks_stale": 8,
+    "acks_stale_at_primary": 1,
+    "do_view_changes_stale": 5,
+    "logs_replaced": 5,
+    "restarts_in_view_change": 10,
+    "crashes_in_install": 5,
+}
+
+
+def test_rare_situations_are_reached_by_the_default_draw() -> None:
+    """In 60 seeds, each in at least so many of them (about half of what is seen)."""
+    seeds: dict[str, int] = {}
+    for seed in range(60):
+        for name, count in simulate(seed, requests=120).statistics.items():
+            seeds[name] = seeds.get(name, 0) + (count > 0)
+    assert {name: seeds.get(name, 0) for name, least in SITUATIONS.items() if seeds.get(name, 0) < least} == {}
+
+
+def test_a_third_of_the_profiles_is_harsh() -> None:
+    drawn = [profile_draw(Random(seed)) for seed in range(600)]
+    short = sum(profile.view_change_timeout_ticks <= 30 for profile in drawn)
+    many = sum(profile.clients_min >= 8 for profile in drawn)
+    tiny = sum(profile.pipeline_max <= 3 for profile in drawn)
+    assert 100 < short < 220
+    assert 80 < many < 200
+    assert tiny > 15
+    assert sum(profile.crash_in_view_change > 0 for profile in drawn) > 50
+    assert sum(profile.outage_long > 0 for profile in drawn) > 30
+
+
+def test_a_profile_gives_the_replicas_their_timeouts() -> None:
+    profile = SimProfile(pipeline_max=2, view_change_timeout_ticks=7, jitter_ticks=3)
+    config = profile.replica_config("r", frozenset())
+    assert (config.run, config.pipeline_max, config.view_change_timeout_ticks) == ("r", 2, 7)
+    assert config.jitter_ticks == 3
+    assert SimProfile().replica_config("run", frozenset()) == ReplicaConfig()
+    assert profile.without_faults().replica_config("r", frozenset()) == config
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
