@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from refinement.cli.export_behaviour import html, itf, state_graph
 from refinement.cli.models import bounded_model, model_options
 from refinement.cli.options import json_option, protect
 from refinement.cli.output import note, save_json
@@ -23,7 +24,11 @@ class Formats(click.Group):
 
 @click.group(cls=Formats)
 def export() -> None:
-    """Export a bounded model for other tools: `vsr export tla core --out DIR`."""
+    """Export a bounded model, a behaviour or a state graph for other tools: `vsr export tla core --out DIR`."""
+
+
+for _command in (html, itf, state_graph):
+    export.add_command(_command)
 
 
 @export.command()
@@ -64,7 +69,8 @@ def _refusal(format: str) -> click.Command:
     @json_option
     def refuse(arguments: tuple[str, ...], json_file: Path | None) -> int:
         """A format that is not there."""
-        text = f"vsr export is not available in this version for {format}; there is: tla"
+        known = ", ".join(sorted(export.commands))
+        text = f"vsr export is not available in this version for {format}; there is: {known}"
         note(f"error: {text}")
         save_json({"command": "export", "verdict": "error", "exit_code": EXIT_ERROR, "error": text}, json_file)
         return EXIT_ERROR

@@ -1,0 +1,71 @@
+"""A behaviour for a reader: the HTML page and why-not, for `vsr check` and `vsr export`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from refinement.cli.check_text import show_value
+from refinement.cli.options import OutputFile
+from refinement.cli.output import note
+from refinement.reports import behaviour as page
+from spec.engines import story
+from spec.lang import Spec
+from spec.lang.concrete import State
+from spec.vsr import FAULTS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+OPTIONS = (
+    click.option("--html", type=OutputFile(), help="Write the behaviour as a page with a sequence diagram."),
+    click.option(
+        "--why-not",
+        "why_not",
+        multiple=True,
+        metavar="ACTION[:ARGS]@STEP",
+        help="Why is ACTION (with r=1,v=2 …) not enabled after STEP steps of the behaviour? May be repeated.",
+    ),
+)
+
+
+def story_options(command: Command) -> Command:
+    """Add --html and --why-not."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def tell(
+    spec: Spec, taken: Sequence[story.Taken], *, about: str, faults: Iterable[str] = (), broken: str | None = None,
+    ending: story.Ending | None = None,
+) -> story.Story:  # fmt: skip
+    """The story of a behaviour that breaks the invariant `broken`, or ends as `ending` says."""
+    if broken is not None:
+        ending = story.broken(spec, broken, [State.initial(), *(step.state for step in taken)], show_value)
+    marks = {a.name: FAULTS[f].doc for f in faults for a in (*FAULTS[f].actions, *FAULTS[f].added)}
+    return story.tell(spec, taken, show=show_value, about=about, ending=ending, marks=marks)
+
+
+def parse_questions(spec: Spec, options: dict[str, Any]) -> list[story.Question]:
+    """The questions of --why-not; one that cannot be understood is an error before any search."""
+    return [story.parse_question(spec, text) for text in options["why_not"]]
+
+
+def publish(told: story.Story, asked: Iterable[story.Question], html: Path | None) -> dict[str, Any]:
+    """Write the page, print the answers; what there is to say of them in the command's JSON."""
+    answers = [(q, told.why_not(q.step, q.action, q.args)) for q in asked]
+    for question, reasons in answers:
+        click.echo(f"why not {question.action} after step {question.step}:")
+        for reason in reasons:
+            click.echo(f"  {reason.text()}")
+    if html is not None and told.steps:
+        page.write(told, html)
+        note(f"page: {html}")
+    elif html is not None:
+        note(f"there is no behaviour to show; {html} was not written")
+    if not answers:
+        return {}
+    return {"why_not": [{"step": q.step, "answers": [r.to_json() for r in reasons]} for q, reasons in answers]}
