@@ -54,7 +54,7 @@ class _Run:
     def __init__(self, run_id: str, program: Program, replicas: int) -> None:
         self.run_id = run_id
         self.program = program
-        self.state = RunState(replicas)
+        self.state = RunState(replicas, program.replay.spec.schema)
         self.store = program.replay.new_store()
         self.replicas = replicas
         self.uses: list[AllowedUse] = []
@@ -92,15 +92,25 @@ class _Run:
         return self._verdict("inconclusive" if unseen else "conforms", missing=unseen)
 
     def _cut_off(self, reject: Reject, row: Row, rows: Iterator[Row]) -> str:
-        """Why a message without a sending event may be the trace's fault: the sender's trace ends before that event."""
-        if reject.sender is None or reject.sender[0] >= self.replicas:
+        """Why a message that was never sent may be the trace's fault: the sender's trace ends before it was."""
+        if reject.sender is None and not reject.lost_from:
             return ""
-        sender, seq = reject.sender
-        last = max((r[_SEQ] for r in rows if r[_NODE] == sender), default=self.state.last_seq[sender])
-        if seq <= last:
-            return ""
-        received = f"{row[_EVENT]} at {row[FILE_INDEX]}:{row[LINE_INDEX]}"
-        return f"the trace of node {sender} ends at event {last}; {received} received a message of its event {seq}"
+        last = list(self.state.last_seq)
+        more = set()
+        for later in rows:
+            if later[_NODE] < self.replicas:
+                last[later[_NODE]] = later[_SEQ]
+                more.add(later[_NODE])
+        event = f"{row[_EVENT]} at {row[FILE_INDEX]}:{row[LINE_INDEX]}"
+        if reject.sender is not None:
+            sender, seq = reject.sender
+            if sender >= self.replicas or seq <= last[sender]:
+                return ""
+            return f"{_ends(sender, last)}; {event} received a message of its event {seq}"
+        for sender in reject.lost_from:
+            if sender < self.replicas and sender != row[_NODE] and sender not in more:
+                return f"{_ends(sender, last)}; {event} needs a message that it sent later"
+        return ""
 
     def _explain_with_deviations(self, row: Row) -> None:
         """Take the event by the normal rule; where that rejects, by each permitted deviation from the state before."""
@@ -133,6 +143,10 @@ class _Run:
         return RunVerdict(
             self.run_id, verdict, self.state.events, coverage, violations, missing, allowed_uses=tuple(self.uses)
         )
+
+
+def _ends(node: int, last: list[int]) -> str:
+    return f"the trace of node {node} ends at event {last[node]}"
 
 
 def _configuration(run_id: str, row: Row, error: SpecError) -> Violation:

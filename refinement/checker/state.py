@@ -8,6 +8,7 @@ from typing import Any
 
 from refinement.mapping import OBSERVED
 from refinement.schema import INDEX, Row
+from spec.lang import Schema
 
 Entry = tuple[int, int]
 """(entry, op): 1 + the view that prepared it, and its op."""
@@ -32,6 +33,7 @@ class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of
         observed: object = "",
         refused: tuple[str, int, Mapping[str, int]] | None = None,
         sender: tuple[int, int] | None = None,
+        lost_from: tuple[int, ...] = (),
     ) -> None:
         self.rule = rule
         self.message = message
@@ -39,6 +41,7 @@ class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of
         self.observed = observed
         self.refused = refused
         self.sender = sender
+        self.lost_from = lost_from
         super().__init__(message)
 
 
@@ -53,8 +56,9 @@ class Missing(Exception):  # noqa: N818 - evidence is missing; the run is inconc
 class RunState:
     """Bookkeeping of one run."""
 
-    def __init__(self, replicas: int) -> None:
+    def __init__(self, replicas: int, schema: Schema) -> None:
         self.replicas = replicas
+        self.schema = schema
         self.labels: dict[Entry, str] = {(0, 0): ""}
         self.names: dict[str, Entry] = {"": (0, 0)}
         self.sent: list[dict[int, tuple[Any, ...]]] = [{} for _ in range(replicas)]
@@ -73,9 +77,15 @@ class RunState:
         message = f"no {kind} was sent by event {seq} of node {sender}"
         return Reject("message.sent", message, f"a {kind} sent before", "none", sender=(sender, seq))
 
-    def unsent(self, var: str, key: object, observed: object, sent: object) -> Reject:
-        """The spec says another value was sent, or none."""
-        return Reject(f"message.{var}", f"{var}[{_index(key)}] was not sent with this value", sent, observed)
+    def unsent(self, var: str, key: object, observed: object, sent: int) -> Reject:
+        """The spec says another value was sent, or none yet (then the end of the sender's trace may be what is
+        missing).
+        """
+        index = key if isinstance(key, tuple) else (key,)
+        declared = self.schema.vars[var]
+        lost = (int(declared.sender(*index)),) if declared.sender and (not sent or declared.kind == "watermark") else ()
+        message = f"{var}[{_index(key)}] was not sent with this value"
+        return Reject(f"message.{var}", message, sent, observed, lost_from=lost)
 
     def differs(self, column: str, expected: object, observed: object) -> Reject:
         """A column of the event does not agree with the spec state or the message sent."""
@@ -94,7 +104,9 @@ class RunState:
         """The body of the prepare with that checksum is durable in the node's journal."""
         key = self.names.get(checksum)
         if key is None or key[1] != op:
-            raise Reject("event.m_checksum", f"no prepare of op {op} has this checksum", "a prepare sent", checksum)
+            lost = tuple(range(self.replicas)) if key is None else ()
+            message = f"no prepare of op {op} has this checksum"
+            raise Reject("event.m_checksum", message, "a prepare sent", checksum, lost_from=lost)
         self.journaled[node].add(key)
 
     def not_in_journal(self, entry: int, op: int) -> Reject:
