@@ -39,14 +39,15 @@ def story_options(command: Command) -> Command:
 
 
 def tell(
-    spec: Spec, taken: Sequence[story.Taken], *, about: str, faults: Iterable[str] = (), broken: str | None = None,
+    spec: Spec, taken: Sequence[story.Taken], *, about: str, faults: Sequence[str] = (), broken: str | None = None,
     ending: story.Ending | None = None,
 ) -> story.Story:  # fmt: skip
     """The story of a behaviour that breaks the invariant `broken`, or ends as `ending` says."""
     if broken is not None:
         ending = story.broken(spec, broken, [State.initial(), *(step.state for step in taken)], show_value)
     marks = {a.name: FAULTS[f].doc for f in faults for a in (*FAULTS[f].actions, *FAULTS[f].added)}
-    return story.tell(spec, taken, show=show_value, about=about, ending=ending, marks=marks)
+    texts = [f"{FAULTS[f].doc} ({f})" for f in faults]
+    return story.tell(spec, taken, show=show_value, about=about, ending=ending, marks=marks, faults=texts)
 
 
 def parse_questions(spec: Spec, options: dict[str, Any]) -> list[story.Question]:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from spec.engines.story import Story, StoryStep
 
 MARGIN = 20
-LANE = 252
-BOX = 190
+LANE = 260
+BOX = 200
 ROW = 58
 BOX_HEIGHT = 36
 TOP = 22
 LABEL_MAX = 27
+NOTE_MAX = 29
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Box:
     crash: bool
     fault: bool
     broken: bool
+
+    @property
+    def badges(self) -> str:
+        """Signs of what marks it."""
+        return "⚡" * self.crash + "⚑" * self.fault + "✗" * self.broken
 
     @property
     def left(self) -> float:
@@ -101,8 +107,9 @@ def _box(story: Story, step: StoryStep, at: dict[int, int], width: int) -> Box:
     label = _short(f"{step.number}  {step.call(with_actor=alone)}")
     sends = ", ".join(dict.fromkeys(sent.message for sent in step.sends))
     x = width // 2 if step.actor is None else at.get(step.actor, width // 2)
-    note = _short(f"sends {sends}", LABEL_MAX + 3) if sends else ""
-    return Box(step, x, y, BOX, label, note, "crash" in step.tags, bool(step.mark), last)
+    crash, fault = "crash" in step.tags, bool(step.mark)
+    note = _short(f"sends {sends}", NOTE_MAX - 3 * (crash + fault + last)) if sends else ""
+    return Box(step, x, y, BOX, label, note, crash, fault, last)
 
 
 def _arrows(box: Box, boxes: tuple[Box, ...], number: int, hues: dict[str, int]) -> Iterable[Arrow]:

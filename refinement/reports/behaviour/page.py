@@ -24,6 +24,7 @@ def render(story: Story, document: dict[str, Any] | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "ensure_ascii": False, "separators": (",", ":")}
     return environment.get_template("page.html.j2").render(
         story=story,
         drawing=diagram.draw(story),

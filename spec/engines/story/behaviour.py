@@ -107,6 +107,7 @@ class Story:
     lane_sort: str = ""
     lanes: tuple[int, ...] = ()
     marks: Mapping[str, str] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
 
     def why_not(self, step: int, action: str, given: dict[str, int] | None = None) -> list[Reason]:
         """Why the action is not enabled in the state after `step` steps (0: the initial state)."""
@@ -123,8 +124,12 @@ def tell(
     about: str = "",
     ending: Ending | None = None,
     marks: Mapping[str, str] | None = None,
+    faults: Iterable[str] = (),
 ) -> Story:
-    """Tell the behaviour; every step is taken again in the interpreter. `marks`: action → the fault that it shows."""
+    """Tell the behaviour; every step is taken again in the interpreter.
+
+    `faults` are the deliberate mistakes of this specification, in words; `marks`: action → the one that it shows.
+    """
     shown = show or (lambda var, value: var.values.show(value))
     state = State.initial()
     states, steps = [state], list[StoryStep]()
@@ -136,7 +141,7 @@ def tell(
         state = step.state
         states.append(state)
     sort, lanes = _lanes(spec)
-    return Story(spec, shown, about, tuple(steps), tuple(states), ending, sort, lanes, dict(marks or {}))
+    return Story(spec, shown, about, tuple(steps), tuple(states), ending, sort, lanes, dict(marks or {}), tuple(faults))
 
 
 def broken(spec: Spec, id: str, states: Sequence[State], show: Show) -> Ending:

@@ -29,6 +29,7 @@ def to_json(story: Story, *, with_why_not: bool = True) -> dict[str, Any]:
         "format": FORMAT,
         "model": spec.name,
         "about": story.about,
+        "faults": list(story.faults),
         "ending": None if story.ending is None else _ending(story.ending),
         "lanes": {"sort": story.lane_sort, "members": list(story.lanes)},
         "vars": [
