@@ -15,7 +15,7 @@ from refinement.cli.prove_text import print_counterexample, print_found, print_p
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from spec.engines import explicit
 from spec.engines.smt import certificate as certificates
-from spec.engines.smt import chain, cti, houdini
+from spec.engines.smt import chain, cti, houdini, witness
 from spec.engines.smt.induction import RANGES
 from spec.engines.smt.run import Proof, processors
 from spec.engines.smt.run import prove as run_proof
@@ -47,6 +47,7 @@ def _with_sizes(command: Any) -> Any:
 @click.option("--bmc", "rounds", type=_count, help="Search ROUNDS rounds of all actions for a break.", metavar="ROUNDS")
 @click.option("--houdini", "how", flag_value="houdini", help="Largest inductive subset of lemmas and generated ones.")
 @click.option("--needed", "how", flag_value="needed", help="Which lemmas can the proof not do without?")
+@click.option("--witness", "how", flag_value="witness", help="Reachable states in which each lemma says something.")
 @click.option("--recheck", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Re-check a certificate.")
 @click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
 @click.option("--invariant", "invariants", multiple=True, help="--bmc: only this invariant (I1 …); may be repeated.")
@@ -75,7 +76,9 @@ def prove(
     Exit 0: proved. 1: a reachable break of an invariant. 4: not proved, or nothing found in the rounds searched.
     """
     if sum(x is not None for x in (how, rounds, recheck)) != 1:
-        raise click.UsageError("say one of --induction, --bmc ROUNDS, --houdini, --needed or --recheck CERTIFICATE")
+        raise click.UsageError(
+            "say one of --induction, --bmc ROUNDS, --houdini, --needed, --witness or --recheck CERTIFICATE"
+        )
     limit = int(timeout * 1000)
     count = workers or processors()
     if recheck is not None:
@@ -88,6 +91,8 @@ def prove(
         return _search(_only(spec, invariants), inputs, rounds, limit, json_file)
     if how == "induction":
         return _induction(spec, inputs, count, limit, (show, reach), json_file)
+    if how == "witness":
+        return _witness(spec, inputs, json_file)
     return _help(spec, inputs, str(how), count, json_file)
 
 
@@ -171,6 +176,18 @@ def _search(spec: Spec, inputs: dict[str, Any], rounds: int, limit: int, json_fi
         "seconds": round(found.seconds, 3),
     }
     save_json(answer, json_file)
+    return code
+
+
+def _witness(spec: Spec, inputs: dict[str, Any], json_file: Path | None) -> int:
+    found = witness.witnesses(spec, (*spec.invariants, *LEMMAS))
+    missing = [w for w in found if not w.reached]
+    for w in missing:
+        click.echo(f"{w.lemma}: no state reached in one round in which its part {w.shape} says anything")
+    click.echo(f"{len(found) - len(missing)} of {len(found)} parts of lemmas and invariants have a reachable witness")
+    code = EXIT_INCONCLUSIVE if missing else EXIT_CONFORMS
+    parts = [{"lemma": w.lemma, "part": w.shape, "steps": len(w.steps) if w.reached else None} for w in found]
+    save_json({"format": "viewproof.witness/1", "inputs": inputs, "exit_code": code, "parts": parts}, json_file)
     return code
 
 

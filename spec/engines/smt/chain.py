@@ -12,7 +12,7 @@ not be the shortest of all. **Nothing found** means only that no behaviour of th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,7 +22,7 @@ from spec.engines.smt.solve import Chooser
 from spec.engines.smt.steps import StepTerms
 from spec.engines.smt.terms import Term, Terms, rebuild
 from spec.lang.concrete import State
-from spec.lang.definitions import Spec
+from spec.lang.definitions import Predicate, Spec
 from spec.lang.errors import SpecError
 from spec.lang.expr import ActionIR, Read, walk
 from spec.lang.sorts import Sort
@@ -156,7 +156,7 @@ def search(spec: Spec, max_rounds: int, *, timeout_ms: int = 0, minimise_ms: int
     """
     started = time.perf_counter()
     problem = Problem(spec, spec.invariants)
-    blocks = list(_blocks(problem))
+    blocks = round_blocks(problem)
     breaks = Breaks(problem, list(_all_steps(problem)))
     chain = Chain(problem)
     last = [chain.terms.cell(0, 1, True) for _ in breaks.last_steps]
@@ -186,6 +186,9 @@ def _shortest(
         if best is None:
             raise ChainError(f"no invariant is broken in interp after {', '.join(s.label for s in picked)}")
         best = _without_needless(spec, best)
+        if not best.length:
+            status = "unsat"
+            break
         status, on = chooser.solve(best.length - 1, minimise_ms)
         if status != "sat":
             break
@@ -201,8 +204,12 @@ def _all_steps(problem: Problem) -> Iterator[StepTerms]:
             yield step
 
 
+def round_blocks(problem: Problem) -> list[list[StepTerms]]:
+    """Per epoch the action instances in order: one round."""
+    return list(_blocks(problem))
+
+
 def _blocks(problem: Problem) -> Iterator[list[StepTerms]]:
-    """Per epoch the action instances in order."""
     spec, sort = problem.spec, epoch_sort(problem.spec)
     steps: dict[str, list[StepTerms]] = {}
     for step in _all_steps(problem):
@@ -237,6 +244,9 @@ def replay(spec: Spec, picked: Sequence[StepTerms]) -> Replayed | None:
     transition = {p.name for p in spec.invariant_irs if p.is_transition}
     state = State.initial()
     steps: list[interp.Step] = []
+    broken = _broken(spec, [p for p in spec.invariants if p.id not in transition], state, None)
+    if broken:
+        return Replayed([], broken[0], f"{broken[1]} (in the initial state)", steps)
     for number, step in enumerate(picked, start=1):
         try:
             after = interp.step(spec, state, spec.action(step.action), step.args)
@@ -245,10 +255,22 @@ def replay(spec: Spec, picked: Sequence[StepTerms]) -> Replayed | None:
         if isinstance(after, interp.Blocked):
             return None
         steps.append(interp.Step(step.action, step.args, after))
-        for p in spec.invariants:
-            if not interp.holds(spec, p, *((state, after) if p.id in transition else (after,))):
-                return Replayed(list(picked[:number]), p.id, p.title, steps)
+        broken = _broken(spec, [p for p in spec.invariants if p.id in transition], state, after)
+        broken = broken or _broken(spec, [p for p in spec.invariants if p.id not in transition], after, None)
+        if broken:
+            return Replayed(list(picked[:number]), *broken, steps)
         state = after
+    return None
+
+
+def _broken(spec: Spec, predicates: Iterable[Predicate], state: State, after: State | None) -> tuple[str, str] | None:
+    """Id and title of the first predicate that is false, or has no value because it reads outside a range."""
+    for p in predicates:
+        try:
+            if not interp.holds(spec, p, state, after):
+                return p.id, p.title
+        except SpecError as problem:
+            return p.id, f"{p.title} has no value: {problem}"
     return None
 
 

@@ -35,10 +35,16 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One conjunct of a predicate: the values of the quantified names it was split by, and the Boolean."""
+    """One conjunct of a predicate: the values of the quantified names it was split by, and the Boolean.
+
+    `premise` is true where only its last disjunct can make it true; `shape` is the same for conjuncts that differ only
+    in the names' values.
+    """
 
     names: tuple[tuple[str, int], ...]
     term: Term
+    premise: Term
+    shape: int
 
 
 class Lowering:
@@ -231,7 +237,7 @@ class Lowering:
         t = self.terms
         if isinstance(node, Quant) and node.kind == "forall":
             members, ok = self.members(node.binder, env)
-            yield self._part(names, premises, Value(ok, t.true))
+            yield self._part(node, names, premises, Value(ok, t.true))
             label = node.binder.name.name
             for m, cond in members:
                 inner = (*premises, Value(t.not_(cond), t.true))
@@ -244,8 +250,10 @@ class Lowering:
             before = tuple(self.expr(a, env) for a in node.args[:-1])
             yield from self._split(node.args[-1], env, names, (*premises, *before))
         else:
-            yield self._part(names, premises, self.expr(node, env))
+            yield self._part(node, names, premises, self.expr(node, env))
 
-    def _part(self, names: Any, premises: tuple[Value, ...], value: Value) -> Part:
+    def _part(self, node: Expr, names: Any, premises: tuple[Value, ...], value: Value) -> Part:
+        t = self.terms
         result = self._in_order("or", iter((*premises, value)))
-        return Part(names, self.terms.and_((result.term, result.ok)))
+        premise = t.not_(t.or_(p.term for p in premises))
+        return Part(names, t.and_((result.term, result.ok)), premise, id(node))
