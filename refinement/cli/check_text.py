@@ -27,6 +27,8 @@ def show_result(spec: Spec, result: Result, *, coverage: bool = False, deadlock:
         f"{result.deadlocks:,} without a successor; {result.seconds:.1f} s, {result.states_per_second:,.0f} states/s, "
         f"{result.workers} threads, {result.memory_bytes / 1e6:,.0f} MB{spilled}{missed if result.distinct else ''}"
     )
+    if result.symmetry:
+        click.echo(f"  states that differ by names of {', '.join(result.symmetry)} only are counted once")
     if deadlock and result.deadlock:
         click.echo(f"a nearest state without a successor, after {len(result.deadlock)} steps:")
         show_behaviour(spec, result.deadlock)

@@ -3,7 +3,8 @@
 **Holds** means: every state that the bounded instance can reach was visited, every listed invariant is true in each of
 them, and every listed transition invariant over each step between them. Nothing is said about larger instances.
 States are told apart by 64-bit fingerprints, so a state may be missed with the probability reported as
-`Result.collision_probability`. No symmetry and no partial-order reduction is applied. An invariant whose witness was
+`Result.collision_probability`. With `symmetry`, states that differ by the
+names of a sort's members only are one (see `symmetry`, which checks that this is sound). An invariant whose witness was
 not reached (`Result.unwitnessed`) is vacuous in this instance. States without a successor are counted, and
 `Result.deadlock` leads to a nearest one; they are not errors, for every bounded instance ends somewhere.
 

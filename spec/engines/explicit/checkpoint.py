@@ -22,6 +22,11 @@ FORMAT = "viewproof.explicit.checkpoint/1"
 NUMBERS = ("level", "at", "first", "first_of_level", "distinct", "depth", "deadlocks", "deadlock")
 
 
+def _key(search: Search) -> str:
+    """What a saved search must agree on."""
+    return "+".join((search.program.key, *search.options.symmetry))
+
+
 class Checkpoint:
     """A directory that holds a search."""
 
@@ -38,7 +43,7 @@ class Checkpoint:
         self._write(generation, "insts", (i[: self._used(search, n)] for n, (_, i) in enumerate(search.log.parts)))
         sizes = {name: self._rows(generation, name, getattr(search, name)) for name in ("now", "following")}
         meta: dict[str, Any] = {
-            "format": FORMAT, "generation": generation, "model": search.program.spec.name, "key": search.program.key,
+            "format": FORMAT, "generation": generation, "model": search.program.spec.name, "key": _key(search),
             "seconds": search.seconds, "levels": search.result.levels, "rows": sizes,
             "counts": search.counts.tolist(), "blocked": search.blocked.tolist(),
             "witnessed": search.witnessed.tolist(), **{name: getattr(search, name) for name in NUMBERS},
@@ -53,7 +58,7 @@ class Checkpoint:
     def load(self, search: Search) -> None:
         """Put a search that has not begun where the saved one stopped; `SpecError` if the model is another."""
         meta = self._read()
-        if meta["key"] != search.program.key:
+        if meta["key"] != _key(search):
             raise SpecError(
                 f"{self.folder} holds a search of another model, size, fault or choice of invariants "
                 f"({meta['model']}); give the options it was started with"

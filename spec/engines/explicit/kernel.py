@@ -29,10 +29,13 @@ def fail(ctl: I64P, m: I64, n: I64, site: I64, inst: I64) -> I64:
 
 
 def insert(table: I64P, slots: I64, fingerprint: I64) -> I64:
-    """Put a fingerprint into its region of the open-addressing table (0 = free); 1 if it was not there."""
+    """Put a fingerprint into its region of the open-addressing table (0 = free): 1 if it was not there, else 0.
+
+    -1 if the region is full, which uniform fingerprints at the loads of `memory` do not let happen.
+    """
     base = lshr(fingerprint, 60) * slots
     at = fingerprint & (slots - 1)
-    while True:
+    for _ in range(slots):
         entry = table[base + at]
         if entry == fingerprint:
             return 0
@@ -40,7 +43,7 @@ def insert(table: I64P, slots: I64, fingerprint: I64) -> I64:
             table[base + at] = fingerprint
             return 1
         at = (at + 1) & (slots - 1)
-    return 0
+    return -1
 
 
 def rehash(old: I64P, size: I64, table: I64P, slots: I64) -> I64:
@@ -49,6 +52,25 @@ def rehash(old: I64P, size: I64, table: I64P, slots: I64) -> I64:
         if old[i] != 0:
             insert(table, slots, old[i])
     return 0
+
+
+def spread(h: I64) -> I64:
+    """A one-to-one map after which smallest fingerprints are spread over all regions again."""
+    h = (h ^ lshr(h, 32)) * -7046029254386353131
+    return h ^ lshr(h, 29)
+
+
+def canonical(s: U8P, cells: I64, zobrist: I64P, width: I64, orders: I64) -> I64:
+    """The fingerprint of a state's class: the smallest of those of its permutations, spread."""
+    least = 0
+    for p in range(orders):
+        h = 0
+        for c in range(cells):
+            h = h ^ zobrist[(p * cells + c) * width + s[c]]
+        if p == 0:
+            least = h
+        least = min(least, h)
+    return spread(least)
 
 
 def pack(
@@ -64,9 +86,9 @@ def pack(
 
 
 def expand_chunk(
-    rows: I64P, words: I64, begin: I64, end: I64, s: U8P, t: U8P, cells: I64, zobrist: I64P, width: I64, act_of: U32P,
-    step_rel: I64P, all_steps: I64, room: I64, write_room: I64, wo: U16P, wv: U8P, we: U32P, wi: U32P, of: U32P,
-    fps: I64P, ctl: I64P, blk: I64P,
+    rows: I64P, words: I64, begin: I64, end: I64, s: U8P, t: U8P, cells: I64, zobrist: I64P, width: I64,
+    orders: I64, bases: I64P, act_of: U32P, step_rel: I64P, all_steps: I64, room: I64, write_room: I64,
+    wo: U16P, wv: U8P, we: U32P, wi: U32P, of: U32P, fps: I64P, ctl: I64P, blk: I64P,
 ) -> I64:  # fmt: skip
     """List the successors of rows begin..end-1, as far as there is room; stop at a broken step or range error."""
     for w in range(8):
@@ -78,6 +100,13 @@ def expand_chunk(
         first = ctl[0]
         left = ctl[1]
         expand(s, wo, wv, we, wi, ctl, blk)
+        bases[0] = rows[i * words]
+        if orders > 1:
+            for p in range(orders):
+                h = 0
+                for c in range(cells):
+                    h = h ^ zobrist[(p * cells + c) * width + s[c]]
+                bases[p] = h
         ctl[7] = i + 1 - begin
         last = ctl[0]
         if last == first and ctl[2] == 0:
@@ -88,10 +117,18 @@ def expand_chunk(
         copied = 0
         for j in range(first, last):
             right = we[j]
-            h = rows[i * words]
+            h = bases[0]
             for k in range(left, right):
                 at = wo[k] * width
                 h = h ^ zobrist[at + s[wo[k]]] ^ zobrist[at + wv[k]]
+            for p in range(1, orders):
+                other = bases[p]
+                for k in range(left, right):
+                    at = (p * cells + wo[k]) * width
+                    other = other ^ zobrist[at + s[wo[k]]] ^ zobrist[at + wv[k]]
+                h = min(h, other)
+            if orders > 1:
+                h = spread(h)
             if h == 0:
                 h = 1
             fps[j] = h
@@ -139,6 +176,8 @@ def insert_chunk(table: I64P, slots: I64, fps: I64P, count: I64, first: I64, las
         region = lshr(fps[j], 60)
         if region >= first and region <= last:
             new = insert(table, slots, fps[j])
+            if new < 0:
+                return new
             fresh[j] = new
             found += new
     return found

@@ -13,7 +13,7 @@ from spec.lang.expr import ActionIR
 PLAIN_FIELDS = (
     *("model", "verdict", "reason", "distinct", "generated", "depth", "queue", "deadlocks", "broken", "title"),
     *("witnessed", "unwitnessed", "invariants", "levels", "seconds", "compile_seconds", "memory_bytes", "row_bits"),
-    *("states_per_second", "collision_probability", "workers", "spilled_bytes"),
+    *("states_per_second", "collision_probability", "workers", "spilled_bytes", "symmetry"),
 )
 """Fields of a result that go into its JSON as they are."""
 
@@ -117,6 +117,8 @@ class Result:
     compile_seconds: float = 0.0
     memory_bytes: int = 0
     row_bits: int = 0
+    orders: int = 1
+    symmetry: list[str] = field(default_factory=list)
     deadlock: list[Step] = field(default_factory=list)
     workers: int = 1
     spilled_bytes: int = 0
@@ -134,7 +136,7 @@ class Result:
     @property
     def collision_probability(self) -> float:
         """Upper bound of the probability that two of the states met had one fingerprint, so that one was missed."""
-        return min(1.0, self.distinct * max(0, self.distinct - 1) / 2.0 / 2.0**64)
+        return min(1.0, self.orders * self.distinct * max(0, self.distinct - 1) / 2.0 / 2.0**64)
 
     @property
     def states_per_second(self) -> float:

@@ -7,7 +7,7 @@ of the table are inserted by one thread in the order of the states, and new stat
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from spec.engines.explicit.build import Built
 from spec.engines.explicit.emit import Program
 from spec.engines.explicit.memory import REGIONS
+from spec.engines.explicit.result import EngineError
+from spec.engines.explicit.symmetry import permuted, sort_of
 from spec.lang.errors import SpecError
 from spec.lang.expr import PredicateIR
 
@@ -30,11 +32,13 @@ LIMIT, BROKEN, PREDICATE_RANGE, STEP_BROKEN, RANGE = 1, 2, 3, 4, 5
 class Tables:
     """Arrays that all chunks read: layout, hashes, which predicates an action can change."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, symmetry: Iterable[str] = ()) -> None:
         layout = program.layout
         if program.instances >= 1 << 16:
             raise SpecError(f"explicit: {program.instances} action instances; at most {(1 << 16) - 1} are supported")
-        self.zobrist = layout.zobrist().view(np.int64)
+        self.zobrist = _hashes(program, tuple(symmetry)).view(np.int64)
+        self.orders = self.zobrist.shape[0]
+        self.width = self.zobrist.shape[2]
         self.word = layout.word.astype(np.int64)
         self.shift = layout.shift.astype(np.int64)
         self.mask = layout.mask.astype(np.int64)
@@ -47,6 +51,15 @@ class Tables:
         self.all_steps = (1 << len(program.step_invariants)) - 1
         self.guards = sum(len(f.ir.guards) for f in program.families) or 1
         self.actions = max(1, len(program.families))
+
+
+def _hashes(program: Program, symmetry: tuple[str, ...]) -> NDArray[np.uint64]:
+    """The layout's hash table, and one more per permutation under which states are one."""
+    if not symmetry:
+        return program.layout.zobrist()[np.newaxis]
+    if len(symmetry) > 1:
+        raise SpecError(f"symmetry over one sort at a time, not over {', '.join(symmetry)}")
+    return np.ascontiguousarray(permuted(program.layout, program.spec, sort_of(program.spec, symmetry[0])))
 
 
 def _relevance(program: Program, predicates: list[PredicateIR]) -> NDArray[np.int64]:
@@ -73,6 +86,7 @@ class Chunk:
         self.wo, self.wv = np.empty(writes, np.uint16), np.empty(writes, np.uint8)
         self.we, self.wi, self.of = (np.empty(size, np.uint32) for _ in range(3))
         self.fps, self.fresh = np.empty(size, np.int64), np.empty(size, np.uint8)
+        self.bases = np.zeros(tables.orders, np.int64)
         self.ctl = np.zeros(13, np.int64)
         self.blk = np.zeros(tables.guards, np.int64)
         self.counts = np.zeros((tables.actions, 2), np.int64)
@@ -91,7 +105,8 @@ class Chunk:
         arrays = (self.wo, self.wv, self.we, self.wi, self.of, self.fps, self.ctl, self.blk)
         self.functions["expand_chunk"](
             self.rows.ctypes.data, self.words, self.begin, self.end if end is None else end, self.s.ctypes.data,
-            self.t.ctypes.data, self.cells, k.zobrist.ctypes.data, k.zobrist.shape[1], k.act_of.ctypes.data,
+            self.t.ctypes.data, self.cells, k.zobrist.ctypes.data, k.width, k.orders,
+            self.bases.ctypes.data, k.act_of.ctypes.data,
             k.step_rel.ctypes.data, k.all_steps, *self.limits, *(a.ctypes.data for a in arrays),
         )  # fmt: skip
 
@@ -136,9 +151,9 @@ class Room:
 class Rounds:
     """The chunks, and the threads that work on them."""
 
-    def __init__(self, program: Program, built: Built, workers: int) -> None:
+    def __init__(self, program: Program, built: Built, workers: int, symmetry: Iterable[str] = ()) -> None:
         self.workers = max(1, min(workers, REGIONS))
-        self.tables = Tables(program)
+        self.tables = Tables(program, symmetry)
         many = 1 if self.workers == 1 else 8 * self.workers
         self.chunks = [Chunk(program, self.tables, built) for _ in range(many)]
         self.states = CHUNK_STATES
@@ -195,4 +210,6 @@ class Rounds:
                 found[n, c] = chunk.insert(slots, cuts[n], cuts[n + 1] - 1)
 
         self.each([lambda n=n: own(n) for n in range(owners)])  # type: ignore[misc]
+        if found.min() < 0:
+            raise EngineError("a region of the fingerprint table is full")
         return [int(x) for x in found.sum(axis=0)]

@@ -77,6 +77,7 @@ class Options:
     checkpoint: Path | None = None
     checkpoint_seconds: float = 600.0
     resume: Path | None = None
+    symmetry: tuple[str, ...] = ()
 
 
 def _say(text: str) -> None:
@@ -95,6 +96,7 @@ def explore(
     checkpoint: Path | None = None,
     checkpoint_seconds: float = 600.0,
     resume: Path | None = None,
+    symmetry: Iterable[str] = (),
     python: bool = False,
 ) -> Result:
     """Search the bounded instance of `spec` breadth first; stop at the first broken invariant or bound.
@@ -102,17 +104,19 @@ def explore(
     `invariants` limits the ids that are checked; `max_memory_bytes` (default: 60 % of what is available) bounds the
     search's own arrays, and rows and parents go to files ($VSR_SPILL, else the system's directory for such) when it
     is near; `workers` (default: the cores) never changes the result. With `checkpoint` the search is saved there
-    every `checkpoint_seconds` and on an interrupt; `resume` goes on from such a directory, and saves to it. A step
-    that leaves a declared range raises `OutOfRangeError`; a disagreement with the interpreter raises `EngineError`.
-    Neither is a verdict. `python` is accepted from older callers and has no effect.
+    every `checkpoint_seconds` and on an interrupt; `resume` goes on from such a directory, and saves to it.
+    `symmetry` names a sort whose members are exchangeable. A step that leaves a declared range raises
+    `OutOfRangeError`; a disagreement with the interpreter raises `EngineError`. Neither is a verdict. `python` is
+    accepted from older callers and has no effect.
     """
     program = emit(spec, invariants)
     built = build(program, notify)
     if built.compiled > 1:
         notify(f"compiled in {built.seconds:.1f} s")
     options = Options(
-        max_states, max_memory_bytes, workers or os.cpu_count() or 1, checkpoint or resume, checkpoint_seconds, resume
-    )
+        max_states, max_memory_bytes, workers or os.cpu_count() or 1, checkpoint or resume, checkpoint_seconds, resume,
+        tuple(symmetry),
+    )  # fmt: skip
     search = Search(program, built, options)
     try:
         return search.run(progress)
@@ -134,7 +138,7 @@ class Search:
         self.log = Log(self.memory)
         self.now, self.following = Frontier(self.memory, words), Frontier(self.memory, words)
         self.memory.spillers = [lambda: self.following.spill(), self.log.spill, lambda: self.now.spill()]
-        self.rounds = Rounds(program, built, options.workers)
+        self.rounds = Rounds(program, built, options.workers, options.symmetry)
         self.most = STATES_MAX if options.max_states is None else options.max_states
         self.level, self.at, self.first, self.distinct, self.depth, self.deadlocks = 0, 0, 0, 0, 0, 0
         self.counts = np.zeros((self.rounds.tables.actions, 2), np.int64)
@@ -143,6 +147,8 @@ class Search:
         self.result = Result(program.spec.name, row_bits=program.layout.bits, compile_seconds=built.seconds)
         checked = {p.name for p in (*program.state_invariants, *program.step_invariants)}
         self.result.invariants = [p.id for p in program.spec.invariants if p.id in checked]
+        self.result.orders = self.rounds.tables.orders
+        self.result.symmetry = list(options.symmetry)
         self.result.workers = self.rounds.workers
         self.started = self.saved = time.monotonic()
         self.before = 0.0
@@ -203,8 +209,11 @@ class Search:
         row = layout.row(state).astype(np.uint8)
         self.built.functions["pack"](
             row.ctypes.data, layout.cells, rows.ctypes.data, 0, layout.words + 1, k.word.ctypes.data,
-            k.shift.ctypes.data, k.zobrist.ctypes.data, k.zobrist.shape[1],
+            k.shift.ctypes.data, k.zobrist.ctypes.data, k.width,
         )  # fmt: skip
+        if k.orders > 1:
+            arrays = (row.ctypes.data, layout.cells, k.zobrist.ctypes.data)
+            rows[0, 0] = self.built.functions["canonical"](*arrays, k.width, k.orders)
         self.table.fill(rows[0, :1].copy())
         if self.edges is not None:
             self.edges.states(rows, 0, 1)
