@@ -283,7 +283,7 @@ class _Huge(int):
     digits: int
 
     def __repr__(self) -> str:
-        return f"one of {self.digits} digits"
+        return f"an integer of {self.digits} digits"
 
 
 def _integer(text: str) -> int:
@@ -302,7 +302,7 @@ def _huge_numbers(line: bytes) -> list[Problem]:
     except (ValueError, RecursionError):
         return []
     return [
-        Problem(problem.field, _with_maximum(problem, record), f"a number: {problem.got}")
+        Problem(problem.field, _with_maximum(problem, record), problem.got)
         for problem in problems
         if isinstance(record, dict) and isinstance(record.get(problem.field), (_Huge, float))
     ]

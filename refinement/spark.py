@@ -149,7 +149,7 @@ def audit(
                     results += found
         except KeyboardInterrupt:
             results, stopped = until_interrupted(replace(inputs, units=units), results)
-    if progress:
+    if progress and not stopped:
         progress(len(inputs.units), len(inputs.units), "all")
     return AuditReport.combine("spark", options, results, seconds=time.monotonic() - started, stopped=stopped)
 

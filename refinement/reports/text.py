@@ -18,8 +18,6 @@ def lines(report: AuditReport) -> Iterator[str]:
 
 
 def _lines(report: AuditReport) -> Iterator[str]:
-    if report.stopped:
-        yield report.stopped
     yield from map(str, report.problems)
     if report.problems_more:
         yield f"… and {report.problems_more} more places with malformed input"
@@ -84,4 +82,6 @@ def _summary(report: AuditReport) -> Iterator[str]:
     yield f"{len(report.verdicts)} runs: {counts}; {report.events:,} events checked"
     if not report.events and not report.problems and not report.tool_errors:
         yield "nothing was checked"
+    if report.stopped:
+        yield report.stopped
     yield f"verdict: {report.verdict} (exit code {report.exit_code})"
