@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -89,6 +90,12 @@ def _work(number: int) -> tuple[int, Outcome]:
     return _worker(number)
 
 
+def _leave_signals_to_the_parent() -> None:
+    """A worker ends when the pool says so, without a word; an interrupt is the parent's business."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 @contextmanager
 def _outcomes(worker: Worker, numbers: Sequence[int], workers: int) -> Iterator[Iterator[tuple[int, Outcome]]]:
     global _worker
@@ -98,7 +105,7 @@ def _outcomes(worker: Worker, numbers: Sequence[int], workers: int) -> Iterator[
     _worker = worker
     context: Any = multiprocessing.get_context("fork")
     try:
-        with context.Pool(workers) as pool:
+        with context.Pool(workers, _leave_signals_to_the_parent) as pool:
             yield pool.imap_unordered(_work, numbers)
     finally:
         _worker = None

@@ -6,7 +6,7 @@ from typing import Any
 
 from spec.lang import all_of, any_of, between, forall, implies, invariant, not_, where
 from spec.vsr.lemmas.words import each_view_entry, each_vote, each_vote_entry, exists_prepare, started
-from spec.vsr.state import View, entry_of_view
+from spec.vsr.state import NORMAL, Op, View, entry_of_view, primary
 
 
 @invariant("messages.prepare_fields", "a prepare has a client and a request number")
@@ -143,6 +143,46 @@ def offer_freezes_acks(s: Any) -> Any:
     )
 
 
+@invariant("messages.commit_number", "commit numbers come from a view's primary")
+def commit_number(s: Any) -> Any:
+    """A view that has not started has sent none; those of a normal primary's view are at most its commit_max."""
+    return each_vote(
+        lambda v, r: all_of(
+            any_of(started(s, v), lambda: s.commit_sent[v] == 0),
+            implies(
+                all_of(s.status[r] == NORMAL, s.view[r] == v, primary(s, v) == r), s.commit_sent[v] <= s.commit_max[r]
+            ),
+        )
+    )
+
+
+@invariant("messages.sent_stays", "what was sent stays as it is")
+def sent_stays(s: Any) -> Any:
+    """A step changes no message that was sent and lowers no commit number (prepares and start_views: I7)."""
+    return each_vote(
+        lambda v, r: all_of(
+            implies(s.svc[v, r], s.after.svc[v, r]),
+            s.commit_sent[v] <= s.after.commit_sent[v],
+            implies(
+                s.dvc[v, r],
+                all_of(
+                    s.after.dvc[v, r],
+                    s.after.dvc_log_view[v, r] == s.dvc_log_view[v, r],
+                    s.after.dvc_op[v, r] == s.dvc_op[v, r],
+                    s.after.dvc_commit[v, r] == s.dvc_commit[v, r],
+                ),
+            ),
+            forall(
+                Op,
+                lambda o: all_of(
+                    any_of(s.ack[v, r, o] == 0, s.after.ack[v, r, o] == s.ack[v, r, o]),
+                    any_of(not_(s.dvc[v, r]), s.after.dvc_entry[v, r, o] == s.dvc_entry[v, r, o]),
+                ),
+            ),
+        )
+    )
+
+
 LEMMAS = (
     prepare_fields,
     prepare_place,
@@ -155,4 +195,6 @@ LEMMAS = (
     offer_unsent,
     offer_prepared,
     offer_freezes_acks,
+    commit_number,
+    sent_stays,
 )

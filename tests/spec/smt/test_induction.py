@@ -47,8 +47,8 @@ def test_client_table_is_proved_with_two_clients() -> None:
 @pytest.mark.parametrize(
     "sizes",
     [
-        {"views": 4, "ops": 3},
-        {"views": 6, "ops": 5},
+        {"views": 4, "ops": 3, "requests": 3},
+        {"views": 6, "ops": 5, "requests": 5},
         {"replicas": 4, "views": 3, "ops": 2},
         {"replicas": 5, "views": 3, "ops": 2},
     ],

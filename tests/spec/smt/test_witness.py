@@ -11,7 +11,7 @@ from spec.vsr.lemmas import GROUPS, LEMMAS
 
 
 def test_lemmas_about_types_replicas_and_quorums_have_witnesses() -> None:
-    spec = model("core_restart", views=2, ops=2, requests=1, restarts=1)
+    spec = model("core_restart", views=2, ops=2, requests=2, restarts=1)
     found = witnesses(spec, (*GROUPS["types"], *GROUPS["replicas"], *GROUPS["quorums"]))
     assert not [w for w in found if not w.reached]
     assert len(found) > 15
