@@ -15,7 +15,7 @@ from tests.refinement import fakes
 OPTIONS = ("--json", "--html", "--junit", "--sarif", "--violations")
 
 
-def vsr(*words: str | Path) -> Result:
+def vsr(*words: str | int | Path) -> Result:
     return CliRunner().invoke(cli, list(map(str, words)), obj=Dependencies(fakes.check_run))
 
 

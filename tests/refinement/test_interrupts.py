@@ -1,0 +1,154 @@
+"""Ctrl-C and SIGTERM: what was judged so far, the command that goes on, and no traceback at any moment."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from impl.sim.run import SimResult
+from impl.sim.run import simulate as simulate_run
+from refinement import interrupts, local
+from refinement.cli import cli
+from refinement.discovery import discover
+from refinement.schema import Row
+from refinement.verdict import AuditOptions, RunVerdict
+from tests.refinement import fakes
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+CODE = "from refinement.cli import main; main()"
+
+
+def interrupt_at_last(run_id: str, events: Iterable[Row], options: AuditOptions) -> RunVerdict:
+    """The stand-in, interrupted when it comes to the run `last`."""
+    if run_id == "last":
+        raise KeyboardInterrupt
+    return fakes.check_run(run_id, events, options)
+
+
+@pytest.mark.parametrize(("broken", "code", "verdict"), [(False, 4, "inconclusive"), (True, 1, "violates")])
+def test_an_interrupted_audit_reports_what_it_has_judged(tmp_path: Path, broken: bool, code: int, verdict: str) -> None:
+    from refinement.cli.audit import Dependencies
+
+    for run in ("a", "b", "last", "z"):
+        records = fakes.records(run)
+        if broken and run == "b":
+            records[3]["head"] = fakes.BAD_HEAD
+        fakes.write_run(tmp_path / "t", records)
+    words = ["audit", str(tmp_path / "t"), "--html", str(tmp_path / "h")]
+    result = CliRunner().invoke(cli, words, obj=Dependencies(interrupt_at_last))
+    assert result.exit_code == code, result.output
+    assert f"interrupted: 2 of 4 directories judged; not judged, the first: {tmp_path}/t/last" in result.stdout
+    assert "2 runs: " in result.stdout
+    assert f"verdict: {verdict}" in result.stdout
+    assert ("fake.head" in result.stdout) == broken
+    assert "interrupted: 2 of 4" in (tmp_path / "h").read_text()
+
+
+def test_a_run_whose_other_pieces_are_not_read_is_not_judged(tmp_path: Path) -> None:
+    first, second = fakes.records("split"), fakes.records("last")
+    fakes.write_lines(tmp_path / "a" / "x.ndjson", first[:12])
+    fakes.write_run(tmp_path, fakes.records("b"))
+    fakes.write_run(tmp_path, second)
+    fakes.write_lines(tmp_path / "z" / "x.ndjson", first[12:])
+    report = local.audit(discover([str(tmp_path)]), AuditOptions(), interrupt_at_last)
+    assert [verdict.run_id for verdict in report.verdicts] == ["b"]
+    assert report.exit_code == 4
+
+
+def test_an_interrupted_simulation_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def simulate(seed: int, **options: Any) -> SimResult:
+        if seed == 5 and not resumed:
+            raise KeyboardInterrupt
+        return simulate_run(seed, **options)
+
+    resumed = False
+    monkeypatch.setattr("refinement.cli.simulate.simulate_run", simulate)
+    words = ["simulate", "--seed", "3", "--runs", "4", "--requests", "10", "--replicas", "2", "--clients", "2"]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 4, result.output
+    assert "2 runs, 0 failed" in result.stdout
+    found = re.search("interrupted: 2 of 4 seeds have run; to go on: vsr (.*)", result.stdout)
+    assert found
+    resumed = True
+    result = CliRunner().invoke(cli, shlex.split(found[1]))
+    assert result.exit_code == 0
+    assert "2 runs, 0 failed" in result.stdout
+
+
+def test_an_interrupted_simulation_that_failed_is_exit_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    def results(*_: Any) -> Iterator[SimResult]:
+        for seed in range(1, 40):
+            result = simulate_run(seed, requests=60, faults=frozenset({"commit.apply_at_replicate"}))
+            yield result
+            if not result.ok:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr("refinement.cli.simulate._results", results)
+    result = CliRunner().invoke(cli, shlex.split("simulate --runs 50 --requests 60 --fault commit.apply_at_replicate"))
+    assert result.exit_code == 1, result.output
+    assert "replay: vsr simulate" in result.stdout
+    assert "--fault commit.apply_at_replicate" in result.stdout.splitlines()[-1]
+
+
+def held_twice(number: signal.Signals, done: list[str]) -> None:
+    with interrupts.held():
+        with interrupts.held():
+            signal.raise_signal(number)
+            done.append("inner")
+        done.append("outer")
+
+
+def test_a_signal_is_held_until_it_does_no_harm() -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    try:
+        interrupts.install()
+        for number in SIGNALS:
+            done: list[str] = []
+            with pytest.raises(KeyboardInterrupt):
+                held_twice(number, done)
+            assert done == ["inner", "outer"]
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(number)
+    finally:
+        for number, handler in zip(SIGNALS, before, strict=True):
+            signal.signal(number, handler)
+
+
+def stopped(words: list[str], number: signal.Signals, seconds: float) -> subprocess.CompletedProcess[str]:
+    """The command, with the signal sent to all of its processes after some time."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CODE, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(seconds)
+    os.killpg(process.pid, number)
+    try:
+        out, err = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("seconds", [0.3, 0.8, 2.5])
+def test_no_traceback_whenever_it_comes(workers: str, number: signal.Signals, seconds: float) -> None:
+    result = stopped(["simulate", "--runs", "100000", "--workers", workers], number, seconds)
+    assert result.returncode == 4, result
+    assert "Traceback" not in result.stderr
+    assert "to go on: vsr simulate --seed " in result.stdout or "stopped" in result.stderr
