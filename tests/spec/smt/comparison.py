@@ -31,6 +31,11 @@ def lowered_predicates(low: Lowering, predicates: Iterable[Predicate]) -> list[t
     return found
 
 
+def about_steps(spec: Spec, predicates: Iterable[Predicate]) -> set[str]:
+    """Ids of the predicates that compare the states before and after a step."""
+    return {p.id for p, is_step, _ in lowered_predicates(Lowering(spec), predicates) if is_step}
+
+
 def by_interp(spec: Spec, state: State, step: StepTerms) -> Outcome:
     """What the interpreter says of an action instance."""
     try:

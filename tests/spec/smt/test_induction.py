@@ -14,6 +14,7 @@ from spec.lang import Instance, Predicate, Schema, Sort, Spec, action, forall, i
 from spec.lang.concrete import State
 from spec.vsr import model
 from spec.vsr.lemmas import GROUPS, LEMMAS
+from tests.spec.smt.comparison import about_steps
 
 N = Sort("N")
 SMALL = {"views": 2, "ops": 1, "requests": 1, "restarts": 1}
@@ -34,9 +35,8 @@ def test_processes_do_not_change_what_is_found() -> None:
     ]
 
 
-@pytest.mark.parametrize("sizes", [{"views": 3, "ops": 2}, {"replicas": 4, "views": 2, "ops": 2}], ids=str)
-def test_core_is_proved_at_larger_sizes(sizes: dict[str, int]) -> None:
-    assert prove(model("core_restart", **sizes), LEMMAS).verdict == "proved"
+def test_core_is_proved_with_three_views_and_two_ops() -> None:
+    assert prove(model("core_restart", views=3, ops=2), LEMMAS).verdict == "proved"
 
 
 def test_client_table_is_proved_with_two_clients() -> None:
@@ -80,7 +80,7 @@ def test_a_fault_fails_at_the_action_it_changes(fault: str) -> None:
 def check_counterexample(proof: Proof) -> None:
     """The interpreter takes the step from a state that satisfies the lemmas, and finds the lemma broken after it."""
     spec = proof.problem.spec
-    transition = {p.name for p in spec.invariant_irs if p.is_transition}
+    transition = about_steps(spec, (*spec.invariants, *LEMMAS))
     found = cti.explain(proof.problem, proof.failures[0])
     after = interp.step(spec, found.before, spec.action(found.failure.action), found.failure.args)
     assert after == found.after

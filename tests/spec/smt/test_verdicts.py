@@ -16,6 +16,7 @@ from spec.lang import Spec, SpecError
 from spec.vsr import model
 from spec.vsr.lemmas import LEMMAS
 from tests.spec.generated_models import models
+from tests.spec.smt.comparison import about_steps
 
 VERDICTS = {"proved": 0, "broken": 0, "found": 0}
 
@@ -91,7 +92,7 @@ def searched_all(spec: Spec) -> str | None:
 def test_a_random_walk_never_breaks_what_was_proved() -> None:
     spec = model("core_restart", views=4, ops=3, requests=3, restarts=2)
     choose = random.Random(7)
-    transition = {"messages.sent_stays"}
+    transition = about_steps(spec, LEMMAS)
     state = interp.State.initial()
     for _ in range(60):
         options = [after for _, _, after in interp.successors(spec, state)]
