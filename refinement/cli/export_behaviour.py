@@ -128,6 +128,8 @@ def state_graph(
     if html_file is not None and (goal is None or start != "initial"):
         raise click.UsageError("--html shows a path from the initial state: it needs --to, and no --from")
     spec, text = bounded_model(name, replicas, faults, sizes)
+    for named in filter(None, (start, goal)):
+        graph.check_name(spec, named)
     note(f"{name}: {text}")
     built = graph.build(spec, max_states=max_states, progress=_Counter())
     found = graph.summary(built)

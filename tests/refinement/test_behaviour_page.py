@@ -164,6 +164,37 @@ def test_in_a_browser_a_deep_link_shows_its_step_filter_and_why_not(text: str, t
     assert dim == ["1", "2", "3", "4", "5", "8"]
 
 
+KEYS = """<script>
+window.seen = [];
+window.addEventListener("error", (e) => seen.push("error: " + e.message));
+const now = () => seen.push(document.querySelector(".step.chosen")?.dataset.step ?? "0");
+const key = (k) => { document.body.dispatchEvent(new KeyboardEvent("keydown", { key: k, bubbles: true })); now(); };
+now();
+["k", "ArrowUp", "j", "Home", "ArrowDown", "End"].forEach(key);
+document.getElementById("step-4").dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true })); now();
+document.getElementById("by-lane").value = "2";
+document.getElementById("by-lane").dispatchEvent(new Event("input")); key("j");
+seen.push(document.getElementById("shown").textContent, location.hash, document.activeElement.id);
+key("/"); seen.push(document.activeElement.id);
+document.getElementById("theme").click(); seen.push(document.documentElement.dataset.theme);
+document.body.append(Object.assign(document.createElement("pre"), { id: "seen", textContent: seen.join("|") }));
+</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_in_a_browser_keys_clicks_and_filters_move_the_choice(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(text.replace("</body>", KEYS + "</body>"), encoding="utf-8")
+    dom = _browse(file, "", tmp_path / "profile", "--dump-dom")
+    found = re.search(r'<pre id="seen">(.*?)</pre>', dom)
+    assert found is not None
+    seen = found[1].replace("&amp;", "&").split("|")
+    assert seen[:7] == ["8", "7", "6", "7", "0", "1", "8"], "as it opens, then k ArrowUp j Home ArrowDown End"
+    assert seen[7:9] == ["4", "7"], "a click, then j to the next step of replica 2"
+    assert seen[9:12] == ["2 of 8 steps", "#step=7&by-lane=2", ""]
+    assert seen[12:] == ["7", "filter", "dark"]
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 def test_a_browser_makes_a_picture_of_it(text: str, tmp_path: Path) -> None:
     file, picture = tmp_path / "page.html", tmp_path / "page.png"

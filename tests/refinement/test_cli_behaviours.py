@@ -92,6 +92,7 @@ def test_a_state_graph_is_exported_with_a_path(tmp_path: Path) -> None:
         (("core",), "core has more than 60 reachable states"),
         ((*SMALL[:1], "--out", "g.svg"), "must be one of .graphml, .dot, .json"),
         ((*SMALL[:1], "--html", "p.html"), "needs --to"),
+        ((*SMALL[:1], "--to", "foo[1]=1"), "no variable foo"),
         ((*SMALL[:1], "--invariant", "I1"), "--invariant has no place here"),
     ],
 )

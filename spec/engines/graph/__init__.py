@@ -5,7 +5,17 @@ whole or there is none. No fingerprints, no reduction: two nodes differ in at le
 """
 
 from spec.engines.graph.build import StateGraph, TooLargeError, build
-from spec.engines.graph.select import parse, shortest_path
+from spec.engines.graph.select import check_name, parse, shortest_path
 from spec.engines.graph.write import FORMATS, summary, write
 
-__all__ = ["FORMATS", "StateGraph", "TooLargeError", "build", "parse", "shortest_path", "summary", "write"]
+__all__ = [
+    "FORMATS",
+    "StateGraph",
+    "TooLargeError",
+    "build",
+    "check_name",
+    "parse",
+    "shortest_path",
+    "summary",
+    "write",
+]

@@ -25,6 +25,7 @@ from spec.lang.schema import Var
 Test = Callable[[State], bool]
 
 _CELL = re.compile(r"\s*(\w+)(?:\[([\d\s,]*)\])?\s*(<=|>=|!=|=|<|>)\s*(\w+)\s*")
+_NUMBER = re.compile(r"#\d+")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -35,12 +36,19 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+def check_name(spec: Spec, text: str) -> None:
+    """An error for what cannot be the name of a state of that specification; needs no graph."""
+    name = text.strip()
+    if name != "initial" and not _NUMBER.fullmatch(name):
+        _test(spec, name)
+
+
 def parse(graph: StateGraph, text: str) -> set[int]:
     """Numbers of the states with that name; a name that no reachable state has is an error."""
     name = text.strip()
     if name == "initial":
         return {0}
-    if re.fullmatch(r"#\d+", name):
+    if _NUMBER.fullmatch(name):
         if int(name[1:]) >= len(graph.states):
             raise SpecError(f"there is no state {name}: they are #0 … #{len(graph.states) - 1}")
         return {int(name[1:])}
