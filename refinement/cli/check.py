@@ -16,7 +16,7 @@ from rich.console import Console
 from refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
 from refinement.cli.models import bounded_model, model_options
 from refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
-from refinement.cli.story import parse_questions, publish, story_options, tell
+from refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
 from refinement.reports.table import write_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from spec.engines import explicit, interp
@@ -114,11 +114,12 @@ def check(
         result = _interpreted(spec, options["invariants"], options["max_states"])
     else:
         result = _walked(spec, options) if options["simulate"] else _searched(spec, options)
+    told = tell(spec, result.behaviour, about=text, faults=faults, broken=result.broken)
+    write_page(told, options["html"])
     show_result(spec, result, coverage=coverage, deadlock=deadlock)
     if itf is not None and result.verdict == "violated":
         write_json(explicit.to_itf(spec, result), itf)
-    told = tell(spec, result.behaviour, about=text, faults=faults, broken=result.broken)
-    answer |= publish(told, asked, options["html"])
+    answer |= answer_questions(told, asked)
     code = EXIT_CODES[result.verdict]
     save_json({**answer, "exit_code": code, **result.to_json()}, json_file)
     return code
@@ -156,7 +157,8 @@ def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json
     show_behaviour(spec, result.behaviour)
     ending = Ending(wanted.id, wanted.title, wanted.doc, broken=False)
     told = tell(spec, result.behaviour, about=answer["sizes"], faults=answer["faults"], ending=ending)
-    answer |= publish(told, parse_questions(spec, options), options["html"])
+    write_page(told, options["html"])
+    answer |= answer_questions(told, parse_questions(spec, options))
     verdict = {"violated": "reached", "holds": "unreachable"}.get(result.verdict, result.verdict)
     found = {**result.to_json(), "verdict": verdict, "broken": None, "invariants": []}
     save_json({**answer, "exit_code": code, "sometimes": wanted.id, **found}, json_file)

@@ -55,18 +55,22 @@ def parse_questions(spec: Spec, options: dict[str, Any]) -> list[story.Question]
     return [story.parse_question(spec, text) for text in options["why_not"]]
 
 
-def publish(told: story.Story, asked: Iterable[story.Question], html: Path | None) -> dict[str, Any]:
-    """Write the page, print the answers; what there is to say of them in the command's JSON."""
-    answers = [(q, told.why_not(q.step, q.action, q.args)) for q in asked]
-    for question, reasons in answers:
-        click.echo(f"why not {question.action} after step {question.step}:")
-        for reason in reasons:
-            click.echo(f"  {reason.text()}")
+def write_page(told: story.Story, html: Path | None) -> None:
+    """Write the page, if it was asked for and there is a behaviour."""
     if html is not None and told.steps:
         page.write(told, html)
         note(f"page: {html}")
     elif html is not None:
         note(f"there is no behaviour to show; {html} was not written")
+
+
+def answer_questions(told: story.Story, asked: Iterable[story.Question]) -> dict[str, Any]:
+    """Print the answers to --why-not; what there is to say of them in the command's JSON."""
+    answers = [(q, told.why_not(q.step, q.action, q.args)) for q in asked]
+    for question, reasons in answers:
+        click.echo(f"why not {question.action} after step {question.step}:")
+        for reason in reasons:
+            click.echo(f"  {reason.text()}")
     if not answers:
         return {}
     return {"why_not": [{"step": q.step, "answers": [r.to_json() for r in reasons]} for q, reasons in answers]}
