@@ -89,7 +89,7 @@
   function showGuards(step) {
     return section("Guard: why it could happen", ...step.guards.map((guard) =>
       make("div", { class: "guard", title: place(guard) }, make("code", {}, guard.text),
-        guard.values.length ? make("code", { class: "values" }, guard.values.join("  ")) : null)));
+        guard.values.length ? make("code", { class: "values" }, guard.values.join(", ")) : null)));
   }
 
   function showChanges(step) {
