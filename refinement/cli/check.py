@@ -16,13 +16,11 @@ from rich.console import Console
 from refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
 from refinement.cli.models import bounded_model, model_options
 from refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
-from refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
 from refinement.reports.table import write_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from spec.engines import explicit, interp
 from spec.engines.explicit.replay import changes
 from spec.engines.explicit.result import ActionCoverage, Result, Step
-from spec.engines.story import Ending
 from spec.lang import Spec, not_
 from spec.lang.concrete import State
 from spec.vsr.progress import goals
@@ -67,6 +65,7 @@ _folder = click.Path(path_type=Path, file_okay=False)
 @click.option("--checkpoint", type=_folder, help="Save the search here on Ctrl-C, and every ten minutes.")
 @click.option("--resume", type=_folder, help="Go on with the search saved in this directory.")
 @click.option("--symmetry", metavar="SORT", help="Take members of a sort as exchangeable: Client.")
+@click.option("--por", is_flag=True, help="Partial-order reduction, where actions commute with all others.")
 @click.option("--simulate", is_flag=True, help="Random walks instead of a search: for models too large for it.")
 @click.option("--seed", type=int, default=0, help="Seed of the walks.", show_default=True)
 @click.option("--depth", type=_count, default=200, help="Largest number of steps of a walk.", show_default=True)
@@ -77,7 +76,6 @@ _folder = click.Path(path_type=Path, file_okay=False)
 @click.option("--coverage", is_flag=True, help="Show each guard conjunct: how often it was the first false one.")
 @click.option("--engine", type=click.Choice(["explicit", "interp"]), default="explicit", show_default=True)
 @click.option("--itf", type=click.Path(path_type=Path, dir_okay=False), help="Write the counterexample as ITF.")
-@story_options
 @json_option
 def check(
     name: str, faults: tuple[str, ...], replicas: int | None, profile: str, itf: Path | None, json_file: Path | None,
@@ -95,7 +93,6 @@ def check(
     if len(questions) > 1 or (questions and engine == "interp"):
         raise click.UsageError("--simulate, --always and --sometimes are one question each, for the explicit engine")
     spec, text = bounded_model(name, replicas, faults, {k: options.pop(k) for k in SIZES})
-    asked = parse_questions(spec, options)
     note(f"{name}: {text}")
     answer = {
         "format": "viewproof.check/1",
@@ -105,8 +102,6 @@ def check(
         "sizes": text,
     }
     if options["always"]:
-        if asked or options["html"]:
-            raise click.UsageError("--html and --why-not need one behaviour: --always has an answer for each goal")
         return _always(spec, answer, options, json_file)
     if options["sometimes"]:
         return _sometimes(spec, answer, options, json_file)
@@ -114,12 +109,11 @@ def check(
         result = _interpreted(spec, options["invariants"], options["max_states"])
     else:
         result = _walked(spec, options) if options["simulate"] else _searched(spec, options)
-    told = tell(spec, result.behaviour, about=text, faults=faults, broken=result.broken)
-    write_page(told, options["html"])
     show_result(spec, result, coverage=coverage, deadlock=deadlock)
+    if options["por"]:
+        click.echo(f"  explored alone where enabled: {'; '.join(', '.join(g) for g in result.free) or 'no actions'}")
     if itf is not None and result.verdict == "violated":
         write_json(explicit.to_itf(spec, result), itf)
-    answer |= answer_questions(told, asked)
     code = EXIT_CODES[result.verdict]
     save_json({**answer, "exit_code": code, **result.to_json()}, json_file)
     return code
@@ -131,7 +125,7 @@ def _searched(spec: Spec, options: dict[str, Any]) -> Result:
             spec, max_states=options["max_states"], max_memory_bytes=options["memory"],
             invariants=options["invariants"] or None, progress=line, notify=note, workers=options["workers"],
             checkpoint=options["checkpoint"], resume=options["resume"],
-            symmetry=(options["symmetry"],) if options["symmetry"] else (),
+            symmetry=(options["symmetry"],) if options["symmetry"] else (), reduce=options["por"],
         )  # fmt: skip
 
 
@@ -155,10 +149,6 @@ def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json
     text = {"violated": f"reached after {len(result.behaviour)} steps", "holds": "never reached"}
     click.echo(f"{wanted.id}, {wanted.title}: {text.get(result.verdict, f'inconclusive: {result.reason}')}")
     show_behaviour(spec, result.behaviour)
-    ending = Ending(wanted.id, wanted.title, wanted.doc, broken=False)
-    told = tell(spec, result.behaviour, about=answer["sizes"], faults=answer["faults"], ending=ending)
-    write_page(told, options["html"])
-    answer |= answer_questions(told, parse_questions(spec, options))
     verdict = {"violated": "reached", "holds": "unreachable"}.get(result.verdict, result.verdict)
     found = {**result.to_json(), "verdict": verdict, "broken": None, "invariants": []}
     save_json({**answer, "exit_code": code, "sometimes": wanted.id, **found}, json_file)

@@ -3,12 +3,13 @@
 **Holds** means: every state that the bounded instance can reach was visited, every listed invariant is true in each of
 them, and every listed transition invariant over each step between them. Nothing is said about larger instances.
 States are told apart by 64-bit fingerprints, so a state may be missed with the probability reported as
-`Result.collision_probability`. With `symmetry`, states that differ by the
-names of a sort's members only are one (see `symmetry`, which checks that this is sound). An invariant whose witness was
-not reached (`Result.unwitnessed`) is vacuous in this instance. States without a successor are counted, and
-`Result.deadlock` leads to a nearest one; they are not errors, for every bounded instance ends somewhere.
+`Result.collision_probability`. With `symmetry`, states that differ by the names of a sort's members only are one;
+with `reduce`, actions that commute with all others are explored alone: both are off unless asked for, and sound under
+the conditions that `symmetry` and `partial_order` check. An invariant whose witness was not reached
+(`Result.unwitnessed`) is vacuous in this instance. States without a successor are counted, and `Result.deadlock` leads
+to a nearest one; they are not errors, for every bounded instance ends somewhere.
 
-**Violated** means: the behaviour shown, of the smallest possible number of steps, breaks the invariant; it was
+**Violated** means: the behaviour shown, of the smallest possible number of steps (not so with `reduce`), breaks the invariant; it was
 replayed in the reference interpreter, step by step. **Inconclusive** means: a bound of states or memory, or an
 interrupt, came first.
 """

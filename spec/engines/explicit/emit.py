@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from spec.engines.explicit.layout import Layout
 from spec.engines.explicit.lower import TRUE, Lower, Site, Term, bounded
+from spec.engines.explicit.partial_order import free_groups
 from spec.engines.explicit.stutter import stuttering
 from spec.lang.definitions import Spec
 from spec.lang.errors import SpecError
@@ -72,6 +73,7 @@ class Program:
     spec: Spec
     layout: Layout
     units: list[Unit] = field(default_factory=list)
+    free: list[list[str]] = field(default_factory=list)
     predicate_sites: list[list[Site]] = field(default_factory=list)
     families: list[Family] = field(default_factory=list)
     state_invariants: list[PredicateIR] = field(default_factory=list)
@@ -104,8 +106,11 @@ class Program:
         return sum(f.count * f.writes_max for f in self.families)
 
 
-def emit(spec: Spec, invariants: Iterable[str] | None = None) -> Program:
-    """The program for a bounded instance; `invariants` limits the ids that are checked (default: all)."""
+def emit(spec: Spec, invariants: Iterable[str] | None = None, *, reduce: bool = False) -> Program:
+    """The program for a bounded instance; `invariants` limits the ids that are checked (default: all).
+
+    With `reduce`, groups of actions that commute with all others are explored alone (see `partial_order`).
+    """
     program = Program(spec, Layout(spec.schema, spec.instance))
     wanted = None if invariants is None else frozenset(invariants)
     unknown = (wanted or frozenset()) - {p.name for p in spec.invariant_irs}
@@ -126,7 +131,7 @@ def emit(spec: Spec, invariants: Iterable[str] | None = None) -> Program:
         actions.append(made)
         program.families.append(family)
         first += family.count
-    program.units = [*actions, *_predicates(program), _expand(program, actions), _unpack(program)]
+    program.units = [*actions, *_predicates(program), _expand(program, actions, reduce), _unpack(program)]
     return program
 
 
@@ -280,12 +285,23 @@ def _asked(call: str, bit: int, number: int) -> list[str]:
     ]
 
 
-def _expand(program: Program, actions: list[Unit]) -> Unit:
-    lines: list[str] = []
+def _expand(program: Program, actions: list[Unit], reduce: bool) -> Unit:
+    calls: dict[str, list[str]] = {}
     guard = 0
     for family, made in zip(program.families, actions, strict=True):
-        lines += [f"    {made.symbol}(s, {CALL}, {family.first}, {guard})", "    if ctl[2] != 0:", "        return 0"]
+        calls[family.ir.name] = [
+            f"    {made.symbol}(s, {CALL}, {family.first}, {guard})",
+            "    if ctl[2] != 0:",
+            "        return 0",
+        ]
         guard += len(family.ir.guards)
+    lines: list[str] = []
+    if reduce:
+        for group in free_groups(program.spec.action_irs, program.predicates):
+            lines += ["    before = ctl[0]", *(line for ir in group for line in calls.pop(ir.name))]
+            lines += ["    if ctl[0] > before:", "        return 0"]
+            program.free.append([ir.name for ir in group])
+    lines += [line for call in calls.values() for line in call]
     return Unit("all actions", "expand", "\n".join([f"def expand(s: U8P, {SUCCESSORS}):", *lines, "    return 0\n"]))
 
 

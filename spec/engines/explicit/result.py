@@ -13,7 +13,7 @@ from spec.lang.expr import ActionIR
 PLAIN_FIELDS = (
     *("model", "verdict", "reason", "distinct", "generated", "depth", "queue", "deadlocks", "broken", "title"),
     *("witnessed", "unwitnessed", "invariants", "levels", "seconds", "compile_seconds", "memory_bytes", "row_bits"),
-    *("states_per_second", "collision_probability", "workers", "spilled_bytes", "symmetry"),
+    *("states_per_second", "collision_probability", "workers", "spilled_bytes", "symmetry", "free"),
 )
 """Fields of a result that go into its JSON as they are."""
 
@@ -118,6 +118,7 @@ class Result:
     memory_bytes: int = 0
     row_bits: int = 0
     orders: int = 1
+    free: list[list[str]] = field(default_factory=list)
     symmetry: list[str] = field(default_factory=list)
     deadlock: list[Step] = field(default_factory=list)
     workers: int = 1

@@ -97,6 +97,7 @@ def explore(
     checkpoint_seconds: float = 600.0,
     resume: Path | None = None,
     symmetry: Iterable[str] = (),
+    reduce: bool = False,
     python: bool = False,
 ) -> Result:
     """Search the bounded instance of `spec` breadth first; stop at the first broken invariant or bound.
@@ -105,11 +106,11 @@ def explore(
     search's own arrays, and rows and parents go to files ($VSR_SPILL, else the system's directory for such) when it
     is near; `workers` (default: the cores) never changes the result. With `checkpoint` the search is saved there
     every `checkpoint_seconds` and on an interrupt; `resume` goes on from such a directory, and saves to it.
-    `symmetry` names a sort whose members are exchangeable. A step that leaves a declared range raises
-    `OutOfRangeError`; a disagreement with the interpreter raises `EngineError`. Neither is a verdict. `python` is
-    accepted from older callers and has no effect.
+    `symmetry` names a sort whose members are exchangeable; `reduce` turns partial-order reduction on. A step that
+    leaves a declared range raises `OutOfRangeError`; a disagreement with the interpreter raises `EngineError`. Neither
+    is a verdict. `python` is accepted from older callers and has no effect.
     """
-    program = emit(spec, invariants)
+    program = emit(spec, invariants, reduce=reduce)
     built = build(program, notify)
     if built.compiled > 1:
         notify(f"compiled in {built.seconds:.1f} s")
@@ -148,6 +149,7 @@ class Search:
         checked = {p.name for p in (*program.state_invariants, *program.step_invariants)}
         self.result.invariants = [p.id for p in program.spec.invariants if p.id in checked]
         self.result.orders = self.rounds.tables.orders
+        self.result.free = program.free
         self.result.symmetry = list(options.symmetry)
         self.result.workers = self.rounds.workers
         self.started = self.saved = time.monotonic()
