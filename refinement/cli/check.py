@@ -110,6 +110,9 @@ def check(
     else:
         result = _walked(spec, options) if options["simulate"] else _searched(spec, options)
     show_result(spec, result, coverage=coverage, deadlock=deadlock)
+    folder = options["checkpoint"] or options["resume"]
+    if folder and result.reason.startswith("interrupted; resume"):
+        click.echo(f"  to go on: the same command with --resume {folder}")
     if options["por"]:
         click.echo(f"  explored alone where enabled: {'; '.join(', '.join(g) for g in result.free) or 'no actions'}")
     if itf is not None and result.verdict == "violated":

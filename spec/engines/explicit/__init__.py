@@ -9,9 +9,9 @@ the conditions that `symmetry` and `partial_order` check. An invariant whose wit
 (`Result.unwitnessed`) is vacuous in this instance. States without a successor are counted, and `Result.deadlock` leads
 to a nearest one; they are not errors, for every bounded instance ends somewhere.
 
-**Violated** means: the behaviour shown, of the smallest possible number of steps (not so with `reduce`), breaks the invariant; it was
-replayed in the reference interpreter, step by step. **Inconclusive** means: a bound of states or memory, or an
-interrupt, came first.
+**Violated** means: the behaviour shown breaks the invariant; it was replayed in the reference interpreter, step by
+step. It has the smallest possible number of steps, unless `reduce` was on. **Inconclusive** means: a bound of states
+or memory, or an interrupt, came first.
 """
 
 from spec.engines.explicit.emit import Program, emit

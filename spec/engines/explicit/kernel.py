@@ -85,6 +85,37 @@ def pack(
     return 0
 
 
+def all_orders(s: U8P, cells: I64, zobrist: I64P, width: I64, orders: I64, bases: I64P) -> I64:
+    """Fingerprints of all permutations of a state."""
+    for p in range(orders):
+        h = 0
+        for c in range(cells):
+            h = h ^ zobrist[(p * cells + c) * width + s[c]]
+        bases[p] = h
+    return 0
+
+
+def hashed(
+    s: U8P, cells: I64, zobrist: I64P, width: I64, orders: I64, bases: I64P, wo: U16P, wv: U8P, left: I64, right: I64
+) -> I64:
+    """Fingerprint of the successor with the writes left..right-1; never 0."""
+    h = bases[0]
+    for k in range(left, right):
+        at = wo[k] * width
+        h = h ^ zobrist[at + s[wo[k]]] ^ zobrist[at + wv[k]]
+    for p in range(1, orders):
+        other = bases[p]
+        for k in range(left, right):
+            at = (p * cells + wo[k]) * width
+            other = other ^ zobrist[at + s[wo[k]]] ^ zobrist[at + wv[k]]
+        h = min(h, other)
+    if orders > 1:
+        h = spread(h)
+    if h == 0:
+        h = 1
+    return h
+
+
 def expand_chunk(
     rows: I64P, words: I64, begin: I64, end: I64, s: U8P, t: U8P, cells: I64, zobrist: I64P, width: I64,
     orders: I64, bases: I64P, act_of: U32P, step_rel: I64P, all_steps: I64, room: I64, write_room: I64,
@@ -102,11 +133,7 @@ def expand_chunk(
         expand(s, wo, wv, we, wi, ctl, blk)
         bases[0] = rows[i * words]
         if orders > 1:
-            for p in range(orders):
-                h = 0
-                for c in range(cells):
-                    h = h ^ zobrist[(p * cells + c) * width + s[c]]
-                bases[p] = h
+            all_orders(s, cells, zobrist, width, orders, bases)
         ctl[7] = i + 1 - begin
         last = ctl[0]
         if last == first and ctl[2] == 0:
@@ -117,20 +144,7 @@ def expand_chunk(
         copied = 0
         for j in range(first, last):
             right = we[j]
-            h = bases[0]
-            for k in range(left, right):
-                at = wo[k] * width
-                h = h ^ zobrist[at + s[wo[k]]] ^ zobrist[at + wv[k]]
-            for p in range(1, orders):
-                other = bases[p]
-                for k in range(left, right):
-                    at = (p * cells + wo[k]) * width
-                    other = other ^ zobrist[at + s[wo[k]]] ^ zobrist[at + wv[k]]
-                h = min(h, other)
-            if orders > 1:
-                h = spread(h)
-            if h == 0:
-                h = 1
+            h = hashed(s, cells, zobrist, width, orders, bases, wo, wv, left, right)
             fps[j] = h
             of[j] = i - begin
             ask = step_rel[act_of[wi[j]]]
@@ -183,6 +197,20 @@ def insert_chunk(table: I64P, slots: I64, fps: I64P, count: I64, first: I64, las
     return found
 
 
+def store(
+    rows: I64P, source: I64, words: I64, wo: U16P, wv: U8P, left: I64, right: I64, word: I64P, shift: I64P,
+    mask: I64P, following: I64P, target: I64,
+) -> I64:  # fmt: skip
+    """Packed row of a successor: its parent's with the written fields exchanged."""
+    for w in range(1, words):
+        following[target + w] = rows[source + w]
+    for k in range(left, right):
+        at = target + word[wo[k]]
+        bits = shift[wo[k]]
+        following[at] = (following[at] & (-1 - (mask[wo[k]] << bits))) | (wv[k] << bits)
+    return 0
+
+
 def keep_chunk(
     rows: I64P, words: I64, begin: I64, t: U8P, wo: U16P, wv: U8P, we: U32P, wi: U32P, of: U32P, fps: I64P,
     fresh: U8P, act_of: U32P, inv_rel: I64P, wit_rel: I64P, word: I64P, shift: I64P, mask: I64P, following: I64P,
@@ -210,15 +238,9 @@ def keep_chunk(
                 ctl[9] = 1
                 ctl[11] = j
                 return 0
-            source = (begin + of[j]) * words
             target = (to + made) * words
-            for w in range(1, words):
-                following[target + w] = rows[source + w]
+            store(rows, (begin + of[j]) * words, words, wo, wv, left, right, word, shift, mask, following, target)
             following[target] = fps[j]
-            for k in range(left, right):
-                at = target + word[wo[k]]
-                bits = shift[wo[k]]
-                following[at] = (following[at] & (-1 - (mask[wo[k]] << bits))) | (wv[k] << bits)
             parents[log + made] = first + begin + of[j]
             insts[log + made] = wi[j]
             made += 1

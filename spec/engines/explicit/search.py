@@ -155,6 +155,7 @@ class Search:
         self.started = self.saved = time.monotonic()
         self.before = 0.0
         self.interrupted = False
+        self.between = True
         self.edges: Edges | None = None
         self.deadlock = -1
 
@@ -253,6 +254,7 @@ class Search:
 
     def _round(self, rows: Any, count: int) -> bool:
         """Expand, insert and keep the next states; False when the search is over."""
+        self.between = False
         used = self.rounds.expand(rows, self.at, count)
         total = sum(int(c.ctl[M]) for c in used)
         roomy = self.table.reserve(self.distinct + total)
@@ -292,6 +294,7 @@ class Search:
             if ctl[EVENT]:
                 return self._event(chunk)
             self.at += int(ctl[EXPANDED])
+        self.between = True
         return True
 
     def _event(self, chunk: Chunk) -> bool:
@@ -325,8 +328,8 @@ class Search:
     def _interrupt(self) -> None:
         """Say where the search stands, and save it if a directory was given."""
         folder = self.options.checkpoint
-        if folder is None:
-            self._stop("interrupted; a directory for checkpoints makes a search that goes on later")
+        if folder is None or not self.between:
+            self._stop("interrupted, not saved; with a directory for checkpoints a search can go on later")
             return
         Checkpoint(folder).save(self)
         self._stop(f"interrupted; resume from {folder}")

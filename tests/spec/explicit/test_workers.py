@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from refinement.cli.check import check
 from spec.engines import explicit
 from spec.lang import Spec, SpecError
 from spec.vsr import FAULTS, model
@@ -78,6 +82,28 @@ def test_an_interrupted_search_goes_on_to_the_same_result(tmp_path: Path, fault:
         assert again.distinct >= 20_000
     found = explicit.explore(spec, resume=folder, workers=2, notify=quiet)
     assert facts(found) == facts(explicit.explore(spec, notify=quiet))
+
+
+def test_ctrl_c_saves_the_search_and_the_command_says_how_to_go_on(tmp_path: Path, monkeypatch: Any) -> None:
+    sent: list[int] = []
+
+    def watched(*args: Any, **options: Any) -> explicit.Result:
+        def progress(now: explicit.Progress) -> None:
+            if now.distinct > 5_000 and not sent:
+                sent.append(now.distinct)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return explore(*args, **{**options, "progress": progress})
+
+    explore = explicit.explore
+    monkeypatch.setattr(explicit, "explore", watched)
+    sizes = [f"--{key}={value}" for key, value in MIDDLE.items()]
+    first = CliRunner().invoke(check, ["core", *sizes, f"--checkpoint={tmp_path}"], standalone_mode=False)
+    assert first.return_value == 4
+    assert f"the same command with --resume {tmp_path}" in first.output
+    second = CliRunner().invoke(check, ["core", *sizes, f"--resume={tmp_path}"], standalone_mode=False)
+    assert second.return_value == 0
+    assert "1,186,960 distinct states, 3,091,224 generated, depth 30" in second.output
 
 
 def test_a_checkpoint_is_written_while_the_search_runs(tmp_path: Path) -> None:
