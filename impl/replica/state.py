@@ -177,10 +177,7 @@ class ReplicaState:
         m_log: tuple[str, ...] | None = None,
         configuration: bool = False,
     ) -> int:
-        """Emits a trace event with all observations; returns its `seq`. Sends that it allows come after it.
-
-        An `m_seq` of 0 (a message whose event its sender no longer knows) is not observed.
-        """
+        """Emits an event with all observations before the sends it allows; returns its `seq`. `m_seq` 0: not known."""
         self.seq += 1
         self.clock += 1
         superblock = self.superblock
