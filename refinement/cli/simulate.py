@@ -56,7 +56,9 @@ class Plan:
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="First seed.")
 @click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Number of seeds, counted up.")
 @click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
-@click.option("--clients", type=click.IntRange(1), default=3, show_default=True)
+@click.option(
+    "--clients", type=click.IntRange(1), default=3, show_default=True, help="At least; a harsh profile has more."
+)
 @click.option("--requests", type=click.IntRange(0), default=200, show_default=True, help="Requests per run.")
 @click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
 @click.option(
