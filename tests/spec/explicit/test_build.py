@@ -1,0 +1,111 @@
+"""The compiler: its arithmetic and control flow are Python's; one changed guard compiles one action again."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import pytest
+
+from spec.engines import explicit
+from spec.engines.explicit.build import _new_target, build, compile_unit
+from spec.engines.explicit.emit import Unit, emit
+from spec.engines.explicit.machine import MachineError, Translator
+from spec.lang import require
+from spec.vsr import model, normal
+
+SOURCE = """
+def arithmetic(a: I64, b: I64):
+    c = (a * 7 - b) % 5 + min(a, b) * 3 - max(a, -b)
+    if a < b <= 9 or not (a == 3):
+        c += 100
+    elif b != 2 and a >= b:
+        c -= 1000
+    return c + (1 if a > b else 2) + int64(a == b) + (a & 12) + (a ^ b) + (a << 2) + ((a | b) >> 1)
+
+
+def loops(a: I64, b: I64):
+    total = 0
+    for i in range(a, b):
+        if i == 4:
+            continue
+        for j in range(i):
+            if j == 3:
+                break
+            total += i * j
+        i = 50
+    n = 0
+    while True:
+        n += 1
+        if n * n > b:
+            break
+    return total + n
+
+
+def calls(a: I64, b: I64):
+    return arithmetic(b, a) + loops(0, a) if a != b else arithmetic(a, a)
+"""
+
+
+def compiled(source: str, name: str) -> tuple[Any, Any]:
+    """A function of two integers, and the engine that keeps it."""
+    unit = Unit("test", "test", source)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(compile_unit(unit)))
+    engine.finalize_object()
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+    return kind(engine.get_function_address(name)), engine
+
+
+@pytest.mark.parametrize("name", ["arithmetic", "loops", "calls"])
+def test_machine_code_does_what_python_does(name: str) -> None:
+    namespace: dict[str, Any] = {"I64": int, "int64": int}
+    exec(SOURCE, namespace)
+    function, _engine = compiled(SOURCE, name)
+    for a, b in itertools.product(range(-6, 12), repeat=2):
+        assert function(a, b) == namespace[name](a, b), (a, b)
+
+
+def test_elements_are_as_wide_as_declared_and_shifts_fill_with_zeros() -> None:
+    source = """
+def store(p: U8P, q: U16P, r: U32P, s: I64P):
+    p[1] = p[0] + 255
+    q[0] = q[0] - 1
+    r[1] = r[0] * 2
+    s[0] = lshr(s[0], 60)
+    prefetch(s, 0)
+    return p[1] + q[0]
+"""
+    function, _engine = compiled(source, "store")
+    p, q = (ctypes.c_uint8 * 2)(3, 0), (ctypes.c_uint16 * 1)(0)
+    r, s = (ctypes.c_uint32 * 2)(1 << 31, 5), (ctypes.c_int64 * 1)(-1)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 4)
+    assert kind(ctypes.cast(function, ctypes.c_void_p).value)(*(ctypes.addressof(x) for x in (p, q, r, s))) == 65537
+    assert (p[1], q[0], r[1], s[0]) == (2, 65535, 0, 15)
+
+
+@pytest.mark.parametrize("body", ["return a / b", "x.y = 1", "z[0] = 1", "import os", "return [a]"])
+def test_what_the_subset_does_not_have_is_refused(body: str) -> None:
+    with pytest.raises((MachineError, AssertionError)):
+        Translator("bad", f"def bad(a: I64, b: I64):\n    {body}\n").translate()
+
+
+def test_a_changed_guard_compiles_one_action_and_the_list_of_actions(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("VSR_CACHE", str(tmp_path))
+    spec = model("core", replicas=2, views=2, ops=1, requests=1)
+    program = emit(spec)
+    assert build(program).compiled == len({u.symbol for u in program.units}) + 1
+    assert build(program).compiled == 0
+
+    def append(state: Any, r: Any, o: Any) -> None:
+        require(state.view[r] <= o)
+        normal.append.fn(state, r, o)
+
+    changed = spec.with_actions({"append": replace(normal.append, fn=append)})
+    assert build(emit(changed)).compiled == 2
+    found = explicit.explore(changed, notify=lambda text: None)
+    assert found.coverage[2].guards[0][0].startswith("require(state.view[r] <= o)")
