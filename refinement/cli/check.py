@@ -205,9 +205,10 @@ def _progress() -> Iterator[Callable[[explicit.Progress], None]]:
 
 
 def _standing(now: explicit.Progress) -> str:
+    guess = "" if now.to_come is None else f", about {now.to_come:,} to come"
     return (
         f"depth {now.level}: {now.distinct:,} distinct, {now.generated:,} generated, {now.queue:,} waiting, "
-        f"{now.states_per_second:,.0f} states/s, {now.seconds:.0f} s"
+        f"{now.states_per_second:,.0f} states/s, {now.seconds:.0f} s{guess}"
     )
 
 

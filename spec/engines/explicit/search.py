@@ -60,11 +60,18 @@ class Progress:
     generated: int
     queue: int
     seconds: float
+    shrinking: float = 1.0
+    """Size of the last whole level over that of the one before."""
 
     @property
     def states_per_second(self) -> float:
         """Distinct states a second so far."""
         return self.distinct / self.seconds if self.seconds else 0.0
+
+    @property
+    def to_come(self) -> int | None:
+        """Guess of the states still to be expanded, if levels go on shrinking as the last did. None while they grow."""
+        return int(self.queue / (1.0 - self.shrinking)) if self.shrinking < 1.0 else None
 
 
 @dataclass(frozen=True)
@@ -238,7 +245,7 @@ class Search:
                 if not self._round(rows, count):
                     return False
                 if progress is not None:
-                    progress(Progress(self.level, self.distinct, self.generated, self.queue, self.seconds))
+                    progress(self._standing())
                 if self.interrupted:
                     raise KeyboardInterrupt
                 self._save_if_due()
@@ -246,6 +253,11 @@ class Search:
             self.first += count
             self.at = 0
         return True
+
+    def _standing(self) -> Progress:
+        levels = self.result.levels[-2:]
+        shrinking = levels[1] / levels[0] if len(levels) == 2 else 1.0
+        return Progress(self.level, self.distinct, self.generated, self.queue, self.seconds, shrinking)
 
     @property
     def queue(self) -> int:

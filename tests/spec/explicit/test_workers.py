@@ -45,6 +45,16 @@ def test_any_number_of_workers_finds_the_same_with_the_same_counts_and_behaviour
     assert one["verdict"] == ("violated" if fault else "holds")
 
 
+def test_progress_guesses_what_is_to_come_once_levels_shrink() -> None:
+    seen: list[explicit.Progress] = []
+    explicit.explore(small(None), progress=seen.append, notify=quiet)
+    assert seen[0].to_come is None
+    guesses = [now.to_come for now in seen if now.to_come is not None]
+    assert guesses
+    assert guesses[-1] == 0
+    assert all(now.to_come is None or now.to_come >= now.queue for now in seen)
+
+
 def test_a_bound_of_states_ends_at_the_same_state_for_any_number_of_workers() -> None:
     spec = small(None)
     one, two = (facts(explicit.explore(spec, workers=n, max_states=30_001, notify=quiet)) for n in (1, 2))
