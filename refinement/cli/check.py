@@ -16,11 +16,13 @@ from rich.console import Console
 from refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
 from refinement.cli.models import bounded_model, model_options
 from refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
+from refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
 from refinement.reports.table import write_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from spec.engines import explicit, interp
 from spec.engines.explicit.replay import changes
 from spec.engines.explicit.result import ActionCoverage, Result, Step
+from spec.engines.story import Ending
 from spec.lang import Spec, not_
 from spec.lang.concrete import State
 from spec.vsr.progress import goals
@@ -76,6 +78,7 @@ _folder = click.Path(path_type=Path, file_okay=False)
 @click.option("--coverage", is_flag=True, help="Show each guard conjunct: how often it was the first false one.")
 @click.option("--engine", type=click.Choice(["explicit", "interp"]), default="explicit", show_default=True)
 @click.option("--itf", type=click.Path(path_type=Path, dir_okay=False), help="Write the counterexample as ITF.")
+@story_options
 @json_option
 def check(
     name: str, faults: tuple[str, ...], replicas: int | None, profile: str, itf: Path | None, json_file: Path | None,
@@ -93,6 +96,7 @@ def check(
     if len(questions) > 1 or (questions and engine == "interp"):
         raise click.UsageError("--simulate, --always and --sometimes are one question each, for the explicit engine")
     spec, text = bounded_model(name, replicas, faults, {k: options.pop(k) for k in SIZES})
+    asked = parse_questions(spec, options)
     note(f"{name}: {text}")
     answer = {
         "format": "viewproof.check/1",
@@ -102,6 +106,8 @@ def check(
         "sizes": text,
     }
     if options["always"]:
+        if asked or options["html"]:
+            raise click.UsageError("--html and --why-not need one behaviour: --always has an answer for each goal")
         return _always(spec, answer, options, json_file)
     if options["sometimes"]:
         return _sometimes(spec, answer, options, json_file)
@@ -109,6 +115,8 @@ def check(
         result = _interpreted(spec, options["invariants"], options["max_states"])
     else:
         result = _walked(spec, options) if options["simulate"] else _searched(spec, options)
+    told = tell(spec, result.behaviour, about=text, faults=faults, broken=result.broken)
+    write_page(told, options["html"])
     show_result(spec, result, coverage=coverage, deadlock=deadlock)
     folder = options["checkpoint"] or options["resume"]
     if folder and result.reason.startswith("interrupted; resume"):
@@ -117,6 +125,7 @@ def check(
         click.echo(f"  explored alone where enabled: {'; '.join(', '.join(g) for g in result.free) or 'no actions'}")
     if itf is not None and result.verdict == "violated":
         write_json(explicit.to_itf(spec, result), itf)
+    answer |= answer_questions(told, asked)
     code = EXIT_CODES[result.verdict]
     save_json({**answer, "exit_code": code, **result.to_json()}, json_file)
     return code
@@ -152,6 +161,10 @@ def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json
     text = {"violated": f"reached after {len(result.behaviour)} steps", "holds": "never reached"}
     click.echo(f"{wanted.id}, {wanted.title}: {text.get(result.verdict, f'inconclusive: {result.reason}')}")
     show_behaviour(spec, result.behaviour)
+    ending = Ending(wanted.id, wanted.title, wanted.doc, broken=False)
+    told = tell(spec, result.behaviour, about=answer["sizes"], faults=answer["faults"], ending=ending)
+    write_page(told, options["html"])
+    answer |= answer_questions(told, parse_questions(spec, options))
     verdict = {"violated": "reached", "holds": "unreachable"}.get(result.verdict, result.verdict)
     found = {**result.to_json(), "verdict": verdict, "broken": None, "invariants": []}
     save_json({**answer, "exit_code": code, "sometimes": wanted.id, **found}, json_file)
