@@ -22,7 +22,6 @@ def test_small_models_have_the_pinned_counts(sizes: dict[str, int], counts: tupl
     assert (found.distinct, found.generated, found.depth) == counts
 
 
-@pytest.mark.long
 def test_core_with_three_replicas_three_views_two_ops_holds_with_the_pinned_counts() -> None:
     found = explicit.explore(model("core"))
     assert found.verdict == "holds"
