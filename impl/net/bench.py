@@ -11,6 +11,9 @@ from impl.net.client import Address, Client
 
 __all__ = ["BenchResult", "bench"]
 
+UNREACHABLE_SECONDS = 3.0
+"""A measurement gives up once no replica has accepted a connection for so long."""
+
 
 @dataclass(frozen=True, slots=True)
 class BenchResult:
@@ -62,7 +65,7 @@ async def _bench(
             if called >= start:
                 latencies.append(time.perf_counter() - called)
 
-    clients = [Client(addresses, cluster) for _ in range(count)]
+    clients = [Client(addresses, cluster, unreachable_seconds=UNREACHABLE_SECONDS) for _ in range(count)]
     try:
         async with asyncio.TaskGroup() as group:
             for number, client in enumerate(clients):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TypeVar
@@ -56,6 +57,7 @@ __all__ = [
     "RequestTooLargeError",
     "SyncClient",
     "UncertainError",
+    "UnreachableError",
     "fetch_status",
 ]
 
@@ -73,6 +75,10 @@ class ClientError(Exception):
 
 class RequestTimeoutError(ClientError):
     """No answer in time. The operation may have been executed, or may be later; ``Client.retry`` asks again."""
+
+
+class UnreachableError(ClientError):
+    """For some time no replica accepted a connection. As after RequestTimeoutError, ``Client.retry`` asks again."""
 
 
 class RequestTooLargeError(ClientError):
@@ -146,8 +152,13 @@ class Client:
         timeout_seconds: float = 30.0,
         retry_seconds: float = 0.4,
         retry_seconds_max: float = 2.0,
+        unreachable_seconds: float | None = None,
     ) -> None:
-        """``client_id`` must never have been used in this cluster before (None: a random one of 62 bits)."""
+        """``client_id`` must never have been used in this cluster before (None: a random one of 62 bits).
+
+        ``unreachable_seconds``: give up, with UnreachableError, once no replica has accepted a connection for so long
+        (None: only when the time of the request is up).
+        """
         if not addresses:
             raise ValueError("a client needs at least one address")
         self.addresses = tuple(addresses)
@@ -162,6 +173,7 @@ class Client:
         self._timeout_seconds = timeout_seconds
         self._retry_seconds = retry_seconds
         self._retry_seconds_max = retry_seconds_max
+        self._unreachable_seconds = unreachable_seconds
         self._target = 0
         self._connection: _Connection | None = None
         self._pending: Request | None = None
@@ -171,8 +183,8 @@ class Client:
     async def execute(self, operation: Operation) -> Result:
         """Send one operation and return its result.
 
-        Raises RequestTimeoutError, RequestTooLargeError, UncertainError, ClientBusyError, ClientClosedError,
-        RefusedError or ReplyError.
+        Raises RequestTimeoutError, UnreachableError, RequestTooLargeError, UncertainError, ClientBusyError,
+        ClientClosedError, RefusedError or ReplyError.
         """
         self._check_usable()
         if self._pending is not None:
@@ -255,11 +267,19 @@ class Client:
         frame = frame_message(request)
         wait = self._retry_seconds
         attempts = 0
+        silent: set[int] = set()
+        accepted = time.monotonic()
         while True:
             if attempts:
                 self.retries += 1
             attempts += 1
             connection = await self._connect()
+            if connection is not None:
+                silent.clear()
+                accepted = time.monotonic()
+            else:
+                silent.add(self._target)
+                self._check_reachable(silent, time.monotonic() - accepted)
             if connection is None or not connection.send(frame):
                 self._next_target()
                 await asyncio.sleep(min(0.02 * attempts, 0.2))
@@ -274,6 +294,13 @@ class Client:
             if reply is not None:
                 return reply
             await asyncio.sleep(min(0.005 * attempts, 0.1))
+
+    def _check_reachable(self, silent: set[int], seconds: float) -> None:
+        if self._unreachable_seconds is None or seconds < self._unreachable_seconds:
+            return
+        if len(silent) == len(self.addresses):
+            addresses = ", ".join(map(_text, self.addresses))
+            raise UnreachableError(f"nobody accepts connections at {addresses}; are the replicas running?")
 
     async def _await_reply(self, connection: _Connection, request: Request) -> Reply | None:
         """The reply, or None if this replica cannot give it; the target is then another one."""
@@ -328,8 +355,9 @@ class SyncClient:
         cluster: int,
         client_id: int | None = None,
         timeout_seconds: float = 30.0,
+        unreachable_seconds: float | None = None,
     ) -> None:
-        self.client = Client(addresses, cluster, client_id, timeout_seconds)
+        self.client = Client(addresses, cluster, client_id, timeout_seconds, unreachable_seconds=unreachable_seconds)
         self._runner = asyncio.Runner()
 
     def execute(self, operation: Operation) -> Result:

@@ -1,8 +1,9 @@
 """A cluster of real processes on this machine: format, start, kill (SIGKILL), restart, stop.
 
 Layout below ``directory``: ``data/replica-I/`` the data directories, ``logs/replica-I.log`` what each process wrote to
-stderr, and, unless told otherwise, ``traces/RUN/replica-I.ndjson``. Ports are chosen free, below the range from which
-the system takes ports for outgoing connections, so that nothing takes a port while its replica is down.
+stderr, and, unless told otherwise, ``traces/RUN/replica-I.ndjson``. All paths are made
+absolute. Ports are chosen free, below the range from which the system takes ports for outgoing connections, so that
+nothing takes a port while its replica is down.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import shlex
 import signal
 import socket
 import subprocess
@@ -19,10 +21,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from impl.durable import Quorums
+from impl.durable import Quorums, SuperblockState
+from impl.faults import validate_faults
 from impl.net.client import Address, fetch_status
 from impl.net.framing import Status
-from impl.storage.data_file import format_data_file
+from impl.storage.data_file import SUPERBLOCK_NAME, format_data_file
+from impl.storage.superblock import COPIES, COPY_SIZE, decode_copy
 
 __all__ = ["Cluster", "ClusterError", "free_ports"]
 
@@ -52,7 +56,8 @@ class Cluster:
     """Processes of one cluster. As a context manager it kills what is left at the end.
 
     ``cluster`` is the cluster's id, ``run`` the run id of the traces, ``faults`` named mistakes (impl/faults.py)
-    switched on in every replica. Nothing is started or formatted by the constructor.
+    switched on in every replica. Nothing is started or formatted by the constructor; it raises FaultError for an
+    unknown fault.
     """
 
     def __init__(
@@ -67,16 +72,18 @@ class Cluster:
         tick_seconds: float = 0.01,
         faults: Iterable[str] = (),
     ) -> None:
-        self.directory = Path(directory)
+        self.directory = Path(directory).absolute()
         self.replica_count = replica_count
         self.cluster = cluster
         self.run = run
-        self.trace_directory = trace_directory if trace_directory is not None else self.directory / "traces"
+        self.trace_directory = (trace_directory or self.directory / "traces").absolute()
         self.quorums = quorums
         self.tick_seconds = tick_seconds
         self.faults = tuple(faults)
+        validate_faults(frozenset(self.faults))
         self.addresses: tuple[Address, ...] = tuple((HOST, port) for port in free_ports(replica_count))
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._log_starts: dict[int, int] = {}
 
     def data_path(self, replica: int) -> Path:
         """Data directory of a replica."""
@@ -95,19 +102,67 @@ class Cluster:
         for replica in range(self.replica_count):
             format_data_file(self.data_path(replica), self.cluster, replica, self.replica_count, self.quorums)
 
+    def format_or_check(self) -> None:
+        """Make all data directories if there is none yet; otherwise check that all are there and of this cluster.
+
+        Raises ClusterError naming what does not fit. A directory that is missing beside others is never made anew: a
+        replica that forgot what it acknowledged must not vote.
+        """
+        found = sorted((self.directory / "data").glob("replica-*"))
+        if not found:
+            self.format()
+            return
+        for path in found:
+            state = _superblock(path)
+            if state is not None and state.replica_count != self.replica_count:
+                raise ClusterError(
+                    f"{path} was formatted for a cluster of {state.replica_count} replicas, but {self.replica_count} "
+                    f"were asked for: use --replicas {state.replica_count}, or another directory"
+                )
+            if state is not None and state.cluster != self.cluster:
+                raise ClusterError(f"{path} belongs to cluster {state.cluster}, not to cluster {self.cluster}")
+        missing = [self.data_path(replica) for replica in range(self.replica_count)]
+        missing = [path for path in missing if not (path / SUPERBLOCK_NAME).exists()]
+        if missing:
+            raise ClusterError(
+                f"{', '.join(map(str, missing))}: not there, or not formatted to the end, though other replicas have "
+                "data; a lost replica is not made anew. If the cluster never ran, delete its whole directory"
+            )
+
+    def pid(self, replica: int) -> int | None:
+        """Process id of the replica's last process, None if it was never started or was stopped."""
+        process = self._processes.get(replica)
+        return None if process is None else process.pid
+
+    def exit_code(self, replica: int) -> int | None:
+        """How the replica's last process ended (minus the signal that killed it); None while it runs."""
+        process = self._processes.get(replica)
+        return None if process is None else process.poll()
+
+    def address_list(self) -> str:
+        """All addresses, as --addresses takes them."""
+        return ",".join(f"{host}:{port}" for host, port in self.addresses)
+
+    def start_command(self, replica: int) -> str:
+        """The shell command that runs the replica by hand, with the same data, address and trace."""
+        words = ["vsr", "start", str(self.data_path(replica)), "--replica", str(replica)]
+        words += ["--addresses", self.address_list(), "--cluster", str(self.cluster)]
+        return shlex.join([*words, "--trace", str(self.trace_path(replica)), "--run", self.run])
+
     def start(self, replica: int) -> None:
         """Start the process of a replica. Raises ClusterError if it is running."""
         if self.alive(replica):
             raise ClusterError(f"replica {replica} is running already")
         command = [sys.executable, "-m", "impl.net.server", "--until-stdin-closes"]
         command += ["--data", str(self.data_path(replica)), "--replica", str(replica), "--cluster", str(self.cluster)]
-        command += ["--addresses", ",".join(f"{host}:{port}" for host, port in self.addresses)]
+        command += ["--addresses", self.address_list()]
         command += ["--trace", str(self.trace_path(replica)), "--run", self.run, "--tick", str(self.tick_seconds)]
         for fault in self.faults:
             command += ["--fault", fault]
         log = self.log_path(replica)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as stderr:
+            self._log_starts[replica] = stderr.tell()
             self._processes[replica] = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -176,7 +231,7 @@ class Cluster:
         while True:
             for replica, process in self._processes.items():
                 if process.poll() is not None:
-                    raise ClusterError(f"replica {replica} ended with {process.returncode}: {self.log_tail(replica)}")
+                    raise ClusterError(f"replica {replica} ended, code {process.returncode}: {self.log_tail(replica)}")
             statuses = await self.statuses()
             running = [statuses[replica] for replica in self._processes]
             views = {status.view for status in running if status is not None and status.status == "normal"}
@@ -202,11 +257,14 @@ class Cluster:
             await asyncio.sleep(0.02)
 
     def log_tail(self, replica: int, lines: int = 5) -> str:
-        """The last lines of a replica's log."""
+        """The last lines that the replica's last process wrote to its log; of one that gave up, the reason only."""
         path = self.log_path(replica)
         if not path.exists():
             return "(no log)"
-        return " | ".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+        written = path.read_bytes()[self._log_starts.get(replica, 0) :].decode(errors="replace").splitlines()
+        if written and written[-1].startswith("error: "):
+            return written[-1].removeprefix("error: ")
+        return " | ".join(written[-lines:]) or "(nothing in its log)"
 
     def __enter__(self) -> Cluster:
         return self
@@ -228,3 +286,13 @@ class Cluster:
             with contextlib.suppress(OSError):
                 process.stdin.close()
         return code
+
+
+def _superblock(directory: Path) -> SuperblockState | None:
+    """What a data directory says it is; None if no copy can be read (the replica itself says why, when started)."""
+    try:
+        data = (directory / SUPERBLOCK_NAME).read_bytes()
+    except OSError:
+        return None
+    copies = (decode_copy(data[copy * COPY_SIZE : (copy + 1) * COPY_SIZE], copy)[0] for copy in range(COPIES))
+    return next((state for state in copies if state is not None), None)

@@ -2,8 +2,8 @@
 
 ``record`` is one run under load in which the primary is killed with SIGKILL and restarted. ``rounds`` kills and
 restarts a random process, round after round, over the same data. Neither prints; both return a result object. Both
-raise ClusterError if processes do not start, a view change does not end or the run id is taken, and ClientError if a
-client cannot go on.
+raise ClusterError if processes do not start, a view change does not end or the run id is taken, FaultError for an
+unknown fault before anything is started, and ClientError if a client cannot go on.
 """
 
 from __future__ import annotations

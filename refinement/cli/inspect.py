@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME
 from impl.storage.inspect import Inspection, inspect_data_file
 from refinement.cli.options import json_option, protect_data
 from refinement.cli.output import save_json
@@ -25,11 +26,23 @@ def inspect(directory: Path, records: int, json_file: Path | None) -> int:
     Exit code 1 if a replica would refuse to start on it.
     """
     protect_data("--json", json_file, [directory])
+    replicas = _replicas_below(directory)
+    if replicas:
+        raise click.UsageError(
+            f"{directory} is a directory of a whole cluster; give that of one replica: {', '.join(map(str, replicas))}"
+        )
     found = inspect_data_file(directory)
     _print(found, records)
     code = EXIT_CONFORMS if found.opens else EXIT_VIOLATES
     save_json(dict(msgspec.to_builtins(found, enc_hook=str)) | {"opens": found.opens, "exit_code": code}, json_file)
     return code
+
+
+def _replicas_below(directory: Path) -> list[Path]:
+    """The data directories in a cluster's directory, or in its directory `data`."""
+    if (directory / SUPERBLOCK_NAME).exists() or (directory / JOURNAL_NAME).exists():
+        return []
+    return sorted(path.parent for data in (".", "data") for path in (directory / data).glob(f"*/{SUPERBLOCK_NAME}"))
 
 
 def _print(found: Inspection, records: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shlex
+import signal
 import sys
 import tempfile
 import time
@@ -15,6 +16,8 @@ import click
 import msgspec
 
 from impl.durable import Quorums
+from impl.faults import FAULTS
+from impl.net.bench import UNREACHABLE_SECONDS
 from impl.net.client import SyncClient, fetch_status
 from impl.net.cluster import Cluster
 from impl.net.framing import Status
@@ -23,10 +26,13 @@ from impl.net.record import record as record_run
 from impl.net.record import rounds as record_rounds
 from impl.net.server import ServerConfig, parse_addresses, run_server
 from impl.storage.data_file import format_data_file
+from refinement.cli import repl as lines
 from refinement.cli.options import OutputFile, Seconds, json_option, json_option_of_maker, protect, protect_data
 from refinement.cli.output import note, save_json
+from refinement.cli.used import note_other_runs
+from refinement.cli.watch import Watch, description
 from refinement.discovery import is_trace
-from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
 _addresses = click.option("--addresses", required=True, help="HOST:PORT of all replicas by index, with commas.")
@@ -135,72 +141,67 @@ def _status_text(answer: Status | None) -> str:
 @_cluster_id
 @json_option
 def repl(addresses: str, cluster_id: int, json_file: Path | None) -> int:
-    """Talk to the replicated key-value store: one command a line, from the terminal or stdin."""
-    help_text = "put KEY VALUE | get KEY | delete KEY | append KEY VALUE | cas KEY EXPECTED VALUE | quit"
-    if sys.stdin.isatty():
-        note(help_text)
+    """Talk to the replicated key-value store: one command a line, from the terminal or stdin.
+
+    Words with spaces stand in quotes. Exit code 2 if a line read from a file or pipe is no command.
+    """
+    terminal = sys.stdin.isatty()
+    if terminal:
+        note(lines.HELP)
     answers: list[dict[str, str]] = []
-    with SyncClient(parse_addresses(addresses), cluster_id) as client:
-        for line in sys.stdin:
+    wrong = 0
+    with SyncClient(parse_addresses(addresses), cluster_id, unreachable_seconds=UNREACHABLE_SECONDS) as client:
+        for number, line in enumerate(sys.stdin, 1):
             try:
-                words = [word.encode() for word in shlex.split(line)]
-            except ValueError as error:
-                note(f"{error}")
+                words = lines.parse(line)
+            except lines.LineError as error:
+                wrong += 1
+                note(f"{error}" if terminal else f"line {number}: {error}")
+                answers.append({"command": line.strip(), "error": str(error)})
                 continue
-            if words and words[0] in (b"quit", b"exit"):
+            if words and words[0] in lines.QUIT:
                 break
             if words:
-                answer = _command(client, words) or help_text
+                answer = lines.answer(client, words)
                 answers.append({"command": line.strip(), "answer": answer})
                 click.echo(answer)
-    save_json({"answers": answers, "exit_code": EXIT_CONFORMS}, json_file)
-    return EXIT_CONFORMS
-
-
-def _command(client: SyncClient, words: list[bytes]) -> str | None:
-    """The answer to one line, or None if it is no command."""
-    match words:
-        case [b"put", key, value]:
-            client.put(key, value)
-            return "ok"
-        case [b"append", key, value]:
-            client.append(key, value)
-            return "ok"
-        case [b"get", key]:
-            found = client.get(key)
-            return "(none)" if found is None else found.decode(errors="replace")
-        case [b"delete", key]:
-            return "deleted" if client.delete(key) else "(none)"
-        case [b"cas", key, expected, value]:
-            return "swapped" if client.compare_and_set(key, expected, value) else "not equal"
-    return None
+    code = EXIT_ERROR if wrong and not terminal else EXIT_CONFORMS
+    save_json({"answers": answers, "exit_code": code}, json_file)
+    return code
 
 
 @click.command()
 @click.argument("directory", type=_DIRECTORY)
 @click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--run", default="run", show_default=True, help="Run id in the traces, DIRECTORY/traces/RUN.")
+@click.option("--restart", is_flag=True, help="Start a replica that ended again, after a second.")
 @json_option_of_maker
-def cluster(directory: Path, replicas: int, run: str, json_file: Path | None) -> int:
-    """Start a cluster of processes on this machine; ends with Ctrl-C. Formats what is not formatted yet."""
+def cluster(directory: Path, replicas: int, run: str, restart: bool, json_file: Path | None) -> int:
+    """Start a cluster of processes on this machine; ends with Ctrl-C. Formats what is not formatted yet.
+
+    A replica that ends does not end the others: the command that starts it again is printed. See docs/cluster.md.
+    """
     protect({"--json": json_file}, directories=[directory])
     protect_data("--json", json_file, [directory / "data"])
     with Cluster(directory, replicas, run=run) as processes:
-        if not processes.data_path(0).exists():
-            processes.format()
+        processes.format_or_check()
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         processes.start_all()
         primary = asyncio.run(processes.wait_ready())
-        addresses = ",".join(f"{host}:{port}" for host, port in processes.addresses)
-        click.echo(f"ready, primary {primary}: vsr repl --addresses {addresses}")
+        click.echo(description(processes, primary))
         sys.stdout.flush()
-        save_json({"primary": primary, "addresses": addresses.split(","), "exit_code": EXIT_CONFORMS}, json_file)
+        addresses = processes.address_list().split(",")
+        pids = [processes.pid(replica) for replica in range(replicas)]
+        result = {"primary": primary, "addresses": addresses, "pids": pids, "exit_code": EXIT_CONFORMS}
+        save_json(result, json_file)
+        watch = Watch(processes, restart, note)
         try:
-            while all(processes.alive(replica) for replica in range(replicas)):
-                time.sleep(0.5)
-            dead = [replica for replica in range(replicas) if not processes.alive(replica)]
-            raise click.ClickException(f"replica {dead[0]} ended: {processes.log_tail(dead[0])}")
+            while True:
+                watch.look()
+                time.sleep(0.2)
         except KeyboardInterrupt:
             processes.stop_all()
+            note("stopped all")
     return EXIT_CONFORMS
 
 
@@ -213,7 +214,9 @@ def cluster(directory: Path, replicas: int, run: str, json_file: Path | None) ->
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--kill/--no-kill", default=True, show_default=True, help="Kill the primary with SIGKILL under load.")
 @click.option("--rounds", type=click.IntRange(0), default=0, help="Instead: rounds of killing a random process.")
-@click.option("--fault", "faults", multiple=True, help="Switch a mistake on in every replica.")
+@click.option(
+    "--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on in every replica."
+)
 @json_option_of_maker
 def record(
     out: Path,
@@ -241,7 +244,9 @@ def record(
             ok, result = one.ok, _plain(one)
             _print_record(one)
     code = EXIT_CONFORMS if ok else EXIT_VIOLATES
-    click.echo(f"clients' view: {'consistent' if ok else 'WRONG'}; traces: {out / run}")
+    audit = shlex.join(["vsr", "audit", str(out / run)])
+    click.echo(f"clients' view: {'consistent' if ok else 'WRONG'}; traces: {out / run} ({audit})")
+    note_other_runs(out, [run])
     save_json(result | {"exit_code": code}, json_file)
     return code
 

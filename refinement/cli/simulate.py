@@ -19,6 +19,8 @@ from impl.sim.run import SimResult
 from impl.sim.run import simulate as simulate_run
 from refinement.cli.options import json_option_of_maker, protect
 from refinement.cli.output import note, save_json, steps
+from refinement.cli.used import note_other_runs
+from refinement.discovery import is_trace
 from refinement.interrupts import ignore_interrupts, shielded_children
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
@@ -121,7 +123,10 @@ def _results(seeds: range, plan: Plan, workers: int) -> Iterator[SimResult]:
 
 
 def run_seed(seed: int, plan: Plan) -> SimResult:
-    """One run; with Parquet the NDJSON files beside it are removed, as an audit would read both."""
+    """One run. Other trace files of replicas beside it are removed, as an audit would read them too.
+
+    They are of an earlier run of the seed, with more replicas or in the other format, or, with Parquet, its NDJSON.
+    """
     result = simulate_run(
         seed,
         replicas=plan.replicas,
@@ -131,9 +136,12 @@ def run_seed(seed: int, plan: Plan) -> SimResult:
         out=plan.out,
         parquet=plan.parquet,
     )
-    if plan.parquet and result.trace is not None:
-        for file in result.trace.glob("*.ndjson"):
-            file.unlink()
+    if result.trace is not None:
+        suffix = "parquet" if plan.parquet else "ndjson"
+        written = {f"replica-{replica}.{suffix}" for replica in range(plan.replicas)}
+        for file in result.trace.glob("replica-*"):
+            if is_trace(file.name) and file.name not in written:
+                file.unlink()
     return result
 
 
@@ -154,7 +162,8 @@ def _print(results: list[SimResult], failed: list[SimResult], plan: Plan, second
     note(f"{seconds:.1f} s, {events / seconds if seconds else 0:,.0f} events/s")
     click.echo(f"{len(results)} runs, {len(failed)} failed; {answered:,} requests answered, {events:,} events")
     if plan.out is not None:
-        click.echo(f"traces: {plan.out} (vsr audit {plan.out})")
+        click.echo(f"traces: {plan.out} ({shlex.join(['vsr', 'audit', str(plan.out)])})")
+        note_other_runs(plan.out, [result.run for result in results])
 
 
 def _to_dict(results: list[SimResult], plan: Plan, code: int) -> dict[str, Any]:
