@@ -28,7 +28,10 @@ def note_other_runs(out: Path, runs: Iterable[str]) -> None:
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         names = ", ".join(found[:_SHOWN]) + more
         command = shlex.join(["vsr", "audit", str(out)])
-        note(f"note: {out} holds earlier traces too ({names}), and {command} reads them all; another --out keeps apart")
+        note(
+            f"note: {out} holds earlier traces too ({names}), and {command} reads them all; "
+            "give another directory to keep runs apart"
+        )
 
 
 def _holds_traces(path: Path) -> bool:

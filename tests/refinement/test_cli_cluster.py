@@ -1,0 +1,195 @@
+"""`vsr cluster`, `repl`, `inspect` and `record` as a user runs them: directories, killed replicas, wrong words."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from impl.net.client import SyncClient, UnreachableError
+from impl.net.cluster import Cluster, ClusterError, free_ports
+from refinement.cli import cli, repl, used
+from refinement.cli.watch import SHORT_LIVES_MAX, Watch
+
+PROGRAM = [sys.executable, "-c", "from refinement.cli import cli; cli()"]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def vsr(*words: str | Path, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(cli, list(map(str, words)), input=stdin)
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(ROOT)}
+
+
+@contextmanager
+def running(cwd: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, list[str]]]]:
+    """`vsr cluster` in another working directory, once it is ready, and its JSON result."""
+    command = [*PROGRAM, "cluster", *words, "--json", "ready.json"]
+    with (cwd / "stderr").open("w") as stderr:
+        process = subprocess.Popen(
+            command, cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
+    try:
+        wait_for(lambda: (cwd / "ready.json").exists() or process.poll() is not None)
+        yield process, json.loads((cwd / "ready.json").read_text())
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for(condition: object, seconds: float = 30) -> None:
+    assert callable(condition)
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+def test_a_killed_replica_does_not_end_a_cluster_in_a_relative_directory(tmp_path: Path) -> None:
+    with running(tmp_path, "here") as (process, ready):
+        os.kill(int(ready["pids"][0]), signal.SIGKILL)
+        wait_for(lambda: "restart it with" in (tmp_path / "stderr").read_text())
+        told = (tmp_path / "stderr").read_text()
+        assert f"replica 0 (pid {ready['pids'][0]}) was killed by signal 9; restart it with: vsr start " in told
+        assert (
+            f"vsr start {tmp_path / 'here/data/replica-0'} --replica 0 --addresses {','.join(ready['addresses'])}"
+            in told
+        )
+        assert f"--trace {tmp_path / 'here/traces/run/replica-0.ndjson'} --run run" in told
+        answer = vsr("repl", "--addresses", ",".join(ready["addresses"]), stdin="put a 1\nput b hello world\nget a\n")
+        assert answer.stdout == "ok\n1\n"
+        assert answer.exit_code == 2
+        assert "line 2: put takes KEY VALUE" in answer.stderr
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        assert process.stdout is not None
+        told = process.stdout.read()
+        assert f"vsr audit {tmp_path / 'here/traces/run'}" in told
+        assert f"pid {ready['pids'][2]}" in told
+    assert (tmp_path / "here/traces/run/replica-0.ndjson").exists()
+
+
+def test_restart_starts_a_killed_replica_again(tmp_path: Path) -> None:
+    with running(tmp_path, "here", "--restart") as (process, ready):
+        os.kill(int(ready["pids"][1]), signal.SIGKILL)
+        wait_for(lambda: "replica 1 started again (pid " in (tmp_path / "stderr").read_text())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
+class Failing(Cluster):
+    """A cluster of one whose process gives up at once, every time."""
+
+    starts = 0
+
+    def exit_code(self, replica: int) -> int | None:
+        return 2
+
+    def start(self, replica: int) -> None:
+        self.starts += 1
+
+
+def test_a_replica_that_gives_up_again_and_again_is_not_started_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refinement.cli.watch.RESTART_SECONDS", 0.0)
+    said: list[str] = []
+    cluster = Failing(tmp_path, 1)
+    watch = Watch(cluster, True, said.append)
+    for _ in range(30):
+        watch.look()
+    assert cluster.starts == SHORT_LIVES_MAX - 1
+    assert "ended with exit code 2: (no log); it gave up 5 times in a row; restart it with: vsr start" in said[-1]
+
+
+def test_record_in_a_relative_directory_writes_there(tmp_path: Path) -> None:
+    words = [*PROGRAM, "record", "rec", "--requests", "20", "--no-kill"]
+    result = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert len(list((tmp_path / "rec/run").glob("*.ndjson"))) == 3
+    assert "vsr audit rec/run" in result.stdout
+
+
+def test_an_unknown_fault_leaves_nothing_behind(tmp_path: Path) -> None:
+    assert vsr("record", tmp_path / "rec", "--fault", "nope").exit_code == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_of_another_cluster_and_lost_data_are_named_before_anything_starts(tmp_path: Path) -> None:
+    Cluster(tmp_path, 3).format_or_check()
+    Cluster(tmp_path, 3).format_or_check()
+    result = vsr("cluster", tmp_path, "--replicas", "5")
+    assert result.exit_code == 2
+    assert "was formatted for a cluster of 3 replicas, but 5 were asked for: use --replicas 3" in result.stderr
+    with pytest.raises(ClusterError, match="belongs to cluster 1, not to cluster 9"):
+        Cluster(tmp_path, 3, cluster=9).format_or_check()
+    (tmp_path / "data/replica-0").rename(tmp_path / "gone")
+    with pytest.raises(ClusterError, match=r"replica-0: not there.* a lost replica is not made anew"):
+        Cluster(tmp_path, 3).format_or_check()
+    assert not (tmp_path / "data/replica-0").exists()
+    assert not (tmp_path / "logs").exists()
+
+
+def test_inspect_of_a_clusters_directory_names_those_of_its_replicas(tmp_path: Path) -> None:
+    Cluster(tmp_path, 3).format()
+    for directory in (tmp_path, tmp_path / "data"):
+        result = vsr("inspect", directory)
+        assert result.exit_code == 2
+        assert "of a whole cluster; give that of one replica" in result.stderr
+        assert "data/replica-0, " in result.stderr
+    assert vsr("inspect", tmp_path / "data/replica-1").exit_code == 0
+
+
+def test_a_client_gives_up_soon_if_nobody_listens() -> None:
+    addresses = [("127.0.0.1", port) for port in free_ports(3)]
+    started = time.monotonic()
+    with (
+        SyncClient(addresses, 1, unreachable_seconds=0.3) as client,
+        pytest.raises(UnreachableError, match=f"nobody accepts connections at 127.0.0.1:{addresses[0][1]}, "),
+    ):
+        client.get(b"k")
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            "put b hello world",
+            'put takes KEY VALUE, 2 words, but got 3; one with spaces needs quotes: put key "two words"',
+        ),
+        ("put", "put takes KEY VALUE, 2 words, but got 0"),
+        ("del a", "del is no command; did you mean delete? "),
+        ("foo", "foo is no command; There are: put KEY VALUE | "),
+        ("put a 'b", "no closing quotation"),
+    ],
+)
+def test_a_wrong_line_is_told_what_is_wrong(line: str, problem: str) -> None:
+    with pytest.raises(repl.LineError) as error:
+        repl.parse(line)
+    assert str(error.value).startswith(problem)
+
+
+def test_quotes_hold_words_together() -> None:
+    assert repl.parse('put k "two words"\n') == ["put", "k", "two words"]
+    assert repl.parse("\n") == []
+
+
+def test_simulate_says_that_a_directory_holds_earlier_traces(tmp_path: Path) -> None:
+    words = ("simulate", "--requests", "5", "--out", tmp_path / "sim")
+    assert "earlier traces" not in vsr(*words, "--runs", "2", "--replicas", "5").stderr
+    assert "earlier traces" not in vsr(*words, "--runs", "2").stderr
+    assert len(list((tmp_path / "sim/seed-1").iterdir())) == 3, "those of replicas 3 and 4 are gone"
+    assert "holds earlier traces too (seed-1, seed-2), and vsr audit" in vsr(*words, "--seed", "7").stderr
+    assert used.other_runs(tmp_path / "nowhere", []) == []
