@@ -81,6 +81,10 @@ class SequenceGuard:
         else:
             self._gaps.append((node, before + 1, seq - 1, file, line))
 
+    def events(self) -> int:
+        """How many events came by, if none of them was malformed."""
+        return sum(seq for seq, _ in self._last.values()) - sum(last + 1 - first for _, first, last, _, _ in self._gaps)
+
     def missing(self) -> list[str]:
         """The sequence numbers that never occurred, in words, one text per gap up to a limit."""
         texts = []

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain, groupby
 from operator import itemgetter
 
@@ -65,7 +66,7 @@ def judge_run(
     if len(log.problems) + log.more > problems_before:
         return None, [], errors
     if verdict is not None:
-        verdict = verdict.with_missing(guard.missing())
+        verdict = replace(verdict.with_missing(guard.missing()), recorded=guard.events())
     return verdict, facts.contradictions(), errors
 
 

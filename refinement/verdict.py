@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -89,7 +90,8 @@ class AllowedUse:
 class RunVerdict:
     """The verdict on one run.
 
-    `coverage` counts the spec actions used; `missing` names what an inconclusive verdict lacked.
+    `events` were accepted of those `recorded` (0: not counted); `coverage` counts the spec steps taken per action,
+    `events_by_name` the events judged (accepted, or the one refused); `missing` names the evidence that is missing.
     """
 
     run_id: str
@@ -99,6 +101,8 @@ class RunVerdict:
     violations: tuple[Violation, ...] = ()
     missing: tuple[str, ...] = ()
     allowed_uses: tuple[AllowedUse, ...] = ()
+    events_by_name: Mapping[str, int] = field(default_factory=dict)
+    recorded: int = 0
 
     def with_missing(self, reasons: Iterable[str]) -> RunVerdict:
         """The same verdict with evidence found missing: `conforms` becomes `inconclusive`, `violates` stays."""
@@ -174,11 +178,13 @@ class AuditReport:
 
     @property
     def coverage(self) -> dict[str, int]:
-        """How often each spec action was used, over all runs, by name."""
-        total: Counter[str] = Counter()
-        for verdict in self.verdicts:
-            total.update(verdict.coverage)
-        return dict(sorted(total.items()))
+        """How often a step of each spec action was taken, over all runs, by name."""
+        return _counts(verdict.coverage for verdict in self.verdicts)
+
+    @property
+    def events_by_name(self) -> dict[str, int]:
+        """How many events of each name were judged, over all runs."""
+        return _counts(verdict.events_by_name for verdict in self.verdicts)
 
     @property
     def violations(self) -> list[Violation]:
@@ -214,6 +220,7 @@ class AuditReport:
             "exit_code": self.exit_code,
             "events": self.events,
             "coverage": self.coverage,
+            "events_by_name": self.events_by_name,
             "counts": {name: self.count(name) for name in VERDICTS},
             **dict(msgspec.to_builtins(self)),
         }
@@ -235,7 +242,7 @@ class AuditReport:
         return cls(
             engine=engine,
             options=options,
-            verdicts=tuple(sorted((v for unit in units for v in unit.verdicts), key=lambda v: v.run_id)),
+            verdicts=tuple(sorted((v for unit in units for v in unit.verdicts), key=lambda v: natural(v.run_id))),
             problems=tuple(problems[:PROBLEM_LIMIT]),
             problems_more=beyond,
             empty=tuple(sorted(name for unit in units for name in unit.empty)),
@@ -244,6 +251,22 @@ class AuditReport:
             seconds=seconds,
             spent=_sums(unit.spent for unit in units),
         )
+
+
+def natural(name: str) -> tuple[tuple[str | tuple[int, str], ...], str]:
+    """Sorts names with the numbers in them by size: seed-2 before seed-10."""
+    parts = re.split("([0-9]+)", name)
+    numbers = (part.lstrip("0") for part in parts[1::2])
+    key: list[str | tuple[int, str]] = list(parts)
+    key[1::2] = [(len(number), number) for number in numbers]
+    return tuple(key), name
+
+
+def _counts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(sorted(total.items()))
 
 
 def _sums(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:

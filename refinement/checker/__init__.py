@@ -58,23 +58,26 @@ class _Run:
         self.store = program.replay.new_store()
         self.replicas = replicas
         self.uses: list[AllowedUse] = []
+        self.judged = dict.fromkeys(program.handlers, 0)
 
     def judge(self, rows: Iterator[Row]) -> RunVerdict:
         """Consume the events up to the first that cannot be explained."""
         handlers, deviant = self.program.handlers, self.program.deviant
-        state, store = self.state, self.store
+        state, store, judged = self.state, self.store, self.judged
         row: Row = ()
         try:
             for row in rows:
+                event = row[_EVENT]
                 if row[_NODE] >= self.replicas:
                     raise Reject("event.node", f"node {row[_NODE]} is not one of {self.replicas} replicas")
-                if row[_SEQ] == 1 and row[_EVENT] != "start":
-                    raise Reject("event.event", "the first event of a node is start", "start", row[_EVENT])
-                if row[_EVENT] in deviant:
+                if row[_SEQ] == 1 and event != "start":
+                    raise Reject("event.event", "the first event of a node is start", "start", event)
+                judged[event] += 1
+                if event in deviant:
                     self._explain_with_deviations(row)
                     state, store = self.state, self.store
                 else:
-                    handlers[row[_EVENT]](state, store, row)
+                    handlers[event](state, store, row)
                 state.events += 1
                 state.last_seq[row[_NODE]] = row[_SEQ]
                 if state.uses:
@@ -141,7 +144,7 @@ class _Run:
     ) -> RunVerdict:
         coverage = {a.name: self.state.coverage[a.name] for a in self.program.replay.spec.actions}
         return RunVerdict(
-            self.run_id, verdict, self.state.events, coverage, violations, missing, allowed_uses=tuple(self.uses)
+            self.run_id, verdict, self.state.events, coverage, violations, missing, tuple(self.uses), self.judged
         )
 
 

@@ -7,6 +7,7 @@ not hold and `Missing` where a column is needed that the trace does not show. `C
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -41,6 +42,8 @@ from spec.vsr.faults import alternatives
 Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
 
 FIRST_OBSERVED = INDEX[OBSERVED[0][0]]
+_TAKEN = re.compile(r"spec\.(\w+)\[node\] \+ 1")
+"""The first op of a range, where one variable says up to which op steps are taken already."""
 END_OBSERVED = FIRST_OBSERVED + len(OBSERVED)
 
 
@@ -319,7 +322,10 @@ class _RuleText:
             name, lo, hi = line.each
             self._need(lo, hi)
             self.put(f"first = {self.expr(lo)}")
-            self.put(f"if first > {self.expr(hi)}: raise C.nothing({line.action!r}, {name!r}, first, {self.expr(hi)})")
+            taken = _TAKEN.fullmatch(lo)
+            pairs = ", ".join(f"{n!r}: {self.expr(hi if t == name else t)}" for n, t in line.args.items())
+            asked = f"{line.action!r}, {taken[1] if taken else ''!r}, {{{pairs}}}"
+            self.put(f"if first > {self.expr(hi)}: raise C.nothing({asked}, first, {self.expr(hi)})")
         self._open(line.only_if, line.each)
         names = [p.name for p in self.replay.spec.action(line.action).params]
         tried = next((n for n in names if line.args[n].endswith("?")), None)

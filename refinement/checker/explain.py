@@ -9,6 +9,7 @@ from typing import Any
 from refinement.checker.compile import Program
 from refinement.checker.state import Reject, RunState
 from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+from refinement.values import show_value
 from refinement.verdict import Violation
 from spec.engines.interp import Blocked, step
 from spec.engines.replay import Store
@@ -29,12 +30,18 @@ def explain(run_id: str, program: Program, store: Store, state: RunState, row: R
     action = event
     why: list[str] = []
     expected, observed = _text(reject.expected), _text(reject.observed)
+    if reject.own is not None:
+        action, own = reject.own
+        blocked = step(spec, before, spec.action(action), dict(own))
+        if isinstance(blocked, Blocked):
+            why.append(_why_not(spec, before, action, blocked.conjunct, own))
     if reject.refused is not None:
         action, conjunct, args = reject.refused
         guard = spec.ir(action).guards[conjunct]
         why.append(_why_not(spec, before, action, conjunct, args))
         expected, observed = guard.source.text, _values(spec, before, guard.cond, args)
-    why += _nearest(spec, before, row, action)
+    if reject.own or reject.refused:  # else a value is not what it must be: no action could have made it so
+        why += _nearest(spec, before, row, action)
     return Violation(
         run_id=run_id,
         seq=row[INDEX["seq"]],
@@ -75,7 +82,7 @@ def _values(spec: Spec, state: State, cond: Expr, args: Mapping[str, int]) -> st
         except (KeyError, SpecError):
             continue
         name = f"{read.var.name}[{', '.join(map(str, index))}]" if index else read.var.name
-        found[name] = read.var.values.show(value)
+        found[name] = show_value(read.var, value)
     return ", ".join(f"{name} = {value}" for name, value in sorted(found.items())[:8])
 
 
@@ -136,4 +143,4 @@ def _leaves(spec: Spec, state: State, node: int) -> Iterator[tuple[str, str]]:
             recent = len(index) == 1 or index[1] > op - 3
             if index[0] == node and recent and count < LEAVES_MAX:
                 count += 1
-                yield f"{var.name}[{', '.join(map(str, index))}]", var.values.show(value)
+                yield f"{var.name}[{', '.join(map(str, index))}]", show_value(var, value)

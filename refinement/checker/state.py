@@ -8,6 +8,7 @@ from typing import Any
 
 from refinement.mapping import OBSERVED
 from refinement.schema import INDEX, Row
+from refinement.values import show_value
 from spec.lang import Schema
 
 Entry = tuple[int, int]
@@ -22,7 +23,8 @@ class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of
     """An event that the specification does not explain.
 
     `sender` is the (node, seq) of the event that should have sent the message. `rule` identifies what was broken
-    (`on_prepare/3` a guard, `observed.op`, `message.m_op`, `name`), `expected` and `observed` are values.
+    (`on_prepare/3` a guard, `observed.op`, `message.m_op`, `name`), `expected` and `observed` are values. `own` is the
+    step that the event stands for, where it was not tried.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of
         refused: tuple[str, int, Mapping[str, int]] | None = None,
         sender: tuple[int, int] | None = None,
         lost_from: tuple[int, ...] = (),
+        own: tuple[str, Mapping[str, int]] | None = None,
     ) -> None:
         self.rule = rule
         self.message = message
@@ -42,6 +45,7 @@ class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of
         self.refused = refused
         self.sender = sender
         self.lost_from = lost_from
+        self.own = own
         super().__init__(message)
 
 
@@ -77,15 +81,16 @@ class RunState:
         message = f"no {kind} was sent by event {seq} of node {sender}"
         return Reject("message.sent", message, f"a {kind} sent before", "none", sender=(sender, seq))
 
-    def unsent(self, var: str, key: object, observed: object, sent: int) -> Reject:
+    def unsent(self, var: str, key: object, observed: int | None, sent: int) -> Reject:
         """The spec says another value was sent, or none yet (then the end of the sender's trace may be what is
         missing).
         """
         index = key if isinstance(key, tuple) else (key,)
         declared = self.schema.vars[var]
         lost = (int(declared.sender(*index)),) if declared.sender and (not sent or declared.kind == "watermark") else ()
-        message = f"{var}[{_index(key)}] was not sent with this value"
-        return Reject(f"message.{var}", message, sent, observed, lost_from=lost)
+        message = f"{var}[{_index(key)}] was not sent" + ("" if observed is None else " with this value")
+        got = "received" if observed is None else show_value(declared, observed)
+        return Reject(f"message.{var}", message, show_value(declared, sent), got, lost_from=lost)
 
     def differs(self, column: str, expected: object, observed: object) -> Reject:
         """A column of the event does not agree with the spec state or the message sent."""
@@ -124,11 +129,14 @@ class RunState:
             f"{action}/{conjunct}", f"the specification does not allow {action} here", refused=(action, conjunct, args)
         )
 
-    def nothing(self, action: str, name: str, first: int, last: int) -> Reject:
-        """The event stands for at least one step, and there is none to take."""
-        return Reject(
-            f"{action}/each", f"no {action} is left to take: {name} {first}..{last} is empty", f"{name} ≥ {first}", last
-        )
+    def nothing(self, action: str, var: str, args: Mapping[str, int], first: int, last: int) -> Reject:
+        """The event stands for at least one step, and there is none to take: the steps up to `first` - 1 are taken.
+
+        `var` is the spec variable that says so, "" if it is more than one.
+        """
+        taken = f"{var} is already {first - 1}" if var else f"all that the spec allows up to op {first - 1} is done"
+        message = f"the event names op {last}, but {taken}: no {action} is left to take"
+        return Reject(f"{action}/each", message, f"an op from {first} on", f"op {last}", own=(action, args))
 
     def allowed(self, action: str) -> int:
         """Note the use of a permitted deviation; returns "taken"."""

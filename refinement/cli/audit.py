@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from refinement import local
 from refinement.cli.options import OutputFile, json_option, protect
@@ -58,6 +60,10 @@ class Files:
 
 
 _FILE = OutputFile()
+_MASTER = re.compile(
+    r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|local-cluster\[[0-9]+,[0-9]+,[0-9]+\]|spark://\S+|k8s://\S+|yarn"
+)
+"""The masters that Spark knows; with a second number `local` tries a task again."""
 
 
 @click.command()
@@ -97,6 +103,7 @@ def audit(
     files = Files(json_file, junit_file, sarif_file, html_file, violations)
     if violations is not None and violations.suffix not in table.SUFFIXES:
         raise click.BadParameter("the file's name must end in .parquet or .ndjson", param_hint="--violations")
+    _check_master(engine, master)
     options = AuditOptions(profile, known_faults(allow))
     inputs = survey(paths)
     protect(files.by_option(), [*paths, *inputs.files, *inputs.ignored], inputs.directories)
@@ -107,6 +114,16 @@ def audit(
         judge = load_check_run(interp)
         report = run(inputs, options, judge, engine=engine, master=master, workers=workers)
     return publish(report, files)
+
+
+def _check_master(engine: str, master: str) -> None:
+    """Refuse a master that is not used, or that Spark would refuse only after Java has started."""
+    source = click.get_current_context().get_parameter_source("master")
+    if engine == "local" and source is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--master is for --engine spark")
+    if engine == "spark" and not _MASTER.fullmatch(master):
+        known = "local, local[N], local[*], spark://HOST:PORT, k8s://URL, yarn"
+        raise click.BadParameter(f"{master!r} is none of {known}", param_hint="--master")
 
 
 def _note_unread(inputs: Inputs) -> None:
@@ -164,6 +181,7 @@ def publish(report: AuditReport, files: Files) -> int:
             continue
         try:
             write(path)
+            note(f"{option} written: {path}")
         except Exception as error:
             if os.environ.get("VSR_DEBUG"):
                 raise

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from refinement.values import show_value
 from spec.engines.explicit.reach import Answer
 from spec.engines.explicit.result import ActionCoverage, Change, Result, Step
 from spec.lang import Spec
-from spec.lang.schema import Var
-from spec.vsr.state import ENTRY
+
+__all__ = ["show_answer", "show_behaviour", "show_change", "show_result", "show_value"]
 
 
 def show_result(spec: Spec, result: Result, *, coverage: bool = False, deadlock: bool = False) -> None:
@@ -92,10 +93,3 @@ def show_change(spec: Spec, change: Change) -> str:
     var = spec.schema.vars[change.var]
     index = f"[{', '.join(str(i) for i in change.index)}]" if change.index else ""
     return f"{change.var}{index}: {show_value(var, change.before)} → {show_value(var, change.after)}"
-
-
-def show_value(var: Var, value: int) -> str:
-    """Entries by the view that prepared them, the rest by their labels."""
-    if var.values == ENTRY:
-        return f"v{value - 1}" if value else "none"
-    return var.values.show(value)

@@ -7,6 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from refinement.reports.escape import printable
+from refinement.reports.text import coverage_rows, how_far, number
 from refinement.verdict import AuditReport
 
 
@@ -19,4 +20,7 @@ def write(report: AuditReport, file: Path) -> None:
         trim_blocks=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    file.write_text(environment.get_template("audit.html.j2").render(report=report), encoding="utf-8")
+    page = environment.get_template("audit.html.j2").render(
+        report=report, rows=coverage_rows(report), number=number, how_far=how_far
+    )
+    file.write_text(page, encoding="utf-8")

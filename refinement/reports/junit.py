@@ -6,7 +6,7 @@ from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from refinement.reports.text import violation_lines
+from refinement.reports.text import MISSING, violation_lines
 from refinement.verdict import AuditReport, RunVerdict
 
 
@@ -43,7 +43,8 @@ def _input_case(report: AuditReport) -> TestCase:
 def _run_case(verdict: RunVerdict) -> TestCase:
     case = TestCase(clean(verdict.run_id), classname="viewproof.run")
     if verdict.violations:
-        body = "\n".join(line for violation in verdict.violations for line in violation_lines(violation))
+        gaps = (f"{MISSING}: {reason}" for reason in verdict.missing)
+        body = "\n".join([*gaps, *(line for violation in verdict.violations for line in violation_lines(violation))])
         first = verdict.violations[0]
         case.result = [_with_body(Failure(clean(first.message), clean(first.rule_id)), body)]
     elif verdict.verdict == "inconclusive":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from refinement.reports.escape import printable
 from refinement.verdict import AuditReport, RunVerdict, Violation
 
 RUNS_SHOWN = 200
 """Conforming runs listed one by one; beyond that they are only counted. Others are always listed."""
+
+MISSING = "evidence is missing"
+"""Said of a run that violates, before its violations: what is missing may be what they follow from."""
 
 
 def lines(report: AuditReport) -> Iterator[str]:
@@ -36,14 +39,42 @@ def _lines(report: AuditReport) -> Iterator[str]:
 
 
 def _run(verdict: RunVerdict) -> Iterator[str]:
-    yield f"{verdict.verdict:<13}{verdict.run_id}  ({verdict.events} events)"
+    yield f"{verdict.verdict:<13}{verdict.run_id}  ({how_far(verdict)})"
+    if verdict.violations:
+        for reason in verdict.missing:
+            yield f"    {MISSING}: {reason}; the violation below may follow from it"
     for violation in verdict.violations:
         yield from violation_lines(violation)
-    for reason in verdict.missing:
-        yield f"    missing: {reason}"
+    if not verdict.violations:
+        for reason in verdict.missing:
+            yield f"    missing: {reason}"
     for fault, count in _allowed(verdict).items():
         first = next(use for use in verdict.allowed_uses if use.fault == fault)
-        yield f"    allowed: {fault}, used {count} times, first at {first.file}:{first.line}"
+        yield f"    allowed: {fault}, used {number(count, 'time')}, first at {first.file}:{first.line}"
+
+
+def how_far(verdict: RunVerdict) -> str:
+    """`2,801 events`, or `stopped after 92 of 2,801 events`."""
+    if verdict.events < verdict.recorded:
+        return f"stopped after {verdict.events:,} of {number(verdict.recorded, 'event')}"
+    if verdict.violations and not verdict.recorded:
+        return f"stopped after {number(verdict.events, 'event')}"
+    return number(verdict.events, "event")
+
+
+def number(count: int, noun: str) -> str:
+    """`1 run`, `2,000 runs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def coverage_rows(report: AuditReport) -> list[tuple[str, str, str]]:
+    """Per name of an action or event: spec steps taken and events judged; "–" where there is no such one."""
+    steps, events = report.coverage, report.events_by_name
+
+    def shown(counts: Mapping[str, int], name: str) -> str:
+        return f"{counts[name]:,}" if name in counts else "–"
+
+    return [(name, shown(steps, name), shown(events, name)) for name in sorted({*steps, *events})]
 
 
 def _allowed(verdict: RunVerdict) -> dict[str, int]:
@@ -61,7 +92,7 @@ def violation_lines(violation: Violation) -> Iterator[str]:
         yield f"        expected: {violation.expected}"
         yield f"        observed: {violation.observed}"
     if violation.prefix_length:
-        yield f"        accepted before it: {violation.prefix_length} events"
+        yield f"        accepted before it: {number(violation.prefix_length, 'event')}"
     if violation.state_before:
         yield "        state before it (what the accepted events changed):"
         for leaf, value in violation.state_before.items():
@@ -73,13 +104,14 @@ def violation_lines(violation: Violation) -> Iterator[str]:
 
 
 def _summary(report: AuditReport) -> Iterator[str]:
-    if report.coverage:
-        yield "coverage (events or steps explained, per action):"
-        width = max(map(len, report.coverage))
-        for action, count in report.coverage.items():
-            yield f"    {action:<{width}}  {count:>10,}"
+    rows = coverage_rows(report)
+    if rows:
+        width = max(len(name) for name, _, _ in rows)
+        yield f"{'action or event':<{width + 4}}  {'spec steps taken':>16}  {'events judged':>13}"
+        for name, steps, events in rows:
+            yield f"    {name:<{width}}  {steps:>16}  {events:>13}"
     counts = ", ".join(f"{report.count(name)} {name}" for name in ("conforms", "violates", "inconclusive"))
-    yield f"{len(report.verdicts)} runs: {counts}; {report.events:,} events checked"
+    yield f"{number(len(report.verdicts), 'run')}: {counts}; {number(report.events, 'event')} checked"
     if not report.events and not report.problems and not report.tool_errors:
         yield "nothing was checked"
     if report.stopped:

@@ -178,3 +178,21 @@ def test_a_trace_cut_anywhere_is_never_said_to_violate(seed: int, tmp_path: Path
             cut = [row for row in rows if row[INDEX["node"]] != node or row[INDEX["seq"]] <= end]
             verdict = check_run("run", cut, AuditOptions())
             assert verdict.verdict != "violates", (node, end, verdict.violations)
+
+
+def test_a_violation_is_explained_in_the_words_of_the_spec(tmp_path: Path) -> None:
+    rows = simulated(tmp_path, 0, replicas=3, requests=20)
+    at = [i for i, row in enumerate(rows) if row[INDEX["event"]] == "commit"][3]
+    op = rows[at][INDEX["m_op"]]
+    changed = [*rows[:at], put(rows[at], m_op=op - 1), *rows[at + 1 :]]
+    verdict = check_run("run", changed, AuditOptions())
+    (found,) = verdict.violations
+    assert found.rule_id == "commit/each"
+    assert f"the event names op {op - 1}, but commit_max is already {op - 1}" in found.message
+    assert found.why_not[0].startswith(f"commit(r={found.node}, o={op - 1}): require(o == state.commit_max[r] + 1)")
+    assert found.state_before[f"entry[{found.node}, {op}]"] == "v0"
+    assert sum(verdict.events_by_name.values()) == verdict.events + 1
+    assert verdict.events_by_name["prepare_ok"] > 0
+    changed = [*rows[:at], put(rows[at], commit_max=op + 1), *rows[at + 1 :]]
+    (found,) = check_run("run", changed, AuditOptions()).violations
+    assert (found.rule_id, found.why_not) == ("observed.commit_max", ())

@@ -22,6 +22,21 @@ def test_usage_errors_are_exit_2(words: list[str]) -> None:
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--master", "local[2]"], "--master is for --engine spark"),
+        (["--engine", "spark", "--master", "bogus"], "'bogus' is none of local, local[N]"),
+        (["--engine", "spark", "--master", "local[0]"], "is none of"),
+    ],
+)
+def test_a_wrong_master_is_refused_before_java_starts(tmp_path: Path, words: list[str], said: str) -> None:
+    fakes.write_run(tmp_path, fakes.records("r"))
+    result = CliRunner().invoke(cli, ["audit", str(tmp_path), *words], obj=Dependencies(fakes.check_run))
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
 def test_help_and_version_are_exit_0() -> None:
     for words in (["--help"], ["--version"], ["audit", "--help"]):
         assert CliRunner().invoke(cli, words).exit_code == 0

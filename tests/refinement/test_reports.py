@@ -15,7 +15,8 @@ from refinement.cli import cli
 from refinement.cli.audit import Dependencies
 from refinement.reports.github import escape
 from refinement.reports.junit import clean
-from refinement.verdict import VIOLATION_COLUMNS, AuditOptions, AuditReport, RunVerdict, UnitResult
+from refinement.reports.text import coverage_rows
+from refinement.verdict import VIOLATION_COLUMNS, AuditOptions, AuditReport, RunVerdict, UnitResult, natural
 from tests.refinement import fakes
 
 
@@ -45,6 +46,42 @@ def test_text(traces: Path) -> None:
     assert "3 runs: 1 conforms, 1 violates, 1 inconclusive" in result.stdout
     assert "verdict: violates (exit code 1)" in result.stdout
     assert "local engine" in result.stderr
+
+
+def test_text_says_how_far_a_run_was_judged_and_names_files_written(traces: Path, tmp_path: Path) -> None:
+    result = audit(traces, "--json", tmp_path / "r.json", "--html", tmp_path / "r.html")
+    assert "bad<i>  (stopped after 21 of 36 events)" in result.stdout
+    assert "good  (36 events)" in result.stdout
+    assert f"--json written: {tmp_path / 'r.json'}" in result.stderr
+    assert f"--html written: {tmp_path / 'r.html'}" in result.stderr
+    assert "stopped after 21 of 36 events" in (tmp_path / "r.html").read_text()
+
+
+def test_missing_evidence_comes_before_the_violation_that_may_follow_from_it(tmp_path: Path) -> None:
+    records = fakes.records("both")
+    records[7]["head"] = fakes.BAD_HEAD
+    del records[3]
+    fakes.write_run(tmp_path / "traces", records)
+    result = audit(tmp_path / "traces", "--html", tmp_path / "r.html")
+    assert result.exit_code == 1
+    gap, violation = result.stdout.index("evidence is missing: seq 4 of node 0"), result.stdout.index("fake.head")
+    assert gap < violation
+    assert "the violation below may follow from it" in result.stdout
+    assert "1 run: 0 conforms, 1 violates" in result.stdout
+    assert "evidence is missing: seq 4 of node 0" in (tmp_path / "r.html").read_text()
+
+
+def test_coverage_has_spec_steps_and_events_by_name() -> None:
+    run = RunVerdict("r", "conforms", 3, {"execute": 1, "commit": 1_000}, events_by_name={"execute": 2, "repair": 1})
+    report = AuditReport.combine("local", AuditOptions(), [UnitResult("u", verdicts=(run,))])
+    assert coverage_rows(report) == [("commit", "1,000", "–"), ("execute", "1", "2"), ("repair", "–", "1")]
+    assert report.to_dict()["coverage"] == {"commit": 1_000, "execute": 1}
+    assert report.to_dict()["events_by_name"] == {"execute": 2, "repair": 1}
+
+
+def test_runs_are_in_natural_order() -> None:
+    names = ["seed-10", "seed-2", "", "7", "seed-02", "a" * 3, "9" * 5000]
+    assert sorted(names, key=natural) == ["", "7", "9" * 5000, "aaa", "seed-02", "seed-2", "seed-10"]
 
 
 def test_json(traces: Path, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from spec.lang.definitions import Predicate, Spec
 Report = Callable[[int, int, str], None]
 """Progress: done, total, what was done last."""
 
+_STOPS = frozenset((signal.SIGINT, signal.SIGTERM))
+
 
 @dataclass
 class Proof:
@@ -94,6 +96,17 @@ def _leave_signals_to_the_parent() -> None:
     """A worker ends when the pool says so, without a word; an interrupt is the parent's business."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """Processes started inside get no signal before they have left the handlers of their parent."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -105,7 +118,9 @@ def _outcomes(worker: Worker, numbers: Sequence[int], workers: int) -> Iterator[
     _worker = worker
     context: Any = multiprocessing.get_context("fork")
     try:
-        with context.Pool(workers, _leave_signals_to_the_parent) as pool:
+        with _blocked():
+            pool = context.Pool(workers, _leave_signals_to_the_parent)
+        with pool:
             yield pool.imap_unordered(_work, numbers)
     finally:
         _worker = None

@@ -1,0 +1,13 @@
+"""Values of spec variables as a reader wants to see them, the same in every command."""
+
+from __future__ import annotations
+
+from spec.lang.schema import Var
+from spec.vsr.state import ENTRY
+
+
+def show_value(var: Var, value: int) -> str:
+    """Entries by the view that prepared them (`v0`, `none`), the rest by their labels."""
+    if var.values == ENTRY:
+        return f"v{value - 1}" if value else "none"
+    return var.values.show(value)
