@@ -6,17 +6,16 @@ temporary files by run. Only a single large run whose files are not in order is 
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
 from refinement.discovery import Inputs, Unit
-from refinement.interrupts import ignore_interrupts, shielded_children
 from refinement.reading import first_run
 from refinement.runs import judge_unit
 from refinement.verdict import AuditOptions, AuditReport, CheckRun, RunVerdict, UnitResult
+from refinement.workers import in_processes
 
 Progress = Callable[[int, int, str], None]
 """`progress(done, total, name)`: called after each unit."""
@@ -76,10 +75,7 @@ def _judge_all(
         yield from map(judge, units)
         return
     largest_first = sorted(units, key=lambda unit: -unit.size)
-    with shielded_children():
-        pool = multiprocessing.get_context("spawn").Pool(min(workers, len(units)), ignore_interrupts)
-    with pool:
-        yield from pool.imap_unordered(judge, largest_first)
+    yield from in_processes(judge, largest_first, min(workers, len(units)), in_order=False)
 
 
 def join_split_runs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import shlex
 import time
 from collections import Counter
@@ -21,8 +20,8 @@ from refinement.cli.options import json_option_of_maker, protect
 from refinement.cli.output import note, save_json, steps
 from refinement.cli.used import note_other_runs
 from refinement.discovery import is_trace
-from refinement.interrupts import ignore_interrupts, shielded_children
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+from refinement.workers import in_processes
 
 FAILURES_SHOWN = 10
 
@@ -116,10 +115,7 @@ def _results(seeds: range, plan: Plan, workers: int) -> Iterator[SimResult]:
     if workers == 1 or len(seeds) == 1:
         yield from map(run, seeds)
         return
-    with shielded_children():
-        pool = multiprocessing.get_context("spawn").Pool(min(workers, len(seeds)), ignore_interrupts)
-    with pool:
-        yield from pool.imap(run, seeds)
+    yield from in_processes(run, seeds, min(workers, len(seeds)))
 
 
 def run_seed(seed: int, plan: Plan) -> SimResult:
