@@ -45,19 +45,25 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engi
         cfg = Config(replicas, q_r, q_v, faults=permitted)
     except SpecError as error:
         return RunVerdict(run_id, "violates", 0, violations=(_configuration(run_id, first, error),))
-    return _Run(run_id, compile_program(cfg, allow, engine), cfg.replicas).judge(chain([first], rows))
+    uses: list[AllowedUse] = []
+    try:
+        cfg = Config(replicas, q_r, q_v)
+    except SpecError:
+        uses = [_use(id, first) for id in sorted(permitted)]
+    run = _Run(run_id, compile_program(cfg, allow, engine), cfg.replicas, uses)
+    return run.judge(chain([first], rows))
 
 
 class _Run:
     """The replay of one run."""
 
-    def __init__(self, run_id: str, program: Program, replicas: int) -> None:
+    def __init__(self, run_id: str, program: Program, replicas: int, uses: list[AllowedUse]) -> None:
         self.run_id = run_id
         self.program = program
         self.state = RunState(replicas, program.replay.spec.schema)
         self.store = program.replay.new_store()
         self.replicas = replicas
-        self.uses: list[AllowedUse] = []
+        self.uses = uses
         self.judged = dict.fromkeys(program.handlers, 0)
 
     def judge(self, rows: Iterator[Row]) -> RunVerdict:
@@ -136,7 +142,7 @@ class _Run:
         for names in self.state.uses.values():
             for name in names:
                 fault = name.partition("__")[2].replace("_", ".", 1)
-                self.uses.append(AllowedUse(fault, row[FILE_INDEX], row[LINE_INDEX], row[_NODE], row[_SEQ]))
+                self.uses.append(_use(fault, row))
         self.state.uses.clear()
 
     def _verdict(
@@ -146,6 +152,10 @@ class _Run:
         return RunVerdict(
             self.run_id, verdict, self.state.events, coverage, violations, missing, tuple(self.uses), self.judged
         )
+
+
+def _use(id: str, row: Row) -> AllowedUse:
+    return AllowedUse(id, row[FILE_INDEX], row[LINE_INDEX], row[_NODE], row[_SEQ])
 
 
 def _ends(node: int, last: list[int]) -> str:

@@ -196,3 +196,13 @@ def test_a_violation_is_explained_in_the_words_of_the_spec(tmp_path: Path) -> No
     changed = [*rows[:at], put(rows[at], commit_max=op + 1), *rows[at + 1 :]]
     (found,) = check_run("run", changed, AuditOptions()).violations
     assert (found.rule_id, found.why_not) == ("observed.commit_max", ())
+
+
+def test_a_permitted_configuration_is_reported_where_it_is_shown(tmp_path: Path) -> None:
+    fault = "view.even_quorum"
+    rows = simulated(tmp_path, 0, replicas=4, requests=20, faults=frozenset({fault}))
+    assert check_run("run", rows, AuditOptions()).violations[0].rule_id == "configuration"
+    allowed = check_run("run", rows, AuditOptions(allow=(fault,)))
+    assert [(use.fault, use.seq) for use in allowed.allowed_uses] == [(fault, 1)]
+    good = check_run("run", simulated(tmp_path / "good", 0, requests=20), AuditOptions(allow=(fault,)))
+    assert not good.allowed_uses
