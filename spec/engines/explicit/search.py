@@ -105,7 +105,6 @@ def explore(
     resume: Path | None = None,
     symmetry: Iterable[str] = (),
     reduce: bool = False,
-    python: bool = False,
 ) -> Result:
     """Search the bounded instance of `spec` breadth first; stop at the first broken invariant or bound.
 
@@ -115,7 +114,7 @@ def explore(
     every `checkpoint_seconds` and on an interrupt; `resume` goes on from such a directory, and saves to it.
     `symmetry` names a sort whose members are exchangeable; `reduce` turns partial-order reduction on. A step that
     leaves a declared range raises `OutOfRangeError`; a disagreement with the interpreter raises `EngineError`. Neither
-    is a verdict. `python` is accepted from older callers and has no effect.
+    is a verdict.
     """
     program = emit(spec, invariants, reduce=reduce)
     built = build(program, notify)

@@ -40,7 +40,7 @@ def broken_by_last_step(spec: Spec, found: explicit.Result) -> set[str]:
 
 @holds
 def test_explicit_has_the_counts_that_tlc_gave(judged: Judged) -> None:
-    found = explicit.explore(judged.spec(), python=True)
+    found = explicit.explore(judged.spec())
     assert found.verdict == "holds"
     assert (found.distinct, found.generated, found.depth) == judged.counts
 
@@ -48,7 +48,7 @@ def test_explicit_has_the_counts_that_tlc_gave(judged: Judged) -> None:
 @broken
 def test_explicit_breaks_what_tlc_broke_in_as_many_steps(judged: Broken) -> None:
     spec = judged.spec()
-    found = explicit.explore(spec, python=True)
+    found = explicit.explore(spec)
     assert found.verdict == "violated"
     assert len(found.behaviour) == judged.steps
     assert export(spec).properties[judged.operator] in broken_by_last_step(spec, found)
