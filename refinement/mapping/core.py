@@ -1,21 +1,4 @@
-"""The mapping of native traces onto the specification, as a table: trace event → messages, steps, observations.
-
-Expressions are Python text over the event's columns (`node`, `m_op`, …), the spec state (`spec.view[node]`) and the
-number of `replica_count` and the quorums `q_r`, `q_v`. A column the trace does not show is filled from the message
-that was sent (`m_from`, `m_seq`), else from `infer`; if a line needs it all the same, the run is inconclusive by its
-name. The lines of a rule are taken in order:
-
-| line | meaning |
-|---|---|
-| `Check` | the column, if observed, must equal an expression over the spec state |
-| `Holds` | a condition must hold |
-| `Received` | a message field was sent with that value; the node has received it from now on |
-| `Step` | a spec action is taken; with `each`, once per value of a parameter and at least once |
-| `Named` | a checksum names an entry (view + 1, op): the first use gives the name, all others must agree |
-| `Log` | the checksums of a log name the entries of a spec variable |
-| `Agrees` | a value is the same wherever it is observed for the same op |
-| `Journaled` | bodies of prepares are durable in the node's journal from now on |
-| `InJournal` | entries of the node's log must be durable in its journal |
+"""The mapping of native traces onto the core of the specification, as a table.
 
 Silent steps (the trace cannot show them): `client_request` before `on_request`; before `restart`, the one durable
 step that a replica was in when it was killed.
@@ -24,120 +7,19 @@ step that a replica was in when it was killed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-Each = tuple[str, str, str]
-"""(name, lo, hi): a range of ops."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """`column` must equal `expected`, where observed."""
-
-    column: str
-    expected: str
-
-
-@dataclass(frozen=True)
-class Holds:
-    """`cond` must hold; `message` says what it means; `column` is the one to point at."""
-
-    cond: str
-    column: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Received:
-    """Message field `var[index]`: sent with `value` (empty: as it was sent; `some`: it must have been sent)."""
-
-    var: str
-    index: tuple[str, ...]
-    value: str = ""
-    some: bool = False
-    each: Each | None = None
-    only_if: str = ""
-
-
-@dataclass(frozen=True)
-class Step:
-    """Take `action`. A parameter ending in "?" is tried over all replicas where the column is not observed.
-
-    `tried_if` limits the candidates (`x`) to those that agree with what the event shows. `journals` is the entry
-    that the step makes durable in the journal, at the op of `each`.
-    """
-
-    action: str
-    args: Mapping[str, str]
-    each: Each | None = None
-    only_if: str = ""
-    tried_if: str = ""
-    journals: str = ""
-
-
-@dataclass(frozen=True)
-class Named:
-    """`checksum`, where observed, is the name of entry `entry` at `op`; "" at op 0."""
-
-    checksum: str
-    entry: str
-    op: str
-
-
-@dataclass(frozen=True)
-class Log:
-    """`column`, where observed, lists checksums of ops top-len+1 .. top that name the entries `entry` (over `o`)."""
-
-    column: str
-    top: str
-    entry: str
-
-
-@dataclass(frozen=True)
-class Agrees:
-    """`column` is equal in all events of the run that show it for the same `op`; `rule` is the invariant that says so.
-
-    An event that does not show it leaves an observation open, like a missing state column.
-    """
-
-    column: str
-    op: str
-    rule: str
-
-
-@dataclass(frozen=True)
-class Journaled:
-    """The bodies of `entry` (over `o`), o = lo .. hi, are durable in the node's journal; or that of a named
-    checksum.
-    """
-
-    entry: str = ""
-    each: Each = ("o", "1", "0")
-    checksum: str = ""
-    op: str = ""
-
-
-@dataclass(frozen=True)
-class InJournal:
-    """The entries `entry` (over `o`), o = lo .. hi, must be durable in the node's journal (I3)."""
-
-    entry: str
-    each: Each
-
-
-Line = Check | Holds | Received | Step | Named | Log | Agrees | Journaled | InJournal
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One event: its lines, the message it sends or receives, and how unobserved columns may be filled."""
-
-    event: str
-    lines: tuple[Line, ...]
-    sends: str = ""
-    receives: str = ""
-    infer: Mapping[str, str] = field(default_factory=dict)
-
+from refinement.mapping.lines import (
+    Agrees,
+    Check,
+    Holds,
+    InJournal,
+    Journaled,
+    Log,
+    Named,
+    Received,
+    Rule,
+    Step,
+)
 
 MESSAGE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "prepare": ("m_view", "m_op", "m_commit", "m_checksum", "m_parent", "m_client", "m_request"),
