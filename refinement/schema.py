@@ -76,23 +76,32 @@ MESSAGE_TYPES: Final = (
     "do_view_change",
     "start_view",
     "reply",
+    "eviction",
 )
+OUTCOMES: Final = ("in_progress", "stale", "gap", "no_session", "fenced")
 
 _CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
+_OPTIONS = ("client_slots", "client_sessions", "client_gaps", "pipeline", "checkpoint_interval", "supports")
+_CLIENT = ("m_client", "m_session", "m_request", "m_incarnation")
 _RECEIVED = ("m_from", "m_seq")
 _ACK = ("m_type", "m_view", "m_op", "m_checksum")
 _COMMIT = ("m_type", "m_view", "m_commit")
 _SVC = ("m_type", "m_view")
 _DVC = ("m_type", "m_view", "m_log_view", "m_op", "m_commit", "m_log")
 _SV = ("m_type", "m_view", "m_op", "m_commit", "m_log")
-_PREPARE = ("m_view", "m_op", "m_commit", "m_checksum", "m_parent", "m_client", "m_request")
+_ENTRY = (*_CLIENT, "m_feature")
+_PREPARE = ("m_view", "m_op", "m_commit", "m_checksum", "m_parent", *_ENTRY)
 
 EVENTS: Final[Mapping[str, Event]] = {
     event.name: event
     for event in (
-        Event("start", _CONFIGURATION, "first boot over a formatted data file"),
-        Event("restart", _CONFIGURATION, "boot over a used data file; observations are the recovered state"),
-        Event("on_request", ("m_type", *_PREPARE), "the primary has prepared a request"),
+        Event("start", (*_CONFIGURATION, *_OPTIONS), "first boot over a formatted data file"),
+        Event("restart", (*_CONFIGURATION, *_OPTIONS), "boot over a used data file; observations are the recovered state"),
+        Event("on_request", ("m_type", *_PREPARE), "the primary has prepared a request or a register"),
+        Event("drop_request", (*_CLIENT, "m_outcome"), "a normal primary dropped a request, and why"),
+        Event("send_eviction", (*_CLIENT, "m_outcome"), "a client was told that it has no session, or an older one"),
+        Event("on_features", (*_RECEIVED, "m_features"), "learned which features a member supports"),
+        Event("propose_feature", _PREPARE, "the primary has prepared a control entry"),
         Event("on_prepare", ("m_type", *_RECEIVED, *_PREPARE), "a backup accepted a prepare; not yet durable"),
         Event("append", ("m_op",), "every prepare up to m_op is durable"),
         Event("repair", ("m_op", "m_checksum"), "a body of a log still to be installed is durable in the journal"),
@@ -101,15 +110,17 @@ EVENTS: Final[Mapping[str, Event]] = {
         Event("commit", ("m_op",), "the primary raised commit_max to m_op on acknowledgement quorums"),
         Event("send_commit", _COMMIT, "commit number sent"),
         Event("on_commit", (*_COMMIT, *_RECEIVED), "a backup raised commit_max by it"),
-        Event("execute", ("m_op", "m_checksum", "m_client", "m_request", "m_reply"), "op executed"),
-        Event("resend_reply", ("m_type", "m_op", "m_client", "m_request", "m_reply"), "a duplicate was answered"),
+        Event("execute", ("m_op", "m_checksum", *_ENTRY, "m_evicted", "m_reply"), "op executed"),
+        Event("resend_reply", ("m_type", "m_op", *_CLIENT, "m_reply"), "a duplicate was answered"),
+        Event("checkpoint", ("m_op",), "the snapshot at m_op is durable and the journal is drained up to it"),
+        Event("append_failed", ("m_op",), "the append of the prepares from m_op on failed; they are not in the log"),
         Event("start_view_change", (*_SVC, *_RECEIVED), "the new view is durable, message sent"),
         Event("on_start_view_change", (*_SVC, *_RECEIVED), "received from another replica and counted"),
         Event("do_view_change", _DVC, "sent (also to itself)"),
         Event("on_do_view_change", (*_DVC, *_RECEIVED), "the primary received it from another replica and counts it"),
         Event("start_view", (*_SV, "m_from"), "the primary starts its view"),
         Event("send_start_view", _SV, "sent again with the current op, in answer to request_start_view"),
-        Event("on_start_view", (*_SV, *_RECEIVED), "log installed, replica is a normal backup"),
+        Event("on_start_view", (*_SV, *_RECEIVED, "m_checkpoint"), "log installed, replica is a normal backup"),
     )
 }
 
@@ -129,6 +140,9 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("commit_min", "int", False, "highest executed op"),
     Column("commit_max", "int", False, "highest op known to be committed"),
     Column("digest", "string", False, "digest of the state machine and client table at commit_min"),
+    Column("table", "string", False, "digest of the client table at commit_min"),
+    Column("features", "int", False, "enabled features: bit f-1 is feature f"),
+    Column("checkpoint", "int", False, "op of the durable snapshot that a restart begins at"),
     Column("m_type", "string", False, "message type", choices=MESSAGE_TYPES),
     Column("m_from", "int", False, "replica that sent the message"),
     Column("m_seq", "int", False, "seq of the event at m_from that sent it first", minimum=1),
@@ -138,13 +152,26 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("m_log_view", "int", False, "log_view of the message"),
     Column("m_checksum", "string", False, "checksum of the prepare the message is about"),
     Column("m_parent", "string", False, 'checksum of the prepare before it ("" for op 1)'),
-    Column("m_client", "int", False, "client id", minimum=1),
-    Column("m_request", "int", False, "request number", minimum=1),
+    Column("m_client", "int", False, "client id; 0 of a control entry"),
+    Column("m_session", "int", False, "session: op of the client's register; 0 without sessions"),
+    Column("m_request", "int", False, "request number; 0 of a register or control entry"),
+    Column("m_incarnation", "int", False, "of a register: how often the client has begun anew"),
+    Column("m_feature", "int", False, "of a control entry: the feature it enables"),
+    Column("m_features", "int", False, "features that a member supports: bit f-1 is feature f"),
+    Column("m_outcome", "string", False, "why a request was not prepared", choices=OUTCOMES),
+    Column("m_evicted", "int", False, "client that lost its slot of the client table", minimum=1),
+    Column("m_checkpoint", "int", False, "op of the snapshot that was installed", minimum=1),
     Column("m_reply", "string", False, "checksum of the reply: client, request, op and result"),
     Column("m_log", "strings", False, "checksums of a log's entries, ops m_op - len + 1 .. m_op"),
     Column("replicas", "int", False, "configuration: number of replicas", minimum=1),
     Column("quorum_replication", "int", False, "configuration: replication quorum", minimum=1),
     Column("quorum_view_change", "int", False, "configuration: view change quorum", minimum=1),
+    Column("client_slots", "int", False, "configuration: slots of the client table; 0 or missing: one per client"),
+    Column("client_sessions", "int", False, "configuration: 1 if clients register; 0 or missing: they do not"),
+    Column("client_gaps", "int", False, "configuration: 1 if request numbers may skip"),
+    Column("pipeline", "int", False, "configuration: most prepares above commit_max", minimum=1),
+    Column("checkpoint_interval", "int", False, "configuration: ops between checkpoints; 0 or missing: none"),
+    Column("supports", "int", False, "features that this member supports: bit f-1 is feature f"),
 )
 
 COLUMNS: Final[tuple[str, ...]] = tuple(column.name for column in TABLE)
