@@ -52,6 +52,37 @@ def validate_quorums(quorums: Quorums, replica_count: int) -> None:
         )
 
 
+CLIENT_SLOTS_MAX = 1 << 16
+"""Largest number of slots of a client table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTableConfig:
+    """How the cluster remembers clients; the same on every replica, for ever (docs/clients-and-control.md).
+
+    `slots` 0: one for every client. `sessions`: clients register before their first request. `gaps`: request numbers
+    may skip (only without sessions).
+    """
+
+    slots: int = 0
+    sessions: bool = False
+    gaps: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises `ConfigurationError`."""
+        if not 0 <= self.slots <= CLIENT_SLOTS_MAX:
+            raise ConfigurationError(f"client slots must be in 0..{CLIENT_SLOTS_MAX}, got {self.slots}")
+        if self.sessions and self.gaps:
+            raise ConfigurationError("gaps between request numbers are not allowed with sessions")
+
+
+CLIENTS_PAPER = ClientTableConfig()
+"""The paper: every client has a slot, nobody registers."""
+
+CLIENTS_SESSIONS = ClientTableConfig(slots=64, sessions=True)
+"""What a new cluster gets."""
+
+
 @dataclass(frozen=True, slots=True)
 class SuperblockState:
     """The superblock: identity, configuration, views and the log head of log_view.
@@ -73,6 +104,7 @@ class SuperblockState:
     head_checksum: str = CHECKSUM_NONE
     sequence: int = 1
     clock: int = 0
+    clients: ClientTableConfig = CLIENTS_PAPER
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +116,11 @@ class DurableState:
 
 
 def superblock_formatted(
-    cluster: int, replica: int, replica_count: int, quorums: Quorums | None = None
+    cluster: int,
+    replica: int,
+    replica_count: int,
+    quorums: Quorums | None = None,
+    clients: ClientTableConfig = CLIENTS_PAPER,
 ) -> SuperblockState:
     """The superblock of a freshly formatted data file; quorums are majorities unless given."""
     return SuperblockState(
@@ -92,6 +128,7 @@ def superblock_formatted(
         replica=replica,
         replica_count=replica_count,
         quorums=quorums if quorums is not None else quorums_default(replica_count),
+        clients=clients,
     )
 
 

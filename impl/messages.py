@@ -26,15 +26,18 @@ CHECKSUM_BYTES = 16
 CHECKSUM_NONE = ""
 """Parent of op 1, and the log head of an empty log."""
 
-_NUMBERS = struct.Struct("<QQQQQQ")
-_REPLY_NUMBERS = struct.Struct("<QQQ")
+_NUMBERS = struct.Struct("<9Q")
+_REPLY_NUMBERS = struct.Struct("<5Q")
+_INCARNATION = struct.Struct("<Q")
 
 
 class PrepareHeader(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The name and the links of one log entry; never changes once prepared (rule 1).
 
     `view` is the view whose primary prepared the entry, `commit` that primary's commit_max at the time, `size` the
-    length of the body in bytes, `parent` the checksum of the entry at `op - 1`.
+    length of the body in bytes, `parent` the checksum of the entry at `op - 1`. The three kinds of entry
+    (docs/clients-and-control.md): a request has a client and a request number (and its session), a register a client
+    and an incarnation, a control entry a feature; the other numbers are 0.
     """
 
     checksum: str
@@ -45,6 +48,9 @@ class PrepareHeader(msgspec.Struct, frozen=True, array_like=True, gc=False):
     request: int
     commit: int
     size: int
+    session: int = 0
+    incarnation: int = 0
+    feature: int = 0
 
 
 class Prepare(msgspec.Struct, frozen=True, tag="prepare", array_like=True, gc=False):
@@ -61,23 +67,49 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare", array_like=True, gc=Fa
 
 
 class Request(msgspec.Struct, frozen=True, tag="request", array_like=True, gc=False):
-    """A client's request: `client` ≥ 1, `request` ≥ 1, `body` an encoded operation of the state machine."""
+    """A client's request: `client` ≥ 1, `request` ≥ 1, `body` an encoded operation of the state machine.
+
+    `session` is the op of the client's register, 0 where sessions are off. A register has `session`, `request` 0, an
+    empty body, and the client's `incarnation` ≥ 1.
+    """
 
     client: int
     request: int
     body: bytes
+    session: int = 0
+    incarnation: int = 0
     clock: int = 0
 
 
 class Reply(msgspec.Struct, frozen=True, tag="reply", array_like=True, gc=False):
-    """The answer to a request: a function of the committed prefix, apart from `view`, which helps a client to route."""
+    """The answer to a request or register: a function of its prepare, but for `clock`, which is the sending's.
+
+    `view` is that of the prepare, and `replica` the primary of it. The answer to a register has `request` 0, its
+    op as `session`, and the incarnation as `body` (`register_result`).
+    """
 
     client: int
+    session: int
     request: int
     op: int
     body: bytes
+    view: int
+    replica: int
+    clock: int = 0
+
+
+class Eviction(msgspec.Struct, frozen=True, tag="eviction", array_like=True, gc=False):
+    """The client's request `request` of `session` is not taken: `reason` is "no_session" or "fenced".
+
+    `incarnation` is that of the client's newer session if it is fenced, else 0. `view` helps the client to route.
+    """
+
+    client: int
+    session: int
+    request: int
+    reason: str
+    incarnation: int = 0
     view: int = 0
-    replica: int = 0
     clock: int = 0
 
 
@@ -181,6 +213,7 @@ Message: TypeAlias = (
     Prepare
     | Request
     | Reply
+    | Eviction
     | PrepareOk
     | Commit
     | StartViewChange
@@ -210,24 +243,55 @@ def decode(data: bytes) -> Message:
     return _DECODER.decode(data)
 
 
-def checksum_prepare(parent: str, view: int, op: int, client: int, request: int, commit: int, body: bytes) -> str:
+def checksum_prepare(
+    parent: str,
+    view: int,
+    op: int,
+    client: int,
+    request: int,
+    commit: int,
+    body: bytes,
+    session: int = 0,
+    incarnation: int = 0,
+    feature: int = 0,
+) -> str:
     """Checksum of an entry: blake2b-128 over its parent, its numbers (little-endian u64) and its body."""
-    numbers = _NUMBERS.pack(view, op, client, request, commit, len(body))
+    numbers = _NUMBERS.pack(view, op, client, session, request, incarnation, feature, commit, len(body))
     return hashlib.blake2b(numbers + bytes.fromhex(parent) + body, digest_size=CHECKSUM_BYTES).hexdigest()
 
 
-def checksum_reply(client: int, request: int, op: int, body: bytes) -> str:
-    """Checksum of a reply: blake2b-128 over client, request and op (little-endian u64) and the result's bytes."""
-    numbers = _REPLY_NUMBERS.pack(client, request, op)
+def register_result(incarnation: int) -> bytes:
+    """The result of a register: its incarnation, little-endian u64."""
+    return _INCARNATION.pack(incarnation)
+
+
+def checksum_reply(client: int, session: int, request: int, op: int, view: int, body: bytes) -> str:
+    """Checksum of a reply: blake2b-128 over its numbers in this order (little-endian u64) and the result's bytes."""
+    numbers = _REPLY_NUMBERS.pack(client, session, request, op, view)
     return hashlib.blake2b(numbers + body, digest_size=CHECKSUM_BYTES, person=b"reply").hexdigest()
 
 
+def reply_checksum(reply: Reply) -> str:
+    """The checksum of a reply as received."""
+    return checksum_reply(reply.client, reply.session, reply.request, reply.op, reply.view, reply.body)
+
+
 def make_header(
-    *, parent: str, view: int, op: int, client: int, request: int, commit: int, body: bytes
+    *,
+    parent: str,
+    view: int,
+    op: int,
+    client: int,
+    request: int,
+    commit: int,
+    body: bytes,
+    session: int = 0,
+    incarnation: int = 0,
+    feature: int = 0,
 ) -> PrepareHeader:
     """The header of a new entry, checksum computed."""
-    checksum = checksum_prepare(parent, view, op, client, request, commit, body)
-    return PrepareHeader(checksum, parent, view, op, client, request, commit, len(body))
+    checksum = checksum_prepare(parent, view, op, client, request, commit, body, session, incarnation, feature)
+    return PrepareHeader(checksum, parent, view, op, client, request, commit, len(body), session, incarnation, feature)
 
 
 def prepare_is_valid(prepare: Prepare) -> bool:
@@ -237,7 +301,16 @@ def prepare_is_valid(prepare: Prepare) -> bool:
         return False
     try:
         checksum = checksum_prepare(
-            header.parent, header.view, header.op, header.client, header.request, header.commit, prepare.body
+            header.parent,
+            header.view,
+            header.op,
+            header.client,
+            header.request,
+            header.commit,
+            prepare.body,
+            header.session,
+            header.incarnation,
+            header.feature,
         )
     except (ValueError, struct.error):
         return False

@@ -38,6 +38,9 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     commit_min: int | None = None
     commit_max: int | None = None
     digest: str | None = None
+    table: str | None = None
+    features: int | None = None
+    checkpoint: int | None = None
     m_type: str | None = None
     m_from: int | None = None
     m_seq: int | None = None
@@ -48,18 +51,45 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     m_checksum: str | None = None
     m_parent: str | None = None
     m_client: int | None = None
+    m_session: int | None = None
     m_request: int | None = None
+    m_incarnation: int | None = None
+    m_feature: int | None = None
+    m_features: int | None = None
+    m_outcome: str | None = None
+    m_evicted: int | None = None
+    m_checkpoint: int | None = None
     m_reply: str | None = None
     m_log: tuple[str, ...] | None = None
     replicas: int | None = None
     quorum_replication: int | None = None
     quorum_view_change: int | None = None
+    client_slots: int | None = None
+    client_sessions: int | None = None
+    client_gaps: int | None = None
+    pipeline: int | None = None
+    checkpoint_interval: int | None = None
+    supports: int | None = None
 
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(TraceEvent)
 
-_STRINGS = frozenset({"run", "event", "status", "head", "digest", "m_type", "m_checksum", "m_parent", "m_reply"})
+_STRINGS = frozenset(
+    {
+        "run",
+        "event",
+        "status",
+        "head",
+        "digest",
+        "table",
+        "m_type",
+        "m_checksum",
+        "m_parent",
+        "m_outcome",
+        "m_reply",
+    }
+)
 _REQUIRED = frozenset({"run", "node", "seq", "clock", "event"})
 
 
@@ -86,7 +116,7 @@ def decode_line(line: bytes) -> TraceEvent:
 
 
 class TraceWriter:
-    """Appends events to one NDJSON file, each by one unbuffered write(2).
+    """Appends events to one NDJSON file, unbuffered: one write(2) for each call.
 
     The events then survive a kill of the process (not of the machine: no fsync). Opening a file that exists cuts a
     torn last line and continues `seq` and `clock`: pass `writer.seq` and `writer.clock` to the replica that boots.
@@ -119,12 +149,16 @@ class TraceWriter:
 
     def write(self, event: TraceEvent) -> None:
         """Writes the event; it is in the file (page cache) when this returns. Raises `OSError`."""
-        line = encode_line(event)
-        written = os.write(self._descriptor, line)
-        while written < len(line):
-            written += os.write(self._descriptor, line[written:])
-        self.seq = event.seq
-        self.clock = event.clock
+        self.write_all((event,))
+
+    def write_all(self, events: Sequence[TraceEvent]) -> None:
+        """Writes the events, at least one, in order; they are in the file when this returns. Raises `OSError`."""
+        lines = b"".join([encode_line(event) for event in events])
+        written = os.write(self._descriptor, lines)
+        while written < len(lines):
+            written += os.write(self._descriptor, lines[written:])
+        self.seq = events[-1].seq
+        self.clock = events[-1].clock
 
     def close(self) -> None:
         """Closes the file; a second call does nothing."""

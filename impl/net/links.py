@@ -12,7 +12,7 @@ import random
 import socket
 from collections.abc import Callable
 
-from impl.messages import Message, Reply, Request
+from impl.messages import Eviction, Message, Reply, Request
 from impl.net.client import Address
 from impl.net.framing import (
     PROTOCOL_VERSION,
@@ -160,7 +160,7 @@ class Inbound(asyncio.Protocol):
         self._hello_timer = asyncio.get_running_loop().call_later(HELLO_TIMEOUT_SECONDS, self._no_hello)
 
     def data_received(self, data: bytes) -> None:
-        """Hand over every whole frame, then let the host flush."""
+        """Hand over every whole frame; the host flushes once all input that is here now was handed over."""
         try:
             for frame in self._reader.feed(data):
                 if self._transport is None or self._transport.is_closing():
@@ -169,8 +169,7 @@ class Inbound(asyncio.Protocol):
         except FrameError as error:
             self.refuse(str(error))
         finally:
-            self._host.flush()
-            self.flush()
+            self._host.flush_later()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
@@ -180,7 +179,9 @@ class Inbound(asyncio.Protocol):
         self._host.closed(self)
 
     def send(self, frame: bytes) -> None:
-        """Collect a frame for the next flush."""
+        """Collect a frame for the host's next flush."""
+        if not self._outgoing:
+            self._host.to_flush.append(self)
         self._outgoing.append(frame)
 
     def flush(self) -> None:
@@ -224,7 +225,7 @@ class Inbound(asyncio.Protocol):
             if len(frame.body) > REQUEST_SIZE_MAX:
                 raise FrameError(f"a request of {len(frame.body)} bytes; at most {REQUEST_SIZE_MAX} are allowed")
             self._host.on_request(self, frame)
-        elif isinstance(frame, Hello | Status | NotPrimary | Reply):
+        elif isinstance(frame, Hello | Status | NotPrimary | Reply | Eviction):
             raise FrameError(f"unexpected {type(frame).__name__}")
         elif self.hello.role != "replica" or frame.replica != self.hello.number:
             raise FrameError(f"a {type(frame).__name__} of replica {frame.replica} on a connection of {self.name}")
@@ -262,7 +263,7 @@ class InboundHost:
         on_request: Callable[[Inbound, Request], None],
         on_peer_message: Callable[[Message], None],
         status: Callable[[], Status],
-        flush: Callable[[], None],
+        flush_later: Callable[[], None],
     ) -> None:
         self.cluster = cluster
         self.replica = replica
@@ -271,7 +272,8 @@ class InboundHost:
         self.on_request = on_request
         self.on_peer_message = on_peer_message
         self.status = status
-        self.flush = flush
+        self.flush_later = flush_later
+        self.to_flush: list[Inbound] = []
         self.connections: set[Inbound] = set()
         self.clients: dict[int, Inbound] = {}
 

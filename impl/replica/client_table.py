@@ -11,15 +11,16 @@ from impl.state_machine import DIGEST_MODULUS
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """The latest executed request of a client: its number, the op it was executed at, and the reply's body."""
+    """The latest executed request of a client: its number, op, the view that prepared it, and the reply's body."""
 
     request: int
     op: int
+    view: int
     body: bytes
 
 
 def _entry_hash(client: int, entry: TableEntry) -> int:
-    numbers = b"".join(number.to_bytes(8, "little") for number in (client, entry.request, entry.op))
+    numbers = b"".join(number.to_bytes(8, "little") for number in (client, entry.request, entry.op, entry.view))
     return int.from_bytes(hashlib.blake2b(numbers + entry.body, digest_size=16, person=b"table").digest(), "little")
 
 
@@ -45,10 +46,10 @@ class ClientTable:
         entry = self.entries.get(client)
         return 0 if entry is None else entry.request
 
-    def record(self, client: int, request: int, op: int, body: bytes) -> None:
+    def record(self, client: int, request: int, op: int, view: int, body: bytes) -> None:
         """Records an executed request, which replaces the client's entry."""
         check(client >= 1, f"client {client} is below 1")
-        entry = TableEntry(request, op, body)
+        entry = TableEntry(request, op, view, body)
         entry_hash = _entry_hash(client, entry)
         self.digest = (self.digest - self._hashes.get(client, 0) + entry_hash) % DIGEST_MODULUS
         self._hashes[client] = entry_hash

@@ -93,9 +93,9 @@ class CommitPath(ReplicaState):
         header = prepare.header
         check(header.op == op, f"log position {op} holds op {header.op}")
         body = self.state_machine.apply(prepare.body)
-        self.client_table.record(header.client, header.request, op, body)
-        self.update_digest()
+        self.client_table.record(header.client, header.request, op, header.view, body)
         self.commit_min = op
+        self.update_digest()
         if self.unexecuted.get(header.client) == op:
             del self.unexecuted[header.client]
         replies = self.is_normal_primary
@@ -105,13 +105,14 @@ class CommitPath(ReplicaState):
             m_checksum=header.checksum,
             m_client=header.client,
             m_request=header.request,
-            m_reply=checksum_reply(header.client, header.request, op, body),
+            m_reply=checksum_reply(header.client, header.session, header.request, op, header.view, body),
             m_type="reply" if replies else None,
         )
         if replies:
-            self.send_reply(header.client, TableEntry(header.request, op, body))
+            self.send_reply(header.client, TableEntry(header.request, op, header.view, body))
 
     def send_reply(self, client: int, entry: TableEntry) -> None:
         """Sends the reply of an executed request."""
-        reply = Reply(client, entry.request, entry.op, entry.body, self.view, self.node, self.clock)
+        replica = entry.view % self.replica_count
+        reply = Reply(client, 0, entry.request, entry.op, entry.body, entry.view, replica, self.clock)
         self.effects.append(SendClient(client, reply))

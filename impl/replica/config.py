@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from impl.durable import ConfigurationError, Quorums, validate_quorums
 from impl.faults import validate_faults
 
+_MAY_BE_ZERO = frozenset({"supports", "checkpoint_interval"})
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
@@ -14,11 +16,16 @@ class ReplicaConfig:
 
     `pipeline_max`: entries prepared and not committed; `request_queue_max`: requests that wait for the pipeline;
     `append_prepares_max`: entries in one journal write; `request_prepare_max`: entries asked for in one message.
-    `run` is the run id written to trace events.
+    `run` is the run id written to trace events; without `traced` no event is made (its number is used up all the same).
+    `supports`: features this member supports (bit f-1 is feature f); `checkpoint_interval`: ops between checkpoints,
+    0: none.
     """
 
     run: str = "run"
+    traced: bool = True
     faults: frozenset[str] = frozenset()
+    supports: int = 0
+    checkpoint_interval: int = 0
     pipeline_max: int = 32
     request_queue_max: int = 64
     append_prepares_max: int = 64
@@ -36,12 +43,13 @@ class ReplicaConfig:
     abdicate_timeout_ticks: int = 150
 
     def __post_init__(self) -> None:
-        """Raises `FaultError` for an unknown fault and `ConfigurationError` for a number below 1."""
+        """Raises `FaultError` for an unknown fault and `ConfigurationError` for a number below its least."""
         validate_faults(self.faults)
         for name in self.__slots__:
             value = getattr(self, name)
-            if isinstance(value, int) and value < 1:
-                raise ConfigurationError(f"{name} must be at least 1, got {value}")
+            least = 0 if name in _MAY_BE_ZERO else 1
+            if isinstance(value, int) and not isinstance(value, bool) and value < least:
+                raise ConfigurationError(f"{name} must be at least {least}, got {value}")
 
 
 def quorums_in_force(quorums: Quorums, replica_count: int, faults: frozenset[str]) -> Quorums:

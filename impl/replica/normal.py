@@ -49,7 +49,7 @@ class NormalOperation(CommitPath):
                 m_op=entry.op,
                 m_client=message.client,
                 m_request=entry.request,
-                m_reply=checksum_reply(message.client, entry.request, entry.op, entry.body),
+                m_reply=checksum_reply(message.client, 0, entry.request, entry.op, entry.view, entry.body),
             )
             self.send_reply(message.client, entry)
             return

@@ -11,6 +11,7 @@ from impl.effects import AppendPrepares, Effect, IoEffect
 from impl.messages import (
     Commit,
     DoViewChange,
+    Eviction,
     Message,
     Prepare,
     PrepareOk,
@@ -79,7 +80,7 @@ class Replica(Timeouts):
 
     def _is_acceptable(self, message: Message) -> bool:
         """Rejects what no correct replica of this cluster sends, with a reason."""
-        if isinstance(message, Request | Reply):
+        if isinstance(message, Request | Reply | Eviction):
             return True
         if not 0 <= message.replica < self.replica_count or message.replica == self.node:
             self.ignore("any: sender is no other replica of the cluster")

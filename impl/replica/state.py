@@ -34,6 +34,9 @@ from impl.replica.config import ReplicaConfig, quorums_in_force
 from impl.state_machine import DIGEST_MODULUS, StateMachine
 from impl.trace import TraceEvent
 
+_DIGEST_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
+"""Odd: multiples below the modulus differ."""
+
 
 class Status(StrEnum):
     """`recovering` only before `boot`."""
@@ -77,6 +80,7 @@ class ReplicaState:
         self.node = superblock.replica
         self.replica_count = superblock.replica_count
         self.quorums = quorums_in_force(superblock.quorums, superblock.replica_count, config.faults)
+        self.clients = superblock.clients
         self.others = tuple(node for node in range(self.replica_count) if node != self.node)
         self.superblock = superblock
         self.seq = seq
@@ -93,7 +97,9 @@ class ReplicaState:
         self.client_table = ClientTable()
         self.effects: list[Effect] = []
         self.ignored: dict[str, int] = {}
-        self._digest_text = f"{0:032x}"
+        self.checkpoint = 0
+        self.features = 0
+        self.update_digest()
         self._reset_volatile()
 
     def _reset_volatile(self) -> None:
@@ -153,8 +159,11 @@ class ReplicaState:
         return self._digest_text
 
     def update_digest(self) -> None:
-        """Recomputes the digest's text after an execution."""
-        self._digest_text = f"{(self.state_machine.digest + self.client_table.digest) % DIGEST_MODULUS:032x}"
+        """Recomputes the digests' texts after an execution; `commit_min` is in the first, so that no two share one."""
+        table = self.client_table.digest
+        total = self.state_machine.digest + table + self.commit_min * _DIGEST_STEP
+        self._digest_text = f"{total % DIGEST_MODULUS:032x}"
+        self._table_text = f"{table:032x}"
 
     # Effects
 
@@ -172,7 +181,14 @@ class ReplicaState:
         m_checksum: str | None = None,
         m_parent: str | None = None,
         m_client: int | None = None,
+        m_session: int | None = None,
         m_request: int | None = None,
+        m_incarnation: int | None = None,
+        m_feature: int | None = None,
+        m_features: int | None = None,
+        m_outcome: str | None = None,
+        m_evicted: int | None = None,
+        m_checkpoint: int | None = None,
         m_reply: str | None = None,
         m_log: tuple[str, ...] | None = None,
         configuration: bool = False,
@@ -180,6 +196,8 @@ class ReplicaState:
         """Emits an event with all observations before the sends it allows; returns its `seq`. `m_seq` 0: not known."""
         self.seq += 1
         self.clock += 1
+        if not self.config.traced:
+            return self.seq
         superblock = self.superblock
         trace_event = TraceEvent(
             run=self.config.run,
@@ -197,6 +215,9 @@ class ReplicaState:
             commit_min=self.commit_min,
             commit_max=self.commit_max,
             digest=self._digest_text,
+            table=self._table_text,
+            features=self.features,
+            checkpoint=self.checkpoint,
             m_type=m_type,
             m_from=m_from,
             m_seq=m_seq or None,
@@ -207,12 +228,25 @@ class ReplicaState:
             m_checksum=m_checksum,
             m_parent=m_parent,
             m_client=m_client,
+            m_session=m_session,
             m_request=m_request,
+            m_incarnation=m_incarnation,
+            m_feature=m_feature,
+            m_features=m_features,
+            m_outcome=m_outcome,
+            m_evicted=m_evicted,
+            m_checkpoint=m_checkpoint,
             m_reply=m_reply,
             m_log=m_log,
             replicas=self.replica_count if configuration else None,
             quorum_replication=self.quorums.replication if configuration else None,
             quorum_view_change=self.quorums.view_change if configuration else None,
+            client_slots=self.clients.slots if configuration else None,
+            client_sessions=int(self.clients.sessions) if configuration else None,
+            client_gaps=int(self.clients.gaps) if configuration else None,
+            pipeline=self.config.pipeline_max if configuration else None,
+            checkpoint_interval=self.config.checkpoint_interval if configuration else None,
+            supports=self.config.supports if configuration else None,
         )
         self.effects.append(Emit(trace_event))
         return self.seq

@@ -3,7 +3,8 @@
 Layout. A file header (magic, format version, cluster, replica, blake2b-128) of FILE_HEADER_SIZE bytes, then records. A
 record is a fixed big-endian header, the body, and zeros up to a multiple of ALIGNMENT. The header: blake2b-128 over the
 rest of the header, the record's own offset and the body; magic, format version, flags; ``group``, the file offset at
-which the append that wrote it began; the entry's checksum, parent, view, op, client, request, commit; size of the body.
+which the append that wrote it began; the entry's checksum, parent, view, op, client, request, commit, session,
+incarnation, feature; size of the body.
 
 Append. One group of records is one write and one fdatasync, and a group is written only after the one before is
 durable. A group that fails is cut off again. If its sync fails, or it cannot be cut off, the journal refuses further
@@ -33,7 +34,7 @@ __all__ = ["BODY_SIZE_MAX", "Journal", "JournalError", "JournalRecovery"]
 
 FILE_MAGIC = b"VSRJOURN"
 RECORD_MAGIC = 0x56535252  # "VSRR"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 FILE_HEADER_SIZE = 64
 ALIGNMENT = 8
 BODY_SIZE_MAX = 1 << 26
@@ -41,8 +42,8 @@ BODY_SIZE_MAX = 1 << 26
 
 _CHECKSUM_SIZE = 16
 _FILE_HEADER = struct.Struct(">8sHHQ")  # magic, version, replica, cluster
-# magic, version, flags, group, checksum, parent, view, op, client, request, commit, size
-_RECORD = struct.Struct(">IHHQ16s16sQQQQQI")
+# magic, version, flags, group, checksum, parent, view, op, client, request, commit, session, incarnation, feature, size
+_RECORD = struct.Struct(">IHHQ16s16sQQQQQQQQI")
 _RECORD_HEADER_SIZE = _CHECKSUM_SIZE + _RECORD.size
 _FLAG_REPAIR = 1
 _FLAG_FIRST = 2  # parent is "" (op 1)
@@ -338,6 +339,9 @@ def _encode_record(prepare: Prepare, offset: int, group: int, repair: bool, path
             header.client,
             header.request,
             header.commit,
+            header.session,
+            header.incarnation,
+            header.feature,
             header.size,
         )
     except (struct.error, ValueError) as error:
@@ -355,7 +359,7 @@ def _decode_record(data: bytes, offset: int) -> tuple[_Record | None, bytes, str
         return None, b"", f"{len(data)} of {length} bytes of a record"
     if _digest(offset, data[_CHECKSUM_SIZE:length]) != data[:_CHECKSUM_SIZE]:
         return None, b"", "checksum does not match"
-    _, version, flags, group, checksum, parent, view, op, client, request, commit = fields
+    _, version, flags, group, checksum, parent, view, op, client, request, commit, *numbers = fields
     if version != FORMAT_VERSION:
         return None, b"", f"format version {version}; this program reads {FORMAT_VERSION}"
     header = PrepareHeader(
@@ -367,6 +371,9 @@ def _decode_record(data: bytes, offset: int) -> tuple[_Record | None, bytes, str
         request=request,
         commit=commit,
         size=size,
+        session=numbers[0],
+        incarnation=numbers[1],
+        feature=numbers[2],
     )
     body = data[_RECORD_HEADER_SIZE : _RECORD_HEADER_SIZE + size]
     if not prepare_is_valid(Prepare(header=header, body=body)):

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from impl.durable import Quorums, SuperblockState
+from impl.durable import ClientTableConfig, Quorums, SuperblockState
 from impl.storage.file import File, StorageError
 
 __all__ = ["COPIES", "COPY_SIZE", "QUORUM", "Superblock", "SuperblockError"]
@@ -33,10 +33,11 @@ COPIES = 4
 QUORUM = 2
 COPY_SIZE = 4096
 MAGIC = b"VSRSUPER"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
-# magic, version, copy, sequence, cluster, replica, replica_count, q_r, q_v, view, log_view, head_op, clock, head
-_BODY = struct.Struct(">8sHHQQHHHHQQQQ16s")
+# magic, version, copy, sequence, cluster, replica, replica_count, q_r, q_v, client slots, sessions, gaps,
+# view, log_view, head_op, clock, head
+_BODY = struct.Struct(">8sHHQQHHHHIBBQQQQ16s")
 _CHECKSUM_SIZE = 16
 
 
@@ -57,6 +58,9 @@ def encode_copy(state: SuperblockState, copy: int) -> bytes:
             state.replica_count,
             state.quorums.replication,
             state.quorums.view_change,
+            state.clients.slots,
+            state.clients.sessions,
+            state.clients.gaps,
             state.view,
             state.log_view,
             state.head_op,
@@ -85,13 +89,14 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
         return None, f"this is copy {number} (misdirected write)"
     if any(data[_CHECKSUM_SIZE + _BODY.size :]):
         return None, "padding is not zero"
-    cluster, replica, replica_count, quorum_replication, quorum_view_change = identity
+    cluster, replica, replica_count, quorum_replication, quorum_view_change, slots, sessions, gaps = identity
     return (
         SuperblockState(
             cluster=cluster,
             replica=replica,
             replica_count=replica_count,
             quorums=Quorums(replication=quorum_replication, view_change=quorum_view_change),
+            clients=ClientTableConfig(slots=slots, sessions=bool(sessions), gaps=bool(gaps)),
             view=view,
             log_view=log_view,
             head_op=head_op,

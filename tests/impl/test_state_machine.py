@@ -88,14 +88,14 @@ def test_the_digest_tells_contents_apart() -> None:
 
 def test_the_client_table_keeps_the_latest_request_and_its_digest_follows() -> None:
     table, direct = ClientTable(), ClientTable()
-    table.record(1, 1, 1, b"x")
-    table.record(2, 1, 2, b"y")
-    table.record(1, 2, 3, b"z")
-    direct.record(1, 2, 3, b"z")
-    direct.record(2, 1, 2, b"y")
+    table.record(1, 1, 1, 0, b"x")
+    table.record(2, 1, 2, 0, b"y")
+    table.record(1, 2, 3, 0, b"z")
+    direct.record(1, 2, 3, 0, b"z")
+    direct.record(2, 1, 2, 0, b"y")
     assert table.digest == direct.digest != 0
     assert (table.request_max(1), table.request_max(3)) == (2, 0)
-    direct.record(2, 1, 2, b"other reply")
+    direct.record(2, 1, 2, 0, b"other reply")
     assert table.digest != direct.digest
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
 
 from impl.effects import AppendPrepares, Emit, WriteSuperblock
-from impl.messages import DoViewChange, Prepare, StartView, StartViewChange, checksum_reply
+from impl.messages import DoViewChange, Prepare, Reply, StartView, StartViewChange, reply_checksum
 from impl.sim import simulate
 from impl.state_machine import Get, Put
 from impl.trace import TraceEvent, decode_line
@@ -26,7 +29,7 @@ def test_every_replica_shows_the_checksum_of_the_reply_that_is_sent() -> None:
     link.request(0, 1, 1, PUT)
     link.request(0, 2, 1, Get(b"k"))
     link.tick(20)
-    replies = {reply.op: checksum_reply(reply.client, reply.request, reply.op, reply.body) for reply in link.replies}
+    replies = {reply.op: reply_checksum(reply) for reply in link.replies}
     assert len(set(replies.values())) == 2
     for node in range(3):
         assert {event.m_op: event.m_reply for event in link.of(node, "execute")} == replies
@@ -38,15 +41,23 @@ def test_a_reply_sent_again_shows_the_checksum_of_its_bytes() -> None:
     link.request(0, 1, 1, PUT)
     first, again = link.replies
     shown = link.of(0, "resend_reply")[0].m_reply
-    assert shown == checksum_reply(again.client, again.request, again.op, again.body)
+    assert shown == reply_checksum(again)
     assert (first.op, first.body) == (again.op, again.body)
 
 
-def test_the_checksum_of_a_reply_covers_client_request_op_and_result() -> None:
-    known = checksum_reply(1, 2, 3, b"r")
-    others = {checksum_reply(9, 2, 3, b"r"), checksum_reply(1, 9, 3, b"r"), checksum_reply(1, 2, 9, b"r")}
-    assert len({known, *others, checksum_reply(1, 2, 3, b"")}) == 5
-    assert len(known) == 32
+def test_the_checksum_of_a_reply_covers_every_number_and_the_result() -> None:
+    known = Reply(client=1, session=2, request=3, op=4, body=b"r", view=5, replica=0)
+    changes: tuple[dict[str, Any], ...] = (
+        {"client": 9},
+        {"session": 9},
+        {"request": 9},
+        {"op": 9},
+        {"view": 9},
+        {"body": b""},
+    )
+    found = {reply_checksum(known)} | {reply_checksum(replace(known, **change)) for change in changes}
+    assert len(found) == 7
+    assert {len(text) for text in found} == {32}
 
 
 def test_replies_of_one_op_agree_in_runs_with_faults(tmp_path: Path) -> None:

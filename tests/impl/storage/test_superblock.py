@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from impl.durable import Quorums, SuperblockState, superblock_formatted
+from impl.durable import CLIENTS_SESSIONS, Quorums, SuperblockState, superblock_formatted
 from impl.storage.file import MemoryFile
 from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, SuperblockError
 
@@ -41,7 +41,7 @@ def test_what_is_written_is_read_back() -> None:
 def test_every_field_is_stored() -> None:
     state = SuperblockState(
         cluster=1 << 63, replica=3, replica_count=5, quorums=Quorums(replication=2, view_change=4), view=70,
-        log_view=60, head_op=50, head_checksum=HEAD, sequence=40, clock=30,
+        log_view=60, head_op=50, head_checksum=HEAD, sequence=40, clock=30, clients=CLIENTS_SESSIONS,
     )  # fmt: skip
     defaults = SuperblockState(cluster=0, replica=0, replica_count=0, quorums=Quorums(0, 0))
     assert all(getattr(state, field.name) != getattr(defaults, field.name) for field in fields(SuperblockState))
