@@ -56,8 +56,8 @@ class Cluster:
     """Processes of one cluster. As a context manager it kills what is left at the end.
 
     ``cluster`` is the cluster's id, ``run`` the run id of the traces, ``faults`` named mistakes (impl/faults.py)
-    switched on in every replica. Nothing is started or formatted by the constructor; it raises FaultError for an
-    unknown fault.
+    switched on in every replica; ``server_options`` are further options of impl/net/server.py. Nothing is started or
+    formatted by the constructor; it raises FaultError for an unknown fault.
     """
 
     def __init__(
@@ -71,6 +71,8 @@ class Cluster:
         quorums: Quorums | None = None,
         tick_seconds: float = 0.01,
         faults: Iterable[str] = (),
+        traced: bool = True,
+        server_options: Iterable[str] = (),
     ) -> None:
         self.directory = Path(directory).absolute()
         self.replica_count = replica_count
@@ -80,6 +82,8 @@ class Cluster:
         self.quorums = quorums
         self.tick_seconds = tick_seconds
         self.faults = tuple(faults)
+        self.traced = traced
+        self.server_options = tuple(server_options)
         validate_faults(frozenset(self.faults))
         self.addresses: tuple[Address, ...] = tuple((HOST, port) for port in free_ports(replica_count))
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -156,7 +160,9 @@ class Cluster:
         command = [sys.executable, "-m", "impl.net.server", "--until-stdin-closes"]
         command += ["--data", str(self.data_path(replica)), "--replica", str(replica), "--cluster", str(self.cluster)]
         command += ["--addresses", self.address_list()]
-        command += ["--trace", str(self.trace_path(replica)), "--run", self.run, "--tick", str(self.tick_seconds)]
+        command += ["--tick", str(self.tick_seconds), *self.server_options]
+        if self.traced:
+            command += ["--trace", str(self.trace_path(replica)), "--run", self.run]
         for fault in self.faults:
             command += ["--fault", fault]
         log = self.log_path(replica)

@@ -41,6 +41,9 @@ from impl.trace import TraceError, TraceEvent, TraceWriter
 
 __all__ = ["ServerConfig", "ServerError", "main", "parse_addresses", "run_server", "serve"]
 
+REQUEST_QUEUE_MAX = 1024
+"""Requests that wait for room in the pipeline; further ones are dropped, and their clients ask again."""
+
 logger = logging.getLogger("impl.net")
 
 
@@ -55,6 +58,7 @@ class ServerConfig:
     ``addresses`` of all replicas by index; ``cluster`` and the replica count must match the data directory;
     ``trace`` None: no trace. ``run`` is the run id in the trace. A tick is ``tick_seconds``; the replica's own
     timeouts count ticks. ``until_stdin_closes``: end when stdin does, so that no replica outlives its parent.
+    ``pipeline_max``: entries prepared and not committed; ``group_max``: entries in one journal write.
     """
 
     data: Path
@@ -67,6 +71,8 @@ class ServerConfig:
     faults: frozenset[str] = field(default_factory=frozenset)
     frame_size_max: int = FRAME_SIZE_MAX
     until_stdin_closes: bool = False
+    pipeline_max: int = 256
+    group_max: int = 256
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
@@ -90,7 +96,15 @@ class Server:
         self._trace = trace
         self._replica = Replica(
             data.durable_state(),
-            ReplicaConfig(run=config.run, faults=config.faults),
+            ReplicaConfig(
+                run=config.run,
+                traced=trace is not None,
+                faults=config.faults,
+                pipeline_max=config.pipeline_max,
+                request_queue_max=REQUEST_QUEUE_MAX,
+                append_prepares_max=config.group_max,
+                prepare_buffer_max=2 * config.pipeline_max,
+            ),
             seq=trace.seq if trace is not None else 0,
             clock=trace.clock if trace is not None else 0,
         )
@@ -102,7 +116,7 @@ class Server:
             on_request=self._on_request,
             on_peer_message=self._on_peer_message,
             status=self.status,
-            flush=self._flush,
+            flush_later=self._flush_later,
         )
         self._links = {
             peer: PeerLink(peer, address, self._host.hello())
@@ -111,7 +125,8 @@ class Server:
         }
         self._io_thread = ThreadPoolExecutor(1, thread_name_prefix="storage")
         self._events: list[TraceEvent] = []
-        self._to_flush: set[Inbound] = set()
+        self._flush_due: asyncio.Handle | None = None
+        self._encoded: tuple[Message, bytes] | None = None
         self._io_queue: deque[IoEffect] = deque()
         self._io_running: asyncio.Future[None] | None = None
         self._done = asyncio.Event()
@@ -187,7 +202,6 @@ class Server:
             return
         hint = NotPrimary(request.client, request.request, replica.view, str(replica.status))
         connection.send(frame_control(hint))
-        self._to_flush.add(connection)
 
     def _step(self, handler: Callable[[], list[Effect]]) -> None:
         """One transition of the replica; after a failure none is made any more."""
@@ -207,32 +221,44 @@ class Server:
             if isinstance(effect, Emit):
                 self._events.append(effect.event)
             elif isinstance(effect, Send):
-                self._links[effect.to].send(frame_message(effect.message))
+                self._links[effect.to].send(self._frame(effect.message))
             elif isinstance(effect, SendClient):
                 connection = self._host.clients.get(effect.client)
                 if connection is not None:
                     connection.send(frame_message(effect.message))
-                    self._to_flush.add(connection)
             else:
                 self._io_queue.append(effect)
 
+    def _frame(self, message: Message) -> bytes:
+        """The frame of a message to a replica; one that goes to several is encoded once."""
+        if self._encoded is None or self._encoded[0] is not message:
+            self._encoded = (message, frame_message(message))
+        return self._encoded[1]
+
+    def _flush_later(self) -> None:
+        """Flush after the input that this iteration of the event loop found was all handed over."""
+        if self._flush_due is None:
+            self._flush_due = asyncio.get_running_loop().call_soon(self._flush)
+
     def _flush(self) -> None:
         """Trace events, then messages, then durable writes."""
+        if self._flush_due is not None:
+            self._flush_due.cancel()
+            self._flush_due = None
         if self._failure is not None:
             return
         try:
-            if self._trace is not None:
-                for event in self._events:
-                    self._trace.write(event)
+            if self._trace is not None and self._events:
+                self._trace.write_all(self._events)
         except OSError as error:
             self._fail(ServerError(f"{self._config.trace}: cannot write the trace: {error.strerror or error}"))
             return
         self._events.clear()
         for link in self._links.values():
             link.flush()
-        for connection in self._to_flush:
+        to_flush, self._host.to_flush = self._host.to_flush, []
+        for connection in to_flush:
             connection.flush()
-        self._to_flush.clear()
         self._start_io()
 
     def _start_io(self) -> None:
