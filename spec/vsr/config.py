@@ -13,9 +13,23 @@ def majority(replicas: int) -> int:
 
 
 @dataclass(frozen=True)
-class Config:
-    """Replica count, quorum sizes, profile and the known deviations ("faults") that are switched on.
+class ClientTable:
+    """How clients are remembered (docs/clients-and-control.md).
 
+    `slots` 0: one for every client. `sessions`: clients register. `gaps`: request numbers may skip.
+    """
+
+    slots: int = 0
+    sessions: bool = False
+    gaps: bool = False
+
+
+@dataclass(frozen=True)
+class Config:
+    """Replica count, quorum sizes, options of the protocol, and the known deviations ("faults") that are switched on.
+
+    `features`: how many features control entries can enable. `checkpoints`: replicas take them. `pipeline`: most
+    prepares above commit_max (0: any number). Options left at their defaults add nothing to the core.
     Source: VR Revisited §4 (majorities); flexible quorums as in TigerBeetle: only q_r + q_v > n is needed.
     """
 
@@ -24,6 +38,10 @@ class Config:
     quorum_view_change: int = 0
     profile: str = "core"
     faults: frozenset[str] = field(default_factory=frozenset)
+    client_table: ClientTable = ClientTable()
+    features: int = 0
+    checkpoints: bool = False
+    pipeline: int = 0
 
     def __post_init__(self) -> None:
         n = self.replicas

@@ -9,11 +9,15 @@ from spec.vsr.models import Bounds
 
 @dataclass(frozen=True)
 class FaultModel:
-    """Size of the model and the invariant that the shortest counterexample breaks there."""
+    """Size of the model, and the invariant or goal (L1, L2) that the shortest counterexample breaks there.
+
+    `model` is the name of the model that it is a size of.
+    """
 
     replicas: int
     bounds: Bounds
     breaks: str
+    model: str = "core"
 
 
 FAULT_MODELS = {

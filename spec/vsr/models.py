@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from spec.lang import Action, Instance, Spec, SpecError
 from spec.vsr import normal, restart, view_change
 from spec.vsr.config import Config
 from spec.vsr.faults import fault
 from spec.vsr.invariants import INVARIANTS, WITNESSES, restarted_normal
+from spec.vsr.modules import MODULES, Parts
 from spec.vsr.state import core_schema
 
 CORE_ACTIONS = (
@@ -61,9 +63,12 @@ MODELS = {
 }
 """Model name → default bounds. A model without restarts leaves that action, and what is said of it, out."""
 
+OPTIONS: dict[str, dict[str, Any]] = {}
+"""Model name → options of its configuration, where it is more than the core."""
+
 
 def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
-    """The core protocol under a configuration; faults named in it are applied."""
+    """The protocol under a configuration: the core, the modules that are on, and the faults named in it."""
     replaced: dict[str, Action] = {}
     added: list[Action] = []
     for id in sorted(cfg.faults):
@@ -76,7 +81,20 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
     witnesses = tuple(w for w in WITNESSES if crashes or w is not restarted_normal)
     if not crashes and "restart" in replaced:
         raise SpecError(f"{', '.join(sorted(cfg.faults))} shows only at a restart; allow some with --restarts")
-    spec = Spec(name, core_schema(cfg), cfg, actions, INVARIANTS, witnesses, instance)
+    schema = core_schema(cfg)
+    parts = Parts({a.name: a for a in actions}, {p.id: p for p in INVARIANTS}, list(witnesses))
+    for module in (m for m in MODULES if m.is_on(cfg)):
+        module.declare(schema, cfg)
+        parts.apply(module, cfg)
+    spec = Spec(
+        name,
+        schema,
+        cfg,
+        tuple(parts.actions.values()),
+        tuple(parts.invariants.values()),
+        tuple(parts.witnesses),
+        instance,
+    )
     return spec.with_actions(replaced, added)
 
 
@@ -87,7 +105,8 @@ def model(
     if name not in MODELS:
         raise SpecError(f"unknown model {name}; there are: {', '.join(MODELS)}")
     limits = replace(bounds or MODELS[name], **sizes)
-    return build(Config(replicas, faults=frozenset(faults)), limits.instance(replicas), name)
+    cfg = Config(replicas, faults=frozenset(faults), **OPTIONS.get(name, {}))
+    return build(cfg, limits.instance(replicas), name)
 
 
 def unbounded(cfg: Config) -> Spec:
