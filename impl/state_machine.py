@@ -1,19 +1,33 @@
-"""The replicated state machine: a key-value store with deterministic replies and an incremental digest.
+"""The replicated state machine: a key-value store and partitions, with deterministic replies and a digest.
 
 Operations and results are MessagePack arrays of one tagged union each. Anything that is no operation gets the result
-`Invalid`: the same on every replica, and it changes nothing.
+`Invalid`, an operation of another plane `Refused`: the same on every replica, and it changes nothing.
 
-The digest is a set hash over the *contents*: the sum modulo 2^128 of blake2b-128(key, value) over all pairs. It does
-not depend on the order of writes, costs one or two hashes per write, and differs if any pair differs (up to collisions;
-it guards against bugs, not against an adversary).
+The digest is a set hash over the *contents*: the sum modulo 2^128 of a blake2b-128 over every key with its value, every
+message with its offset and every stored offset. It does not depend on the order of writes, costs one or two hashes per
+write, and differs if any item differs (up to collisions; it guards against bugs, not against an adversary).
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TypeAlias
+from itertools import pairwise
+from typing import TypeAlias, TypeVar
 
 import msgspec
+
+from impl.groups.plane import Plane
+from impl.partitions import (
+    Appended,
+    AppendMessages,
+    Offset,
+    PartitionOperation,
+    Partitions,
+    Poll,
+    Polled,
+    StoreOffset,
+    is_well_formed,
+)
 
 DIGEST_MODULUS = 1 << 128
 """Digests are integers below this; written as 32 hexadecimal digits."""
@@ -53,7 +67,9 @@ class Append(msgspec.Struct, frozen=True, tag="append", array_like=True, gc=Fals
     value: bytes
 
 
-Operation: TypeAlias = Put | Get | Delete | CompareAndSet | Append
+KeyOperation: TypeAlias = Put | Get | Delete | CompareAndSet | Append
+
+Operation: TypeAlias = KeyOperation | PartitionOperation
 
 
 class Done(msgspec.Struct, frozen=True, tag="done", array_like=True, gc=False):
@@ -76,7 +92,13 @@ class Invalid(msgspec.Struct, frozen=True, tag="invalid", array_like=True, gc=Fa
     """The body was no operation."""
 
 
-Result: TypeAlias = Done | Value | Outcome | Invalid
+class Refused(msgspec.Struct, frozen=True, tag="refused", array_like=True, gc=False):
+    """The operation belongs to another plane than this group's; `reason` says so."""
+
+    reason: str
+
+
+Result: TypeAlias = Done | Value | Outcome | Invalid | Refused | Appended | Polled | Offset
 
 _ENCODER = msgspec.msgpack.Encoder()
 _OPERATION_DECODER: msgspec.msgpack.Decoder[Operation] = msgspec.msgpack.Decoder(Operation)
@@ -108,14 +130,29 @@ def _pair_hash(key: bytes, value: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=16, person=b"kv").digest(), "little")
 
 
+class StateError(ValueError):
+    """The bytes of a snapshot are not those of a state; the text says why."""
+
+
+_State: TypeAlias = tuple[list[tuple[bytes, bytes]], list[tuple[int, list[bytes]]], list[tuple[int, int, int]]]
+_STATE_DECODER: msgspec.msgpack.Decoder[_State] = msgspec.msgpack.Decoder(_State)
+
+
 class StateMachine:
-    """The store. `digest` covers its contents; `apply` is a function of the contents and the body only."""
+    """The store and the partitions. `apply` is a function of the contents, the plane and the body only."""
 
-    __slots__ = ("digest", "store")
+    __slots__ = ("_store_digest", "partitions", "plane", "store")
 
-    def __init__(self) -> None:
+    def __init__(self, plane: Plane = Plane.SINGLE) -> None:
+        self.plane = plane
         self.store: dict[bytes, bytes] = {}
-        self.digest = 0
+        self.partitions = Partitions()
+        self._store_digest = 0
+
+    @property
+    def digest(self) -> int:
+        """Digest of the contents, below `DIGEST_MODULUS`; 0 if there are none."""
+        return (self._store_digest + self.partitions.digest) % DIGEST_MODULUS
 
     def apply(self, body: bytes) -> bytes:
         """Applies an encoded operation and returns the encoded result; never raises on a bad body."""
@@ -123,6 +160,15 @@ class StateMachine:
             operation = _OPERATION_DECODER.decode(body)
         except msgspec.DecodeError:
             return _INVALID
+        if isinstance(operation, PartitionOperation):
+            if self.plane is Plane.METADATA:
+                return _refused(operation, Plane.PARTITIONS)
+            return _ENCODER.encode(self._apply_to_partition(operation)) if is_well_formed(operation) else _INVALID
+        if self.plane is Plane.PARTITIONS:
+            return _refused(operation, Plane.METADATA)
+        return self._apply_to_store(operation)
+
+    def _apply_to_store(self, operation: KeyOperation) -> bytes:
         key = operation.key
         if isinstance(operation, Get):
             return _ENCODER.encode(Value(self.store.get(key)))
@@ -139,14 +185,87 @@ class StateMachine:
         self._set(key, operation.value)
         return _TRUE
 
+    def _apply_to_partition(self, operation: PartitionOperation) -> Result:
+        partitions, namespace = self.partitions, operation.namespace
+        if isinstance(operation, AppendMessages):
+            return Appended(partitions.append(namespace, operation.messages), len(operation.messages))
+        if isinstance(operation, Poll):
+            return partitions.poll(namespace, operation.offset, operation.count)
+        if isinstance(operation, StoreOffset):
+            return Outcome(partitions.store_offset(namespace, operation.consumer, operation.offset))
+        return Offset(partitions.offsets.get((namespace, operation.consumer)))
+
     def _set(self, key: bytes, value: bytes) -> None:
         self._remove(key)
         self.store[key] = value
-        self.digest = (self.digest + _pair_hash(key, value)) % DIGEST_MODULUS
+        self._store_digest = (self._store_digest + _pair_hash(key, value)) % DIGEST_MODULUS
 
     def _remove(self, key: bytes) -> bool:
         value = self.store.pop(key, None)
         if value is None:
             return False
-        self.digest = (self.digest - _pair_hash(key, value)) % DIGEST_MODULUS
+        self._store_digest = (self._store_digest - _pair_hash(key, value)) % DIGEST_MODULUS
         return True
+
+    def to_bytes(self) -> bytes:
+        """The contents in canonical form: equal contents give equal bytes, however they came about."""
+        partitions = self.partitions
+        state: _State = (
+            sorted(self.store.items()),
+            sorted(partitions.messages.items()),
+            [(namespace, consumer, offset) for (namespace, consumer), offset in sorted(partitions.offsets.items())],
+        )
+        return _ENCODER.encode(state)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, plane: Plane = Plane.SINGLE) -> StateMachine:
+        """The state machine of these contents. Raises `StateError` if the bytes are not canonical contents."""
+        try:
+            pairs, partitions, offsets = _STATE_DECODER.decode(data)
+        except msgspec.DecodeError as error:
+            raise StateError(f"the state does not decode: {error}") from error
+        _check_rising("key", [key for key, _ in pairs])
+        _check_rising("namespace", [namespace for namespace, _ in partitions])
+        _check_rising("consumer", [(namespace, consumer) for namespace, consumer, _ in offsets])
+        machine = cls(plane)
+        for key, value in pairs:
+            machine._set(key, value)
+        for namespace, messages in partitions:
+            machine.partitions.append(namespace, tuple(messages))
+        for namespace, consumer, offset in offsets:
+            if not machine.partitions.store_offset(namespace, consumer, offset):
+                raise StateError(
+                    f"the state is not one: offset {offset} of consumer {consumer} is above the end of namespace"
+                    f" {namespace}"
+                )
+        return machine
+
+
+_KeyT = TypeVar("_KeyT", int, bytes, tuple[int, int])
+
+
+def _check_rising(name: str, keys: list[_KeyT]) -> None:
+    if any(before >= after for before, after in pairwise(keys)):
+        raise StateError(f"the state is not canonical: a {name} is out of order, or there twice")
+
+
+def _refused(operation: Operation, plane: Plane) -> bytes:
+    name = type(operation).__struct_config__.tag
+    return _ENCODER.encode(Refused(f"{name} belongs to the group of the plane {plane.value}"))
+
+
+class _Namespaced(msgspec.Struct, array_like=True):
+    tag: str
+    namespace: int
+
+
+_NAMESPACED_DECODER: msgspec.msgpack.Decoder[_Namespaced] = msgspec.msgpack.Decoder(_Namespaced)
+
+
+def namespace_of(body: bytes) -> int:
+    """The namespace of an encoded operation; 0 of one that has none, and of what is no operation."""
+    try:
+        operation = _NAMESPACED_DECODER.decode(body)
+    except msgspec.DecodeError:
+        return 0
+    return operation.namespace
