@@ -18,7 +18,6 @@ from refinement.checker.state import Missing, Reject, RunState, first_clear
 from refinement.mapping import (
     MESSAGE_FIELDS,
     OBSERVED,
-    RULES,
     Agrees,
     Check,
     Each,
@@ -31,6 +30,7 @@ from refinement.mapping import (
     Received,
     Rule,
     Step,
+    rules_for,
 )
 from refinement.schema import INDEX
 from spec.engines.replay import Replay, compile_spec
@@ -38,6 +38,7 @@ from spec.engines.replay.reference import by_interp
 from spec.lang.schema import Var
 from spec.vsr import Config, unbounded
 from spec.vsr.faults import alternatives
+from spec.vsr.modules import options_of
 
 Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
 
@@ -69,12 +70,13 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay")
     Raises `SpecError` for an unknown deviation or one that the audit cannot permit, by name.
     """
     spec = unbounded(cfg)
+    rules = rules_for(options_of(cfg))
     extra = alternatives(allow)
     replay = compile_spec(spec.with_actions({}, extra.added))
     if engine == "interp":
         replay = by_interp(replay)
-    texts = [_RuleText(rule, replay, extra.by_action).source() for rule in RULES]
-    deviations = _deviations(replay, extra.by_action)
+    texts = [_RuleText(rule, replay, extra.by_action).source() for rule in rules]
+    deviations = _deviations(rules, replay, extra.by_action)
     texts += [_RuleText(rule, replay, {}, name, swap).source() for rule, name, swap in deviations]
     source = "\n\n".join(texts)
     scope: dict[str, Any] = {f"a_{name}": function for name, function in replay.functions.items()}
@@ -88,14 +90,16 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay")
     }
     scope |= {"q_r": cfg.quorum_replication, "q_v": cfg.quorum_view_change}
     exec(compile(source, "<audit>", "exec"), scope)
-    handlers = {rule.event: scope[f"e_{rule.event}"] for rule in RULES}
+    handlers = {rule.event: scope[f"e_{rule.event}"] for rule in rules}
     deviant: dict[str, tuple[Handler, ...]] = {}
     for rule, name, _ in deviations:
         deviant[rule.event] = (*deviant.get(rule.event, ()), scope[f"e_{name}"])
     return Program(replay, handlers, source, deviant)
 
 
-def _deviations(replay: Replay, by_action: Mapping[str, tuple[str, ...]]) -> list[tuple[Rule, str, tuple[str, str]]]:
+def _deviations(
+    rules: tuple[Rule, ...], replay: Replay, by_action: Mapping[str, tuple[str, ...]]
+) -> list[tuple[Rule, str, tuple[str, str]]]:
     """(rule, name of its deviant handler, (action, stand-in)) for stand-ins that do other things than the action
     does.
     """
@@ -106,7 +110,7 @@ def _deviations(replay: Replay, by_action: Mapping[str, tuple[str, ...]]) -> lis
                 continue
             found += [
                 (rule, f"{rule.event}__{stand_in}", (action, stand_in))
-                for rule in RULES
+                for rule in rules
                 if any(isinstance(line, Step) and line.action == action for line in rule.lines)
             ]
     return found

@@ -1,5 +1,7 @@
 """The mapping tables: how events of a trace stand for steps of the specification."""
 
+from dataclasses import replace
+
 from refinement.mapping.core import MESSAGE_FIELDS, OBSERVED, RULES
 from refinement.mapping.lines import (
     Agrees,
@@ -11,10 +13,26 @@ from refinement.mapping.lines import (
     Line,
     Log,
     Named,
+    Optional,
     Received,
     Rule,
     Step,
 )
+
+
+def rules_for(options: frozenset[str]) -> tuple[Rule, ...]:
+    """The rules of a specification with these options: an event may have one rule without an option and one with."""
+    return tuple(
+        replace(rule, lines=tuple(line for line in rule.lines if _applies(line, options)))
+        for rule in RULES
+        if _applies(rule, options)
+    )
+
+
+def _applies(part: Optional, options: frozenset[str]) -> bool:
+    wanted = part.when.removeprefix("-")
+    return not part.when or (wanted in options) != part.when.startswith("-")
+
 
 __all__ = [
     "MESSAGE_FIELDS",
@@ -32,4 +50,5 @@ __all__ = [
     "Received",
     "Rule",
     "Step",
+    "rules_for",
 ]
