@@ -1,0 +1,97 @@
+"""From lines to matched patterns: a look-up by line prefix and first word, then the regular expressions of a few patterns."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from refinement.tigerbeetle.table import Pattern, Table
+
+LEVELS: Final = ("debug", "info", "warn", "err")
+KEY: Final = 15
+"""Characters of a line that tell its subsystem, as far as they can."""
+
+_WORD = re.compile(r"[a-z_]+")
+_NUMBER = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
+
+Match = Callable[[str], "re.Match[str] | None"]
+Candidates = list[tuple[Match, int]]
+
+
+@dataclass(slots=True)
+class _Subsystem:
+    prefix: str
+    length: int
+    protocol: bool
+    by_word: dict[str, Candidates] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the lines: in all, by pattern, and shapes of protocol lines that no pattern explains."""
+
+    lines: int = 0
+    by_pattern: list[int] = field(default_factory=list)
+    unknown: Counter[str] = field(default_factory=Counter)
+    first_unknown: dict[str, int] = field(default_factory=dict)
+
+
+class Parser:
+    """Matches lines of one family; `match(line)` is (pattern number, groups), or None where nothing is to be done."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.patterns: tuple[Pattern, ...] = table.patterns
+        self.counts = Counts(by_pattern=[0] * len(self.patterns))
+        self._by_key: dict[str, list[_Subsystem]] = {}
+        self._compile()
+
+    def _compile(self) -> None:
+        names = {p.subsystem for p in self.patterns} | set(self.table.subsystems)
+        for name in sorted(names):
+            by_word: dict[str, Candidates] = {}
+            for number, pattern in enumerate(self.patterns):
+                if pattern.subsystem == name:
+                    by_word.setdefault(pattern.word, []).append((re.compile(pattern.regex).fullmatch, number))
+            for level in LEVELS:
+                prefix = f"[{level}] ({name}): "
+                subsystem = _Subsystem(prefix, len(prefix), name in self.table.subsystems, by_word)
+                self._by_key.setdefault(prefix[:KEY], []).append(subsystem)
+
+    def match(self, line: str, number: int) -> tuple[int, tuple[str, ...]] | None:
+        """The pattern that explains a line, with the texts of its fields; a protocol line without one is noted."""
+        found = self._by_key.get(line[:KEY])
+        if found is None:
+            return None
+        for subsystem in found:
+            if line.startswith(subsystem.prefix):
+                break
+        else:
+            return None
+        text = line[subsystem.length :]
+        colon = text.find(": ")
+        word = _WORD.match(text, colon + 2 if colon >= 0 and text[:1].isdigit() else 0)
+        candidates = subsystem.by_word.get(word[0] if word else "")
+        if candidates is not None:
+            for match, pattern in candidates:
+                groups = match(text)
+                if groups is not None:
+                    self.counts.by_pattern[pattern] += 1
+                    return pattern, groups.groups()
+        if word is not None and (candidates := subsystem.by_word.get("")):
+            for match, pattern in candidates:
+                groups = match(text)
+                if groups is not None:
+                    self.counts.by_pattern[pattern] += 1
+                    return pattern, groups.groups()
+        if subsystem.protocol:
+            self._note_unknown(line, number)
+        return None
+
+    def _note_unknown(self, line: str, number: int) -> None:
+        shape = _NUMBER.sub("N", line)[:160]
+        self.counts.unknown[shape] += 1
+        self.counts.first_unknown.setdefault(shape, number)

@@ -1,0 +1,117 @@
+"""Tables of log lines: pattern → event, compiled to a dispatcher by subsystem and first word.
+
+A pattern is the text of a line after `[level] (subsystem): `, with typed fields in braces:
+
+| field | matches | value |
+|---|---|---|
+| `{name}` | digits | int |
+| `{name:w}` | a word (letters, digits, `_.@|`) | str |
+| `{name:c}` | a checksum as the family prints it | str |
+| `{name:x}` | hexadecimal where the family prints decimal | str |
+| `{name:t}` | any text | str |
+| `{name:m}` | a message header to the end of the line | `headers.Message` |
+| `{name:b}` | true or false | bool |
+| `{}` | any text | not kept |
+
+`node` is the replica; most lines start with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Role = Literal["step", "check", "note"]
+"""step: changes the state of the specification; check: its values are compared; note: carries neither."""
+
+_FIELD = re.compile(r"\{(\w*)(?::(\w))?\}")
+_REGEX = {
+    "d": r"(\d+)",
+    "w": r"([\w.@|]+)",
+    "c": r"([0-9a-f]+)",
+    "x": r"([0-9a-f]+)",
+    "t": r"(.*)",
+    "m": r"(\w+\{ .*\})",
+    "b": r"(true|false)",
+}
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One shape of a log line: where it is printed, its text, the event it stands for."""
+
+    subsystem: str
+    text: str
+    event: str
+    role: Role
+
+    @property
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """(name, kind) of the fields that are kept, in order."""
+        return tuple((name, kind or "d") for name, kind in _FIELD.findall(self.text) if name)
+
+    @property
+    def regex(self) -> str:
+        """The regular expression that a whole line's text must match."""
+        parts, last = [], 0
+        for found in _FIELD.finditer(self.text):
+            parts.append(re.escape(self.text[last : found.start()]))
+            name, kind = found[1], found[2] or "d"
+            parts.append(_REGEX[kind] if name else ".*?")
+            last = found.end()
+        return "".join(parts) + re.escape(self.text[last:])
+
+    @property
+    def word(self) -> str:
+        """The first word after the node: what a line is looked up by; "" if it is not literal."""
+        text = self.text.removeprefix("{node}: ").removeprefix("{node:w}: ")
+        found = re.match(r"[a-z_]+", text)
+        return found[0] if found else ""
+
+
+def step(subsystem: str, text: str, event: str) -> Pattern:
+    """A line that changes the state."""
+    return Pattern(subsystem, text, event, "step")
+
+
+def check(subsystem: str, text: str, event: str) -> Pattern:
+    """A line whose values are compared with the state."""
+    return Pattern(subsystem, text, event, "check")
+
+
+def notes(subsystem: str, *texts: str) -> tuple[Pattern, ...]:
+    """Lines that are recognised and counted only."""
+    return tuple(Pattern(subsystem, text, "", "note") for text in texts)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The patterns of one family of logs, and the subsystems that speak of the protocol."""
+
+    family: str
+    patterns: tuple[Pattern, ...]
+    subsystems: tuple[str, ...]
+    converters: Mapping[str, Callable[[str], Any]]
+
+    def events(self) -> dict[str, list[Pattern]]:
+        """Patterns by event."""
+        found: dict[str, list[Pattern]] = {}
+        for pattern in self.patterns:
+            if pattern.event:
+                found.setdefault(pattern.event, []).append(pattern)
+        return found
+
+
+def check_table(patterns: Iterable[Pattern]) -> list[str]:
+    """What is wrong with a table: an event whose patterns name different fields, or a pattern given twice."""
+    problems, fields, texts = [], dict[str, set[str]](), set[tuple[str, str]]()
+    for pattern in patterns:
+        if (pattern.subsystem, pattern.text) in texts:
+            problems.append(f"{pattern.text!r} twice")
+        texts.add((pattern.subsystem, pattern.text))
+        names = {name for name, _ in pattern.fields}
+        if pattern.event and fields.setdefault(pattern.event, names) != names:
+            problems.append(f"event {pattern.event}: fields {sorted(names)} in {pattern.text!r}, others before")
+    return problems
