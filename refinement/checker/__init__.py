@@ -12,7 +12,7 @@ import copy
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from refinement.checker.compile import Program, compile_program
+from refinement.checker.compile import COLUMNS_MORE, Program, compile_program
 from refinement.checker.explain import explain
 from refinement.checker.state import Missing, Reject, RunState
 from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
@@ -50,7 +50,8 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engi
         cfg = Config(replicas, q_r, q_v)
     except SpecError:
         uses = [_use(id, first) for id in sorted(permitted)]
-    run = _Run(run_id, compile_program(cfg, allow, engine), cfg.replicas, uses)
+    more = any(first[INDEX[column]] is not None for column in COLUMNS_MORE)
+    run = _Run(run_id, compile_program(cfg, allow, engine, more=more), cfg.replicas, uses)
     return run.judge(chain([first], rows))
 
 

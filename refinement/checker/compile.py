@@ -17,7 +17,9 @@ from refinement.checker.expressions import columns_of, translate
 from refinement.checker.state import Missing, Reject, RunState, first_clear
 from refinement.mapping import (
     MESSAGE_FIELDS,
+    MORE,
     OBSERVED,
+    OBSERVED_MORE,
     Agrees,
     Check,
     Each,
@@ -30,6 +32,7 @@ from refinement.mapping import (
     Received,
     Rule,
     Step,
+    observed_for,
     rules_for,
 )
 from refinement.schema import INDEX
@@ -43,9 +46,11 @@ from spec.vsr.modules import options_of
 Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
 
 FIRST_OBSERVED = INDEX[OBSERVED[0][0]]
+COLUMNS_MORE = tuple(dict.fromkeys(column for column, _, _ in OBSERVED_MORE))
 _TAKEN = re.compile(r"spec\.(\w+)\[node\] \+ 1")
 """The first op of a range, where one variable says up to which op steps are taken already."""
 END_OBSERVED = FIRST_OBSERVED + len(OBSERVED)
+END_MORE = END_OBSERVED + len(COLUMNS_MORE)
 
 
 @dataclass(frozen=True)
@@ -63,21 +68,23 @@ class Program:
 
 
 @lru_cache(maxsize=32)
-def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay") -> Program:
-    """Compile the audit for one configuration; `allow` names permitted deviations.
+def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay", *, more: bool = False) -> Program:
+    """Compile the audit for one configuration; `allow` names permitted deviations, `more` tells of a run that shows
+    the columns of `OBSERVED_MORE`.
 
     `engine` "interp" lets the reference interpreter take every step: slow, and the judge of the compiled replay.
     Raises `SpecError` for an unknown deviation or one that the audit cannot permit, by name.
     """
     spec = unbounded(cfg)
-    rules = rules_for(options_of(cfg))
+    options = options_of(cfg) | ({MORE} if more else set())
+    rules, observed = rules_for(options), observed_for(options)
     extra = alternatives(allow)
     replay = compile_spec(spec.with_actions({}, extra.added))
     if engine == "interp":
         replay = by_interp(replay)
-    texts = [_RuleText(rule, replay, extra.by_action).source() for rule in rules]
+    texts = [_RuleText(rule, replay, observed, extra.by_action).source() for rule in rules]
     deviations = _deviations(rules, replay, extra.by_action)
-    texts += [_RuleText(rule, replay, {}, name, swap).source() for rule, name, swap in deviations]
+    texts += [_RuleText(rule, replay, observed, {}, name, swap).source() for rule, name, swap in deviations]
     source = "\n\n".join(texts)
     scope: dict[str, Any] = {f"a_{name}": function for name, function in replay.functions.items()}
     labels = tuple(spec.schema.vars["status"].values.labels)
@@ -128,12 +135,14 @@ class _RuleText:
         self,
         rule: Rule,
         replay: Replay,
+        observed: tuple[tuple[str, str], ...],
         alternatives: Mapping[str, tuple[str, ...]],
         name: str = "",
         swap: tuple[str, str] = ("", ""),
     ) -> None:
         self.rule = rule
         self.replay = replay
+        self.observed = observed
         self.layout = replay.layout
         self.alternatives = alternatives
         self.name = name or rule.event
@@ -372,16 +381,21 @@ class _RuleText:
 
     def _observe(self) -> None:
         """One comparison of all observations; anything that is not plainly equal goes to `C.observe`."""
-        spec = {name: self.expr(text) for name, text in OBSERVED if text.startswith("spec.")}
-        values = [spec.get(name, "") for name, _ in OBSERVED]
-        names = [name for name, _ in OBSERVED]
-        op, commit_min = spec["op"], spec["commit_min"]
-        values[names.index("status")] = f"STATUS[{spec['status']}]"
+        names = [name for name, _ in self.observed]
         head = self.expr("spec.entry[node, spec.op[node]]")
-        values[names.index("head")] = f"C.labels.get(({head}, {op}), '')"
-        values[names.index("digest")] = f"C.digests.get({commit_min}, '')"
+        commit_min = self.expr("spec.commit_min[node]")
+        special = {
+            "status": f"STATUS[{self.expr('spec.status[node]')}]",
+            "head": f"C.labels.get(({head}, {self.expr('spec.op[node]')}), '')",
+            "digest": f"C.digests.get({commit_min}, '')",
+            "table": f"C.tables.get({commit_min}, '')",
+        }
+        values = [special.get(name) or self.expr(text) for name, text in self.observed]
         self.put(f"state = ({', '.join(values)},)")
-        self.put(f"if row[{FIRST_OBSERVED}:{END_OBSERVED}] != state or C.unseen[node]: C.observe(row, state, {head})")
+        end = FIRST_OBSERVED + len(names)
+        self.put(f"if row[{FIRST_OBSERVED}:{end}] != state or C.unseen[node]: C.observe(row, state, {head})")
+        if end != END_MORE:
+            self.put(f"if row[{END_OBSERVED}:{END_MORE}] != {(None,) * len(COLUMNS_MORE)}: C.not_expected(row)")
 
 
 def _texts_of(line: Line) -> list[str]:

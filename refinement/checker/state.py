@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from refinement.mapping import OBSERVED
+from refinement.mapping import OBSERVED, OBSERVED_MORE
 from refinement.schema import INDEX, Row
 from refinement.values import show_value
 from spec.lang import Schema
@@ -15,7 +15,8 @@ Entry = tuple[int, int]
 """(entry, op): 1 + the view that prepared it, and its op."""
 
 FIRST = INDEX[OBSERVED[0][0]]
-_NAMES = [column for column, _ in OBSERVED]
+_MORE = list(dict.fromkeys(column for column, _, _ in OBSERVED_MORE))
+_NAMES = [column for column, _ in OBSERVED] + _MORE
 _OP, _COMMIT_MIN = _NAMES.index("op"), _NAMES.index("commit_min")
 
 
@@ -68,6 +69,7 @@ class RunState:
         self.sent: list[dict[int, tuple[Any, ...]]] = [{} for _ in range(replicas)]
         self.digests: dict[int, str] = {}
         self.digest_of: dict[str, int] = {}
+        self.tables: dict[int, str] = {}
         self.unseen: list[dict[str, int]] = [{} for _ in range(replicas)]
         self.coverage: Counter[str] = Counter()
         self.uses: defaultdict[int, list[str]] = defaultdict(list)
@@ -163,7 +165,8 @@ class RunState:
         """Compare observations one by one; note those that the trace does not show."""
         node, seq = row[1], row[2]
         unseen = self.unseen[node]
-        for (column, _), observed, expected in zip(OBSERVED, row[FIRST : FIRST + len(OBSERVED)], state, strict=True):
+        shown = row[FIRST : FIRST + len(state)]
+        for column, observed, expected in zip(_NAMES[: len(state)], shown, state, strict=True):
             if observed is None:
                 unseen.setdefault(column, seq)
                 continue
@@ -173,11 +176,19 @@ class RunState:
             if column == "digest" and expected == "":
                 self._bind_digest(state[_COMMIT_MIN], observed)
                 continue
+            if column == "table" and expected == "":
+                self.tables[state[_COMMIT_MIN]] = observed
+                continue
             if column == "head" and expected == "" and state[_OP]:
                 self.name(column, observed, entry, state[_OP])
                 continue
-            rule = "I14" if column == "digest" else f"observed.{column}"
+            rule = {"digest": "I14", "table": "I9"}.get(column, f"observed.{column}")
             raise Reject(rule, f"after the event {column} is {observed}, the spec says {expected}", expected, observed)
+
+    def not_expected(self, row: Row) -> None:
+        """A column of `OBSERVED_MORE` in a run whose first event shows none of them."""
+        column = next(name for name in _MORE if row[INDEX[name]] is not None)
+        raise Missing(f"{column} of the first event (event {row[2]} of node {row[1]} shows it); {column}")
 
     def _bind_digest(self, commit_min: int, digest: str) -> None:
         """The first digest seen at a commit_min; it covers the ops of the client table, so no other one may share

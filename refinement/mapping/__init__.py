@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from refinement.mapping.core import MESSAGE_FIELDS, OBSERVED, RULES
+from refinement.mapping.core import MESSAGE_FIELDS, OBSERVED, OBSERVED_MORE, RULES
 from refinement.mapping.lines import (
     Agrees,
     Check,
@@ -29,14 +29,29 @@ def rules_for(options: frozenset[str]) -> tuple[Rule, ...]:
     )
 
 
+def observed_for(options: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """(column, expression) of what is observed after each event, in column order."""
+    more = ((column, text) for column, text, when in OBSERVED_MORE if _on(when, options))
+    return (*OBSERVED, *more) if MORE in options else OBSERVED
+
+
+MORE = "more"
+"""Option of a run whose first event shows one of the columns of `OBSERVED_MORE`."""
+
+
 def _applies(part: Optional, options: frozenset[str]) -> bool:
-    wanted = part.when.removeprefix("-")
-    return not part.when or (wanted in options) != part.when.startswith("-")
+    return _on(part.when, options)
+
+
+def _on(when: str, options: frozenset[str]) -> bool:
+    return not when or (when.removeprefix("-") in options) != when.startswith("-")
 
 
 __all__ = [
     "MESSAGE_FIELDS",
+    "MORE",
     "OBSERVED",
+    "OBSERVED_MORE",
     "RULES",
     "Agrees",
     "Check",
@@ -50,5 +65,6 @@ __all__ = [
     "Received",
     "Rule",
     "Step",
+    "observed_for",
     "rules_for",
 ]

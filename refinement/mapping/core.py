@@ -45,6 +45,16 @@ OBSERVED: tuple[tuple[str, str], ...] = (
 )
 """Observed column → spec state after the event. Equal commit_min must mean equal digest (I14)."""
 
+OBSERVED_MORE: tuple[tuple[str, str, str], ...] = (
+    ("table", "table of every replica at spec.commit_min[node]", ""),
+    ("features", "0", "-features"),
+    ("checkpoint", "0", "-checkpoints"),
+    ("checkpoint", "spec.checkpoint[node]", "checkpoints"),
+)
+"""The same, with the option it takes, for runs whose first event shows any of them. Equal commit_min must mean an equal
+client table (I9).
+"""
+
 _PRIMARY = Holds(
     "spec.view[node] % replica_count == node and spec.status[node] == 0", "node", "only a normal primary sends this"
 )
