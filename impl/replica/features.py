@@ -1,0 +1,119 @@
+"""Features that the cluster has enabled, and what each of them does (seed 001; docs/clients-and-control.md).
+
+Feature 1, `database_checksum`: from the op of its control entry on, a checksum is chained over the executed entries and
+the state after each of them: checksum' = blake2b-128(checksum, {entry, op, state}). A replica whose state ever
+differed from the others' keeps a different checksum for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import msgspec
+
+from impl.durable import ConfigurationError
+from impl.messages import CHECKSUM_BYTES, PrepareHeader
+from impl.state_machine import StateError
+
+DATABASE_CHECKSUM = 1
+
+FEATURES: dict[int, str] = {DATABASE_CHECKSUM: "database_checksum"}
+"""Features that this version implements, by number."""
+
+FEATURE_MAX = 63
+"""Largest feature number: a set of features is a bitmask in a signed 64-bit column."""
+
+SUPPORTS_ALL = sum(1 << feature - 1 for feature in FEATURES)
+"""Bitmask of the features that this version implements."""
+
+
+def feature_numbers(mask: int) -> Iterator[int]:
+    """The features in a bitmask, rising."""
+    return (feature for feature in range(1, FEATURE_MAX + 1) if mask >> feature - 1 & 1)
+
+
+def parse_features(names: Iterable[str]) -> int:
+    """The bitmask of features given by name or number. Raises `ConfigurationError` for one this version lacks."""
+    by_name = {name: feature for feature, name in FEATURES.items()} | {str(feature): feature for feature in FEATURES}
+    mask = 0
+    for name in names:
+        feature = by_name.get(name)
+        if feature is None:
+            known = ", ".join(f"{name} ({feature})" for feature, name in FEATURES.items())
+            raise ConfigurationError(f"unknown feature {name!r}; this version implements {known}")
+        mask |= 1 << feature - 1
+    return mask
+
+
+class FeatureState:
+    """Enabled features with the ops they became active at, and the database checksum.
+
+    A function of the executed prefix; `checksum` is "" until feature 1 is active. `digest` is below 2^128, and
+    0 while no feature is enabled. `map_order` is the fault control.map_order_digest: the order of the fields that
+    are hashed is this process's own, as that of a map is where hashes are seeded.
+    """
+
+    __slots__ = ("checksum", "digest", "map_order", "mask", "ops")
+
+    def __init__(self, map_order: int | None = None) -> None:
+        self.ops: dict[int, int] = {}
+        self.mask = 0
+        self.checksum = ""
+        self.digest = 0
+        self.map_order = map_order
+
+    def enable(self, feature: int, op: int) -> None:
+        """Enables `feature` at `op`; nothing happens if it is enabled."""
+        if feature in self.ops:
+            return
+        self.ops[feature] = op
+        self.mask |= 1 << feature - 1
+        self._update_digest()
+
+    def on_executed(self, header: PrepareHeader, state_digest: int) -> None:
+        """An entry was executed: the features that are active do their work."""
+        if DATABASE_CHECKSUM not in self.ops:
+            return
+        fields: dict[str, str | int] = {"entry": header.checksum, "op": header.op, "state": f"{state_digest:032x}"}
+        data = bytes.fromhex(self.checksum) + msgspec.msgpack.encode(
+            [(name, fields[name]) for name in self._order(fields)]
+        )
+        self.checksum = hashlib.blake2b(data, digest_size=CHECKSUM_BYTES, person=b"database").hexdigest()
+        self._update_digest()
+
+    def _order(self, fields: dict[str, str | int]) -> list[str]:
+        names = sorted(fields)
+        if self.map_order is not None:
+            start = self.map_order % len(names)
+            return names[start:] + names[:start]
+        return names
+
+    def _update_digest(self) -> None:
+        self.digest = int.from_bytes(hashlib.blake2b(self.to_bytes(), digest_size=16, person=b"features").digest())
+
+    def to_bytes(self) -> bytes:
+        """Canonical form, part of a snapshot: features rising with their ops, then the checksum."""
+        return msgspec.msgpack.encode((sorted(self.ops.items()), self.checksum))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, map_order: int | None = None) -> FeatureState:
+        """The state in `data`. Raises `StateError` if the bytes are not canonical."""
+        try:
+            pairs, checksum = msgspec.msgpack.decode(data, type=tuple[list[tuple[int, int]], str])
+        except msgspec.DecodeError as error:
+            raise StateError(f"the enabled features do not decode: {error}") from error
+        if any(before >= after for before, after in pairwise(feature for feature, _ in pairs)):
+            raise StateError("the enabled features are not canonical: one is out of order, or there twice")
+        if not all(1 <= feature <= FEATURE_MAX and op >= 1 for feature, op in pairs):
+            raise StateError(f"the enabled features are out of range 1..{FEATURE_MAX}, or their ops below 1")
+        if len(checksum) not in (0, 2 * CHECKSUM_BYTES) or set(checksum) - set("0123456789abcdef"):
+            raise StateError(f"the database checksum is {checksum!r}, not {2 * CHECKSUM_BYTES} hexadecimal digits")
+        state = cls(map_order)
+        state.ops = dict(pairs)
+        state.mask = sum(1 << feature - 1 for feature in state.ops)
+        state.checksum = checksum
+        if pairs:
+            state._update_digest()
+        return state
