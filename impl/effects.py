@@ -4,9 +4,10 @@ The host's duties:
 
 * `Emit`: the event is written to the trace file before any later effect of the list leaves the process;
 * `Send`, `SendClient`: best effort; loss, delay, repeat and reorder are allowed;
-* `AppendPrepares`, `WriteSuperblock`: start the write; when it is durable (after fsync) call
-  `Replica.on_io_done(effect)` with the same effect. At most one of each kind is in flight. They may complete in either
-  order. The replica itself holds back everything that depends on them.
+* `AppendPrepares`, `DrainJournal`, `WriteSuperblock`, `WriteSnapshot`: start the write; when it is durable (after
+  fsync) call `Replica.on_io_done(effect)` with the same effect, or, if nothing of it counts and the storage can go on,
+  `Replica.on_io_failed(effect, error)`. At most one write to each of journal, superblock and snapshots is in flight.
+  They may complete in any order. The replica itself holds back everything that depends on them.
 """
 
 from __future__ import annotations
@@ -52,13 +53,35 @@ class WriteSuperblock(msgspec.Struct, frozen=True):
     superblock: SuperblockState
 
 
+class WriteSnapshot(msgspec.Struct, frozen=True):
+    """Make the snapshot at `op` durable, atomically, beside the one that the superblock refers to.
+
+    `data` is what `impl.snapshot` encoded, `checksum` its checksum.
+    """
+
+    op: int
+    checksum: str
+    data: bytes
+
+
+class DrainJournal(msgspec.Struct, frozen=True):
+    """Drop the journal's records at or below `op`, and all snapshots but the one that the superblock refers to.
+
+    The superblock refers to the snapshot at `op`, durably. With `stale` also the records above `op` that are not part
+    of the log that the superblock names.
+    """
+
+    op: int
+    stale: bool = False
+
+
 class Emit(msgspec.Struct, frozen=True, gc=False):
     """Write `event` to the trace."""
 
     event: TraceEvent
 
 
-IoEffect: TypeAlias = AppendPrepares | WriteSuperblock
+IoEffect: TypeAlias = AppendPrepares | DrainJournal | WriteSuperblock | WriteSnapshot
 """The effects whose completion the host reports."""
 
-Effect: TypeAlias = Send | SendClient | AppendPrepares | WriteSuperblock | Emit
+Effect: TypeAlias = Send | SendClient | IoEffect | Emit

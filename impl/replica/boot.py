@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from impl.messages import CHECKSUM_NONE
+from impl.replica.log import Log
 from impl.replica.state import Status
 from impl.replica.view_change import ViewChange
 
@@ -16,7 +17,7 @@ class Boot(ViewChange):
         The mark keeps a primary that crashes before its first append from preparing in view 0 again. A first boot
         that died before the mark was durable is told by its trace (seq above 0): the next one is a restart.
         """
-        if self.superblock.sequence == 1 and not self.log and self.seq == 0:
+        if self.superblock.sequence == 1 and self.op == 0 and self.seq == 0:
             self.status = Status.NORMAL
             self.emit("start", configuration=True)
             self.write_superblock(view=0, log_view=0, head_op=0, head_checksum=CHECKSUM_NONE, then=self._marked_used)
@@ -38,6 +39,6 @@ class Boot(ViewChange):
     def _apply_faults(self) -> None:
         if "boot.all_zero" in self.faults:
             self.view = self.log_view = self.durable_op = 0
-            self.log = []
+            self.log = Log()
         if "boot.view_from_last_prepare" in self.faults:
-            self.view = self.log_view = self.log[-1].header.view if self.log else 0
+            self.view = self.log_view = self.log[self.op].header.view if self.op else 0

@@ -24,7 +24,7 @@ class CommitPath(ReplicaState):
         if op <= self.commit_max:
             self.ignore("prepare_ok: already committed")
             return
-        if op > self.op or self.log[op - 1].header.checksum != message.checksum:
+        if op > self.op or self.log[op].header.checksum != message.checksum:
             self.ignore("prepare_ok: of another entry")
             return
         if self.acks.get(op, 0) >> message.replica & 1:
@@ -89,7 +89,7 @@ class CommitPath(ReplicaState):
             self._execute(self.commit_min + 1)
 
     def _execute(self, op: int) -> None:
-        prepare = self.log[op - 1]
+        prepare = self.log[op]
         header = prepare.header
         check(header.op == op, f"log position {op} holds op {header.op}")
         body = self.state_machine.apply(prepare.body)

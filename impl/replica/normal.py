@@ -97,7 +97,7 @@ class NormalOperation(CommitPath):
             m_commit=header.commit,
         )
         prepare = Prepare(header, request.body, self.node, self.clock, seq)
-        self.log[-1] = prepare
+        self.log.restamp(prepare)
         if self.commit_max == header.op - 1:
             self.progress_at = self.ticks
             self.retransmit_at = self.ticks
@@ -165,7 +165,7 @@ class NormalOperation(CommitPath):
         return True
 
     def _on_prepare_known(self, header: PrepareHeader) -> None:
-        if self.log[header.op - 1].header.checksum != header.checksum:
+        if self.log.checksum(header.op) != header.checksum:
             self.ignore("prepare: another entry is at its op")
             return
         self.acknowledge_again(header.op)
@@ -177,7 +177,7 @@ class NormalOperation(CommitPath):
         if self.appending is not None or self.durable_op == self.op:
             return
         end = min(self.op, self.durable_op + self.config.append_prepares_max)
-        self.write_prepares(self.log[self.durable_op : end], repair=False)
+        self.write_prepares(self.log.slice(self.durable_op + 1, end), repair=False)
 
     def on_append_done(self, io: AppendPrepares) -> None:
         """A group of entries of the log became durable; in normal status they are acknowledged.
@@ -191,7 +191,7 @@ class NormalOperation(CommitPath):
                 self.emit("repair", m_op=prepare.header.op, m_checksum=prepare.header.checksum)
             return
         before = self.durable_op
-        while self.durable_op < self.op and self.log[self.durable_op].header.checksum in written:
+        while self.durable_op < self.op and self.log.checksum(self.durable_op + 1) in written:
             self.durable_op += 1
         if self.durable_op == before:
             return
@@ -209,7 +209,7 @@ class NormalOperation(CommitPath):
 
     def acknowledge(self, op: int) -> None:
         """Acknowledges a durable op above commit_min in this view, in normal status."""
-        checksum = self.log[op - 1].header.checksum
+        checksum = self.log[op].header.checksum
         seq = self.emit("prepare_ok", m_type="prepare_ok", m_view=self.view, m_op=op, m_checksum=checksum)
         if self.node == self.primary:
             self.count_own_ack(op)
@@ -223,7 +223,7 @@ class NormalOperation(CommitPath):
             return
         seq = self.acks_sent.get(op)
         if seq is not None:
-            checksum = self.log[op - 1].header.checksum
+            checksum = self.log[op].header.checksum
             self.send(self.primary, PrepareOk(self.view, op, checksum, self.node, self.clock, seq))
         elif op > self.commit_min:
             self.acknowledge(op)
@@ -266,7 +266,7 @@ class NormalOperation(CommitPath):
         """
         behind = 0
         for op in range(self.commit_max + 1, self.op + 1):
-            prepare = self.log[op - 1]
+            prepare = self.log[op]
             acknowledged = self.acks.get(op, 0)
             if prepare.header.view == self.view:
                 again = self.stamped(prepare)

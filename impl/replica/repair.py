@@ -18,6 +18,7 @@ from impl.messages import (
     StartView,
     prepare_is_valid,
 )
+from impl.replica.log import Log
 from impl.replica.normal import NormalOperation
 from impl.replica.state import InstallTarget, Status, checksums, window_error
 
@@ -84,7 +85,7 @@ class Repair(NormalOperation):
         if target is not None and (target.view, target.op) >= (message.view, message.op):
             self.ignore("start_view: one as new is being installed")
             return
-        if not self.connects(message.headers, self.log):
+        if not self.connects(message.headers):
             self._request_longer_window(message)
             return
         if "commit.false_ack_after_start_view" in self.faults:
@@ -104,7 +105,7 @@ class Repair(NormalOperation):
         """Our own view's start_view, repeated: the primary lacks our acknowledgements (or lost them)."""
         self.heard_at = self.ticks
         for header in message.headers:
-            if message.commit < header.op <= self.op and self.log[header.op - 1].header.checksum == header.checksum:
+            if message.commit < header.op <= self.op and self.log.checksum(header.op) == header.checksum:
                 self.acknowledge_again(header.op)
 
     def _request_longer_window(self, message: StartView) -> None:
@@ -140,10 +141,9 @@ class Repair(NormalOperation):
 
     def body_of(self, header: PrepareHeader) -> Prepare | None:
         """The entry with its body, if it is here."""
-        if header.op <= self.op:
-            prepare = self.log[header.op - 1]
-            if prepare.header.checksum == header.checksum:
-                return prepare
+        prepare = self.log.get(header.op)
+        if prepare is not None and prepare.header.checksum == header.checksum:
+            return prepare
         found = self.repaired.get(header.checksum)
         if found is None and "view.blind_start_view_head" in self.faults:
             return Prepare(header, b"")
@@ -157,13 +157,14 @@ class Repair(NormalOperation):
         if target.view < self.view or (target.view == self.view and self.status is Status.NORMAL):
             self.target = None
             return
-        if any(self.body_of(header) is None for header in target.headers):
+        if any(self.body_of(header) is None for header in self._above_base(target)):
             self._request_bodies(target)
             return
         if self.appending is not None:
             return
         log = self.log_of(target)
-        missing = [prepare for prepare in log[self._durable_below(target) :] if not self._is_journaled(prepare)]
+        unsure = log.slice(min(target.base, self.durable_op) + 1, log.op)
+        missing = [prepare for prepare in unsure if not self._is_journaled(prepare)]
         if missing:
             self.write_prepares(missing, repair=True)
             return
@@ -171,26 +172,27 @@ class Repair(NormalOperation):
             view=target.view,
             log_view=target.view,
             head_op=target.op,
-            head_checksum=log[-1].header.checksum if log else "",
+            head_checksum=log.head,
             then=self.install,
         )
 
-    def _durable_below(self, target: InstallTarget) -> int:
-        return min(target.base, self.durable_op)
+    def _above_base(self, target: InstallTarget) -> tuple[PrepareHeader, ...]:
+        """The window's headers whose entries the log to install has in memory."""
+        return target.headers[max(0, self.log.base - target.base) :]
 
     def _is_journaled(self, prepare: Prepare) -> bool:
         blind = "view.blind_start_view_head" in self.faults and prepare.header.size != len(prepare.body)
         return blind or prepare.header.checksum in self.journaled
 
-    def log_of(self, target: InstallTarget) -> list[Prepare]:
+    def log_of(self, target: InstallTarget) -> Log:
         """The log to install: the own log below the window, then the window's entries."""
-        log = self.log[: target.base]
-        check(self.connects(target.headers, log), "the log to install is a chain")
-        for header in target.headers:
+        check(self.connects(target.headers), "the log to install is a chain")
+        log = Log(self.log.slice(1, target.base), self.log.base_header)
+        for header in self._above_base(target):
             prepare = self.body_of(header)
             if prepare is not None:
                 log.append(prepare)
-        check(len(log) == target.op, "the log to install is complete")
+        check(log.op == target.op, "the log to install is complete")
         return log
 
     def install(self) -> None:
@@ -200,7 +202,7 @@ class Repair(NormalOperation):
         if target is None:
             return
         self.log = self.log_of(target)
-        self.durable_op = len(self.log)
+        self.durable_op = self.op
         self.target = None
         self.repaired = {}
         self.view = target.view
@@ -238,14 +240,16 @@ class Repair(NormalOperation):
         self.progress_at = self.ticks
         self.retransmit_at = self.ticks
         self.heartbeat_at = self.ticks
-        self.unexecuted = {prepare.header.client: prepare.header.op for prepare in self.log[self.commit_min :]}
+        self.unexecuted = {
+            prepare.header.client: prepare.header.op for prepare in self.log.slice(self.commit_min + 1, self.op)
+        }
 
     # Bodies
 
     def _request_bodies(self, target: InstallTarget) -> None:
         if target.attempts and self.ticks - target.asked_at < self.config.repair_timeout_ticks:
             return
-        wanted = [(header.op, header.checksum) for header in target.headers if self.body_of(header) is None]
+        wanted = [(header.op, header.checksum) for header in self._above_base(target) if self.body_of(header) is None]
         to = (target.source + target.attempts) % self.replica_count
         if to == self.node:
             to = (to + 1) % self.replica_count
@@ -259,7 +263,7 @@ class Repair(NormalOperation):
         """Sends the bodies asked for that are here; as the primary of the view, its own prepares again."""
         found: list[Prepare] = []
         for op, checksum in message.wanted[: self.config.request_prepare_max]:
-            prepare = self.log[op - 1] if 1 <= op <= self.op else None
+            prepare = self.log.get(op)
             if checksum:
                 if prepare is None or prepare.header.checksum != checksum:
                     prepare = self.repaired.get(checksum)
@@ -276,7 +280,7 @@ class Repair(NormalOperation):
         if target is None:
             self.ignore("prepare_response: nothing is being installed")
             return
-        wanted = {header.checksum for header in target.headers if self.body_of(header) is None}
+        wanted = {header.checksum for header in self._above_base(target) if self.body_of(header) is None}
         for prepare in message.prepares:
             if prepare.header.checksum in wanted and prepare_is_valid(prepare):
                 self.repaired[prepare.header.checksum] = prepare

@@ -31,6 +31,7 @@ from impl.messages import (
 )
 from impl.replica.client_table import ClientTable
 from impl.replica.config import ReplicaConfig, quorums_in_force
+from impl.replica.log import Log
 from impl.state_machine import DIGEST_MODULUS, StateMachine
 from impl.trace import TraceEvent
 
@@ -88,8 +89,8 @@ class ReplicaState:
         self.status = Status.RECOVERING
         self.view = superblock.view
         self.log_view = superblock.log_view
-        self.log: list[Prepare] = list(durable.log)
-        self.durable_op = len(self.log)
+        self.log = Log(durable.log)
+        self.durable_op = self.log.op
         self.journaled: set[str] = {prepare.header.checksum for prepare in self.log}
         self.commit_min = 0
         self.commit_max = 0
@@ -136,12 +137,12 @@ class ReplicaState:
     @property
     def op(self) -> int:
         """The highest op in the log, durable or not."""
-        return len(self.log)
+        return self.log.op
 
     @property
     def head(self) -> str:
         """Checksum of the entry at `op`."""
-        return self.log[-1].header.checksum if self.log else CHECKSUM_NONE
+        return self.log.head
 
     @property
     def primary(self) -> int:
@@ -210,8 +211,8 @@ class ReplicaState:
             log_view=self.log_view,
             durable_view=superblock.view,
             durable_log_view=superblock.log_view,
-            op=len(self.log),
-            head=self.head,
+            op=self.log.op,
+            head=self.log.head,
             commit_min=self.commit_min,
             commit_max=self.commit_max,
             digest=self._digest_text,
@@ -305,16 +306,17 @@ class ReplicaState:
     # The log as messages
 
     def window(self, from_op: int) -> tuple[PrepareHeader, ...]:
-        """Headers of ops from_op..op; at least that of the head, if there is one."""
-        start = max(1, min(from_op, len(self.log)))
-        return tuple(prepare.header for prepare in self.log[start - 1 :])
+        """Headers of ops from_op..op above the base; at least that of the head, if there is one."""
+        return self.log.headers(from_op)
 
-    def connects(self, headers: tuple[PrepareHeader, ...], log: list[Prepare]) -> bool:
-        """True if the entry below the window is in `log`, so that both agree on everything below."""
-        if not headers or headers[0].op == 1:
+    def connects(self, headers: tuple[PrepareHeader, ...]) -> bool:
+        """True if the log holds the entry below the window, or its base is one of the window's entries."""
+        if not headers:
             return True
-        base = headers[0].op - 1
-        return base <= len(log) and log[base - 1].header.checksum == headers[0].parent
+        base = self.log.base
+        if headers[0].op <= base:
+            return base <= headers[-1].op and headers[base - headers[0].op].checksum == self.log.base_checksum
+        return self.log.checksum(headers[0].op - 1) == headers[0].parent
 
 
 def checksums(headers: tuple[PrepareHeader, ...]) -> tuple[str, ...]:

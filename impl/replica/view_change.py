@@ -186,7 +186,7 @@ class ViewChange(Repair):
         if self.target is not None and self.target.as_primary:
             return
         best = self._best_offer()
-        if not self.connects(best.headers, self.log):
+        if not self.connects(best.headers):
             self._request_longer_offer(best)
             return
         self.target = InstallTarget(

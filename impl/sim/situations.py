@@ -42,7 +42,7 @@ class Situations:
 
     def _is_replaced(self, before: TraceEvent, replica: Replica) -> bool:
         op = before.op or 0
-        return op > 0 and (op > replica.op or replica.log[op - 1].header.checksum != before.head)
+        return op > 0 and (op > replica.op or replica.log.checksum(op) != before.head)
 
     def on_message(self, replica: Replica, message: Message) -> None:
         """A message arrives at a replica that is up."""

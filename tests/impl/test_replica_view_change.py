@@ -29,12 +29,12 @@ def without(node: int):  # type: ignore[no-untyped-def]
 def test_a_view_change_keeps_every_committed_op_and_its_name() -> None:
     link = Link()
     link.request(0, 1, 1, PUT)
-    name = link[0].log[0].header
+    name = link[0].log[1].header
     link.crash(0)
     link.change_view(1)
     assert (link[1].status, link[1].view, link[1].log_view) == ("normal", 1, 1)
     assert link[2].view == 1
-    assert link[1].log[0].header == name
+    assert link[1].log[1].header == name
     assert name.view == 0
     link.request(1, 1, 2, Get(b"k"))
     assert decode_result(link.replies[-1].body) == Value(b"v")
@@ -179,13 +179,13 @@ def test_an_uncommitted_op_that_nobody_else_has_is_replaced_in_one_step() -> Non
     link.request(0, 1, 1, PUT)
     link.lose = without(0)
     link.request(0, 2, 1, Put(b"lost", b"x"))
-    lost = link[0].log[1].header.checksum
+    lost = link[0].log[2].header.checksum
     link.change_view(1)
     link.request(1, 3, 1, Put(b"new", b"y"))
     link.lose = lambda source, to, message: False
     link.tick(30)
     assert (link[0].status, link[0].view, link[0].log_view) == ("normal", 1, 1)
-    assert link[0].log[1].header.checksum == link[1].log[1].header.checksum != lost
+    assert link[0].log[2].header.checksum == link[1].log[2].header.checksum != lost
     assert link[0].digest == link[1].digest
 
 

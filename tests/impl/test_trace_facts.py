@@ -203,7 +203,7 @@ def test_a_prepare_of_which_the_sender_knows_no_event_has_no_m_seq() -> None:
     link = Link()
     link.lose = lambda source, to, message: to == 2
     link.request(0, 1, 1, PUT)
-    known = link[0].log[0]
+    known = link[0].log[1]
     link.deliver(2, Prepare(known.header, known.body, 0, known.clock))
     event = link.of(2, "on_prepare")[0]
     assert (event.m_from, event.m_seq) == (0, None)
@@ -212,7 +212,7 @@ def test_a_prepare_of_which_the_sender_knows_no_event_has_no_m_seq() -> None:
 def test_a_recovered_prepare_sent_again_names_its_sender() -> None:
     link = Link()
     link.request(0, 1, 1, PUT)
-    sent = link[0].log[0]
+    sent = link[0].log[1]
     assert link[0].stamped(sent) is sent
     recovered = link[1].stamped(Prepare(sent.header, sent.body))
     assert (recovered.replica, recovered.seq, recovered.header) == (1, 0, sent.header)

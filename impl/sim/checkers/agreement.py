@@ -28,7 +28,7 @@ class AgreementChecker(Checker):
         self.executed[node] = op
         first = self.chain.get(op)
         if first is None:
-            self._extend(node, op, replica.log[op - 1])
+            self._extend(node, op, replica.log[op])
         elif first.header.checksum != event.m_checksum:
             name = first.header.checksum
             self.fail(f"replica {node} executed {event.m_checksum} at op {op}, first executed was {name}")

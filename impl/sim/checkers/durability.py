@@ -15,7 +15,8 @@ class DurabilityChecker(Checker):
             for replica in final.core:
                 if not final.finished and answer.op > replica.op:
                     continue
-                header = replica.log[answer.op - 1].header if 1 <= answer.op <= replica.op else None
+                entry = replica.log.get(answer.op)
+                header = None if entry is None else entry.header
                 if header is None:
                     self.fail(f"replica {replica.node} has no op {answer.op}, replied to client {answer.client}")
                 elif (header.client, header.request) != (answer.client, answer.request):
