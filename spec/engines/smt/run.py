@@ -11,9 +11,9 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from spec.engines.smt.induction import Failure, Outcome, Problem, Tally, prove_step
 from spec.engines.smt.solve import Session
@@ -84,7 +84,7 @@ class Worker:
 
 
 _worker: Worker | None = None
-"""The worker of this process; the processes of a pool inherit it, without a solver, when they are forked."""
+"""The worker of this process; the processes that work for it inherit it, without a solver, when they are forked."""
 
 
 def _work(number: int) -> tuple[int, Outcome]:
@@ -93,7 +93,7 @@ def _work(number: int) -> tuple[int, Outcome]:
 
 
 def _leave_signals_to_the_parent() -> None:
-    """A worker ends when the pool says so, without a word; an interrupt is the parent's business."""
+    """A worker ends when the executor says so, without a word; an interrupt is the parent's business."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
@@ -116,14 +116,21 @@ def _outcomes(worker: Worker, numbers: Sequence[int], workers: int) -> Iterator[
         yield map(worker, numbers)
         return
     _worker = worker
-    context: Any = multiprocessing.get_context("fork")
+    before = set(multiprocessing.active_children())
+    executor = ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _leave_signals_to_the_parent)
+    futures: list[Future[tuple[int, Outcome]]] = []
+    finished = False
     try:
         with _blocked():
-            pool = context.Pool(workers, _leave_signals_to_the_parent)
-        with pool:
-            yield pool.imap_unordered(_work, numbers)
+            futures = [executor.submit(_work, number) for number in numbers]
+        yield (future.result() for future in as_completed(futures))
+        finished = True
     finally:
         _worker = None
+        if not finished or any(not future.done() for future in futures):
+            for child in set(multiprocessing.active_children()) - before:
+                child.terminate()
+        executor.shutdown(wait=True, cancel_futures=True)
 
 
 def processors() -> int:
