@@ -125,13 +125,27 @@ class PrepareOk(msgspec.Struct, frozen=True, tag="prepare_ok", array_like=True, 
 
 
 class Commit(msgspec.Struct, frozen=True, tag="commit", array_like=True, gc=False):
-    """Heartbeat of a normal primary with its commit_max."""
+    """Heartbeat of a normal primary with its commit_max.
+
+    `supports`, if not empty: for every replica the features (bit f-1) that the primary believes it supports; a backup
+    of which it is wrong answers with `Supports`.
+    """
 
     view: int
     commit: int
     replica: int
     clock: int = 0
     seq: int = 0
+    supports: tuple[int, ...] = ()
+
+
+class Supports(msgspec.Struct, frozen=True, tag="supports", array_like=True, gc=False):
+    """`replica`, a normal backup in `view`, supports `features` (bit f-1 is feature f)."""
+
+    view: int
+    features: int
+    replica: int
+    clock: int = 0
 
 
 class StartViewChange(msgspec.Struct, frozen=True, tag="start_view_change", array_like=True, gc=False):
@@ -216,6 +230,7 @@ Message: TypeAlias = (
     | Eviction
     | PrepareOk
     | Commit
+    | Supports
     | StartViewChange
     | DoViewChange
     | StartView
