@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
-from refinement.cli.models import bounded_model, model_options
+from refinement.cli.models import bounded_model, fault_model, model_options
 from refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
 from refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
 from refinement.reports.table import write_json
@@ -98,6 +98,7 @@ def check(
     spec, text = bounded_model(name, replicas, faults, {k: options.pop(k) for k in SIZES})
     asked = parse_questions(spec, options)
     note(f"{name}: {text}")
+    options["always"] = options["always"] or (not questions and _breaks_progress(name, faults))
     answer = {
         "format": "viewproof.check/1",
         "engine": engine,
@@ -129,6 +130,12 @@ def check(
     code = EXIT_CODES[result.verdict]
     save_json({**answer, "exit_code": code, **result.to_json()}, json_file)
     return code
+
+
+def _breaks_progress(name: str, faults: tuple[str, ...]) -> bool:
+    """Does the fault leave all invariants alone, and stop progress (L1, L2)? Then that is the question to ask."""
+    chosen = fault_model(name, faults)
+    return chosen is not None and chosen.breaks.startswith("L")
 
 
 def _searched(spec: Spec, options: dict[str, Any]) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ import click
 
 from spec.lang import Spec
 from spec.vsr import FAULTS, MODELS, Bounds, model
-from spec.vsr.fault_models import FAULT_MODELS
+from spec.vsr.fault_models import FAULT_MODELS, FaultModel
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,6 +35,14 @@ def model_options(command: Command) -> Command:
     return command
 
 
+def fault_model(name: str, faults: Sequence[str]) -> FaultModel | None:
+    """Where one fault is found quickly, if it is of the model `name`; a fault that shows in another one is refused."""
+    chosen = FAULT_MODELS.get(faults[0]) if len(faults) == 1 else None
+    if chosen is not None and chosen.model != name:
+        raise click.UsageError(f"{faults[0]} shows in the model {chosen.model}, not in {name}")
+    return chosen
+
+
 def bounded_model(
     name: str, replicas: int | None, faults: tuple[str, ...], sizes: dict[str, int | None]
 ) -> tuple[Spec, str]:
@@ -42,7 +50,7 @@ def bounded_model(
 
     Sizes that are not given are the model's own, or, with one fault, those in which it is found quickly.
     """
-    chosen = FAULT_MODELS.get(faults[0]) if len(faults) == 1 else None
+    chosen = fault_model(name, faults)
     given = {key: value for key, value in sizes.items() if value is not None}
     limits: Bounds = replace(chosen.bounds if chosen else MODELS[name], **given)
     count = replicas or (chosen.replicas if chosen else 3)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from refinement.cli.models import fault_model
 from refinement.cli.output import json_option, note, save_json, steps
 from refinement.cli.prove_text import print_counterexample, print_found, print_proof
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
@@ -21,7 +22,6 @@ from spec.engines.smt.run import Proof, processors
 from spec.engines.smt.run import prove as run_proof
 from spec.lang import Spec
 from spec.vsr import FAULTS, MODELS, Bounds, model
-from spec.vsr.fault_models import FAULT_MODELS
 from spec.vsr.lemmas import LEMMAS
 
 _count = click.IntRange(1)
@@ -98,7 +98,7 @@ def prove(
 
 def _inputs(name: str, faults: tuple[str, ...], sizes: dict[str, int]) -> dict[str, Any]:
     """What a certificate needs to build the model again."""
-    chosen = FAULT_MODELS.get(faults[0]) if len(faults) == 1 else None
+    chosen = fault_model(name, faults)
     replicas = sizes.pop("replicas", chosen.replicas if chosen else 3)
     bounds = replace(chosen.bounds if chosen else MODELS[name], **sizes)
     return {"model": name, "replicas": replicas, "faults": list(faults), "bounds": dict(vars(bounds))}
