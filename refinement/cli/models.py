@@ -11,6 +11,7 @@ import click
 from spec.lang import Spec
 from spec.vsr import FAULTS, MODELS, Bounds, model
 from spec.vsr.fault_models import FAULT_MODELS, FaultModel
+from spec.vsr.models import OPTIONS as MODEL_OPTIONS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,9 +37,9 @@ def model_options(command: Command) -> Command:
 
 
 def fault_model(name: str, faults: Sequence[str]) -> FaultModel | None:
-    """Where one fault is found quickly, if it is of the model `name`; a fault that shows in another one is refused."""
+    """Where one fault is found quickly; one that shows only in a model with other options of the protocol is refused."""
     chosen = FAULT_MODELS.get(faults[0]) if len(faults) == 1 else None
-    if chosen is not None and chosen.model != name:
+    if chosen is not None and MODEL_OPTIONS.get(chosen.model) != MODEL_OPTIONS.get(name):
         raise click.UsageError(f"{faults[0]} shows in the model {chosen.model}, not in {name}")
     return chosen
 
