@@ -37,7 +37,7 @@ def model_options(command: Command) -> Command:
 
 
 def fault_model(name: str, faults: Sequence[str]) -> FaultModel | None:
-    """Where one fault is found quickly; one that shows only in a model with other options of the protocol is refused."""
+    """Where one fault is found quickly; one that shows only in a model with other options is refused."""
     chosen = FAULT_MODELS.get(faults[0]) if len(faults) == 1 else None
     if chosen is not None and MODEL_OPTIONS.get(chosen.model) != MODEL_OPTIONS.get(name):
         raise click.UsageError(f"{faults[0]} shows in the model {chosen.model}, not in {name}")
