@@ -17,7 +17,7 @@ from typing import TypeAlias
 import msgspec
 
 from impl.durable import SuperblockState
-from impl.messages import Message, Prepare, Reply
+from impl.messages import Eviction, Message, Prepare, Reply
 from impl.trace import TraceEvent
 
 
@@ -32,7 +32,7 @@ class SendClient(msgspec.Struct, frozen=True, gc=False):
     """Send `message` to client `client`."""
 
     client: int
-    message: Reply
+    message: Reply | Eviction
 
 
 class AppendPrepares(msgspec.Struct, frozen=True):
