@@ -16,6 +16,12 @@ FAULTS: dict[str, str] = {
     "boot.view_from_last_prepare": "view and log_view are taken from the last prepare, not the superblock",
     "boot.all_zero": "view, log_view and the log boot as zero over a used data file",
     "boot.replays_uncommitted": "the whole journal is executed at boot",
+    "table.evict_by_commit_max": "a slot is stamped with the replica's commit_max, not the op of the prepare",
+    "table.evict_hash_order": "the evicted slot is the first in the order of a hash map, which differs per replica",
+    "table.evict_forgets": "with sessions too, a client that was evicted begins anew with any request",
+    "table.gap_accepted": "a request number more than one above the last is taken, with sessions too",
+    "table.replayed_register": "a copy of an old register is taken for a new one: its incarnation is not compared",
+    "table.reply_from_current_view": "a reply is stamped with the view in which it is executed, not the prepare's",
     "table.record_uncommitted": "request numbers are recorded when prepared, not when executed",
 }
 """Fault id → what the replica does wrong."""

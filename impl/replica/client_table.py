@@ -1,56 +1,187 @@
-"""The client table: the latest executed request of each client and its reply (rule 9; protocol.md, I8 and I9)."""
+"""The client table: what is remembered of each client (docs/clients-and-control.md; protocol.md §3, I8 and I9).
+
+A function of the executed prefix of the log: the same bytes on every replica at the same commit_min.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import struct
 from dataclasses import dataclass
 
 from impl.checks import check
+from impl.durable import ClientTableConfig
 from impl.state_machine import DIGEST_MODULUS
+
+_HEADER = struct.Struct("<I??xxQ")  # slots, sessions, gaps, number of places
+_SLOT = struct.Struct("<6QI")  # client, session, incarnation, request, op, view, size of the result
+_FREE, _TAKEN = b"\0", b"\1"
+
+
+class TableError(ValueError):
+    """Bytes that are no client table of this configuration."""
 
 
 @dataclass(frozen=True, slots=True)
-class TableEntry:
-    """The latest executed request of a client: its number, op, the view that prepared it, and the reply's body."""
+class Slot:
+    """What is known of a client: its session and incarnation (0 without sessions), and its latest executed request.
 
+    `request` is 0 while that is its register; `op` and `view` are those of the request's prepare, `body` its result.
+    """
+
+    client: int
+    session: int
+    incarnation: int
     request: int
     op: int
     view: int
     body: bytes
 
-
-def _entry_hash(client: int, entry: TableEntry) -> int:
-    numbers = b"".join(number.to_bytes(8, "little") for number in (client, entry.request, entry.op, entry.view))
-    return int.from_bytes(hashlib.blake2b(numbers + entry.body, digest_size=16, person=b"table").digest(), "little")
+    def to_bytes(self) -> bytes:
+        """Canonical bytes."""
+        numbers = (self.client, self.session, self.incarnation, self.request, self.op, self.view)
+        return _SLOT.pack(*numbers, len(self.body)) + self.body
 
 
 class ClientTable:
-    """One entry per client; a function of the executed prefix of the log.
+    """Slots in an array, and an index client → place. With `slots` 0 the array grows, and nobody is evicted.
 
-    `digest` is a set hash over the entries, like that of the state machine.
+    `digest` is a set hash over slots and places. Faults: with `table.evict_hash_order` the victim is the first
+    of a hash map that each replica seeds in its own way (by `node`); with `table.evict_forgets` a client that was
+    evicted begins anew with any request.
     """
 
-    __slots__ = ("_hashes", "digest", "entries")
+    __slots__ = ("_forgets", "_hash_seed", "_hashes", "config", "digest", "places", "slots")
 
-    def __init__(self) -> None:
-        self.entries: dict[int, TableEntry] = {}
-        self._hashes: dict[int, int] = {}
+    def __init__(self, config: ClientTableConfig, faults: frozenset[str] = frozenset(), node: int = 0) -> None:
+        self.config = config
+        self.slots: list[Slot | None] = [None] * config.slots
+        self.places: dict[int, int] = {}
         self.digest = 0
+        self._hashes = [0] * config.slots
+        self._hash_seed = node if "table.evict_hash_order" in faults else None
+        self._forgets = "table.evict_forgets" in faults
 
-    def get(self, client: int) -> TableEntry | None:
-        """The client's entry, or None if none of its requests was executed."""
-        return self.entries.get(client)
+    def get(self, client: int) -> Slot | None:
+        """The client's slot, or None if it has none."""
+        place = self.places.get(client)
+        return None if place is None else self.slots[place]
 
-    def request_max(self, client: int) -> int:
-        """The number of the client's latest executed request; 0 if there is none."""
-        entry = self.entries.get(client)
-        return 0 if entry is None else entry.request
+    def register(self, client: int, session: int, incarnation: int, op: int, view: int, body: bytes) -> int | None:
+        """Executes a register: the client's new session. Returns the client that was evicted for it."""
+        return self._put(Slot(client, session, incarnation, 0, op, view, body))
 
-    def record(self, client: int, request: int, op: int, view: int, body: bytes) -> None:
-        """Records an executed request, which replaces the client's entry."""
-        check(client >= 1, f"client {client} is below 1")
-        entry = TableEntry(request, op, view, body)
-        entry_hash = _entry_hash(client, entry)
-        self.digest = (self.digest - self._hashes.get(client, 0) + entry_hash) % DIGEST_MODULUS
-        self._hashes[client] = entry_hash
-        self.entries[client] = entry
+    def record(self, client: int, session: int, request: int, op: int, view: int, body: bytes) -> int | None:
+        """Records an executed request. Returns the client that was evicted for it (only without sessions).
+
+        With sessions, a request whose session has lost its slot leaves the table alone.
+        """
+        slot = self.get(client)
+        if slot is not None:
+            if slot.session != session:
+                return None
+            check(request >= slot.request, f"client {client}: request {request} executed after {slot.request}")
+        elif self.config.sessions and not self._forgets:
+            return None
+        incarnation = 0 if slot is None else slot.incarnation
+        return self._put(Slot(client, session, incarnation, request, op, view, body))
+
+    def _put(self, slot: Slot) -> int | None:
+        check(slot.client >= 1, f"client {slot.client} is below 1")
+        evicted: int | None = None
+        place = self.places.get(slot.client)
+        if place is None:
+            place = self._free_place()
+            if place is None:
+                place, evicted = self._evict()
+            self.places[slot.client] = place
+        self._set(place, slot)
+        return evicted
+
+    def _free_place(self) -> int | None:
+        if self.config.slots == 0:
+            self.slots.append(None)
+            self._hashes.append(0)
+            return len(self.slots) - 1
+        if len(self.places) == self.config.slots:
+            return None
+        return self.slots.index(None)
+
+    def _evict(self) -> tuple[int, int]:
+        """The place of the slot with the lowest op (ties: the lowest place), freed, and its client."""
+        place = min(range(len(self.slots)), key=self._age)
+        victim = self.slots[place]
+        check(victim is not None, "a full table has a victim")
+        client = 0 if victim is None else victim.client
+        del self.places[client]
+        return place, client
+
+    def _age(self, place: int) -> int:
+        slot = self.slots[place]
+        if slot is None:
+            return -1
+        if self._hash_seed is not None:
+            seeded = struct.pack("<QQ", self._hash_seed, slot.client)
+            return int.from_bytes(hashlib.blake2b(seeded, digest_size=8).digest(), "little")
+        return slot.op
+
+    def _set(self, place: int, slot: Slot) -> None:
+        self.slots[place] = slot
+        data = struct.pack("<Q", place) + slot.to_bytes()
+        new = int.from_bytes(hashlib.blake2b(data, digest_size=16, person=b"table").digest(), "little")
+        self.digest = (self.digest - self._hashes[place] + new) % DIGEST_MODULUS
+        self._hashes[place] = new
+
+    def to_bytes(self) -> bytes:
+        """Canonical bytes: the configuration, then every place in order. Equal tables have equal bytes."""
+        config = self.config
+        parts = [_HEADER.pack(config.slots, config.sessions, config.gaps, len(self.slots))]
+        parts += [_FREE if slot is None else _TAKEN + slot.to_bytes() for slot in self.slots]
+        return b"".join(parts)
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, config: ClientTableConfig, faults: frozenset[str] = frozenset(), node: int = 0
+    ) -> ClientTable:
+        """The table in `data`. Raises `TableError` if the bytes are damaged or of another configuration."""
+        table = cls(config, faults, node)
+        try:
+            slots, sessions, gaps, count = _HEADER.unpack_from(data)
+        except struct.error as error:
+            raise TableError(f"client table: {error}") from error
+        if (slots, sessions, gaps) != (config.slots, config.sessions, config.gaps):
+            found = f"slots {slots}, sessions {sessions}, gaps {gaps}"
+            raise TableError(f"client table of another configuration: {found}; expected {config}")
+        if slots and count != slots:
+            raise TableError(f"client table: {count} places, expected {slots}")
+        offset = _HEADER.size
+        for place in range(count):
+            slot, offset = _read_slot(data, offset, place)
+            if place == len(table.slots):
+                table.slots.append(None)
+                table._hashes.append(0)
+            if slot is None:
+                continue
+            if slot.client < 1 or slot.client in table.places:
+                raise TableError(f"client table: place {place}: client {slot.client} is not allowed there")
+            table.places[slot.client] = place
+            table._set(place, slot)
+        if offset != len(data):
+            raise TableError(f"client table: {len(data) - offset} bytes after its end at {offset}")
+        return table
+
+
+def _read_slot(data: bytes, offset: int, place: int) -> tuple[Slot | None, int]:
+    """The slot at `offset`, and the offset behind it."""
+    mark = data[offset : offset + 1]
+    if mark == _FREE:
+        return None, offset + 1
+    start = offset + 1 + _SLOT.size
+    if mark != _TAKEN or start > len(data):
+        raise TableError(f"client table: place {place} at byte {offset} is damaged")
+    *numbers, size = _SLOT.unpack_from(data, offset + 1)
+    body = data[start : start + size]
+    if len(body) != size:
+        raise TableError(f"client table: place {place} at byte {offset}: {len(body)} of {size} bytes of the result")
+    client, session, incarnation, request, op, view = numbers
+    return Slot(client, session, incarnation, request, op, view, body), start + size

@@ -6,13 +6,13 @@ One path for primary and backups: `execute_committed` is the only caller of the 
 from __future__ import annotations
 
 from impl.checks import check
-from impl.effects import SendClient
-from impl.messages import PrepareOk, Reply, checksum_reply
-from impl.replica.client_table import TableEntry
-from impl.replica.state import ReplicaState, Status
+from impl.messages import PrepareOk
+from impl.replica.proposals import apply_entry
+from impl.replica.replies import Replies
+from impl.replica.state import Status
 
 
-class CommitPath(ReplicaState):
+class CommitPath(Replies):
     """Counts acknowledgements and executes what is committed, in order."""
 
     def on_prepare_ok(self, message: PrepareOk) -> None:
@@ -92,27 +92,10 @@ class CommitPath(ReplicaState):
         prepare = self.log[op]
         header = prepare.header
         check(header.op == op, f"log position {op} holds op {header.op}")
-        body = self.state_machine.apply(prepare.body)
-        self.client_table.record(header.client, header.request, op, header.view, body)
+        result = apply_entry(self, prepare)
+        reply, evicted = self.record_executed(header, result)
         self.commit_min = op
         self.update_digest()
         if self.unexecuted.get(header.client) == op:
             del self.unexecuted[header.client]
-        replies = self.is_normal_primary
-        self.emit(
-            "execute",
-            m_op=op,
-            m_checksum=header.checksum,
-            m_client=header.client,
-            m_request=header.request,
-            m_reply=checksum_reply(header.client, header.session, header.request, op, header.view, body),
-            m_type="reply" if replies else None,
-        )
-        if replies:
-            self.send_reply(header.client, TableEntry(header.request, op, header.view, body))
-
-    def send_reply(self, client: int, entry: TableEntry) -> None:
-        """Sends the reply of an executed request."""
-        replica = entry.view % self.replica_count
-        reply = Reply(client, 0, entry.request, entry.op, entry.body, entry.view, replica, self.clock)
-        self.effects.append(SendClient(client, reply))
+        self.emit_execute(header, reply, evicted)

@@ -1,4 +1,4 @@
-"""Normal operation: requests, prepares, the journal queue, acknowledgements, heartbeats (rules 1 to 4).
+"""Normal operation: prepares, the journal queue, acknowledgements, heartbeats (rules 1 to 4).
 
 What must be durable before which send: a prepare before its prepare_ok, also the primary's own. A prepare message
 itself may leave before the primary's journal has it.
@@ -12,103 +12,44 @@ from impl.messages import (
     Prepare,
     PrepareHeader,
     PrepareOk,
-    Request,
     RequestPrepare,
-    checksum_reply,
-    make_header,
     prepare_is_valid,
 )
 from impl.replica.commit import CommitPath
 from impl.replica.state import Status
 
-NUMBER_MAX = (1 << 63) - 1
-"""Largest client and request number: what the trace's integer columns hold."""
-
 
 class NormalOperation(CommitPath):
     """What a normal primary and a normal backup do."""
 
-    # Requests
-
-    def on_request(self, message: Request) -> None:
-        """A client's request: prepared, queued, answered from the client table, or dropped."""
-        if not self.is_normal_primary:
-            self.ignore("request: not a normal primary")
-            return
-        if not (1 <= message.client <= NUMBER_MAX and 1 <= message.request <= NUMBER_MAX):
-            self.ignore("request: client and request numbers are 1..2^63-1")
-            return
-        entry = self.client_table.get(message.client)
-        if entry is not None and message.request <= entry.request:
-            if message.request < entry.request:
-                self.ignore("request: older than the latest executed")
-                return
-            self.emit(
-                "resend_reply",
-                m_type="reply",
-                m_op=entry.op,
-                m_client=message.client,
-                m_request=entry.request,
-                m_reply=checksum_reply(message.client, 0, entry.request, entry.op, entry.view, entry.body),
-            )
-            self.send_reply(message.client, entry)
-            return
-        if message.client in self.unexecuted:
-            self.ignore("request: one of the client's is in progress")
-            return
-        if "table.record_uncommitted" in self.faults and not self._record_uncommitted(message.client, message.request):
-            self.ignore("request: recorded already")
-            return
-        if self.op - self.commit_max >= self.config.pipeline_max:
-            if len(self.request_queue) < self.config.request_queue_max:
-                self.request_queue[message.client] = message
-            self.ignore("request: pipeline full")
-            return
-        self._prepare(message)
-
-    def _record_uncommitted(self, client: int, request: int) -> bool:
-        """Fault table.record_uncommitted: false if the number was recorded before, executed or not."""
-        if request <= self.recorded_uncommitted.get(client, 0):
-            return False
-        self.recorded_uncommitted[client] = request
-        return True
-
-    def _prepare(self, request: Request) -> None:
-        header = make_header(
-            parent=self.head,
-            view=self.view,
-            op=self.op + 1,
-            client=request.client,
-            request=request.request,
-            commit=self.commit_max,
-            body=request.body,
-        )
-        self.log.append(Prepare(header, request.body))
-        self.unexecuted[request.client] = header.op
+    def append_entry(self, prepare: Prepare, event: str) -> None:
+        """The primary's next entry: into its log, to the others, to the journal; `event` tells where it comes from."""
+        header = prepare.header
+        self.log.append(prepare)
+        self.unexecuted[header.client] = header.op
+        if "table.record_uncommitted" in self.faults:
+            self.record_uncommitted(header)
         seq = self.emit(
-            "on_request",
+            event,
             m_type="request",
             m_client=header.client,
+            m_session=self.shown(header.session),
             m_request=header.request,
+            m_incarnation=self.shown(header.incarnation),
+            m_feature=header.feature or None,
             m_view=header.view,
             m_op=header.op,
             m_checksum=header.checksum,
             m_parent=header.parent,
             m_commit=header.commit,
         )
-        prepare = Prepare(header, request.body, self.node, self.clock, seq)
-        self.log.restamp(prepare)
+        sent = Prepare(header, prepare.body, self.node, self.clock, seq)
+        self.log.restamp(sent)
         if self.commit_max == header.op - 1:
             self.progress_at = self.ticks
             self.retransmit_at = self.ticks
-        self.send_others(prepare)
+        self.send_others(sent)
         self.append_queued()
-
-    def prepare_queued_requests(self) -> None:
-        """Prepares requests that waited for room in the pipeline, oldest first."""
-        while self.request_queue and self.is_normal_primary and self.op - self.commit_max < self.config.pipeline_max:
-            client = next(iter(self.request_queue))
-            self.on_request(self.request_queue.pop(client))
 
     # Prepares
 
@@ -148,7 +89,7 @@ class NormalOperation(CommitPath):
         self.log.append(prepare)
         self.raise_commit_max(header.commit)
         if "table.record_uncommitted" in self.faults:
-            self._record_uncommitted(header.client, header.request)
+            self.record_uncommitted(header)
         self.emit(
             "on_prepare",
             m_type="prepare",
@@ -160,9 +101,17 @@ class NormalOperation(CommitPath):
             m_checksum=header.checksum,
             m_parent=header.parent,
             m_client=header.client,
+            m_session=self.shown(header.session),
             m_request=header.request,
+            m_incarnation=self.shown(header.incarnation),
+            m_feature=header.feature or None,
         )
         return True
+
+    def record_uncommitted(self, header: PrepareHeader) -> None:
+        """Fault table.record_uncommitted: a request number is remembered from its prepare on."""
+        key = (header.client, header.session)
+        self.recorded_uncommitted[key] = max(header.request, self.recorded_uncommitted.get(key, 0))
 
     def _on_prepare_known(self, header: PrepareHeader) -> None:
         if self.log.checksum(header.op) != header.checksum:

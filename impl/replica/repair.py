@@ -19,11 +19,11 @@ from impl.messages import (
     prepare_is_valid,
 )
 from impl.replica.log import Log
-from impl.replica.normal import NormalOperation
+from impl.replica.requests import Requests
 from impl.replica.state import InstallTarget, Status, checksums, window_error
 
 
-class Repair(NormalOperation):
+class Repair(Requests):
     """Installs the log of a later view, and serves those who do."""
 
     # Asking for a start_view, and answering
@@ -234,6 +234,7 @@ class Repair(NormalOperation):
         self.acks_sent = {}
         self.prepare_buffer = {}
         self.request_queue = {}
+        self.waiters = set()
         self.start_view_own = None
         self.view_changes_failed = 0
         self.heard_at = self.ticks

@@ -31,6 +31,7 @@ from impl.messages import (
 )
 from impl.replica.client_table import ClientTable
 from impl.replica.config import ReplicaConfig, quorums_in_force
+from impl.replica.features import FeatureState
 from impl.replica.log import Log
 from impl.state_machine import DIGEST_MODULUS, StateMachine
 from impl.trace import TraceEvent
@@ -95,11 +96,12 @@ class ReplicaState:
         self.commit_min = 0
         self.commit_max = 0
         self.state_machine = StateMachine()
-        self.client_table = ClientTable()
+        self.client_table = ClientTable(self.clients, self.faults, self.node)
+        self.enabled = FeatureState(self.node if "control.map_order_digest" in self.faults else None)
+        self.supports = config.supports
         self.effects: list[Effect] = []
         self.ignored: dict[str, int] = {}
         self.checkpoint = 0
-        self.features = 0
         self.update_digest()
         self._reset_volatile()
 
@@ -112,7 +114,8 @@ class ReplicaState:
         self.prepare_buffer: dict[int, Prepare] = {}
         self.unexecuted: dict[int, int] = {}
         self.request_queue: dict[int, Request] = {}
-        self.recorded_uncommitted: dict[int, int] = {}
+        self.recorded_uncommitted: dict[tuple[int, int], int] = {}
+        self.waiters: set[tuple[int, int, int, int]] = set()
         self.commit_sent = (-1, -1, 0)
         self.start_view_changes: set[int] = set()
         self.start_view_change_own: StartViewChange | None = None
@@ -162,7 +165,7 @@ class ReplicaState:
     def update_digest(self) -> None:
         """Recomputes the digests' texts after an execution; `commit_min` is in the first, so that no two share one."""
         table = self.client_table.digest
-        total = self.state_machine.digest + table + self.commit_min * _DIGEST_STEP
+        total = self.state_machine.digest + table + self.enabled.digest + self.commit_min * _DIGEST_STEP
         self._digest_text = f"{total % DIGEST_MODULUS:032x}"
         self._table_text = f"{table:032x}"
 
@@ -217,7 +220,7 @@ class ReplicaState:
             commit_max=self.commit_max,
             digest=self._digest_text,
             table=self._table_text,
-            features=self.features,
+            features=self.enabled.mask,
             checkpoint=self.checkpoint,
             m_type=m_type,
             m_from=m_from,

@@ -49,6 +49,7 @@ class ViewChange(Repair):
         self.acks_sent = {}
         self.prepare_buffer = {}
         self.request_queue = {}
+        self.waiters = set()
         if self.target is not None and self.target.view < view:
             self.target = None
         self.view_changes_failed += 1

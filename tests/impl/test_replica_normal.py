@@ -130,8 +130,10 @@ def test_a_request_in_progress_and_an_older_request_are_dropped() -> None:
     link.request(0, 1, 3, PUT)
     link.request(0, 1, 3, PUT)
     assert link[0].op == 3
-    assert link[0].ignored["request: older than the latest executed"] == 1
-    assert link[0].ignored["request: one of the client's is in progress"] == 1
+    assert [(event.m_request, event.m_outcome) for event in link.of(0, "drop_request")] == [
+        (1, "stale"),
+        (3, "in_progress"),
+    ]
 
 
 def test_a_backup_takes_no_request() -> None:

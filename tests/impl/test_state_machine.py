@@ -1,4 +1,4 @@
-"""The key-value store and the client table: deterministic results, digests that follow the contents."""
+"""The key-value store: deterministic results, digests that follow the contents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from impl.checks import InvariantError, check
 from impl.messages import Prepare, decode, encode, make_header, prepare_is_valid
-from impl.replica.client_table import ClientTable
 from impl.state_machine import (
     Append,
     CompareAndSet,
@@ -84,19 +83,6 @@ def test_the_digest_tells_contents_apart() -> None:
             run(machine, Put(key, value))
         digests.add(machine.digest)
     assert len(digests) == 5
-
-
-def test_the_client_table_keeps_the_latest_request_and_its_digest_follows() -> None:
-    table, direct = ClientTable(), ClientTable()
-    table.record(1, 1, 1, 0, b"x")
-    table.record(2, 1, 2, 0, b"y")
-    table.record(1, 2, 3, 0, b"z")
-    direct.record(1, 2, 3, 0, b"z")
-    direct.record(2, 1, 2, 0, b"y")
-    assert table.digest == direct.digest != 0
-    assert (table.request_max(1), table.request_max(3)) == (2, 0)
-    direct.record(2, 1, 2, 0, b"other reply")
-    assert table.digest != direct.digest
 
 
 @given(st.binary(max_size=40), st.integers(0, 2**32), st.integers(0, 40 * 8))

@@ -1,0 +1,81 @@
+"""What execution leaves behind for clients: the client table, replies, and who waits for one.
+
+Rule 9 of docs/core-protocol.md, docs/clients-and-control.md.
+
+Waiters are local to this replica and forgotten when the view changes. They decide where a reply goes, never what
+becomes of a request.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from impl.effects import SendClient
+from impl.messages import PrepareHeader, Reply, Request, reply_checksum
+from impl.replica.client_table import Slot
+from impl.replica.state import ReplicaState
+
+Waiter: TypeAlias = tuple[int, int, int, int]
+"""Client, session, request and incarnation of a request that a client waits for."""
+
+
+def waiter_of(entry: Request | PrepareHeader) -> Waiter:
+    """The waiter of a request, or of the entry it became."""
+    return (entry.client, entry.session, entry.request, entry.incarnation)
+
+
+class Replies(ReplicaState):
+    """Keeps the client table along the executed prefix, and answers from it."""
+
+    def record_executed(self, header: PrepareHeader, result: bytes) -> tuple[Reply | None, int | None]:
+        """Puts an executed entry into the client table.
+
+        Returns its reply, None for a control entry, and the client that lost its slot, if one did.
+        """
+        if header.client == 0:
+            return None, None
+        op = self.commit_max if "table.evict_by_commit_max" in self.faults else header.op
+        view = self.view if "table.reply_from_current_view" in self.faults else header.view
+        table = self.client_table
+        if header.request == 0:
+            session = header.op
+            evicted = table.register(header.client, session, header.incarnation, op, view, result)
+        else:
+            session = header.session
+            evicted = table.record(header.client, session, header.request, op, view, result)
+        slot = Slot(header.client, session, header.incarnation, header.request, op, view, result)
+        return self.reply_of(slot), evicted
+
+    def reply_of(self, slot: Slot) -> Reply:
+        """The reply to a slot's request: every field but `clock` is a function of the prepare."""
+        replica = slot.view % self.replica_count
+        return Reply(slot.client, slot.session, slot.request, slot.op, slot.body, slot.view, replica, self.clock)
+
+    def emit_execute(self, header: PrepareHeader, reply: Reply | None, evicted: int | None) -> None:
+        """The event of an executed entry; a primary whose client waits for the reply sends it."""
+        waits = self.is_normal_primary and reply is not None and waiter_of(header) in self.waiters
+        self.waiters.discard(waiter_of(header))
+        self.emit(
+            "execute",
+            m_type="reply" if waits else None,
+            m_op=header.op,
+            m_checksum=header.checksum,
+            m_client=header.client,
+            m_session=self.shown(header.session),
+            m_request=header.request,
+            m_incarnation=self.shown(header.incarnation),
+            m_feature=header.feature or None,
+            m_evicted=evicted,
+            m_reply=None if reply is None else reply_checksum(reply),
+        )
+        if waits and reply is not None:
+            self.send_reply(reply)
+
+    def send_reply(self, reply: Reply) -> None:
+        """Sends a reply, stamped with the clock of now."""
+        fields = (reply.session, reply.request, reply.op, reply.body, reply.view, reply.replica)
+        self.effects.append(SendClient(reply.client, Reply(reply.client, *fields, self.clock)))
+
+    def shown(self, number: int) -> int | None:
+        """The value of the columns m_session and m_incarnation: absent where sessions are off."""
+        return number if self.clients.sessions else None
