@@ -4,8 +4,8 @@ The storage (`impl.storage`, or the simulated one) writes and recovers these; th
 
 Recovery of the log from a journal:
 
-* the log is the chain that ends at the superblock's (head_op, head_checksum), walked back by `parent` to op 1; every
-  record of the journal may be part of it;
+* the log is the chain that ends at the superblock's (head_op, head_checksum), walked back by `parent` to the entry
+  after the snapshot's (op 1 without one); every record of the journal may be part of it;
 * it is extended forward by records with `view == log_view`, `parent` = checksum of the head, that were **appended**
   (not written as `repair`, see `impl.effects.AppendPrepares`).
 
@@ -90,6 +90,9 @@ class SuperblockState:
     `log_view <= view`; `sequence` rises by one with every write; `head_op` and `head_checksum` name the last entry of
     the log when `log_view` was made durable (entries appended later in log_view extend it).
 
+    `checkpoint` is the op of the snapshot that a restart begins at (0: none), `snapshot` its checksum; the log head is
+    never below it.
+
     `clock` is the Lamport clock when the write was asked for: after a crash before the next trace event, the `restart`
     event must still come after the message that the write depends on.
     """
@@ -105,14 +108,22 @@ class SuperblockState:
     sequence: int = 1
     clock: int = 0
     clients: ClientTableConfig = CLIENTS_PAPER
+    checkpoint: int = 0
+    snapshot: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DurableState:
-    """What recovery returns: the superblock and the log, ops 1..len(log), chained by parents."""
+    """What recovery returns: the superblock, its snapshot's bytes, and the log above it, chained by parents.
+
+    `snapshot` is empty without a checkpoint; else its checksum is the superblock's. `relics` counts records of the
+    journal at or below the checkpoint: a drain was cut short.
+    """
 
     superblock: SuperblockState
     log: tuple[Prepare, ...] = ()
+    snapshot: bytes = b""
+    relics: int = 0
 
 
 def superblock_formatted(
@@ -133,11 +144,21 @@ def superblock_formatted(
 
 
 def superblock_next(
-    superblock: SuperblockState, *, view: int, log_view: int, head_op: int, head_checksum: str, clock: int
+    superblock: SuperblockState,
+    *,
+    view: int,
+    log_view: int,
+    head_op: int,
+    head_checksum: str,
+    clock: int,
+    checkpoint: tuple[int, str] | None = None,
 ) -> SuperblockState:
-    """The superblock to write after `superblock`."""
+    """The superblock to write after `superblock`; `checkpoint`: op and checksum of another snapshot."""
+    op, snapshot = (superblock.checkpoint, superblock.snapshot) if checkpoint is None else checkpoint
     return replace(
         superblock,
+        checkpoint=op,
+        snapshot=snapshot,
         view=view,
         log_view=log_view,
         head_op=head_op,

@@ -1,7 +1,7 @@
-"""The superblock: view, log_view and log head, in four copies, so that a crash at any byte leaves one of two versions.
+"""The superblock: views, log head and checkpoint, in four copies, so that a crash at any byte leaves one of two versions.
 
 Layout. Copy i lies at i * COPY_SIZE. A copy is a fixed big-endian header (magic, format version, sequence, identity,
-configuration, view, log_view, head) with a blake2b-128 checksum over it and its copy number, then zeros up to
+configuration, view, log_view, head, checkpoint) with a blake2b-128 checksum over it and its copy number, then zeros up to
 COPY_SIZE (one page, so no page is shared by two copies).
 
 Write rule. A write has a sequence number above the one before and goes to copies 0 and 1, sync, copies 2 and 3, sync.
@@ -33,11 +33,12 @@ COPIES = 4
 QUORUM = 2
 COPY_SIZE = 4096
 MAGIC = b"VSRSUPER"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 # magic, version, copy, sequence, cluster, replica, replica_count, q_r, q_v, client slots, sessions, gaps,
-# view, log_view, head_op, clock, head
-_BODY = struct.Struct(">8sHHQQHHHHIBBQQQQ16s")
+# view, log_view, head_op, clock, checkpoint, head, snapshot
+_BODY = struct.Struct(">8sHHQQHHHHIBBQQQQQ16s16s")
+_PREFIX = struct.Struct(">8sH")  # magic, version
 _CHECKSUM_SIZE = 16
 
 
@@ -65,7 +66,9 @@ def encode_copy(state: SuperblockState, copy: int) -> bytes:
             state.log_view,
             state.head_op,
             state.clock,
+            state.checkpoint,
             bytes.fromhex(state.head_checksum) if state.head_checksum else bytes(16),
+            bytes.fromhex(state.snapshot) if state.snapshot else bytes(16),
         )
     except (struct.error, ValueError) as error:
         raise SuperblockError(f"a superblock field does not fit its width: {error}: {state}") from error
@@ -79,8 +82,13 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
         return None, f"{len(data)} of {COPY_SIZE} bytes"
     checksum, body = data[:_CHECKSUM_SIZE], data[_CHECKSUM_SIZE : _CHECKSUM_SIZE + _BODY.size]
     if hashlib.blake2b(body, digest_size=_CHECKSUM_SIZE).digest() != checksum:
+        magic, version = _PREFIX.unpack_from(body)
+        if magic == MAGIC and version != FORMAT_VERSION:
+            return None, f"format version {version}, this program reads {FORMAT_VERSION}"
         return None, "checksum does not match"
-    magic, version, number, sequence, *identity, view, log_view, head_op, clock, head_checksum = _BODY.unpack(body)
+    magic, version, number, sequence, *identity, view, log_view, head_op, clock, checkpoint, head, snapshot = (
+        _BODY.unpack(body)
+    )
     if magic != MAGIC:
         return None, f"magic is {magic!r}, not {MAGIC!r}"
     if version != FORMAT_VERSION:
@@ -100,9 +108,11 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
             view=view,
             log_view=log_view,
             head_op=head_op,
-            head_checksum=head_checksum.hex() if head_op else "",
+            head_checksum=head.hex() if head_op else "",
             sequence=sequence,
             clock=clock,
+            checkpoint=checkpoint,
+            snapshot=snapshot.hex() if checkpoint else "",
         ),
         "",
     )
@@ -182,6 +192,11 @@ class Superblock:
             raise SuperblockError(
                 f"{self._file.path}: view {self.state.view} -> {state.view}, "
                 f"log_view {self.state.log_view} -> {state.log_view}: neither may fall, nor log_view pass view"
+            )
+        if (state.checkpoint < self.state.checkpoint or state.head_op < state.checkpoint) and self._check_views:
+            raise SuperblockError(
+                f"{self._file.path}: checkpoint {self.state.checkpoint} -> {state.checkpoint} with the log head at op "
+                f"{state.head_op}: the checkpoint may not fall, nor pass the head"
             )
         self._write_copies(state, range(COPIES))
 
