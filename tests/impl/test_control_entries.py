@@ -70,7 +70,7 @@ def test_every_kind_reads_what_it_wrote_and_nobody_elses(proposal: Proposal) -> 
     ],
 )
 def test_an_entry_of_no_known_kind_is_an_error_that_names_its_op(numbers: dict[str, int]) -> None:
-    header = make_header(parent="", view=0, op=7, commit=0, body=b"", **numbers)  # type: ignore[arg-type]
+    header = make_header(parent="", view=0, op=7, commit=0, body=b"", **numbers)
     target = Target()
     with pytest.raises(UnknownEntryError, match=r"op 7 is an entry of an unknown kind \(client .*knows request"):
         apply_entry(target, Prepare(header, b""))
