@@ -85,17 +85,20 @@ class CommitPath(Replies):
         """Executes commit_min+1.. up to what is committed and durable here; only in normal status."""
         if self.status is not Status.NORMAL:
             return
-        while self.commit_min < self.execute_limit():
-            self._execute(self.commit_min + 1)
+        while self.commit_min < self.execute_limit() and self._execute(self.commit_min + 1):
+            pass
 
-    def _execute(self, op: int) -> None:
+    def _execute(self, op: int) -> bool:
+        """Applies the committed entry at `op`; true if commit_min is `op` then (always, but for a fault)."""
         prepare = self.log[op]
         header = prepare.header
         check(header.op == op, f"log position {op} holds op {header.op}")
         result = apply_entry(self, prepare)
         reply, evicted = self.record_executed(header, result)
-        self.commit_min = op
+        if not (header.feature and "control.no_offset_advance" in self.faults):
+            self.commit_min = op
         self.update_digest()
         if self.unexecuted.get(header.client) == op:
             del self.unexecuted[header.client]
         self.emit_execute(header, reply, evicted)
+        return self.commit_min == op

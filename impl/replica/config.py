@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from impl.durable import ConfigurationError, Quorums, validate_quorums
 from impl.faults import validate_faults
+from impl.groups.plane import Plane
 
 _MAY_BE_ZERO = frozenset({"supports", "checkpoint_interval"})
 
@@ -18,13 +19,14 @@ class ReplicaConfig:
     `append_prepares_max`: entries in one journal write; `request_prepare_max`: entries asked for in one message.
     `run` is the run id written to trace events; without `traced` no event is made (its number is used up all the same).
     `supports`: features this member supports (bit f-1 is feature f); `checkpoint_interval`: ops between checkpoints,
-    0: none.
+    0: none. `plane`: which operations the state machine takes; the same on every replica of a group, for ever.
     """
 
     run: str = "run"
     traced: bool = True
     faults: frozenset[str] = frozenset()
     supports: int = 0
+    plane: Plane = Plane.SINGLE
     checkpoint_interval: int = 0
     pipeline_max: int = 32
     request_queue_max: int = 64

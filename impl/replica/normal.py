@@ -16,15 +16,17 @@ from impl.messages import (
     prepare_is_valid,
 )
 from impl.replica.commit import CommitPath
+from impl.replica.proposals import Proposal
 from impl.replica.state import Status
 
 
 class NormalOperation(CommitPath):
     """What a normal primary and a normal backup do."""
 
-    def append_entry(self, prepare: Prepare, event: str) -> None:
+    def propose(self, proposal: Proposal, event: str) -> None:
         """The primary's next entry: into its log, to the others, to the journal; `event` tells where it comes from."""
-        header = prepare.header
+        header, body = proposal.write(parent=self.head, view=self.view, op=self.op + 1, commit=self.commit_max)
+        prepare = Prepare(header, body)
         self.log.append(prepare)
         self.unexecuted[header.client] = header.op
         if "table.record_uncommitted" in self.faults:
@@ -204,7 +206,11 @@ class NormalOperation(CommitPath):
         if (view, commit) != (self.view, self.commit_max):
             seq = self.emit("send_commit", m_type="commit", m_view=self.view, m_commit=self.commit_max)
             self.commit_sent = (self.view, self.commit_max, seq)
-        self.send_others(Commit(self.view, self.commit_max, self.node, self.clock, seq))
+        self.send_others(Commit(self.view, self.commit_max, self.node, self.clock, seq, self.believed_supports()))
+
+    def believed_supports(self) -> tuple[int, ...]:
+        """For the heartbeat: features of each member, as the primary believes (`impl.replica.control`)."""
+        return ()
 
     # Retransmission
 

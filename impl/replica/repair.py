@@ -18,12 +18,12 @@ from impl.messages import (
     StartView,
     prepare_is_valid,
 )
+from impl.replica.control import Control
 from impl.replica.log import Log
-from impl.replica.requests import Requests
 from impl.replica.state import InstallTarget, Status, checksums, window_error
 
 
-class Repair(Requests):
+class Repair(Control):
     """Installs the log of a later view, and serves those who do."""
 
     # Asking for a start_view, and answering
@@ -236,6 +236,7 @@ class Repair(Requests):
         self.request_queue = {}
         self.waiters = set()
         self.start_view_own = None
+        self.member_supports = {}
         self.view_changes_failed = 0
         self.heard_at = self.ticks
         self.progress_at = self.ticks

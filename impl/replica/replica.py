@@ -23,6 +23,7 @@ from impl.messages import (
     RequestStartView,
     StartView,
     StartViewChange,
+    Supports,
 )
 from impl.replica.state import Status
 from impl.replica.timeouts import Timeouts
@@ -125,5 +126,7 @@ class Replica(Timeouts):
             self.on_request_prepare(message)
         elif isinstance(message, PrepareResponse):
             self.on_prepare_response(message)
+        elif isinstance(message, Supports):
+            self.on_supports(message)
         else:
             self.ignore("any: a message for clients")

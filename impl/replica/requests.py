@@ -8,9 +8,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from impl.effects import SendClient
-from impl.messages import Eviction, Prepare, Request, make_header, reply_checksum
+from impl.messages import Eviction, Request, reply_checksum
 from impl.replica.client_table import ClientTable
 from impl.replica.normal import NormalOperation
+from impl.replica.proposals import Register, UserRequest
 from impl.replica.replies import waiter_of
 
 NUMBER_MAX = (1 << 63) - 1
@@ -174,18 +175,10 @@ class Requests(NormalOperation):
 
     def _prepare(self, request: Request) -> None:
         self.waiters.add(waiter_of(request))
-        header = make_header(
-            parent=self.head,
-            view=self.view,
-            op=self.op + 1,
-            commit=self.commit_max,
-            client=request.client,
-            session=request.session,
-            request=request.request,
-            incarnation=request.incarnation,
-            body=request.body,
-        )
-        self.append_entry(Prepare(header, request.body), "on_request")
+        if request.request == 0:
+            self.propose(Register(request.client, request.incarnation), "on_request")
+        else:
+            self.propose(UserRequest(request.client, request.session, request.request, request.body), "on_request")
 
     def prepare_queued_requests(self) -> None:
         """Takes requests that waited for room in the pipeline, oldest first."""

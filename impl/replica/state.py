@@ -95,7 +95,7 @@ class ReplicaState:
         self.journaled: set[str] = {prepare.header.checksum for prepare in self.log}
         self.commit_min = 0
         self.commit_max = 0
-        self.state_machine = StateMachine()
+        self.state_machine = StateMachine(config.plane)
         self.client_table = ClientTable(self.clients, self.faults, self.node)
         self.enabled = FeatureState(self.node if "control.map_order_digest" in self.faults else None)
         self.supports = config.supports
@@ -116,6 +116,7 @@ class ReplicaState:
         self.request_queue: dict[int, Request] = {}
         self.recorded_uncommitted: dict[tuple[int, int], int] = {}
         self.waiters: set[tuple[int, int, int, int]] = set()
+        self.member_supports: dict[int, int] = {}
         self.commit_sent = (-1, -1, 0)
         self.start_view_changes: set[int] = set()
         self.start_view_change_own: StartViewChange | None = None
@@ -159,7 +160,7 @@ class ReplicaState:
 
     @property
     def digest(self) -> str:
-        """Digest of the state machine and the client table at `commit_min`, 32 hexadecimal digits."""
+        """Digest of state machine, client table and features at `commit_min`, 32 hexadecimal digits."""
         return self._digest_text
 
     def update_digest(self) -> None:

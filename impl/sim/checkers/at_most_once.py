@@ -17,6 +17,8 @@ class AtMostOnceChecker(Checker):
         self.executed: dict[tuple[int | None, int | None], int | None] = {}
 
     def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        if not event.m_client:
+            return
         request = (event.m_client, event.m_request)
         op = self.executed.setdefault(request, event.m_op)
         if op != event.m_op:
