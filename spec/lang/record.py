@@ -13,6 +13,7 @@ from spec.lang.expr import (
     Expr,
     Guard,
     Name,
+    Op,
     Param,
     PredicateIR,
     Quant,
@@ -147,9 +148,14 @@ class Recorder:
             raise SpecError(f"{var.name} is {'Boolean' if var.values.is_bool else 'an integer'}", here())
         update = Update(var, index, binders, expr, here())
         for earlier in self.updates:
-            if earlier.var is var and not _apart(earlier, update):
+            if earlier.var is var and not _apart(earlier, update, self._told_apart()):
                 raise SpecError(f"{var.name} is assigned twice (first at {earlier.source})", here())
         self.updates.append(update)
+
+    def _told_apart(self) -> set[frozenset[Any]]:
+        """Pairs of expressions that a guard says are different."""
+        conds = [guard.cond for guard in self.guards]
+        return {frozenset(a.key() for a in c.args) for c in conds if isinstance(c, Op) and c.op == "ne"}
 
     def assign_range(self, var: Var, index: tuple[Any, ...], value: Callable[..., Any]) -> None:
         """Record a range update."""
@@ -169,9 +175,13 @@ class Recorder:
         self.assign(var, tuple(full), tuple(binders), result)
 
 
-def _apart(a: Update, b: Update) -> bool:
-    """Are two updates of one variable certainly about different cells? (Some index differs by a constant.)"""
+def _apart(a: Update, b: Update, different: set[frozenset[Any]]) -> bool:
+    """Are two updates of one variable certainly about different cells? (Some index differs by a constant, or by a
+    guard.)
+    """
     for left, right in zip(a.index, b.index, strict=True):
+        if frozenset((left.key(), right.key())) in different:
+            return True
         if isinstance(left, Const) and isinstance(right, Const) and left.value != right.value:
             return True
         base_l, off_l = _offset(left)
@@ -183,8 +193,6 @@ def _apart(a: Update, b: Update) -> bool:
 
 
 def _offset(expr: Expr) -> tuple[Any, int]:
-    from spec.lang.expr import Op
-
     if isinstance(expr, Op) and expr.op in ("add", "sub") and isinstance(expr.args[1], Const):
         base, off = _offset(expr.args[0])
         return base, off + (expr.args[1].value if expr.op == "add" else -expr.args[1].value)

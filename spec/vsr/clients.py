@@ -1,0 +1,101 @@
+"""Requests under a client table with slots, without sessions: the actions that differ from the core's (seed 000)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import Action, action, all_of, between, forall, not_, require
+from spec.vsr import client_invariants, client_witnesses, normal
+from spec.vsr.client_table import (
+    DROPPED,
+    NEW,
+    Outcome,
+    declare,
+    evict,
+    is_on,
+    is_one_of,
+    needs_slot,
+    note_reply,
+    on_the_wire,
+    outcome,
+    slot_at,
+    unexecuted,
+)
+from spec.vsr.config import Config
+from spec.vsr.module import Module
+from spec.vsr.state import NORMAL, Client, Op, Replica, Request, client_of, primary
+
+
+@action(r=Replica, c=Client, s=Request)
+def on_request(state: Any, r: Any, c: Any, s: Any) -> None:
+    """The primary prepares a request whose outcome is `new` (VR Revisited §4.1, step 2; seed 000)."""
+    v, o = state.view[r], state.op[r] + 1
+    require(state.status[r] == NORMAL)
+    require(primary(state, v) == r)
+    require(on_the_wire(state, c, s))
+    require(outcome(state, r, c, s) == NEW)
+    normal.require_room(state, r, o)
+    normal.prepare(state, r, v, o)
+    state.prepare_client[v, o] = c
+    state.prepare_request[v, o] = s
+
+
+@action(r=Replica, c=Client, s=Request, y=Outcome)
+def drop_request(state: Any, r: Any, c: Any, s: Any, y: Any) -> None:
+    """The primary drops a request; y is its outcome: in_progress, stale or gap."""
+    require(is_one_of(y, DROPPED))
+    require(state.status[r] == NORMAL)
+    require(primary(state, state.view[r]) == r)
+    require(on_the_wire(state, c, s))
+    require(outcome(state, r, c, s) == y)
+
+
+@action(r=Replica, c=Client)
+def execute_evicting(state: Any, r: Any, c: Any) -> None:
+    """A replica executes the next op, whose client takes the slot of client c: that with the lowest op (seed 000).
+
+    Slots have ops above `evicted_to`, so only those between it and c's are looked at.
+    """
+    o = state.commit_min[r] + 1
+    require(state.status[r] == NORMAL)
+    require(o <= state.commit_max[r])
+    require(all_of(o <= state.op[r], lambda: state.written[r, o]))
+    require(state.slots_used[r] == state.cfg.client_table.slots)
+    require(needs_slot(state, r, o, state.entry[r, o]))
+    require(c != client_of(state, state.entry[r, o], o))
+    require(state.table_op[r, c] != 0)
+    require(
+        forall(between(Op, state.evicted_to[r] + 1, state.table_op[r, c] - 1), lambda p: not_(slot_at(state, r, p)))
+    )
+    normal.run(state, r, o, state.entry[r, o])
+    evict(state, r, o, c)
+
+
+@action(r=Replica, c=Client)
+def resend_reply(state: Any, r: Any, c: Any) -> None:
+    """The primary answers a repeated request, or register, whose outcome is `duplicate`, from the client's slot.
+
+    It names the entry that was executed, whoever answers, in whatever view (Iggy, later).
+    """
+    require(state.status[r] == NORMAL)
+    require(primary(state, state.view[r]) == r)
+    require(state.table_op[r, c] != 0)
+    require(not_(unexecuted(state, r, c)))
+    p = state.table_op[r, c]
+    session = state.table_session[r, c] if state.cfg.client_table.sessions else 0
+    note_reply(state, True, c, session, state.table[r, c], p, state.entry[r, p])
+
+
+def _actions(cfg: Config) -> tuple[Action, ...]:
+    evicting = (execute_evicting,) if cfg.client_table.slots else ()
+    return (on_request, drop_request, *evicting, resend_reply)
+
+
+MODULE = Module(
+    "clients",
+    is_on,
+    declare,
+    _actions,
+    invariants=lambda cfg: client_invariants.INVARIANTS,
+    witnesses=client_witnesses.of,
+)
