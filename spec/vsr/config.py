@@ -16,20 +16,24 @@ def majority(replicas: int) -> int:
 class ClientTable:
     """How clients are remembered (docs/clients-and-control.md).
 
-    `slots` 0: one for every client. `sessions`: clients register. `gaps`: request numbers may skip.
+    `slots` 0: one for every client. `sessions`: clients register. `gaps`: request numbers may skip. `in_flight`: how
+    many requests a client sends without an answer (0: any number; for traces).
     """
 
     slots: int = 0
     sessions: bool = False
     gaps: bool = False
+    in_flight: int = 1
 
 
 @dataclass(frozen=True)
 class Config:
     """Replica count, quorum sizes, options of the protocol, and the known deviations ("faults") that are switched on.
 
-    `features`: how many features control entries can enable. `checkpoints`: replicas take them. `pipeline`: most
-    prepares above commit_max (0: any number). Options left at their defaults add nothing to the core.
+    `features`: how many features control entries can enable; member q never says that it supports feature f where
+    (q, f) is in `unsupported`. `checkpoints`: replicas take them; `journal_slots`: the journal is a ring of so many
+    slots (0: it has no end). `pipeline`: most prepares above commit_max (0: any number). Options left at their
+    defaults add nothing to the core.
     Source: VR Revisited §4 (majorities); flexible quorums as in TigerBeetle: only q_r + q_v > n is needed.
     """
 
@@ -40,13 +44,20 @@ class Config:
     faults: frozenset[str] = field(default_factory=frozenset)
     client_table: ClientTable = ClientTable()
     features: int = 0
+    unsupported: frozenset[tuple[int, int]] = frozenset()
     checkpoints: bool = False
+    journal_slots: int = 0
     pipeline: int = 0
 
     def __post_init__(self) -> None:
         n = self.replicas
         if n < 1:
             raise SpecError(f"a cluster needs at least one replica, not {n}")
+        for name in ("features", "journal_slots", "pipeline"):
+            if getattr(self, name) < 0:
+                raise SpecError(f"{name} must be at least 0, not {getattr(self, name)}")
+        if self.journal_slots and not self.checkpoints:
+            raise SpecError("a journal that is a ring needs checkpoints")
         if not self.quorum_replication:
             object.__setattr__(self, "quorum_replication", majority(n))
         if not self.quorum_view_change:

@@ -8,7 +8,20 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import all_of, any_of, between, count, exists, forall, implies, invariant, maximum, not_, where, witness
-from spec.vsr.state import NORMAL, Client, Op, Replica, View, client_of, entry_of_view, primary, request_of
+from spec.vsr.normal import is_request
+from spec.vsr.state import (
+    NORMAL,
+    Client,
+    Op,
+    Replica,
+    View,
+    client_of,
+    durable,
+    entry_of_view,
+    is_prepared,
+    primary,
+    request_of,
+)
 
 
 def chosen(s: Any, w: Any, o: Any) -> Any:
@@ -67,7 +80,7 @@ def honest_ack(s: Any) -> Any:
                 Op,
                 lambda o: any_of(
                     s.ack[v, r, o] == 0,
-                    all_of(s.written[r, o], s.entry[r, o] == s.ack[v, r, o]),
+                    all_of(durable(s, r, o), s.entry[r, o] == s.ack[v, r, o]),
                     exists(View, lambda w: all_of(w > v, s.sv[w], not_(carries(s, w, o, s.ack[v, r, o])))),
                 ),
             ),
@@ -77,7 +90,18 @@ def honest_ack(s: Any) -> Any:
 
 @invariant("I4", "commit_in_order")
 def commit_in_order(s: Any) -> Any:
-    """commit_min grows by exactly 1 per executed op (or a restart sets it to 0), and never passes commit_max."""
+    """commit_min grows by exactly 1 per executed op (or a restart sets it to 0, or to the checkpoint, as does the
+    snapshot of another replica), and never passes commit_max.
+    """
+
+    def starts_afresh(r: Any) -> Any:
+        if not s.cfg.checkpoints:
+            return all_of(s.after.restarts == s.restarts + 1, s.after.commit_min[r] == 0)
+        return all_of(
+            any_of(s.after.restarts == s.restarts + 1, s.after.checkpoint[r] > s.commit_min[r]),
+            s.after.commit_min[r] == s.after.checkpoint[r],
+        )
+
     return forall(
         Replica,
         lambda r: all_of(
@@ -85,7 +109,7 @@ def commit_in_order(s: Any) -> Any:
             any_of(
                 s.after.commit_min[r] == s.commit_min[r],
                 s.after.commit_min[r] == s.commit_min[r] + 1,
-                all_of(s.after.restarts == s.restarts + 1, s.after.commit_min[r] == 0),
+                starts_afresh(r),
             ),
         ),
     )
@@ -93,8 +117,23 @@ def commit_in_order(s: Any) -> Any:
 
 @invariant("I5", "bounds")
 def bounds(s: Any) -> Any:
-    """commit_min ≤ min(commit_max, op). (The core has no checkpoints.)"""
-    return forall(Replica, lambda r: all_of(s.commit_min[r] <= s.commit_max[r], s.commit_min[r] <= s.op[r]))
+    """checkpoint ≤ commit_min ≤ min(commit_max, op); a ring of `journal_slots` holds no op that overwrote one above the
+    checkpoint; a normal primary's log ends at most `pipeline` ops above its commit_max. (The core has only commit_min.)
+    """
+
+    def of_replica(r: Any) -> Any:
+        parts = [s.commit_min[r] <= s.commit_max[r], s.commit_min[r] <= s.op[r]]
+        if s.cfg.checkpoints:
+            parts.append(s.checkpoint[r] <= s.commit_min[r])
+        if s.cfg.journal_slots:
+            last = s.checkpoint[r] + s.cfg.journal_slots
+            parts.append(forall(Op, lambda o: any_of(o <= last, not_(s.written[r, o]))))
+        if s.cfg.pipeline:
+            leads = all_of(s.status[r] == NORMAL, primary(s, s.view[r]) == r)
+            parts.append(implies(leads, s.op[r] <= s.commit_max[r] + s.cfg.pipeline))
+        return all_of(*parts)
+
+    return forall(Replica, of_replica)
 
 
 @invariant("I6", "view_monotone")
@@ -131,11 +170,13 @@ def one_prepare(s: Any) -> Any:
                 lambda o: all_of(
                     implies(s.sv[v], s.after.sv_entry[v, o] == s.sv_entry[v, o]),
                     implies(
-                        s.prepare_client[v, o] != 0,
+                        is_prepared(s, v, o),
                         all_of(
-                            s.after.prepare_client[v, o] == s.prepare_client[v, o],
-                            s.after.prepare_request[v, o] == s.prepare_request[v, o],
-                            s.after.prepare_parent[v, o] == s.prepare_parent[v, o],
+                            *(
+                                getattr(s.after, name)[v, o] == getattr(s, name)[v, o]
+                                for name in s.schema.vars
+                                if name.startswith("prepare_")
+                            )
                         ),
                     ),
                 ),
@@ -154,6 +195,7 @@ def exactly_once(s: Any) -> Any:
             lambda p: implies(
                 all_of(s.first_executed[o] != 0, s.first_executed[p] != 0),
                 lambda: any_of(
+                    not_(is_request(s, s.first_executed[o], o)),
                     client_of(s, s.first_executed[o], o) != client_of(s, s.first_executed[p], p),
                     request_of(s, s.first_executed[o], o) != request_of(s, s.first_executed[p], p),
                 ),

@@ -6,8 +6,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, between, count, forall, not_, require, where, within
-from spec.vsr.state import NORMAL, Client, Op, Replica, Request, client_of, primary, request_of
+from spec.lang import action, all_of, any_of, between, count, forall, largest, not_, require, where, within
+from spec.vsr import client_table
+from spec.vsr.state import (
+    NORMAL,
+    Client,
+    Op,
+    Replica,
+    Request,
+    client_of,
+    durable,
+    feature_of,
+    is_prepared,
+    primary,
+    request_of,
+)
 
 
 @action(r=Replica, c=Client, s=Request)
@@ -25,13 +38,34 @@ def on_request(state: Any, r: Any, c: Any, s: Any) -> None:
     require(
         forall(between(Op, state.commit_min[r] + 1, state.op[r]), lambda p: client_of(state, state.entry[r, p], p) != c)
     )
+    require_room(state, r, o)
+    prepare(state, r, v, o)
+    state.prepare_client[v, o] = c
+    state.prepare_request[v, o] = s
+
+
+def require_room(state: Any, r: Any, o: Any) -> None:
+    """The primary may prepare op o: the pipeline and the journal have room for it."""
     require(within(Op, o))
+    if state.cfg.pipeline:
+        require(o - state.commit_max[r] <= state.cfg.pipeline)
+    require_slot(state, r, o)
+
+
+def require_slot(state: Any, r: Any, o: Any) -> None:
+    """The slot of op o in the journal, if that is a ring, holds nothing above the checkpoint."""
+    if state.cfg.journal_slots:
+        require(o <= state.checkpoint[r] + state.cfg.journal_slots)
+
+
+def prepare(state: Any, r: Any, v: Any, o: Any) -> None:
+    """Primary r of view v takes an entry at o into its log, on the entry before it, not durable yet, and sends it."""
     state.op[r] = o
     state.entry[r, o] = v + 1
     state.written[r, o] = False
-    state.prepare_client[v, o] = c
-    state.prepare_request[v, o] = s
     state.prepare_parent[v, o] = where(o == 1, 0, lambda: state.entry[r, o - 1])
+    if state.cfg.pipeline:
+        state.prepare_commit[v, o] = state.commit_max[r]
 
 
 @action(r=Replica, o=Op)
@@ -42,8 +76,9 @@ def on_prepare(state: Any, r: Any, o: Any) -> None:
     require(state.status[r] == NORMAL)
     require(primary(state, v) != r)
     require(o == state.op[r] + 1)
-    require(received.prepare_client[v, o] != 0)
+    require(is_prepared(state, v, o, received))
     require(received.prepare_parent[v, o] == where(o == 1, 0, lambda: state.entry[r, o - 1]))
+    require_slot(state, r, o)
     state.op[r] = o
     state.entry[r, o] = v + 1
     state.written[r, o] = False
@@ -57,11 +92,21 @@ def append(state: Any, r: Any, o: Any) -> None:
     """
     v = state.view[r]
     require(o <= state.op[r])
-    require(not_(state.written[r, o]))
-    require(where(o == 1, True, lambda: state.written[r, o - 1]))
+    require(not_(durable(state, r, o)))
+    require(where(o == 1, True, lambda: durable(state, r, o - 1)))
     acknowledges = all_of(state.status[r] == NORMAL, o > state.commit_min[r])
-    state.written[r, o] = True
+    write(state, r, o)
     state.ack[v, r, o] = where(acknowledges, state.entry[r, o], state.ack[v, r, o])
+
+
+def write(state: Any, r: Any, o: Any) -> None:
+    """Op o is durable in its slot of the journal; what a ring held there is gone."""
+    slots = state.cfg.journal_slots
+    if not slots:
+        state.written[r, o] = True
+        return
+    ring = between(Op, largest(o - slots, 1), o)
+    state.written.update((r, ring), lambda p: all_of(p != o - slots, any_of(p == o, state.written[r, p])))
 
 
 @action(r=Replica, o=Op)
@@ -93,23 +138,43 @@ def on_commit(state: Any, r: Any, k: Any) -> None:
 def execute(state: Any, r: Any) -> None:
     """A replica executes the next committed op that its journal holds; the primary replies (seed 000, commit path)."""
     o = state.commit_min[r] + 1
-    require(state.status[r] == NORMAL)
-    require(o <= state.commit_max[r])
-    require(all_of(o <= state.op[r], lambda: state.written[r, o]))
+    require_committed(state, r, o)
+    require(is_request(state, state.entry[r, o], o))
+    if state.cfg.client_table.slots:
+        require(client_table.has_room(state, r, o, state.entry[r, o]))
     run(state, r, o, state.entry[r, o])
 
 
-def run(state: Any, r: Any, o: Any, entry: Any) -> None:
-    """Effects of executing that entry at op o on replica r: state machine, client table, reply, and the history that
-    invariants read.
+def require_committed(state: Any, r: Any, o: Any) -> None:
+    """Replica r may execute op o, its next: it is normal, the op is committed, and its journal holds it."""
+    require(state.status[r] == NORMAL)
+    require(o <= state.commit_max[r])
+    require(all_of(o <= state.op[r], lambda: state.written[r, o]))
+
+
+def is_request(state: Any, entry: Any, o: Any) -> Any:
+    """Is the entry a client's, and no control entry?"""
+    return feature_of(state, entry, o) == 0 if state.cfg.features else True
+
+
+def passed(state: Any, r: Any, o: Any, entry: Any) -> None:
+    """Replica r executed that entry at op o, whatever its kind: commit_min, and the history that invariants read."""
+    state.commit_min[r] = o
+    state.executed[r, o] = entry
+    state.first_executed[o] = where(state.first_executed[o] == 0, entry, state.first_executed[o])
+
+
+def run(state: Any, r: Any, o: Any, entry: Any, *, names: Any = None, at: Any = None) -> None:
+    """Effects of executing that entry, a client's, at op o on replica r: state machine, client table, reply.
+
+    The reply names the entry, or `names`; the slot is given op o, or `at`.
     """
     c, s = client_of(state, entry, o), request_of(state, entry, o)
     replies = primary(state, state.view[r]) == r
-    state.commit_min[r] = o
-    state.table[r, c] = s
-    state.replies[c] = where(all_of(replies, state.replies[c] < s), s, state.replies[c])
-    state.executed[r, o] = entry
-    state.first_executed[o] = where(state.first_executed[o] == 0, entry, state.first_executed[o])
+    passed(state, r, o, entry)
+    client_table.record(state, r, o, entry, at=at)
+    session = client_table.session_of(state, entry, o) if state.cfg.client_table.sessions else 0
+    client_table.note_reply(state, replies, c, session, s, o, entry if names is None else names)
     state.replied_in[o] = where(all_of(replies, state.replied_in[o] == 0), state.view[r] + 1, state.replied_in[o])
 
 

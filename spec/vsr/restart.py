@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import action, any_of, between, forall, not_, require, tagged, where, within
-from spec.vsr.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Restart, primary
+from spec.vsr.snapshot import load_state
+from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, Restart, primary
 
 
 @tagged("crash")
@@ -26,17 +27,22 @@ def recover(state: Any, r: Any, n: Any, view: Any, log_view: Any) -> None:
     A backup with log_view = view is normal at once, and acknowledges what its journal holds.
     """
     require(within(Restart, state.restarts + 1))
+    base = state.checkpoint[r] if state.cfg.checkpoints else 0
     require(n <= state.op[r])
+    if state.cfg.checkpoints:
+        require(n >= base)
     require(forall(between(Op, n + 1, state.op[r]), lambda o: not_(state.written[r, o])))
     behind = any_of(log_view < view, primary(state, view) == r)
     state.restarts = state.restarts + 1
     state.view[r] = view
     state.log_view[r] = log_view
     state.status[r] = where(behind, VIEW_CHANGE, NORMAL)
-    state.commit_min[r] = 0
-    state.commit_max[r] = 0
-    state.table.update((r, Client), lambda c: 0)
+    state.commit_min[r] = base
+    state.commit_max[r] = base
+    load_state(state, r)
     state.entry.update((r, between(Op, n + 1, state.op[r])), lambda o: 0)
-    state.written.update((r, between(Op, 1, n)), lambda o: True)
-    state.ack.update((view, r, between(Op, 1, n)), lambda o: where(behind, state.ack[view, r, o], state.entry[r, o]))
+    state.written.update((r, between(Op, base + 1, n)), lambda o: True)
+    state.ack.update(
+        (view, r, between(Op, base + 1, n)), lambda o: where(behind, state.ack[view, r, o], state.entry[r, o])
+    )
     state.op[r] = n

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import BOOL, Schema, Sort, enum, up_to
+from spec.lang import BOOL, Schema, Sort, any_of, enum, up_to
 from spec.vsr.config import Config
 
 Replica = Sort("Replica")
@@ -19,11 +19,25 @@ Length = Sort("Length", ends_with="Op")
 Client = Sort("Client", lo=1)
 Request = Sort("Request", lo=1)
 Restart = Sort("Restart", lo=1)
+Feature = Sort("Feature", lo=1)
 
 NORMAL, VIEW_CHANGE, RECOVERING = 0, 1, 2
 STATUS = enum("normal", "view_change", "recovering")
 ENTRY = up_to(View, plus=1)
 """An entry: 0 none, else 1 + the view that prepared it."""
+
+
+EXECUTED_STATE = (
+    "table",
+    "table_op",
+    "table_session",
+    "table_incarnation",
+    "slots_used",
+    "evicted_to",
+    "enabled_at",
+    "chain_from",
+)
+"""Variables of a replica that are a function of what it executed: a restart rebuilds them, a snapshot holds them."""
 
 
 def _sender_of_index(position: int) -> Any:
@@ -33,13 +47,13 @@ def _sender_of_index(position: int) -> Any:
 def core_schema(cfg: Config) -> Schema:
     """Declare the variables of the core protocol."""
     s = Schema()
-    _replica_state(s)
+    _replica_state(s, cfg)
     _messages(s, cfg)
     _history(s)
     return s
 
 
-def _replica_state(s: Schema) -> None:
+def _replica_state(s: Schema, cfg: Config) -> None:
     s.state("status", (Replica,), STATUS, doc="normal, view_change or recovering")
     s.state("view", (Replica,), up_to(View), doc="the view the replica is in")
     s.state("log_view", (Replica,), up_to(View), doc="view in which its log was last authoritative (the paper's v')")
@@ -53,7 +67,8 @@ def _replica_state(s: Schema) -> None:
     s.state(
         "table", (Replica, Client), up_to(Request), doc="client table: number of the client's last executed request"
     )
-    s.state("replies", (Client,), up_to(Request), doc="number of the last request the client was sent a reply to")
+    if not cfg.client_table.sessions:
+        s.state("replies", (Client,), up_to(Request), doc="number of the last request the client was sent a reply to")
 
 
 def _messages(s: Schema, cfg: Config) -> None:
@@ -104,3 +119,28 @@ def client_of(s: Any, entry: Any, op: Any) -> Any:
 def request_of(s: Any, entry: Any, op: Any) -> Any:
     """The request number of the prepare that an entry names."""
     return s.prepare_request[entry - 1, op]
+
+
+def feature_of(s: Any, entry: Any, op: Any) -> Any:
+    """The feature that the prepare which an entry names enables; 0 if it is no control entry."""
+    return s.prepare_feature[entry - 1, op]
+
+
+def is_prepared(s: Any, view: Any, op: Any, messages: Any = None) -> Any:
+    """Was the prepare (view, op) sent; or, of the `messages` that a replica received, received?"""
+    m = s if messages is None else messages
+    if not s.cfg.features:
+        return m.prepare_client[view, op] != 0
+    return any_of(m.prepare_client[view, op] != 0, m.prepare_feature[view, op] != 0)
+
+
+def durable(s: Any, r: Any, op: Any) -> Any:
+    """Does a crash leave the op on the replica: in its journal, or in its snapshot?"""
+    if not s.cfg.checkpoints:
+        return s.written[r, op]
+    return any_of(op <= s.checkpoint[r], lambda: s.written[r, op])
+
+
+def executed_state(s: Any) -> list[str]:
+    """Those of EXECUTED_STATE that this specification has."""
+    return [name for name in EXECUTED_STATE if name in s.schema.vars]

@@ -19,7 +19,9 @@ from spec.lang import (
     where,
     within,
 )
-from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view, primary
+from spec.vsr.normal import require_slot
+from spec.vsr.snapshot import send_snapshot
+from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view, is_prepared, primary
 
 
 @action(r=Replica, v=View)
@@ -101,18 +103,25 @@ def start_view(state: Any, r: Any, b: Any) -> None:
     require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
     n = received.dvc_op[v, b]
     known = maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), received.dvc_commit[v, q], 0))
+    if state.cfg.pipeline:
+        known = largest(known, where(n == 0, 0, lambda: state.prepare_commit[received.dvc_entry[v, b, n] - 1, n]))
+        require(n - largest(state.commit_max[r], known) <= state.cfg.pipeline)
+    require_slot(state, r, n)
     install_log(state, r, v, n, lambda o: received.dvc_entry[v, b, o])
     state.commit_max[r] = largest(state.commit_max[r], known)
     state.sv[v] = True
     state.sv_op[v] = n
     state.sv_entry.update((v, between(Op, 1, n)), lambda o: received.dvc_entry[v, b, o])
     state.commit_sent[v] = largest(state.commit_max[r], known)
+    if state.cfg.checkpoints:
+        send_snapshot(state, r, v)
 
 
-def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any) -> None:
+def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any, snapshot: Any = None) -> None:
     """Make a view's log up to op n the replica's own, durably, with view and log_view, in one step; status normal.
 
-    The replica acknowledges the entries that it has not executed (VR Revisited §4.2, step 5).
+    The replica acknowledges the entries that it has not executed (VR Revisited §4.2, step 5). Those up to the op of a
+    `snapshot` that comes with the log are not in its journal.
     """
     state.status[r] = NORMAL
     state.view[r] = v
@@ -122,8 +131,13 @@ def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any) -> None:
     state.op[r] = n
     changed = between(Op, state.commit_min[r] + 1, largest(n, state.op[r]))
     state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), 0))
-    state.written.update((r, changed), lambda o: o <= n)
-    state.ack.update((v, r, between(Op, state.commit_min[r] + 1, n)), entry)
+    executed = state.commit_min[r] if snapshot is None else snapshot
+    if snapshot is None:
+        state.written.update((r, changed), lambda o: o <= n)
+    else:
+        journal = between(Op, state.checkpoint[r] + 1, largest(n, state.op[r]))
+        state.written.update((r, journal), lambda o: all_of(o > snapshot, o <= n))
+    state.ack.update((v, r, between(Op, executed + 1, n)), entry)
 
 
 @action(r=Replica, v=View, n=Length)
@@ -135,6 +149,14 @@ def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
     the replica keeps its view, its log_view and its whole log.
     """
     received = state.received(r)
+    require_start_view(state, r, v, n)
+    require_slot(state, r, n)
+    install_log(state, r, v, n, lambda o: entry_of_view(received, v, o))
+
+
+def require_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
+    """Backup r received a start_view of view v with a log up to op n, and it tells r something new."""
+    received = state.received(r)
     require(primary(state, v) != r)
     require(any_of(v == 0, received.sv[v]))
     require(
@@ -145,5 +167,4 @@ def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
         )
     )
     require(n >= received.sv_op[v])
-    require(forall(between(Op, received.sv_op[v] + 1, n), lambda o: received.prepare_client[v, o] != 0))
-    install_log(state, r, v, n, lambda o: entry_of_view(received, v, o))
+    require(forall(between(Op, received.sv_op[v] + 1, n), lambda o: is_prepared(state, v, o, received)))

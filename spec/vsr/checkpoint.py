@@ -1,0 +1,159 @@
+"""Checkpoints: a snapshot at commit_min, a journal drained up to it, restart and state transfer from it (seeds 000
+and 003).
+
+The journal holds what is above the checkpoint. A log still has its entries below: their checksums are chained up to
+the snapshot's, so that a snapshot names the whole prefix. What a replica holds as a function of what it executed
+(`EXECUTED_STATE`) is in the snapshot, under the prefix `saved_`, and, as sent with a start_view, `snapshot_`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import (
+    Schema,
+    action,
+    all_of,
+    any_of,
+    between,
+    exists,
+    forall,
+    invariant,
+    largest,
+    require,
+    up_to,
+    where,
+    witness,
+)
+from spec.vsr.config import Config
+from spec.vsr.invariants import chosen
+from spec.vsr.module import Module
+from spec.vsr.snapshot import copy, drain, save
+from spec.vsr.state import (
+    EXECUTED_STATE,
+    Length,
+    Op,
+    Replica,
+    View,
+    entry_of_view,
+    executed_state,
+)
+from spec.vsr.view_change import install_log, require_start_view
+
+
+def declare(s: Schema, cfg: Config) -> None:
+    """Declare the checkpoint, the snapshot and the snapshots sent."""
+    by_primary = lambda view, *_: view % cfg.replicas  # noqa: E731
+    s.state("checkpoint", (Replica,), up_to(Op), doc="op of its durable snapshot; its journal holds what is above")
+    s.register("snapshot", (View, Op), sender=by_primary, doc="start_view sent with the snapshot of that op")
+    for name in (n for n in EXECUTED_STATE if n in s.vars):
+        var = s.vars[name]
+        s.state(f"saved_{name}", var.index, var.values, doc=f"snapshot: {var.doc}")
+        index = (View, Op, *var.index[1:])
+        s.register(f"snapshot_{name}", index, var.values, sender=by_primary, doc=f"snapshot sent: {var.doc}")
+
+
+@action(r=Replica)
+def take_checkpoint(state: Any, r: Any) -> None:
+    """A replica makes a snapshot of what it has executed durable, and drains its journal up to there (seed 000).
+
+    A normal primary sends it from now on with its start_view.
+    """
+    o = state.commit_min[r]
+    require(o > state.checkpoint[r])
+    save(state, r, o)
+    drain(state, r, o)
+
+
+@action(r=Replica, v=View, n=Length, k=Op)
+def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
+    """A backup installs the log of a started view up to op n together with the primary's snapshot of op k, in place
+    of the prepares up to k, which the primary's journal may no longer hold (seed 003: state transfer).
+    """
+    received = state.received(r)
+    require_start_view(state, r, v, n)
+    require(received.snapshot[v, k])
+    require(k <= n)
+    require(k > state.commit_min[r])
+    if state.cfg.journal_slots:
+        require(n <= k + state.cfg.journal_slots)
+    install_log(state, r, v, n, lambda o: entry_of_view(received, v, o), snapshot=k)
+    state.checkpoint[r] = k
+    state.commit_min[r] = k
+    state.commit_max[r] = largest(state.commit_max[r], k)
+    for name in executed_state(state):
+        copy(state, (name, r), (f"snapshot_{name}", v, k))
+        copy(state, (f"saved_{name}", r), (f"snapshot_{name}", v, k))
+
+
+@invariant("I13", "replay_safe")
+def replay_safe(s: Any) -> Any:
+    """What a step executes, a restart included, is committed by a quorum, contiguous, and chained: from the op after
+    the one executed before, or after the snapshot, up to commit_min.
+    """
+    return forall(
+        Replica,
+        lambda r: forall(
+            between(Op, executed_before(s, r) + 1, s.after.commit_min[r]),
+            lambda o: all_of(
+                s.after.entry[r, o] != 0,
+                lambda: exists(
+                    View, lambda w: all_of(chosen(s, w, o), lambda: entry_of_view(s, w, o) == s.after.entry[r, o])
+                ),
+                lambda: (
+                    s.prepare_parent[s.after.entry[r, o] - 1, o] == where(o == 1, 0, lambda: s.after.entry[r, o - 1])
+                ),
+            ),
+        ),
+    )
+
+
+def executed_before(s: Any, r: Any) -> Any:
+    """The op up to which r had executed before the step; a restart or a snapshot starts from the checkpoint."""
+    afresh = any_of(s.after.commit_min[r] < s.commit_min[r], s.after.checkpoint[r] > s.commit_min[r])
+    return where(afresh, s.after.checkpoint[r], s.commit_min[r])
+
+
+@witness("I5.drained", "a journal was drained while ops are above the checkpoint")
+def drained(s: Any) -> Any:
+    """A replica has a checkpoint, and its journal holds an op above it."""
+    return exists(Replica, lambda r: all_of(s.checkpoint[r] > 0, exists(Op, lambda o: s.written[r, o])))
+
+
+@witness("I5.checkpoints_differ", "replicas have different checkpoints")
+def checkpoints_differ(s: Any) -> Any:
+    """Two replicas have a checkpoint, one a later one."""
+    return exists(
+        Replica, lambda r: all_of(s.checkpoint[r] > 0, exists(Replica, lambda q: s.checkpoint[q] > s.checkpoint[r]))
+    )
+
+
+@witness("I13", "a replica executed an op after a restart from its snapshot")
+def executed_after_snapshot(s: Any) -> Any:
+    """After a crash, a replica that began at a checkpoint has executed more."""
+    return all_of(
+        s.restarts > 0, exists(Replica, lambda r: all_of(s.checkpoint[r] > 0, s.commit_min[r] > s.checkpoint[r]))
+    )
+
+
+@witness("I5.transfer", "a snapshot was installed in a later view than it was taken in")
+def transfer_across_views(s: Any) -> Any:
+    """A replica never executed an op that its snapshot covers, and has a log of a view that started later."""
+    return exists(
+        Replica,
+        lambda r: all_of(
+            s.checkpoint[r] > 0,
+            s.log_view[r] > 0,
+            exists(Op, lambda o: all_of(o <= s.checkpoint[r], s.executed[r, o] == 0)),
+        ),
+    )
+
+
+MODULE = Module(
+    "checkpoints",
+    lambda cfg: cfg.checkpoints,
+    declare=declare,
+    actions=lambda cfg: (take_checkpoint, install_snapshot),
+    invariants=lambda cfg: (replay_safe,),
+    witnesses=lambda cfg: (drained, checkpoints_differ, executed_after_snapshot, transfer_across_views),
+)

@@ -1,0 +1,159 @@
+"""Control entries: the log enables features, at one op on every replica (seed 001, Oxia).
+
+A member says once which features it supports; a primary proposes those that every member supports, in its own name,
+without waiting. Feature 1 chains the database checksum over the executed entries: `chain_from` stands for its value,
+as the entries themselves are compared by I1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import (
+    Schema,
+    action,
+    all_of,
+    any_of,
+    between,
+    exists,
+    forall,
+    implies,
+    invariant,
+    not_,
+    require,
+    up_to,
+    where,
+    witness,
+)
+from spec.vsr.config import Config
+from spec.vsr.module import Module
+from spec.vsr.normal import passed, prepare, require_committed, require_room
+from spec.vsr.state import NORMAL, Feature, Op, Replica, View, feature_of, primary
+
+CHAINED_CHECKSUM = 1
+"""The feature `database_checksum`."""
+
+
+def declare(s: Schema, cfg: Config) -> None:
+    """Declare the features of a replica, what members said of theirs, and the control entries."""
+    s.state("enabled_at", (Replica, Feature), up_to(Op), doc="op at which the feature became active; 0 = it is not")
+    s.state("chain_from", (Replica,), up_to(Op), doc="op from which the database checksum is chained; 0 = it is not")
+    s.register("supports", (Replica, Feature), sender=lambda r, f: r, doc="the member said that it supports it")
+    s.register(
+        "prepare_feature",
+        (View, Op),
+        up_to(Feature),
+        sender=lambda view, op: view % cfg.replicas,
+        doc="prepare: the feature that it enables; 0 = it is no control entry",
+    )
+
+
+@action(r=Replica, f=Feature)
+def announce_feature(state: Any, r: Any, f: Any) -> None:
+    """A member says that it supports a feature."""
+    require(not_(state.supports[r, f]))
+    for member, feature in sorted(state.cfg.unsupported):
+        require(any_of(r != member, f != feature))
+    state.supports[r, f] = True
+
+
+@action(r=Replica, f=Feature)
+def propose_feature(state: Any, r: Any, f: Any) -> None:
+    """The primary prepares a control entry for a feature that every member supports, and that is neither enabled here
+    nor proposed in its log (seed 001: negotiation, fire and forget).
+    """
+    received = state.received(r)
+    require(state.status[r] == NORMAL)
+    require(primary(state, state.view[r]) == r)
+    require(forall(Replica, lambda q: received.supports[q, f]))
+    require(state.enabled_at[r, f] == 0)
+    require_not_proposed(state, r, f)
+    require_room(state, r, state.op[r] + 1)
+    prepare_feature(state, r, f)
+
+
+def require_not_proposed(state: Any, r: Any, f: Any) -> None:
+    """No entry of r's log that r has not executed enables the feature."""
+    suffix = between(Op, state.commit_min[r] + 1, state.op[r])
+    require(forall(suffix, lambda p: feature_of(state, state.entry[r, p], p) != f))
+
+
+def prepare_feature(state: Any, r: Any, f: Any) -> None:
+    """Primary r takes a control entry into its log."""
+    v, o = state.view[r], state.op[r] + 1
+    prepare(state, r, v, o)
+    state.prepare_feature[v, o] = f
+
+
+def next_feature(state: Any, r: Any) -> Any:
+    """The feature that r's next op enables; 0 if that is no control entry."""
+    o = state.commit_min[r] + 1
+    return feature_of(state, state.entry[r, o], o)
+
+
+@action(r=Replica)
+def execute_control(state: Any, r: Any) -> None:
+    """A replica executes the next committed op, a control entry: the feature is active from here on, if it was not
+    already. A replica that does not know the feature stops here (seed 001).
+    """
+    o = state.commit_min[r] + 1
+    require_committed(state, r, o)
+    f = next_feature(state, r)
+    require(f != 0)
+    require(state.supports[r, f])
+    passed(state, r, o, state.entry[r, o])
+    enable(state, r, f, o)
+
+
+def enable(state: Any, r: Any, f: Any, o: Any) -> None:
+    """The feature becomes active on r at op o, unless it is."""
+    state.enabled_at[r, f] = where(state.enabled_at[r, f] == 0, o, state.enabled_at[r, f])
+    starts = all_of(f == CHAINED_CHECKSUM, state.chain_from[r] == 0)
+    state.chain_from[r] = where(starts, o, state.chain_from[r])
+
+
+@invariant("I14", "same_digest")
+def same_digest(s: Any) -> Any:
+    """Equal executed op means equal enabled features, enabled at the same ops, and an equal checksum chain; every
+    member supports what a replica has enabled.
+    """
+    return forall(
+        Replica,
+        lambda r: all_of(
+            forall(Replica, lambda q: implies(s.commit_min[r] == s.commit_min[q], lambda: same_features(s, r, q))),
+            forall(Feature, lambda f: any_of(s.enabled_at[r, f] == 0, forall(Replica, lambda q: s.supports[q, f]))),
+        ),
+    )
+
+
+def same_features(s: Any, r: Any, q: Any) -> Any:
+    """Do two replicas agree on the features and on the checksum chain?"""
+    return all_of(
+        s.chain_from[r] == s.chain_from[q], forall(Feature, lambda f: s.enabled_at[r, f] == s.enabled_at[q, f])
+    )
+
+
+@witness("I14", "a feature was enabled across a view change")
+def enabled_across_views(s: Any) -> Any:
+    """Two replicas enabled a feature, and one of them is in a later view than the one that proposed it."""
+    return exists(
+        Replica,
+        lambda r: exists(
+            Feature,
+            lambda f: all_of(
+                s.enabled_at[r, f] != 0,
+                exists(Replica, lambda q: all_of(q != r, s.enabled_at[q, f] != 0)),
+                lambda: s.executed[r, s.enabled_at[r, f]] <= s.log_view[r],
+            ),
+        ),
+    )
+
+
+MODULE = Module(
+    "control",
+    lambda cfg: cfg.features > 0,
+    declare=declare,
+    actions=lambda cfg: (announce_feature, propose_feature, execute_control),
+    invariants=lambda cfg: (same_digest,),
+    witnesses=lambda cfg: (enabled_across_views,),
+)
