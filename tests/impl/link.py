@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from impl.durable import Quorums, superblock_formatted
@@ -19,12 +20,19 @@ from impl.trace import TraceEvent
 class Link:
     """A cluster under full control of a test.
 
-    `lose(source, to, message)` decides which messages vanish; `hold(node, io)` which writes stay in flight.
+    `supports`: features of each replica, used when it boots. `lose(source, to, message)` decides which messages vanish; `hold(node, io)` which writes stay in flight.
     """
 
     def __init__(
-        self, count: int = 3, *, quorums: Quorums | None = None, faults: Sequence[str] = (), pipeline_max: int = 32
+        self,
+        count: int = 3,
+        *,
+        quorums: Quorums | None = None,
+        faults: Sequence[str] = (),
+        pipeline_max: int = 32,
+        supports: Sequence[int] = (),
     ) -> None:
+        self.supports = [*supports, *[0] * (count - len(supports))]
         self.config = ReplicaConfig(run="test", faults=frozenset(faults), pipeline_max=pipeline_max)
         profile = SimProfile(slow_write=0.0)
         self.storages = [
@@ -52,7 +60,8 @@ class Link:
         """Starts a replica over its disk; its trace goes on."""
         own = [event for event in self.events if event.node == node]
         seq, clock = (own[-1].seq, own[-1].clock) if own else (0, 0)
-        self.replicas[node] = Replica(self.storages[node].recover(), self.config, seq=seq, clock=clock)
+        config = replace(self.config, supports=self.supports[node])
+        self.replicas[node] = Replica(self.storages[node].recover(), config, seq=seq, clock=clock)
         self.handle(node, self.replicas[node].boot())
 
     def crash(self, node: int) -> None:
