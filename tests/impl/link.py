@@ -20,7 +20,8 @@ from impl.trace import TraceEvent
 class Link:
     """A cluster under full control of a test.
 
-    `supports`: features of each replica, used when it boots. `lose(source, to, message)` decides which messages vanish; `hold(node, io)` which writes stay in flight.
+    `supports`: features of each replica, used when it boots. `lose(source, to, message)` decides which messages
+    vanish; `hold(node, io)` which writes stay in flight.
     """
 
     def __init__(
