@@ -121,27 +121,32 @@ class FrameReader:
     def feed(self, data: bytes) -> list[Message | Control]:
         """All frames that ``data`` completes. Raises FrameError on the first bad one."""
         buffer = self._buffer
-        buffer += data
+        source: bytes | bytearray = data
+        if buffer:
+            buffer += data
+            source = buffer
         frames: list[Message | Control] = []
-        position = 0
-        while len(buffer) - position >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(buffer, position)
+        position, size = 0, len(source)
+        while size - position >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(source, position)
             if not 2 <= length <= self._frame_size_max:
                 raise FrameError(f"frame of {length} bytes; 2 to {self._frame_size_max} are allowed")
-            end = position + _LENGTH.size + length
-            if len(buffer) < end:
+            start, end = position + _LENGTH.size + 1, position + _LENGTH.size + length
+            if size < end:
                 break
-            frames.append(_decode(buffer[position + _LENGTH.size], bytes(buffer[position + _LENGTH.size + 1 : end])))
+            frames.append(_decode(source[start - 1], source[start:end]))
             position = end
-        if position:
+        if buffer:
             del buffer[:position]
+        elif position < size:
+            buffer += data[position:]
         return frames
 
 
-def _decode(kind: int, payload: bytes) -> Message | Control:
+def _decode(kind: int, payload: bytes | bytearray) -> Message | Control:
     try:
         if kind == _KIND_MESSAGE:
-            return decode(payload)
+            return decode(bytes(payload))
         if kind == _KIND_CONTROL:
             return _CONTROL_DECODER.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:

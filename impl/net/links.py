@@ -39,6 +39,8 @@ BACKOFF_SECONDS_MAX = 1.0
 CONNECT_TIMEOUT_SECONDS = 2.0
 UNACKNOWLEDGED_SECONDS_MAX = 5.0
 
+_UNEXPECTED = (Hello, Status, NotPrimary, Reply, Eviction)
+
 logger = logging.getLogger("impl.net")
 
 
@@ -213,21 +215,22 @@ class Inbound(asyncio.Protocol):
             self.refuse(f"no hello within {HELLO_TIMEOUT_SECONDS} s")
 
     def _on_frame(self, frame: Message | Control) -> None:
-        if self.hello is None:
+        hello = self.hello
+        if hello is None:
             self._on_hello(frame)
-        elif isinstance(frame, StatusRequest):
-            self.send(frame_control(self._host.status()))
-        elif isinstance(frame, Goodbye):
-            self.close()
         elif isinstance(frame, Request):
-            if self.hello.role != "client" or frame.client != self.hello.number:
+            if hello.role != "client" or frame.client != hello.number:
                 raise FrameError(f"a request of client {frame.client} on a connection of {self.name}")
             if len(frame.body) > REQUEST_SIZE_MAX:
                 raise FrameError(f"a request of {len(frame.body)} bytes; at most {REQUEST_SIZE_MAX} are allowed")
             self._host.on_request(self, frame)
-        elif isinstance(frame, Hello | Status | NotPrimary | Reply | Eviction):
+        elif isinstance(frame, _UNEXPECTED):
             raise FrameError(f"unexpected {type(frame).__name__}")
-        elif self.hello.role != "replica" or frame.replica != self.hello.number:
+        elif isinstance(frame, StatusRequest):
+            self.send(frame_control(self._host.status()))
+        elif isinstance(frame, Goodbye):
+            self.close()
+        elif hello.role != "replica" or frame.replica != hello.number:
             raise FrameError(f"a {type(frame).__name__} of replica {frame.replica} on a connection of {self.name}")
         else:
             self._host.on_peer_message(frame)

@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVarTuple
 
 from impl.checks import InvariantError
 from impl.durable import ConfigurationError
@@ -43,6 +44,8 @@ __all__ = ["ServerConfig", "ServerError", "main", "parse_addresses", "run_server
 
 REQUEST_QUEUE_MAX = 1024
 """Requests that wait for room in the pipeline; further ones are dropped, and their clients ask again."""
+
+_InputTs = TypeVarTuple("_InputTs")
 
 logger = logging.getLogger("impl.net")
 
@@ -192,23 +195,23 @@ class Server:
             self._flush()
 
     def _on_peer_message(self, message: Message) -> None:
-        self._step(functools.partial(self._replica.on_message, message))
+        self._step(self._replica.on_message, message)
 
     def _on_request(self, connection: Inbound, request: Request) -> None:
         self._host.clients[request.client] = connection
         replica = self._replica
         if replica.is_normal_primary:
-            self._step(functools.partial(replica.on_message, request))
+            self._step(replica.on_message, request)
             return
         hint = NotPrimary(request.client, request.request, replica.view, str(replica.status))
         connection.send(frame_control(hint))
 
-    def _step(self, handler: Callable[[], list[Effect]]) -> None:
+    def _step(self, handler: Callable[[*_InputTs], list[Effect]], *inputs: *_InputTs) -> None:
         """One transition of the replica; after a failure none is made any more."""
         if self._failure is not None:
             return
         try:
-            self._carry_out(handler())
+            self._carry_out(handler(*inputs))
         except InvariantError as error:
             self._fail(ServerError(f"replica {self._host.replica} contradicts itself: {error}"))
         except Exception as error:  # a bug: its state is unknown now, so it must not go on
@@ -281,7 +284,7 @@ class Server:
         if error is not None:
             self._fail(ServerError(str(error)) if isinstance(error, StorageError) else ServerError(repr(error)))
             return
-        self._step(functools.partial(self._replica.on_io_done, effect))
+        self._step(self._replica.on_io_done, effect)
         self._flush()
 
     def _fail(self, error: ServerError) -> None:
