@@ -12,7 +12,7 @@ from random import Random
 
 from impl.durable import Quorums, superblock_formatted
 from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient
-from impl.messages import Message, Prepare, Reply
+from impl.messages import Message, Prepare, Request
 from impl.replica import Replica, ReplicaConfig, Status
 from impl.sim.checkers import (
     AgreementChecker,
@@ -26,7 +26,7 @@ from impl.sim.checkers import (
     RepliesChecker,
     ViewsChecker,
 )
-from impl.sim.clients import Answer, SimClient
+from impl.sim.clients import Clients
 from impl.sim.network import Network
 from impl.sim.profile import SimProfile
 from impl.sim.situations import Situations
@@ -58,11 +58,14 @@ class SimCluster:
         self.network = Network(profile, random, self.statistics)
         self.now = 0
         self.buckets: dict[int, list[Callable[[], None]]] = defaultdict(list)
-        self.requests_left = requests
-        self.answers: list[Answer] = []
-        self.clients = [SimClient(number + 1, replica_count, random) for number in range(client_count)]
+        self.clients = Clients(client_count, replica_count, requests, self, random, self.statistics)
         self.storages = [
-            SimStorage(superblock_formatted(1, node, replica_count, quorums), profile, random, self.statistics)
+            SimStorage(
+                superblock_formatted(1, node, replica_count, quorums, profile.client_table),
+                profile,
+                random,
+                self.statistics,
+            )
             for node in range(replica_count)
         ]
         self.replicas: list[Replica | None] = [None] * replica_count
@@ -95,8 +98,7 @@ class SimCluster:
         """Boots all replicas over formatted data files and lets the clients begin."""
         for node in range(len(self.replicas)):
             self.boot(node)
-        for client in self.clients:
-            self.at(1 + self.random.randrange(5), partial(self._client_next, client))
+        self.clients.start()
 
     def step(self) -> None:
         """One tick: what is due, then the replicas' own clocks."""
@@ -152,9 +154,11 @@ class SimCluster:
                 for tick in self.network.arrivals(self.now, node, effect.to):
                     self.at(tick, partial(self._deliver, effect.to, message))
             elif isinstance(effect, SendClient):
-                client = self.clients[effect.client - 1]
+                message_out = effect.message
+                for checker in self.checkers:
+                    checker.on_answer(node, message_out)
                 for tick in self.network.arrivals(self.now, node, node):
-                    self.at(tick, partial(self._on_reply, client, effect.message))
+                    self.at(tick, partial(self.clients.on_message, node, message_out))
             else:
                 latency = self.storages[node].start(effect)
                 self.at(self.now + latency, partial(self._on_io_done, node, incarnation, effect))
@@ -205,42 +209,15 @@ class SimCluster:
         self.statistics["appends" if isinstance(io, AppendPrepares) else "superblock_writes"] += 1
         self._run_effects(node, replica, replica.on_io_done(io))
 
-    # Clients
-
-    def _client_next(self, client: SimClient) -> None:
-        if self.requests_left == 0:
-            return
-        self.requests_left -= 1
-        client.next_request(self.now)
-        self._client_send(client)
-
-    def _client_send(self, client: SimClient) -> None:
-        client.sent_at = self.now
-        message = client.message()
-        for tick in self.network.arrivals(self.now, client.target, client.target):
-            self.at(tick, partial(self._deliver, client.target, message))
-        wait = self.profile.client_timeout_ticks + self.random.randrange(10)
-        self.at(self.now + wait, partial(self._client_timeout, client, client.number))
-
-    def _client_timeout(self, client: SimClient, number: int) -> None:
-        if client.body is None or client.number != number:
-            return
-        self.statistics["client_timeouts"] += 1
-        client.rotate()
-        self._client_send(client)
-
-    def _on_reply(self, client: SimClient, reply: Reply) -> None:
-        answer = client.on_reply(reply, self.now)
-        if answer is None:
-            return
-        self.answers.append(answer)
-        self.at(self.now + 1 + self.random.randrange(3), partial(self._client_next, client))
+    def deliver_request(self, to: int, request: Request) -> None:
+        """A client's request arrives at a replica."""
+        self._deliver(to, request)
 
     # The end
 
     def settled(self) -> bool:
-        """Every request is answered, and all replicas that are up are normal in one view with equal, executed logs."""
-        if self.requests_left or any(client.body is not None for client in self.clients):
+        """No client waits, and all replicas that are up are normal in one view with equal, executed logs."""
+        if not self.clients.settled:
             return False
         states = {
             (replica.status, replica.view, replica.op, replica.head, replica.commit_min, replica.commit_max)
@@ -257,9 +234,10 @@ class SimCluster:
         final = FinalState(
             core=tuple(replica for replica in self.replicas if replica is not None),
             chain=self.chain,
-            answers=tuple(self.answers),
+            answers=tuple(self.clients.answers),
             finished=self.settled(),
-            unanswered=tuple((client.client, client.number) for client in self.clients if client.body is not None),
+            unanswered=self.clients.unanswered,
+            fenced_wrongly=tuple(self.clients.fenced_wrongly),
             tick=self.now,
         )
         failures: list[Failure] = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
+from impl.durable import ClientTableConfig
 from impl.replica import ReplicaConfig
 
 
@@ -18,6 +19,11 @@ class SimProfile:
     reorders. Clogging holds a path for a while; a partition cuts paths, in both directions or in one. A crash lasts
     `restart_ticks_mean`, with probability `outage_long` that of long outages. `crash_in_view_change` is per event of a
     view change. The fields from `pipeline_max` on are those of `ReplicaConfig`.
+
+    The client table is `client_slots`, `client_sessions` and `client_gaps`. Per request of a client: it sends the next
+    one along (`client_ahead`), skips numbers (`client_skip`, where gaps are allowed), restarts with the next
+    incarnation (`client_restart`, with sessions). `client_echo`: a copy of a client's message arrives at any replica up
+    to `client_echo_ticks_max` ticks later.
     """
 
     loss: float = 0.05
@@ -41,6 +47,15 @@ class SimProfile:
     safety_ticks_max: int = 6_000
     liveness_ticks_max: int = 12_000
     client_timeout_ticks: int = 25
+
+    client_slots: int = 0
+    client_sessions: bool = False
+    client_gaps: bool = False
+    client_ahead: float = 0.0
+    client_skip: float = 0.0
+    client_restart: float = 0.0
+    client_echo: float = 0.0
+    client_echo_ticks_max: int = 600
 
     clients_min: int = 1
     outage_long: float = 0.0
@@ -67,11 +82,18 @@ class SimProfile:
             clog_interval_ticks=0,
             partition_interval_ticks=0,
             slow_write=0.0,
+            client_restart=0.0,
+            client_echo=0.0,
             crash_interval_ticks=0,
             crash_in_write=0.0,
             crash_in_view_change=0.0,
             outage_long=0.0,
         )
+
+    @property
+    def client_table(self) -> ClientTableConfig:
+        """The configuration of the client table."""
+        return ClientTableConfig(self.client_slots, self.client_sessions, self.client_gaps)
 
     def replica_config(self, run: str, faults: frozenset[str]) -> ReplicaConfig:
         """The configuration of the replicas of a run under this profile."""

@@ -98,7 +98,7 @@ def simulate(
         failures=failures,
         events=cluster.events,
         ticks=cluster.now,
-        answered=len(cluster.answers),
+        answered=len(cluster.clients.answers),
         statistics=dict(sorted(cluster.statistics.items())),
         trace=trace,
     )
@@ -109,14 +109,14 @@ def _run_phases(cluster: SimCluster, requests: int, core_size_min: int) -> None:
     cluster.start()
     safety_end = cluster.profile.safety_ticks_max
     enough = int(requests * SAFETY_PART)
-    while cluster.now < safety_end and len(cluster.answers) < enough:
+    while cluster.now < safety_end and cluster.clients.completed < enough:
         cluster.step()
     cluster.statistics["ticks_safety"] = cluster.now
     nemesis.stop(core_size_min)
     end = cluster.now + cluster.profile.liveness_ticks_max
     while cluster.now < end:
         cluster.step()
-        if cluster.requests_left == 0 and cluster.now % 8 == 0 and cluster.settled():
+        if not cluster.clients.requests_left and cluster.now % 8 == 0 and cluster.settled():
             break
     cluster.statistics["ticks_liveness"] = cluster.now - cluster.statistics["ticks_safety"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from impl.messages import Message, Prepare
+from impl.messages import Eviction, Message, Prepare, Reply
 from impl.replica import Replica
 from impl.sim.clients import Answer
 from impl.trace import TraceEvent
@@ -26,7 +26,8 @@ class FinalState:
     """The cluster at the end of the liveness phase.
 
     `core`: the replicas that are up; `chain`: the entry first executed at each op; `finished`: every request answered
-    and every core replica level; `unanswered`: (client, request) still outstanding.
+    and every core replica level; `unanswered`: (client, request) still outstanding; `fenced_wrongly`: clients that were
+    told of a newer instance that they never had.
     """
 
     core: tuple[Replica, ...]
@@ -35,6 +36,7 @@ class FinalState:
     finished: bool
     unanswered: tuple[tuple[int, int], ...]
     tick: int
+    fenced_wrongly: tuple[str, ...] = ()
 
 
 class Checker:
@@ -60,8 +62,8 @@ class Checker:
     def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
         """A replica executed an op: its event `execute`."""
 
-    def on_answer(self, answer: Answer) -> None:
-        """A client received the reply to its request."""
+    def on_answer(self, node: int, message: Reply | Eviction) -> None:
+        """A replica sends a client a reply, or the news that its session is gone."""
 
     def finish(self, final: FinalState) -> None:
         """The run is over."""
