@@ -22,6 +22,7 @@ FAULTS: dict[str, str] = {
     "table.gap_accepted": "a request number more than one above the last is taken, with sessions too",
     "table.replayed_register": "a copy of an old register is taken for a new one: its incarnation is not compared",
     "table.reply_from_current_view": "a reply is stamped with the view in which it is executed, not the prepare's",
+    "commit.stale_frontier": "the commit frontiers of namespaces survive a view change",
     "control.no_offset_advance": "commit_min does not rise when a control entry is executed",
     "control.applied_on_leader_only": "a feature is enabled on the primary, when it is proposed, and nowhere else",
     "control.map_order_digest": "the database checksum hashes its fields in the order of each process's own map",

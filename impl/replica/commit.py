@@ -6,10 +6,12 @@ One path for primary and backups: `execute_committed` is the only caller of the 
 from __future__ import annotations
 
 from impl.checks import check
+from impl.groups.plane import Plane
 from impl.messages import PrepareOk
 from impl.replica.proposals import apply_entry
 from impl.replica.replies import Replies
 from impl.replica.state import Status
+from impl.state_machine import namespace_of
 
 
 class CommitPath(Replies):
@@ -30,7 +32,7 @@ class CommitPath(Replies):
         if self.acks.get(op, 0) >> message.replica & 1:
             self.ignore("prepare_ok: already counted")
             return
-        self.acks[op] = self.acks.get(op, 0) | 1 << message.replica
+        self._count_ack(op, message.replica)
         self.emit(
             "on_prepare_ok",
             m_type="prepare_ok",
@@ -44,18 +46,36 @@ class CommitPath(Replies):
 
     def count_own_ack(self, op: int) -> None:
         """The primary's own acknowledgement, through the same rule."""
-        self.acks[op] = self.acks.get(op, 0) | 1 << self.node
+        self._count_ack(op, self.node)
+
+    def _count_ack(self, op: int, node: int) -> None:
+        self.acks[op] = self.acks.get(op, 0) | 1 << node
+        if self.has_quorum(op):
+            self._fill_pipeline()
+            self.pipeline.acknowledge(op)
+
+    def _fill_pipeline(self) -> None:
+        """Takes in what the log holds above the pipeline; in another view the pipeline begins anew."""
+        pipeline = self.pipeline
+        if pipeline.view != self.view:
+            keep = "commit.stale_frontier" in self.faults
+            pipeline.reset(self.view, self.commit_max, keep_frontiers=keep)
+        namespaced = self.config.plane is Plane.PARTITIONS
+        for op in range(pipeline.op + 1, self.op + 1):
+            pipeline.push(namespace_of(self.log[op].body) if namespaced else 0)
 
     def has_quorum(self, op: int) -> bool:
         """True if q_r replicas acknowledged `op` in this view."""
         return self.acks.get(op, 0).bit_count() >= self.quorums.replication
 
     def commit_acknowledged(self) -> None:
-        """Raises commit_max over the contiguous acknowledged prefix, then executes."""
+        """Raises commit_max over the contiguous prefix of what is committable, then executes."""
         if "commit.out_of_order" in self.faults:
             self._commit_out_of_order()
-        while self.commit_max < self.op and self.has_quorum(self.commit_max + 1):
+        self._fill_pipeline()
+        while self.pipeline.is_committable(self.commit_max + 1):
             self.commit_max += 1
+            self.pipeline.drain(self.commit_max)
             self.acks.pop(self.commit_max, None)
             self.progress_at = self.ticks
             self.emit("commit", m_op=self.commit_max)

@@ -1,12 +1,11 @@
-"""The state of a replica, its trace events, its sends and its durable writes.
+"""The state of a replica, its trace events and its sends.
 
 Inequalities that hold whenever no handler is running (without faults):
 
 * `durable_op <= op`, `commit_min <= commit_max`, `commit_min <= durable_op` in normal status;
 * `log_view <= view`, `superblock.view >= view`, `superblock.log_view >= log_view`;
-* at most one journal write and one superblock write are in flight.
-
-All prepares of the log stay in memory: the core has no checkpoint.
+* `checkpoint <= commit_min`; the log in memory begins above `checkpoint`;
+* at most one write to each of journal, superblock and snapshots is in flight.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from impl.replica.client_table import ClientTable
 from impl.replica.config import ReplicaConfig, quorums_in_force
 from impl.replica.features import FeatureState
 from impl.replica.log import Log
+from impl.replica.pipeline import Pipeline
 from impl.state_machine import DIGEST_MODULUS, StateMachine
 from impl.trace import TraceEvent
 
@@ -90,7 +90,8 @@ class ReplicaState:
         self.status = Status.RECOVERING
         self.view = superblock.view
         self.log_view = superblock.log_view
-        self.log = Log(durable.log)
+        restored = restore_durable(durable, config.faults)
+        self.log = Log(durable.log, restored.header)
         self.durable_op = self.log.op
         self.journaled: set[str] = {prepare.header.checksum for prepare in self.log}
         self.commit_min = 0
@@ -101,7 +102,6 @@ class ReplicaState:
         self.supports = config.supports
         self.effects: list[Effect] = []
         self.ignored: dict[str, int] = {}
-        self.checkpoint = 0
         self.update_digest()
         self._reset_volatile()
 
@@ -109,7 +109,16 @@ class ReplicaState:
         self.superblock_writing: SuperblockState | None = None
         self.superblock_then: Callable[[], None] | None = None
         self.appending: AppendPrepares | None = None
+        self.draining: DrainJournal | None = None
+        self.snapshot_writing: WriteSnapshot | None = None
+        self.checkpoint_writing: SuperblockState | None = None
+        self.checkpoint_work: CheckpointWork | None = None
+        self.checkpoint_next: CheckpointWork | None = None
+        self.snapshot_before: Snapshot | None = None
+        self.writes_failed: list[tuple[int, IoEffect]] = []
+        self.journal_refuses_until = 0
         self.acks: dict[int, int] = {}
+        self.pipeline = Pipeline()
         self.acks_sent: dict[int, int] = {}
         self.prepare_buffer: dict[int, Prepare] = {}
         self.unexecuted: dict[int, int] = {}
@@ -269,43 +278,6 @@ class ReplicaState:
     def ignore(self, reason: str) -> None:
         """A message is not used; counted by reason."""
         self.ignored[reason] = self.ignored.get(reason, 0) + 1
-
-    # Durable writes
-
-    def write_superblock(
-        self, *, view: int, log_view: int, head_op: int, head_checksum: str, then: Callable[[], None]
-    ) -> None:
-        """Starts a superblock write; `then` runs when it is durable. Until then protocol messages are ignored."""
-        check(self.superblock_writing is None, "one superblock write at a time")
-        check(log_view <= view, f"log_view {log_view} above view {view}")
-        self.superblock_writing = superblock_next(
-            self.superblock,
-            view=view,
-            log_view=log_view,
-            head_op=head_op,
-            head_checksum=head_checksum,
-            clock=self.clock,
-        )
-        self.superblock_then = then
-        self.effects.append(WriteSuperblock(self.superblock_writing))
-
-    def on_superblock_done(self, superblock: SuperblockState) -> None:
-        """The superblock write is durable: the transition that waited for it is made."""
-        check(superblock is self.superblock_writing, "the superblock written is the one asked for")
-        then = self.superblock_then
-        check(then is not None, "a superblock write has a continuation")
-        self.superblock = superblock
-        self.superblock_writing = None
-        self.superblock_then = None
-        if then is not None:
-            then()
-
-    def write_prepares(self, prepares: Sequence[Prepare], *, repair: bool) -> None:
-        """Starts a journal write."""
-        check(self.appending is None, "one journal write at a time")
-        check(len(prepares) > 0, "a journal write has entries")
-        self.appending = AppendPrepares(tuple(prepares), repair)
-        self.effects.append(self.appending)
 
     # The log as messages
 
