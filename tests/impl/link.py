@@ -9,6 +9,7 @@ from random import Random
 
 from impl.durable import Quorums, superblock_formatted
 from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
+from impl.groups.plane import Plane
 from impl.messages import Message, Reply, Request
 from impl.replica import Replica, ReplicaConfig
 from impl.sim.profile import SimProfile
@@ -32,9 +33,10 @@ class Link:
         faults: Sequence[str] = (),
         pipeline_max: int = 32,
         supports: Sequence[int] = (),
+        plane: Plane = Plane.SINGLE,
     ) -> None:
         self.supports = [*supports, *[0] * (count - len(supports))]
-        self.config = ReplicaConfig(run="test", faults=frozenset(faults), pipeline_max=pipeline_max)
+        self.config = ReplicaConfig(run="test", faults=frozenset(faults), pipeline_max=pipeline_max, plane=plane)
         profile = SimProfile(slow_write=0.0)
         self.storages = [
             SimStorage(superblock_formatted(1, node, count, quorums), profile, Random(0), defaultdict(int))
