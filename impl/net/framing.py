@@ -78,7 +78,10 @@ class StatusRequest(msgspec.Struct, frozen=True, tag="status_request", array_lik
 
 
 class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
-    """What a replica says of itself; ``journal_bytes`` is the size of its journal, ``peers`` those connected to."""
+    """What a replica says of itself; ``journal_bytes`` is the size of its journal, ``peers`` those connected to.
+
+    ``journal_writes``: appends of this process to its journal, each of one entry or several.
+    """
 
     cluster: int
     replica: int
@@ -91,6 +94,7 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     commit_max: int
     journal_bytes: int
     peers: tuple[int, ...]
+    journal_writes: int = 0
 
 
 Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status

@@ -37,7 +37,7 @@ from impl.net.framing import FRAME_SIZE_MAX, NotPrimary, Status, frame_control, 
 from impl.net.links import Inbound, InboundHost, PeerLink
 from impl.replica import Replica, ReplicaConfig
 from impl.storage.data_file import DataFile, open_data_file
-from impl.storage.file import StorageError
+from impl.storage.file import RealFileSystem, StorageError
 from impl.trace import TraceError, TraceEvent, TraceWriter
 
 __all__ = ["ServerConfig", "ServerError", "main", "parse_addresses", "run_server", "serve"]
@@ -61,7 +61,9 @@ class ServerConfig:
     ``addresses`` of all replicas by index; ``cluster`` and the replica count must match the data directory;
     ``trace`` None: no trace. ``run`` is the run id in the trace. A tick is ``tick_seconds``; the replica's own
     timeouts count ticks. ``until_stdin_closes``: end when stdin does, so that no replica outlives its parent.
-    ``pipeline_max``: entries prepared and not committed; ``group_max``: entries in one journal write.
+    ``pipeline_max``: entries prepared and not committed, and entries in one append to the journal.
+    To measure what durability costs, and for nothing else: without ``synced`` nothing is flushed to the disk, with
+    ``flush_each`` every entry is written and flushed on its own, also those that could share one flush.
     """
 
     data: Path
@@ -75,7 +77,8 @@ class ServerConfig:
     frame_size_max: int = FRAME_SIZE_MAX
     until_stdin_closes: bool = False
     pipeline_max: int = 256
-    group_max: int = 256
+    synced: bool = True
+    flush_each: bool = False
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
@@ -105,7 +108,7 @@ class Server:
                 faults=config.faults,
                 pipeline_max=config.pipeline_max,
                 request_queue_max=REQUEST_QUEUE_MAX,
-                append_prepares_max=config.group_max,
+                append_prepares_max=config.pipeline_max,
                 prepare_buffer_max=2 * config.pipeline_max,
             ),
             seq=trace.seq if trace is not None else 0,
@@ -131,6 +134,7 @@ class Server:
         self._flush_due: asyncio.Handle | None = None
         self._encoded: tuple[Message, bytes] | None = None
         self._io_queue: deque[IoEffect] = deque()
+        self._journal_writes = 0
         self._io_running: asyncio.Future[None] | None = None
         self._done = asyncio.Event()
         self._failure: ServerError | None = None
@@ -154,6 +158,7 @@ class Server:
             commit_max=replica.commit_max,
             journal_bytes=self._data.journal_bytes,
             peers=tuple(peer for peer, link in self._links.items() if link.connected),
+            journal_writes=self._journal_writes,
         )
 
     async def run(self) -> None:
@@ -270,11 +275,18 @@ class Server:
             return
         effect = self._io_queue.popleft()
         if isinstance(effect, AppendPrepares):
-            write = functools.partial(self._data.append, effect.prepares, effect.repair)
+            write = functools.partial(self._append, effect)
         else:
             write = functools.partial(self._data.write_superblock, effect.superblock)
         self._io_running = asyncio.get_running_loop().run_in_executor(self._io_thread, write)
         self._io_running.add_done_callback(functools.partial(self._on_io_done, effect))
+
+    def _append(self, effect: AppendPrepares) -> None:
+        """In the storage thread: one write and one flush; with ``flush_each`` so many for every entry."""
+        size = 1 if self._config.flush_each else len(effect.prepares)
+        for start in range(0, len(effect.prepares), size):
+            self._data.append(effect.prepares[start : start + size], effect.repair)
+            self._journal_writes += 1
 
     def _on_io_done(self, effect: IoEffect, future: asyncio.Future[None]) -> None:
         self._io_running = None
@@ -301,12 +313,17 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
     """
     try:
         data = open_data_file(
-            config.data, config.cluster, config.replica, len(config.addresses), check_views=not config.faults
+            config.data,
+            config.cluster,
+            config.replica,
+            len(config.addresses),
+            file_system=RealFileSystem(config.synced),
+            check_views=not config.faults,
         )
     except StorageError as error:
         raise ServerError(str(error)) from error
     try:
-        _report_recovery(data)
+        _report_recovery(data, config.synced)
         trace = TraceWriter(config.trace) if config.trace is not None else None
         try:
             server = Server(config, data, trace)
@@ -343,11 +360,13 @@ async def _stop_when_set(stop: asyncio.Event, server: Server) -> None:
     server.stop()
 
 
-def _report_recovery(data: DataFile) -> None:
+def _report_recovery(data: DataFile, synced: bool) -> None:
     for problem in data.superblock_problems:
         logger.warning("%s: superblock: %s; repaired from the other copies", data.path, problem)
     if data.journal_recovery.cut_offset is not None:
         logger.warning("%s: journal: %s", data.path, data.journal_recovery)
+    if not synced:
+        logger.warning("%s: nothing is flushed to the disk (--no-sync): a power failure loses it", data.path)
 
 
 def run_server(config: ServerConfig) -> None:
@@ -366,6 +385,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--run", default="run", help="run id written to the trace")
     parser.add_argument("--tick", type=float, default=0.01, help="seconds per tick")
     parser.add_argument("--fault", action="append", default=[], help="named mistake to switch on (for tests)")
+    parser.add_argument("--pipeline", type=int, default=256, help="entries prepared and not committed, at most")
+    parser.add_argument("--flush-each", action="store_true", help="one flush for every entry: for measurements only")
+    parser.add_argument("--no-sync", action="store_true", help="flush nothing to the disk: for measurements only")
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when stdin does (for a parent process)")
     options = parser.parse_args(arguments)
     logging.basicConfig(
@@ -383,6 +405,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 tick_seconds=options.tick,
                 faults=frozenset(options.fault),
                 until_stdin_closes=options.until_stdin_closes,
+                pipeline_max=options.pipeline,
+                flush_each=options.flush_each,
+                synced=not options.no_sync,
             )
         )
     except ServerError as error:

@@ -71,11 +71,12 @@ class FileSystem(ABC):
 
 
 class RealFile(File):
-    """A file of the operating system: pread, pwrite, fdatasync."""
+    """A file of the operating system: pread, pwrite, fdatasync (without ``synced``: none, for measurements only)."""
 
-    def __init__(self, path: str, descriptor: int) -> None:
+    def __init__(self, path: str, descriptor: int, synced: bool = True) -> None:
         self.path = path
         self._descriptor = descriptor
+        self._synced = synced
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
@@ -101,7 +102,8 @@ class RealFile(File):
             offset += written
 
     def sync(self) -> None:
-        os.fdatasync(self._descriptor)
+        if self._synced:
+            os.fdatasync(self._descriptor)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
@@ -113,7 +115,10 @@ class RealFile(File):
 
 
 class RealFileSystem(FileSystem):
-    """Directories and files of the operating system."""
+    """Directories and files of the operating system. Without ``synced`` what is written is not durable."""
+
+    def __init__(self, synced: bool = True) -> None:
+        self._synced = synced
 
     def create(self, path: str) -> File:
         parent = Path(path).parent
@@ -127,10 +132,10 @@ class RealFileSystem(FileSystem):
         except OSError:
             os.close(descriptor)
             raise
-        return RealFile(path, descriptor)
+        return RealFile(path, descriptor, self._synced)
 
     def open(self, path: str) -> File:
-        return RealFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        return RealFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC), self._synced)
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
