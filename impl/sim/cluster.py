@@ -21,11 +21,14 @@ from impl.sim.checkers import (
     DigestsChecker,
     DurabilityChecker,
     Failure,
+    FencesChecker,
     FinalState,
     LivenessChecker,
     RepliesChecker,
+    TablesChecker,
     ViewsChecker,
 )
+from impl.sim.checkers.tables import INSTALLS
 from impl.sim.clients import Clients
 from impl.sim.network import Network
 from impl.sim.profile import SimProfile
@@ -79,12 +82,19 @@ class SimCluster:
         self.events = 0
         self.agreement = AgreementChecker()
         self.views = ViewsChecker()
-        self.execution_checkers: tuple[Checker, ...] = (self.agreement, AtMostOnceChecker(), DigestsChecker())
+        self.tables = TablesChecker()
+        self.execution_checkers: tuple[Checker, ...] = (
+            self.agreement,
+            AtMostOnceChecker(),
+            DigestsChecker(),
+            self.tables,
+        )
         self.checkers: tuple[Checker, ...] = (
             *self.execution_checkers,
             self.views,
             DurabilityChecker(),
             RepliesChecker(),
+            FencesChecker(),
             LivenessChecker(),
         )
 
@@ -188,7 +198,9 @@ class SimCluster:
         if name == "execute":
             for checker in self.execution_checkers:
                 checker.on_execute(node, replica, event)
-        elif name in ("start_view", "on_start_view", "start_view_change", "do_view_change", "restart"):
+        elif name in INSTALLS:
+            self.tables.on_event(node, replica, event)
+        if name in ("start_view", "on_start_view", "start_view_change", "do_view_change", "restart"):
             self.statistics[name] += 1
 
     def _deliver(self, to: int, message: Message) -> None:

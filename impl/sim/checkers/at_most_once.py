@@ -1,4 +1,7 @@
-"""Each request is executed at most once: it stands at one op of the canonical chain (I8)."""
+"""Each request is executed at most once, and the numbers of a session do not skip (I8, L2).
+
+A number that is skipped would be stale when it comes.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,58 @@ from impl.trace import TraceEvent
 
 
 class AtMostOnceChecker(Checker):
-    """Remembers the op of every executed request, across replicas and restarts."""
+    """Remembers every executed request, and each client's session as the executed registers and evictions make it.
+
+    Its own little client table: it is told of evictions by the events and knows nothing of slots. A register counts
+    only above the incarnation that holds the client's session.
+    """
 
     name = "at_most_once"
 
     def __init__(self) -> None:
         super().__init__()
-        self.executed: dict[tuple[int | None, int | None], int | None] = {}
+        self.executed: dict[tuple[int, int, int], int | None] = {}
+        self.sessions: dict[int, int] = {}
+        self.latest: dict[tuple[int, int], int] = {}
+        self.op = 0
+        self.gaps = False
+
+    def on_boot(self, node: int, replica: Replica) -> None:
+        self.gaps = replica.clients.gaps
 
     def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
-        if not event.m_client:
+        client, number = event.m_client or 0, event.m_request or 0
+        first = (event.m_op or 0) > self.op
+        self.op = max(self.op, event.m_op or 0)
+        if client == 0:
             return
-        request = (event.m_client, event.m_request)
-        op = self.executed.setdefault(request, event.m_op)
-        if op != event.m_op:
-            name = f"client {request[0]} request {request[1]}"
-            self.fail(f"replica {node} executed {name} at op {event.m_op}, before at {op}")
+        if number == 0:
+            if first:
+                self._on_register(node, client, event.m_incarnation or 0)
+        else:
+            self._on_request(node, (client, event.m_session or 0, number), event.m_op, first)
+        if first and event.m_evicted is not None:
+            self.sessions.pop(event.m_evicted, None)
+            if event.m_session is None:
+                self.latest.pop((event.m_evicted, 0), None)
+
+    def _on_register(self, node: int, client: int, incarnation: int) -> None:
+        held = self.sessions.get(client, 0)
+        if incarnation <= held:
+            self.fail(
+                f"replica {node} executed a register of client {client} with incarnation {incarnation} at op {self.op},"
+                f" while {held} holds its session"
+            )
+        self.sessions[client] = incarnation
+
+    def _on_request(self, node: int, request: tuple[int, int, int], op: int | None, first: bool) -> None:
+        client, session, number = request
+        name = f"client {client} session {session} request {number}"
+        before = self.executed.setdefault(request, op)
+        if before != op:
+            self.fail(f"replica {node} executed {name} at op {op}, before at {before}")
+        elif first:
+            latest = self.latest.get((client, session), 0)
+            if number <= latest or (number > latest + 1 and not self.gaps):
+                self.fail(f"replica {node} executed {name} at op {op}, after request {latest}")
+            self.latest[client, session] = number

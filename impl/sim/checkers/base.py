@@ -62,6 +62,9 @@ class Checker:
     def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
         """A replica executed an op: its event `execute`."""
 
+    def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        """A replica emitted an event that the checker asked for."""
+
     def on_answer(self, node: int, message: Reply | Eviction) -> None:
         """A replica sends a client a reply, or the news that its session is gone."""
 

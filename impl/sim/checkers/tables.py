@@ -1,0 +1,36 @@
+"""Equal commit_min means equal bytes of the client table, whether executed or taken from a snapshot (I9)."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from impl.replica import Replica
+from impl.sim.checkers.base import Checker
+from impl.trace import TraceEvent
+
+INSTALLS = frozenset({"restart", "on_start_view"})
+"""Events after which the table may come from a snapshot."""
+
+
+class TablesChecker(Checker):
+    """Compares the serialised table in memory with the first one seen at the same commit_min."""
+
+    name = "tables"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: dict[int, tuple[bytes, int]] = {}
+
+    def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        self._compare(node, replica)
+
+    def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        if event.event in INSTALLS:
+            self._compare(node, replica)
+
+    def _compare(self, node: int, replica: Replica) -> None:
+        table = blake2b(replica.client_table.to_bytes(), digest_size=16).digest()
+        known, first = self.tables.setdefault(replica.commit_min, (table, node))
+        if table != known:
+            at = replica.commit_min
+            self.fail(f"replica {node} has another client table at commit_min {at} than replica {first} had")
