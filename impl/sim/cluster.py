@@ -28,7 +28,6 @@ from impl.sim.checkers import (
     TablesChecker,
     ViewsChecker,
 )
-from impl.sim.checkers.tables import INSTALLS
 from impl.sim.clients import Clients
 from impl.sim.network import Network
 from impl.sim.profile import SimProfile
@@ -82,12 +81,11 @@ class SimCluster:
         self.events = 0
         self.agreement = AgreementChecker()
         self.views = ViewsChecker()
-        self.tables = TablesChecker()
         self.execution_checkers: tuple[Checker, ...] = (
             self.agreement,
             AtMostOnceChecker(),
             DigestsChecker(),
-            self.tables,
+            TablesChecker(),
         )
         self.checkers: tuple[Checker, ...] = (
             *self.execution_checkers,
@@ -97,6 +95,10 @@ class SimCluster:
             FencesChecker(),
             LivenessChecker(),
         )
+        self.watchers: dict[str, tuple[Checker, ...]] = {
+            name: tuple(checker for checker in self.checkers if name in checker.events)
+            for name in sorted({name for checker in self.checkers for name in checker.events})
+        }
 
     # Time
 
@@ -198,8 +200,9 @@ class SimCluster:
         if name == "execute":
             for checker in self.execution_checkers:
                 checker.on_execute(node, replica, event)
-        elif name in INSTALLS:
-            self.tables.on_event(node, replica, event)
+        else:
+            for checker in self.watchers.get(name, ()):
+                checker.on_event(node, replica, event)
         if name in ("start_view", "on_start_view", "start_view_change", "do_view_change", "restart"):
             self.statistics[name] += 1
 

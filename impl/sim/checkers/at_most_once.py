@@ -18,6 +18,7 @@ class AtMostOnceChecker(Checker):
     """
 
     name = "at_most_once"
+    events = frozenset({"drop_request"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,6 +46,12 @@ class AtMostOnceChecker(Checker):
             self.sessions.pop(event.m_evicted, None)
             if event.m_session is None:
                 self.latest.pop((event.m_evicted, 0), None)
+
+    def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        """A request is dropped as stale only if a later one of its session was executed: it would never be answered."""
+        client, session, number = event.m_client or 0, event.m_session or 0, event.m_request or 0
+        if number and event.m_outcome == "stale" and number >= self.latest.get((client, session), 0):
+            self.fail(f"replica {node} took request {number} of client {client} session {session} for outrun")
 
     def _on_register(self, node: int, client: int, incarnation: int) -> None:
         held = self.sessions.get(client, 0)

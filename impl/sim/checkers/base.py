@@ -43,6 +43,7 @@ class Checker:
     """Sees the run through hooks; collects failures (the first few)."""
 
     name = "checker"
+    events: frozenset[str] = frozenset()
     failures_max = 5
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ class Checker:
         """A replica executed an op: its event `execute`."""
 
     def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
-        """A replica emitted an event that the checker asked for."""
+        """A replica emitted one of `events`."""
 
     def on_answer(self, node: int, message: Reply | Eviction) -> None:
         """A replica sends a client a reply, or the news that its session is gone."""

@@ -8,14 +8,12 @@ from impl.replica import Replica
 from impl.sim.checkers.base import Checker
 from impl.trace import TraceEvent
 
-INSTALLS = frozenset({"restart", "on_start_view"})
-"""Events after which the table may come from a snapshot."""
-
 
 class TablesChecker(Checker):
     """Compares the serialised table in memory with the first one seen at the same commit_min."""
 
     name = "tables"
+    events = frozenset({"restart", "on_start_view"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,8 +23,7 @@ class TablesChecker(Checker):
         self._compare(node, replica)
 
     def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
-        if event.event in INSTALLS:
-            self._compare(node, replica)
+        self._compare(node, replica)
 
     def _compare(self, node: int, replica: Replica) -> None:
         table = blake2b(replica.client_table.to_bytes(), digest_size=16).digest()
