@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from spec.lang import Action, action, all_of, between, forall, not_, require
+from spec.lang import Action, action, between, forall, not_, require
 from spec.vsr import client_invariants, client_witnesses, normal
 from spec.vsr.client_table import (
     DROPPED,
@@ -56,19 +57,27 @@ def execute_evicting(state: Any, r: Any, c: Any) -> None:
 
     Slots have ops above `evicted_to`, so only those between it and c's are looked at.
     """
+    o = require_eviction(state, r, c)
+    require(is_lowest(state, r, c))
+    normal.run(state, r, o, state.entry[r, o])
+    evict(state, r, o, c)
+
+
+def is_lowest(state: Any, r: Any, c: Any) -> Any:
+    """Is no op below that of client c's slot still in a slot?"""
+    return forall(between(Op, state.evicted_to[r] + 1, state.table_op[r, c] - 1), lambda p: not_(slot_at(state, r, p)))
+
+
+def require_eviction(state: Any, r: Any, c: Any) -> Any:
+    """Replica r may execute its next op, which needs a slot, but none is free; client c has one. Returns the op."""
     o = state.commit_min[r] + 1
-    require(state.status[r] == NORMAL)
-    require(o <= state.commit_max[r])
-    require(all_of(o <= state.op[r], lambda: state.written[r, o]))
+    normal.require_committed(state, r, o)
+    require(normal.is_request(state, state.entry[r, o], o))
     require(state.slots_used[r] == state.cfg.client_table.slots)
     require(needs_slot(state, r, o, state.entry[r, o]))
     require(c != client_of(state, state.entry[r, o], o))
     require(state.table_op[r, c] != 0)
-    require(
-        forall(between(Op, state.evicted_to[r] + 1, state.table_op[r, c] - 1), lambda p: not_(slot_at(state, r, p)))
-    )
-    normal.run(state, r, o, state.entry[r, o])
-    evict(state, r, o, c)
+    return o
 
 
 @action(r=Replica, c=Client)
@@ -77,13 +86,18 @@ def resend_reply(state: Any, r: Any, c: Any) -> None:
 
     It names the entry that was executed, whoever answers, in whatever view (Iggy, later).
     """
+    resend(state, r, c, lambda p: state.entry[r, p])
+
+
+def resend(state: Any, r: Any, c: Any, names: Callable[[Any], Any]) -> None:
+    """Guard and effect of sending the cached reply of op p again, which names the entry `names(p)`."""
     require(state.status[r] == NORMAL)
     require(primary(state, state.view[r]) == r)
     require(state.table_op[r, c] != 0)
     require(not_(unexecuted(state, r, c)))
     p = state.table_op[r, c]
     session = state.table_session[r, c] if state.cfg.client_table.sessions else 0
-    note_reply(state, True, c, session, state.table[r, c], p, state.entry[r, p])
+    note_reply(state, True, c, session, state.table[r, c], p, names(p))
 
 
 def _actions(cfg: Config) -> tuple[Action, ...]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spec.lang import Action, Instance, Spec, SpecError
-from spec.vsr import normal, restart, view_change
-from spec.vsr.config import Config
+from spec.vsr import client_table, clients, normal, restart, view_change
+from spec.vsr.config import ClientTable, Config
 from spec.vsr.faults import fault
 from spec.vsr.invariants import INVARIANTS, WITNESSES, restarted_normal
-from spec.vsr.modules import MODULES, Parts
+from spec.vsr.module import Parts
+from spec.vsr.modules import MODULES
 from spec.vsr.state import core_schema
 
 CORE_ACTIONS = (
@@ -32,18 +33,22 @@ CORE_ACTIONS = (
 
 @dataclass(frozen=True)
 class Bounds:
-    """Size of a finite model: numbers of views, ops, clients, requests per client, and crashes in all."""
+    """Size of a finite model: numbers of views, ops, clients, requests per client (and session), crashes in all, how
+    often a client begins anew, and slots of the client table where they are not the model's own.
+    """
 
     views: int = 3
     ops: int = 2
     clients: int = 1
     requests: int = 2
     restarts: int = 0
+    incarnations: int = 0
+    slots: int = 0
 
     def instance(self, replicas: int) -> Instance:
         """The index ranges: views 0..views-1, ops 1..ops, clients 1..clients."""
         for name, value in vars(self).items():
-            if value < (0 if name == "restarts" else 1):
+            if value < (0 if name in ("restarts", "incarnations", "slots") else 1):
                 raise SpecError(f"{name} must be at least 1, not {value}")
         return Instance(
             {
@@ -53,6 +58,7 @@ class Bounds:
                 "Client": self.clients,
                 "Request": self.requests,
                 "Restart": self.restarts,
+                **({"Incarnation": self.incarnations} if self.incarnations else {}),
             }
         )
 
@@ -60,11 +66,29 @@ class Bounds:
 MODELS = {
     "core": Bounds(views=3, ops=2),
     "core_restart": Bounds(views=2, ops=2, restarts=1),
+    "control": Bounds(views=2, ops=2, requests=1),
+    "checkpoint": Bounds(views=2, ops=2, requests=2, restarts=1),
+    "ring": Bounds(views=2, ops=3, requests=3),
+    "pipeline": Bounds(views=2, ops=2, clients=2, requests=1),
+    "clients": Bounds(views=2, ops=2, clients=2, requests=1, incarnations=1),
+    "sessions": Bounds(views=2, ops=4, clients=2, requests=2, incarnations=2),
+    "iggy": Bounds(views=2, ops=4, clients=2, requests=2),
 }
 """Model name → default bounds. A model without restarts leaves that action, and what is said of it, out."""
 
-OPTIONS: dict[str, dict[str, Any]] = {}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "control": {"features": 2, "unsupported": frozenset({(1, 2)})},
+    "checkpoint": {"checkpoints": True},
+    "ring": {"checkpoints": True, "journal_slots": 1},
+    "pipeline": {"pipeline": 1},
+    "clients": {"client_table": ClientTable(slots=1, sessions=True)},
+    "sessions": {"client_table": ClientTable(slots=1, sessions=True, in_flight=2)},
+    "iggy": {"client_table": ClientTable(slots=2, gaps=True)},
+}
 """Model name → options of its configuration, where it is more than the core."""
+
+REPLICAS = {"sessions": 2, "iggy": 2}
+"""Model name → replicas, where they are not 3."""
 
 
 def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
@@ -73,6 +97,8 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
     added: list[Action] = []
     for id in sorted(cfg.faults):
         mistake = fault(id)
+        if reason := mistake.refuses(cfg):
+            raise SpecError(f"{id} {reason}")
         cfg = mistake.configure(cfg)
         replaced.update({a.name: a for a in mistake.actions})
         added.extend(mistake.added)
@@ -99,16 +125,28 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
 
 
 def model(
-    name: str, *, replicas: int = 3, faults: Iterable[str] = (), bounds: Bounds | None = None, **sizes: int
+    name: str, *, replicas: int | None = None, faults: Iterable[str] = (), bounds: Bounds | None = None, **sizes: int
 ) -> Spec:
-    """A named bounded model; `sizes` (views, ops, clients, requests, restarts) override its default bounds."""
+    """A named bounded model; `sizes` (views, ops, clients, requests, restarts …) override its default bounds."""
     if name not in MODELS:
         raise SpecError(f"unknown model {name}; there are: {', '.join(MODELS)}")
     limits = replace(bounds or MODELS[name], **sizes)
+    replicas = replicas or REPLICAS.get(name, 3)
     cfg = Config(replicas, faults=frozenset(faults), **OPTIONS.get(name, {}))
-    return build(cfg, limits.instance(replicas), name)
+    if limits.slots:
+        cfg = replace(cfg, client_table=replace(cfg.client_table, slots=limits.slots))
+    instance = limits.instance(replicas)
+    if client_table.is_on(cfg):
+        instance = Instance({**instance.bounds, "Outcome": len(client_table.OUTCOMES) - 1})
+    if cfg.features:
+        instance = Instance({**instance.bounds, "Feature": cfg.features})
+    return build(cfg, instance, name)
 
 
 def unbounded(cfg: Config) -> Spec:
-    """The core protocol with any number of views, ops, clients and requests (for traces)."""
-    return build(cfg, Instance({"Replica": cfg.replicas - 1}))
+    """The protocol with any number of views, ops, clients and requests (for traces).
+
+    Traces show the requests that a primary drops, so these are actions here in the core, too.
+    """
+    spec = build(cfg, Instance({"Replica": cfg.replicas - 1}))
+    return spec if client_table.is_on(cfg) else spec.with_actions({}, (clients.drop_request,))

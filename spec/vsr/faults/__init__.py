@@ -1,0 +1,51 @@
+"""Known mistakes of real code, as named switches: each replaces or adds one action, or bends the configuration.
+
+Ids and sources are those of the project's fault catalogue (docs/faults.md). Off by default; the normal actions do
+not know them. One file per area; `FAULTS` holds all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spec.lang import Action, SpecError
+from spec.vsr.faults import core, table
+from spec.vsr.faults.kinds import Fault, named
+
+__all__ = ["FAULTS", "Alternatives", "Fault", "alternatives", "fault"]
+
+AREAS = (core, table)
+FAULTS: dict[str, Fault] = {f.id: f for area in AREAS for f in area.FAULTS}
+
+
+def fault(id: str) -> Fault:
+    """The fault of that id; an unknown id is an error that lists the known ones."""
+    if id not in FAULTS:
+        raise SpecError(f"unknown fault {id}; the specification has: {', '.join(sorted(FAULTS))}")
+    return FAULTS[id]
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """Permitted deviations for an audit: extra actions, and which of them may stand in for which action."""
+
+    added: tuple[Action, ...]
+    by_action: dict[str, tuple[str, ...]]
+
+
+def alternatives(allow: tuple[str, ...]) -> Alternatives:
+    """The actions that permitted deviations may use instead of the normal ones, under names of their own.
+
+    Raises `SpecError` for an unknown id, or one that no trace event can show.
+    """
+    added: list[Action] = []
+    by_action: dict[str, tuple[str, ...]] = {}
+    for id in allow:
+        mistake = fault(id)
+        if mistake.added:
+            raise SpecError(f"{id} cannot be allowed in an audit: no trace event shows {mistake.added[0].name}")
+        for act in mistake.actions:
+            name = f"{act.name}__{id.replace('.', '_')}"
+            added.append(named(name, act))
+            by_action[act.name] = (*by_action.get(act.name, ()), name)
+    return Alternatives(tuple(added), by_action)

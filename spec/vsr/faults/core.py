@@ -1,0 +1,70 @@
+"""Mistakes in normal operation, view change, restart and state transfer of the core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from spec.lang import action, between, require, tagged, where, within
+from spec.vsr import normal, restart
+from spec.vsr.config import Config
+from spec.vsr.faults.kinds import Fault, named
+from spec.vsr.state import NORMAL, Length, Op, Replica, View, primary
+
+
+@action(r=Replica)
+def execute(state: Any, r: Any) -> None:
+    """A replica executes an op as soon as it is in its log, not when it is committed [seed 000]."""
+    o = state.commit_min[r] + 1
+    require(state.status[r] == NORMAL)
+    require(o <= state.op[r])
+    normal.run(state, r, o, state.entry[r, o])
+
+
+@tagged("crash")
+@action(r=Replica, n=Length)
+def restart_view_from_last_prepare(state: Any, r: Any, n: Any) -> None:
+    """At restart the view is inferred from the last prepare in the journal [seed 003]."""
+    view = where(n == 0, 0, lambda: state.entry[r, n] - 1)
+    restart.recover(state, r, n, view, view)
+
+
+@action(r=Replica, v=View)
+def on_get_state(state: Any, r: Any, v: Any) -> None:
+    """A replica that sees a later view truncates its log to the commit number and adopts the view at once [VR
+    Revisited §5.2].
+    """
+    require(within(View, v))
+    require(v > state.view[r])
+    require(primary(state, v) != r)
+    require(state.received(r).sv[v])
+    state.status[r] = NORMAL
+    state.view[r] = v
+    state.log_view[r] = v
+    state.durable_view[r] = v
+    state.durable_log_view[r] = v
+    state.op[r] = state.commit_min[r]
+    cut = between(Op, state.commit_min[r] + 1, state.op[r])
+    state.entry.update((r, cut), lambda o: 0)
+    state.written.update((r, cut), lambda o: False)
+
+
+def _even_quorum(cfg: Config) -> Config:
+    q = (cfg.replicas - 1) // 2 + 1
+    return replace(cfg, quorum_replication=q, quorum_view_change=q)
+
+
+FAULTS = (
+    Fault("commit.apply_at_replicate", "ops are executed when replicated, not when committed", (execute,)),
+    Fault("view.even_quorum", "quorum ⌊(n-1)/2⌋+1, which is half of an even n", configure=_even_quorum),
+    Fault(
+        "boot.view_from_last_prepare",
+        "the view is inferred from the last prepare",
+        (named("restart", restart_view_from_last_prepare),),
+    ),
+    Fault(
+        "state.getstate_truncates",
+        "state transfer truncates to the commit number and adopts the view at once",
+        added=(on_get_state,),
+    ),
+)

@@ -1,0 +1,151 @@
+"""Mistakes in the client table: eviction, sessions, request numbers, cached replies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from spec.lang import action, all_of, any_of, forall, not_, require
+from spec.vsr import client_table, clients, normal
+from spec.vsr.config import Config
+from spec.vsr.faults.kinds import Fault, named
+from spec.vsr.sessions import Incarnation
+from spec.vsr.state import NORMAL, Client, Replica, Request, primary
+
+
+@action(r=Replica)
+def execute_at_commit_max(state: Any, r: Any) -> None:
+    """The slot is given commit_max, as the reply is stamped with it, in place of the op of the prepare [seed 000]."""
+    o = next_op(state, r)
+    normal.run(state, r, o, state.entry[r, o], at=state.commit_max[r])
+
+
+@action(r=Replica, c=Client)
+def evict_lowest_commit_max(state: Any, r: Any, c: Any) -> None:
+    """The slot with the lowest stamp is evicted, ties to the lowest client; the stamps are commit_max [seed 000]."""
+    o = clients.require_eviction(state, r, c)
+    require(
+        forall(
+            Client,
+            lambda d: any_of(
+                state.table_op[r, d] == 0,
+                state.table_op[r, c] < state.table_op[r, d],
+                all_of(state.table_op[r, c] == state.table_op[r, d], c <= d),
+            ),
+        )
+    )
+    normal.run(state, r, o, state.entry[r, o], at=state.commit_max[r])
+    client_table.evict(state, r, o, c)
+
+
+def next_op(state: Any, r: Any) -> Any:
+    """Guard of executing without an eviction; returns the op."""
+    o = state.commit_min[r] + 1
+    normal.require_committed(state, r, o)
+    require(normal.is_request(state, state.entry[r, o], o))
+    if state.cfg.client_table.slots:
+        require(client_table.has_room(state, r, o, state.entry[r, o]))
+    return o
+
+
+@action(r=Replica, c=Client, s=Request)
+def record_uncommitted(state: Any, r: Any, c: Any, s: Any) -> None:
+    """The client table records the request number when the request is prepared [VR Revisited §4.1]."""
+    (clients.on_request if client_table.is_on(state.cfg) else normal.on_request).fn(state, r, c, s)
+    state.table[r, c] = s
+    if client_table.is_on(state.cfg):
+        state.table_op[r, c] = state.op[r] + 1
+
+
+@action(r=Replica, c=Client, n=Incarnation)
+def on_register_again(state: Any, r: Any, c: Any, n: Any) -> None:
+    """A register is prepared whatever the client's slot says: a delayed copy opens a session again [TigerBeetle]."""
+    v, o = state.view[r], state.op[r] + 1
+    require(state.status[r] == NORMAL)
+    require(primary(state, v) == r)
+    require(not_(client_table.unexecuted(state, r, c)))
+    normal.require_room(state, r, o)
+    normal.prepare(state, r, v, o)
+    state.prepare_client[v, o] = c
+    state.prepare_incarnation[v, o] = n
+
+
+@action(r=Replica)
+def execute_naming_view(state: Any, r: Any) -> None:
+    """The reply names the primary's view, not that of the prepare [Iggy, later]."""
+    o = next_op(state, r)
+    normal.run(state, r, o, state.entry[r, o], names=state.view[r] + 1)
+
+
+@action(r=Replica, c=Client)
+def evict_naming_view(state: Any, r: Any, c: Any) -> None:
+    """The reply of an op that evicts names the primary's view [Iggy, later]."""
+    o = clients.require_eviction(state, r, c)
+    require(clients.is_lowest(state, r, c))
+    normal.run(state, r, o, state.entry[r, o], names=state.view[r] + 1)
+    client_table.evict(state, r, o, c)
+
+
+@action(r=Replica, c=Client)
+def resend_naming_view(state: Any, r: Any, c: Any) -> None:
+    """A reply that is sent again names the view in which it is sent again [Iggy, later]."""
+    clients.resend(state, r, c, lambda p: state.view[r] + 1)
+
+
+def _without_sessions(cfg: Config) -> Config:
+    return replace(cfg, client_table=replace(cfg.client_table, sessions=False))
+
+
+def _with_gaps(cfg: Config) -> Config:
+    return replace(cfg, client_table=replace(cfg.client_table, gaps=True))
+
+
+def _needs_slots(cfg: Config) -> str:
+    return "" if cfg.client_table.slots else "needs a client table with slots"
+
+
+def _needs_sessions(cfg: Config) -> str:
+    return "" if cfg.client_table.sessions else "needs sessions"
+
+
+def _needs_none(cfg: Config) -> str:
+    return "shows without sessions only" if cfg.client_table.sessions else ""
+
+
+FAULTS = (
+    Fault(
+        "table.evict_by_commit_max",
+        "a slot is stamped with commit_max, and the lowest stamp is evicted",
+        (named("execute", execute_at_commit_max), named("execute_evicting", evict_lowest_commit_max)),
+        refuses=_needs_slots,
+    ),
+    Fault(
+        "table.evict_forgets",
+        "an evicted client's request is new again: there are no sessions",
+        configure=_without_sessions,
+        refuses=_needs_slots,
+    ),
+    Fault("table.gap_accepted", "a request number may skip others, which are stale then", configure=_with_gaps),
+    Fault(
+        "table.record_uncommitted",
+        "the client table records requests that are not committed",
+        (named("on_request", record_uncommitted),),
+        refuses=_needs_none,
+    ),
+    Fault(
+        "table.replayed_register",
+        "a delayed copy of a register opens a session again",
+        (named("on_register", on_register_again),),
+        refuses=_needs_sessions,
+    ),
+    Fault(
+        "table.reply_from_current_view",
+        "a reply names the view of the primary that sends it",
+        (
+            named("execute", execute_naming_view),
+            named("execute_evicting", evict_naming_view),
+            named("resend_reply", resend_naming_view),
+        ),
+        refuses=_needs_slots,
+    ),
+)
