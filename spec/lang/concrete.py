@@ -127,35 +127,31 @@ class Cells:
     def update(self, index: tuple[Any, ...], value: Callable[..., Any]) -> None:
         """Assign a whole range: entries of `index` that are a sort or between(…) run over their members.
 
-        Over an unbounded sort only a reset to the initial value makes sense: it touches the cells that differ from it.
+        Over an unbounded sort it is a reset, or the copy of another variable's cells: it runs over the members that
+        occur in the state, and must give any other the initial value.
         """
-        unbounded = [i for i in index if isinstance(i, Sort) and self.draft.instance.hi(i) is None]
-        if unbounded:
-            self._reset(index, value)
-            return
-        for full, bound in _ranges(index, self.draft):
+        unbounded = {i for i in index if isinstance(i, Sort) and self.draft.instance.hi(i) is None}
+        occurring = {sort: self.draft.occurring(sort) for sort in unbounded}
+        for full, bound in _ranges(index, self.draft, occurring):
             self.draft.write(self.var, full, value(*bound))
-
-    def _reset(self, index: tuple[Any, ...], value: Callable[..., Any]) -> None:
-        for cell in self.draft.before.tables.get(self.var.name, {}):
-            fixed = [(i, c) for i, c in zip(index, cell, strict=True) if not isinstance(i, Sort)]
-            if any(isinstance(i, Between) for i, _ in fixed):
-                raise SpecError("a range update mixes between(…) with an unbounded sort", here())
-            if all(int(i) == c for i, c in fixed):
-                result = value(*(c for i, c in zip(index, cell, strict=True) if isinstance(i, Sort)))
-                if int(result) != self.var.init:
-                    raise SpecError("an update over an unbounded sort can only reset to the initial value", here())
-                self.draft.write(self.var, cell, result)
+        if unbounded:
+            fresh = {sort: [max([sort.lo - 1, *members]) + 1] for sort, members in occurring.items()}
+            for _, bound in _ranges(index, self.draft, fresh):
+                if int(value(*bound)) != self.var.init:
+                    raise SpecError("an update over an unbounded sort changes all of its members", here())
 
 
-def _ranges(index: tuple[Any, ...], draft: Draft) -> Iterator[tuple[Index, list[int]]]:
+def _ranges(
+    index: tuple[Any, ...], draft: Draft, occurring: dict[Sort, list[int]]
+) -> Iterator[tuple[Index, list[int]]]:
     def go(rest: tuple[Any, ...], full: list[int], bound: list[int]) -> Iterator[tuple[Index, list[int]]]:
         if not rest:
             yield tuple(full), bound
             return
         head, tail = rest[0], rest[1:]
         if isinstance(head, (Sort, Between)):
-            for member in draft.members(head):
+            members = occurring[head] if isinstance(head, Sort) and head in occurring else draft.members(head)
+            for member in members:
                 yield from go(tail, [*full, member], [*bound, member])
         else:
             yield from go(tail, [*full, head], bound)
@@ -261,6 +257,17 @@ class Draft:
             if not self.instance.contains(domain.sort, end):
                 raise RangeError(f"range {lo}..{hi} leaves sort {domain.sort.name}", here())
         return range(lo, hi + 1)
+
+    def occurring(self, sort: Sort) -> list[int]:
+        """Members of a sort at which some cell of the state differs from its initial value."""
+        found = {
+            cell[position]
+            for name, table in self.before.tables.items()
+            for position, s in enumerate(self.schema.vars[name].index)
+            if s.name == sort.name
+            for cell in table
+        }
+        return sorted(found)
 
     def require(self, cond: Any) -> None:
         """A false conjunct ends the action."""

@@ -1,4 +1,4 @@
-"""Optional parts of the protocol: each declares variables, adds or replaces actions, and states invariants.
+"""The optional parts of the protocol: each declares variables, adds or replaces actions, and states invariants.
 
 A module is a value `MODULE` in the file that holds its actions; `MODULES` lists them in the order in which they apply.
 With an option of the configuration at its default the core is left exactly as it is.
@@ -6,48 +6,17 @@ With an option of the configuration at its default the core is left exactly as i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from spec.lang import Action, Predicate, Schema
+from spec.vsr import checkpoint, clients, control, pipeline, sessions
 from spec.vsr.config import Config
+from spec.vsr.module import Module
 
-
-@dataclass(frozen=True)
-class Module:
-    """One part: `option` is its name, `is_on` reads the configuration.
-
-    `actions` replace those of the same name and come on top otherwise; `removes` names actions that make no sense
-    with it. `invariants` replace those of the same id, and come on top otherwise.
-    """
-
-    option: str
-    is_on: Callable[[Config], bool]
-    declare: Callable[[Schema, Config], None] = lambda schema, cfg: None
-    actions: Callable[[Config], tuple[Action, ...]] = lambda cfg: ()
-    removes: Callable[[Config], tuple[str, ...]] = lambda cfg: ()
-    invariants: Callable[[Config], tuple[Predicate, ...]] = lambda cfg: ()
-    witnesses: Callable[[Config], tuple[Predicate, ...]] = lambda cfg: ()
-
-
-@dataclass
-class Parts:
-    """What a specification is built from."""
-
-    actions: dict[str, Action] = field(default_factory=dict)
-    invariants: dict[str, Predicate] = field(default_factory=dict)
-    witnesses: list[Predicate] = field(default_factory=list)
-
-    def apply(self, module: Module, cfg: Config) -> None:
-        """Add a module that is on."""
-        for name in module.removes(cfg):
-            self.actions.pop(name, None)
-        self.actions.update({a.name: a for a in module.actions(cfg)})
-        self.invariants.update({p.id: p for p in module.invariants(cfg)})
-        self.witnesses.extend(module.witnesses(cfg))
-
-
-MODULES: tuple[Module, ...] = ()
+MODULES: tuple[Module, ...] = (
+    clients.MODULE,
+    sessions.MODULE,
+    control.MODULE,
+    pipeline.MODULE,
+    checkpoint.MODULE,  # last: it saves what the others declare
+)
 """All optional parts, in the order in which they apply."""
 
 

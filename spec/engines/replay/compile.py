@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from spec.engines.replay.emit import Emitter, refuse
-from spec.engines.replay.store import Layout, Store
+from spec.engines.replay.store import Layout, Store, cells_under, replace_under
 from spec.lang.definitions import Spec
 from spec.lang.errors import SpecError
 from spec.lang.expr import ActionIR, Const, Expr, Name, Read, SortMax, Update, walk
+from spec.lang.schema import Var
 
 TAKEN = -1
 
@@ -43,7 +44,7 @@ def compile_spec(spec: Spec) -> Replay:
     emitter = Emitter(layout, spec.instance)
     parts = [_ActionText(ir, layout, emitter).source() for ir in spec.action_irs]
     source = "\n\n".join(parts)
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"cells_under": cells_under, "replace_under": replace_under}
     exec(compile(source, f"<replay of {spec.name}>", "exec"), scope)
     functions = {ir.name: scope[f"a_{ir.name}"] for ir in spec.action_irs}
     return Replay(spec, layout, emitter, functions, source)
@@ -100,6 +101,9 @@ class _ActionText:
         if self._clears_row(update):
             self.writes.append(f"S.v_{update.var.name}[{self.emitter.text(update.index[0], self.names)}].clear()")
             return
+        if self._copies_row(update):
+            self._row_copy(number, update)
+            return
         names = dict(self.names)
         loops = []
         for binder in update.binders:
@@ -123,6 +127,41 @@ class _ActionText:
             and isinstance(update.value, Const)
             and update.value.value == update.var.init
         )
+
+    def _copies_row(self, update: Update) -> bool:
+        """Is this a copy over an unbounded sort, last index of both (`to.update((v, Client), lambda c: of[r, c])`)?"""
+        binder, read = update.binders[-1], update.value
+        if not isinstance(binder.hi, SortMax) or self.emitter.instance.hi(binder.hi.sort) is not None:
+            return False
+        if not isinstance(read, Read) or read.receiver is not None or read.after:
+            return False
+        rest = [n for part in (*read.index[:-1], *update.index[:-1]) for n in walk(part)]
+        ends = (read.index[-1], update.index[-1])
+        last = binder.name.name
+        return all(isinstance(e, Name) and e.name == last for e in ends) and not any(
+            isinstance(n, Name) and n.name == last for n in rest
+        )
+
+    def _row_copy(self, number: int, update: Update) -> None:
+        names, loops = dict(self.names), ""
+        for binder in update.binders[:-1]:
+            lo, hi = self.emitter.bounds(binder, names)
+            names[binder.name.name] = binder.name.name
+            loops += f" for {binder.name.name} in range({lo}, {hi} + 1)"
+        assert isinstance(update.value, Read)
+        source, of = self._table(update.value.var, [self.emitter.text(i, names) for i in update.value.index[:-1]])
+        prefix = _tuple_text([self.emitter.text(i, names) for i in update.index[:-1]])
+        cells = f"({prefix}, cells_under({source}, {of}))"
+        self.lines.append(f"u{number} = [{cells}{loops}]" if loops else f"u{number} = [{cells}]")
+        rows = self.layout.shape(update.var) == "rows"
+        target = f"S.v_{update.var.name}[p[0]], p[1:]" if rows else f"S.v_{update.var.name}, p"
+        self.writes.append(f"for p, x in u{number}: replace_under({target}, x)")
+
+    def _table(self, var: Var, index: list[str]) -> tuple[str, str]:
+        """Text of the dict that holds the cells of a variable, and of the prefix of their keys."""
+        if self.layout.shape(var) == "rows":
+            return f"S.v_{var.name}[{index[0]}]", _tuple_text(index[1:])
+        return f"S.v_{var.name}", _tuple_text(index)
 
     def _scalar_reads(self) -> list[str]:
         """Reads that are safe anywhere and used often: per-replica scalars at a parameter."""
@@ -155,6 +194,10 @@ class _ActionText:
         bound = any(isinstance(n, Name) and n.name not in self.names for n in walk(read))
         row = self.layout.shape(read.var) == "rows" and not isinstance(read.index[0], (Name, Const))
         return not bound and not row
+
+
+def _tuple_text(parts: list[str]) -> str:
+    return "(" + "".join(f"{part}, " for part in parts) + ")"
 
 
 def _share_after_guards(lines: list[str], reads: list[str]) -> list[str]:

@@ -135,6 +135,24 @@ class Layout:
         return [(_tuple(k), v) for k, v in value.items()]
 
 
+def cells_under(table: dict[Key, int], prefix: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Last index and value of the cells of a table whose other indices are the prefix."""
+    if not prefix:
+        return list(table.items())
+    return [(key[-1], value) for key, value in table.items() if key[:-1] == prefix]
+
+
+def replace_under(table: dict[Key, int], prefix: tuple[int, ...], cells: list[tuple[int, int]]) -> None:
+    """Make those cells, by last index, all that a table has under the prefix."""
+    if not prefix:
+        table.clear()
+        table.update(cells)
+        return
+    for key in [key for key in table if key[:-1] == prefix]:
+        del table[key]
+    table.update({(*prefix, last): value for last, value in cells})
+
+
 def _tuple(key: Key) -> tuple[int, ...]:
     return key if isinstance(key, tuple) else (key,)
 
