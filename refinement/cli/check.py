@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
-from refinement.cli.models import bounded_model, fault_model, model_options
+from refinement.cli.models import SIZES, bounded_model, fault_model, model_options
 from refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
 from refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
 from refinement.reports.table import write_json
@@ -30,7 +30,6 @@ from spec.vsr.progress import goals
 __all__ = ["check", "show_change", "show_value"]
 
 PROFILES = ("core",)
-SIZES = ("views", "ops", "clients", "requests", "restarts")
 LIVE_SECONDS = 0.25
 EXIT_CODES = {"holds": EXIT_CONFORMS, "violated": EXIT_VIOLATES, "inconclusive": EXIT_INCONCLUSIVE}
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}

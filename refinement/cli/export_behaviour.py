@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from refinement.cli.check_text import show_value
-from refinement.cli.models import bounded_model, model_options
+from refinement.cli.models import SIZES, bounded_model, model_options
 from refinement.cli.options import OutputFile, json_option, protect
 from refinement.cli.output import PLAIN_SECONDS, note, save_json
 from refinement.cli.story import tell
@@ -22,7 +22,6 @@ from spec.engines import explicit, graph, interp, story
 from spec.engines.graph.build import STATES_MAX
 from spec.lang import Spec, not_
 
-SIZES = ("views", "ops", "clients", "requests", "restarts")
 _out = click.option("--out", type=OutputFile(), required=True, help="File to write.")
 _sometimes = click.option("--sometimes", metavar="ID", help="The shortest behaviour to a witness state (I1 …) instead.")
 _max_states = click.option("--max-states", type=click.IntRange(1), help="Give up at this number of distinct states.")

@@ -12,18 +12,25 @@ from spec.lang import Spec
 from spec.vsr import FAULTS, MODELS, Bounds, model
 from spec.vsr.fault_models import FAULT_MODELS, FaultModel
 from spec.vsr.models import OPTIONS as MODEL_OPTIONS
+from spec.vsr.models import REPLICAS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _count = click.IntRange(1)
-OPTIONS = (
-    click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS))),
-    click.option("--replicas", type=_count, help="Replicas.  [default: 3]"),
+SIZE_OPTIONS = (
+    click.option("--replicas", type=_count, help="Replicas.  [default: the model's, mostly 3]"),
     click.option("--views", type=_count, help="Views 0 .. VIEWS-1."),
     click.option("--ops", type=_count, help="Ops 1 .. OPS."),
     click.option("--clients", type=_count, help="Clients."),
-    click.option("--requests", type=_count, help="Requests of each client."),
+    click.option("--requests", type=_count, help="Requests of each client, or of each of its sessions."),
     click.option("--restarts", type=click.IntRange(0), help="Crashes and restarts in all."),
+    click.option("--incarnations", type=_count, help="How often a client registers anew (sessions)."),
+    click.option("--slots", type=_count, help="Slots of the client table, where it has a fixed number."),
+)
+SIZES = tuple(vars(Bounds()))
+OPTIONS = (
+    click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS))),
+    *SIZE_OPTIONS,
     click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on."),
     click.option("--invariant", "invariants", multiple=True, help="Only this invariant (I1 …); may be repeated."),
 )
@@ -54,7 +61,12 @@ def bounded_model(
     chosen = fault_model(name, faults)
     given = {key: value for key, value in sizes.items() if value is not None}
     limits: Bounds = replace(chosen.bounds if chosen else MODELS[name], **given)
-    count = replicas or (chosen.replicas if chosen else 3)
+    count = replicas or (chosen.replicas if chosen else REPLICAS.get(name, 3))
     spec = model(name, replicas=count, faults=faults, bounds=limits)
-    text = ", ".join(f"{value} {key}" for key, value in {"replicas": count, **vars(limits)}.items())
-    return spec, text + (f"; faults: {', '.join(faults)}" if faults else "")
+    return spec, sizes_text(count, limits) + (f"; faults: {', '.join(faults)}" if faults else "")
+
+
+def sizes_text(replicas: int, bounds: Bounds) -> str:
+    """The sizes of a model in words; those that the core does not have only where they are given."""
+    sizes = {"replicas": replicas, **vars(bounds)}
+    return ", ".join(f"{n} {name}" for name, n in sizes.items() if n or name not in ("incarnations", "slots"))

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from refinement.cli.models import fault_model
+from refinement.cli.models import SIZE_OPTIONS, fault_model, sizes_text
 from refinement.cli.output import json_option, note, save_json, steps
 from refinement.cli.prove_text import print_counterexample, print_found, print_proof
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
@@ -23,20 +23,13 @@ from spec.engines.smt.run import prove as run_proof
 from spec.lang import Spec
 from spec.vsr import FAULTS, MODELS, Bounds, model
 from spec.vsr.lemmas import LEMMAS
+from spec.vsr.models import REPLICAS
 
 _count = click.IntRange(1)
-_sizes = [
-    click.option("--replicas", type=_count, help="Replicas.  [default: 3]"),
-    click.option("--views", type=_count, help="Views 0 .. VIEWS-1."),
-    click.option("--ops", type=_count, help="Ops 1 .. OPS."),
-    click.option("--clients", type=_count, help="Clients."),
-    click.option("--requests", type=_count, help="Requests of each client."),
-    click.option("--restarts", type=click.IntRange(0), help="Crashes and restarts in all."),
-]
 
 
 def _with_sizes(command: Any) -> Any:
-    for option in reversed(_sizes):
+    for option in reversed(SIZE_OPTIONS):
         command = option(command)
     return command
 
@@ -99,15 +92,17 @@ def prove(
 def _inputs(name: str, faults: tuple[str, ...], sizes: dict[str, int]) -> dict[str, Any]:
     """What a certificate needs to build the model again."""
     chosen = fault_model(name, faults)
-    replicas = sizes.pop("replicas", chosen.replicas if chosen else 3)
+    replicas = sizes.pop("replicas", chosen.replicas if chosen else REPLICAS.get(name, 3))
     bounds = replace(chosen.bounds if chosen else MODELS[name], **sizes)
     return {"model": name, "replicas": replicas, "faults": list(faults), "bounds": dict(vars(bounds))}
 
 
 def _spec(inputs: dict[str, Any]) -> Spec:
     bounds = Bounds(**inputs["bounds"])
-    text = ", ".join(f"{value} {key}" for key, value in {"replicas": inputs["replicas"], **vars(bounds)}.items())
-    note(f"{inputs['model']}: {text}" + "".join(f"; fault {f}" for f in inputs["faults"]))
+    note(
+        f"{inputs['model']}: {sizes_text(inputs['replicas'], bounds)}"
+        + "".join(f"; fault {f}" for f in inputs["faults"])
+    )
     return model(inputs["model"], replicas=inputs["replicas"], faults=inputs["faults"], bounds=bounds)
 
 
