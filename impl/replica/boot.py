@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from impl.messages import CHECKSUM_NONE
 from impl.replica.log import Log
+from impl.replica.restore import restore_nothing
 from impl.replica.state import Status
 from impl.replica.view_change import ViewChange
 
@@ -38,7 +39,13 @@ class Boot(ViewChange):
 
     def _apply_faults(self) -> None:
         if "boot.all_zero" in self.faults:
-            self.view = self.log_view = self.durable_op = 0
+            self.view = self.log_view = self.durable_op = self.commit_min = self.commit_max = self.checkpoint = 0
             self.log = Log()
+            nothing = restore_nothing(self.superblock, self.config)
+            self.state_machine, self.client_table = nothing.state_machine, nothing.client_table
+            self.enabled, self.snapshot = nothing.enabled, None
+            self.update_digest()
         if "boot.view_from_last_prepare" in self.faults:
-            self.view = self.log_view = self.log[self.op].header.view if self.op else 0
+            last = self.log.get(self.op)
+            header = self.log.base_header if last is None else last.header
+            self.view = self.log_view = 0 if header is None else header.view

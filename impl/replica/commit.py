@@ -8,13 +8,13 @@ from __future__ import annotations
 from impl.checks import check
 from impl.groups.plane import Plane
 from impl.messages import PrepareOk
+from impl.replica.checkpoint import Checkpoints
 from impl.replica.proposals import apply_entry
-from impl.replica.replies import Replies
 from impl.replica.state import Status
 from impl.state_machine import namespace_of
 
 
-class CommitPath(Replies):
+class CommitPath(Checkpoints):
     """Counts acknowledgements and executes what is committed, in order."""
 
     def on_prepare_ok(self, message: PrepareOk) -> None:
@@ -121,4 +121,5 @@ class CommitPath(Replies):
         if self.unexecuted.get(header.client) == op:
             del self.unexecuted[header.client]
         self.emit_execute(header, reply, evicted)
+        self.take_due_checkpoint()
         return self.commit_min == op

@@ -20,6 +20,8 @@ class ReplicaConfig:
     `run` is the run id written to trace events; without `traced` no event is made (its number is used up all the same).
     `supports`: features this member supports (bit f-1 is feature f); `checkpoint_interval`: ops between checkpoints,
     0: none. `plane`: which operations the state machine takes; the same on every replica of a group, for ever.
+    `journal_slots`: how far the log may rise above the checkpoint; `snapshot_chunk_bytes`: a snapshot travels in chunks
+    of at most so many bytes; `write_retry_ticks`: a write that failed is asked for again after so long.
     """
 
     run: str = "run"
@@ -33,6 +35,9 @@ class ReplicaConfig:
     append_prepares_max: int = 64
     request_prepare_max: int = 32
     prepare_buffer_max: int = 64
+    journal_slots: int = 1 << 17
+    snapshot_chunk_bytes: int = 1 << 18
+    write_retry_ticks: int = 30
     commit_timeout_ticks: int = 10
     prepare_timeout_ticks: int = 12
     repair_timeout_ticks: int = 6
@@ -52,6 +57,11 @@ class ReplicaConfig:
             least = 0 if name in _MAY_BE_ZERO else 1
             if isinstance(value, int) and not isinstance(value, bool) and value < least:
                 raise ConfigurationError(f"{name} must be at least {least}, got {value}")
+        if self.checkpoint_interval + self.pipeline_max > self.journal_slots:
+            raise ConfigurationError(
+                f"journal_slots {self.journal_slots} must hold checkpoint_interval {self.checkpoint_interval} and"
+                f" pipeline_max {self.pipeline_max}"
+            )
 
 
 def quorums_in_force(quorums: Quorums, replica_count: int, faults: frozenset[str]) -> Quorums:

@@ -78,7 +78,7 @@ class Control(Requests):
             return
         proposed = {prepare.header.feature for prepare in self.log.slice(self.commit_min + 1, self.op)}
         for feature in feature_numbers(missing):
-            if feature in proposed or self.op - self.commit_max >= self.config.pipeline_max:
+            if feature in proposed or not self.has_room:
                 continue
             if "control.applied_on_leader_only" in self.faults:
                 self.enabled.enable(feature, self.op + 1)

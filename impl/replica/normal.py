@@ -53,6 +53,12 @@ class NormalOperation(CommitPath):
         self.send_others(sent)
         self.append_queued()
 
+    @property
+    def has_room(self) -> bool:
+        """True if one more entry may be prepared: pipeline and journal have room."""
+        within = self.op - self.commit_max < self.config.pipeline_max
+        return within and not self.journal_full and not self.journal_refuses
+
     # Prepares
 
     def on_prepare(self, message: Prepare) -> None:
@@ -67,6 +73,9 @@ class NormalOperation(CommitPath):
         self.heard_at = self.ticks
         if header.op <= self.op:
             self._on_prepare_known(header)
+            return
+        if self.journal_refuses or header.op > self.checkpoint + self.config.journal_slots:
+            self.ignore("prepare: the journal refuses" if self.journal_refuses else "prepare: the journal is full")
             return
         if not prepare_is_valid(message):
             self.ignore("prepare: checksum")
@@ -125,7 +134,7 @@ class NormalOperation(CommitPath):
 
     def append_queued(self) -> None:
         """Writes all entries that are known and not durable, as one group, unless a write is in flight."""
-        if self.appending is not None or self.durable_op == self.op:
+        if self.journal_busy or self.durable_op == self.op or self.journal_refuses:
             return
         end = min(self.op, self.durable_op + self.config.append_prepares_max)
         self.write_prepares(self.log.slice(self.durable_op + 1, end), repair=False)
@@ -155,6 +164,24 @@ class NormalOperation(CommitPath):
             self.commit_acknowledged()
         else:
             self.execute_committed()
+
+    def on_append_failed(self, io: AppendPrepares) -> None:
+        """Nothing of it is durable: what the log holds beyond the journal is dropped, and refused for a while."""
+        if "commit.sequencer_before_append" in self.faults and not io.repair:
+            self.emit("append_failed", m_op=self.durable_op + 1)
+            self.durable_op = io.prepares[-1].header.op
+            return
+        self.journal_refuses_until = self.ticks + self.config.write_retry_ticks
+        if io.repair:
+            return
+        first = self.durable_op + 1
+        if self.target is not None:
+            lost = self.log.slice(self.durable_op + 1, self.op)
+            self.repaired |= {prepare.header.checksum: prepare for prepare in lost}
+        self.log.truncate(self.durable_op)
+        self.prepare_buffer = {}
+        self.unexecuted = {p.header.client: p.header.op for p in self.log.slice(self.commit_min + 1, self.op)}
+        self.emit("append_failed", m_op=first)
 
     # Acknowledgements
 

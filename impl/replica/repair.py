@@ -160,7 +160,7 @@ class Repair(Control):
         if any(self.body_of(header) is None for header in self._above_base(target)):
             self._request_bodies(target)
             return
-        if self.appending is not None:
+        if self.journal_busy or self.journal_refuses:
             return
         log = self.log_of(target)
         unsure = log.slice(min(target.base, self.durable_op) + 1, log.op)

@@ -7,7 +7,7 @@ inputs give the same effects. The host keeps the contract of `impl.effects`.
 from __future__ import annotations
 
 from impl.checks import check
-from impl.effects import AppendPrepares, Effect, IoEffect
+from impl.effects import AppendPrepares, DrainJournal, Effect, IoEffect, WriteSnapshot
 from impl.messages import (
     Commit,
     DoViewChange,
@@ -63,14 +63,51 @@ class Replica(Timeouts):
             check(io is self.appending, "the journal write finished is the one in flight")
             self.appending = None
             self.on_append_done(io)
+        elif isinstance(io, DrainJournal):
+            check(io is self.draining, "the drain finished is the one in flight")
+            self.on_drained(io)
+        elif isinstance(io, WriteSnapshot):
+            check(io is self.snapshot_writing, "the snapshot written is the one in flight")
+            self.on_snapshot_written(io)
+        elif io.superblock is self.checkpoint_writing:
+            self.on_checkpoint_referred(io.superblock)
         else:
             self.on_superblock_done(io.superblock)
+        self._go_on()
+        return self._take_effects()
+
+    def on_io_failed(self, io: IoEffect, error: str) -> list[Effect]:
+        """A durable write failed and nothing of it counts, now or after a crash; `error` says why.
+
+        A superblock or snapshot is written again after a while. What an append held is no longer in the log.
+        """
+        self.io_errors.append(error)
+        if isinstance(io, AppendPrepares):
+            check(io is self.appending, "the journal write that failed is the one in flight")
+            self.appending = None
+            self.on_append_failed(io)
+            self._leave_view(io)
+        elif isinstance(io, DrainJournal):
+            self.on_drain_failed()
+        else:
+            self.retry_later(io)
+        self._go_on()
+        return self._take_effects()
+
+    def _leave_view(self, io: AppendPrepares) -> None:
+        """A primary has sent what its log now lacks: it must not prepare another entry at those ops in its view."""
+        lacks = not io.repair and self.op < io.prepares[-1].header.op
+        if lacks and self.is_normal_primary and self.superblock_writing is None:
+            self.transition_to_view_change(self.view + 1)
+
+    def _go_on(self) -> None:
+        """What may have waited for a write."""
+        self.advance_checkpoint()
         self.continue_install()
         self.send_do_view_change()
         if self.superblock_writing is None:
             self.append_queued()
             self.prepare_queued_requests()
-        return self._take_effects()
 
     def _take_effects(self) -> list[Effect]:
         effects = self.effects

@@ -123,7 +123,7 @@ class Requests(NormalOperation):
         return outcome
 
     def _on_new(self, message: Request) -> None:
-        if self.op - self.commit_max < self.config.pipeline_max:
+        if self.has_room:
             self._prepare(message)
             return
         if len(self.request_queue) < self.config.request_queue_max:
@@ -182,6 +182,6 @@ class Requests(NormalOperation):
 
     def prepare_queued_requests(self) -> None:
         """Takes requests that waited for room in the pipeline, oldest first."""
-        while self.request_queue and self.is_normal_primary and self.op - self.commit_max < self.config.pipeline_max:
+        while self.request_queue and self.is_normal_primary and self.has_room:
             client = next(iter(self.request_queue))
             self.on_request(self.request_queue.pop(client))

@@ -10,14 +10,15 @@ Inequalities that hold whenever no handler is running (without faults):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum, auto
 from itertools import pairwise
 
 from impl.checks import check
-from impl.durable import DurableState, SuperblockState, superblock_next
-from impl.effects import AppendPrepares, Effect, Emit, Send, WriteSuperblock
+from impl.durable import DurableState, SuperblockState
+from impl.effects import AppendPrepares, DrainJournal, Effect, Emit, IoEffect, Send, WriteSnapshot
 from impl.messages import (
     CHECKSUM_NONE,
     DoViewChange,
@@ -28,12 +29,12 @@ from impl.messages import (
     StartView,
     StartViewChange,
 )
-from impl.replica.client_table import ClientTable
 from impl.replica.config import ReplicaConfig, quorums_in_force
-from impl.replica.features import FeatureState
 from impl.replica.log import Log
 from impl.replica.pipeline import Pipeline
-from impl.state_machine import DIGEST_MODULUS, StateMachine
+from impl.replica.restore import Restored, restore_durable
+from impl.snapshot import Snapshot
+from impl.state_machine import DIGEST_MODULUS
 from impl.trace import TraceEvent
 
 _DIGEST_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
@@ -48,12 +49,50 @@ class Status(StrEnum):
     RECOVERING = "recovering"
 
 
+class Stage(Enum):
+    """How far a checkpoint has come: what is to be done next, or in flight."""
+
+    WRITE = auto()
+    WRITING = auto()
+    REFER = auto()
+    REFERRING = auto()
+    DRAIN = auto()
+    DRAINING = auto()
+
+
+@dataclass(slots=True)
+class CheckpointWork:
+    """A checkpoint in progress; `checksum` is that of the entry at the snapshot's op.
+
+    `installed`: it came from another replica and is in use already; only the drain is left.
+    """
+
+    snapshot: Snapshot
+    checksum: str
+    stage: Stage = Stage.WRITE
+    installed: bool = False
+    not_before: int = 0
+
+
+@dataclass(slots=True)
+class WantedSnapshot:
+    """A snapshot that comes in chunks: what was received so far, in order, of `size` bytes."""
+
+    op: int
+    checksum: str
+    size: int
+    received: bytearray = field(default_factory=bytearray)
+    restored: Restored | None = None
+    durable: bool = False
+
+
 @dataclass(slots=True)
 class InstallTarget:
     """A log that is to be installed: that of a start_view, or the one the new primary chose.
 
-    `headers` is a window that ends at `op` and connects to the own log below it. `source` is the replica whose log it
-    is, `seq` the event of the start_view (0 for the primary's own choice).
+    `headers` is a window that ends at `op` and connects to the own log below it, or to `snapshot`, which then takes
+    the place of all below. `source` is the replica whose log it is, `seq` the event of the start_view (0 for the
+    primary's own choice).
     """
 
     view: int
@@ -63,6 +102,7 @@ class InstallTarget:
     source: int
     seq: int
     as_primary: bool
+    snapshot: WantedSnapshot | None = None
     attempts: int = 0
     asked_at: int = 0
 
@@ -90,15 +130,18 @@ class ReplicaState:
         self.status = Status.RECOVERING
         self.view = superblock.view
         self.log_view = superblock.log_view
-        restored = restore_durable(durable, config.faults)
+        restored = restore_durable(durable, config)
         self.log = Log(durable.log, restored.header)
         self.durable_op = self.log.op
         self.journaled: set[str] = {prepare.header.checksum for prepare in self.log}
-        self.commit_min = 0
-        self.commit_max = 0
-        self.state_machine = StateMachine(config.plane)
-        self.client_table = ClientTable(self.clients, self.faults, self.node)
-        self.enabled = FeatureState(self.node if "control.map_order_digest" in self.faults else None)
+        self.commit_min = restored.op
+        self.commit_max = restored.op
+        self.checkpoint = restored.op
+        self.snapshot = restored.snapshot
+        self.relics = durable.relics
+        self.state_machine = restored.state_machine
+        self.client_table = restored.client_table
+        self.enabled = restored.enabled
         self.supports = config.supports
         self.effects: list[Effect] = []
         self.ignored: dict[str, int] = {}
@@ -117,6 +160,7 @@ class ReplicaState:
         self.snapshot_before: Snapshot | None = None
         self.writes_failed: list[tuple[int, IoEffect]] = []
         self.journal_refuses_until = 0
+        self.io_errors: deque[str] = deque(maxlen=8)
         self.acks: dict[int, int] = {}
         self.pipeline = Pipeline()
         self.acks_sent: dict[int, int] = {}

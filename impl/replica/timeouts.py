@@ -17,6 +17,9 @@ class Timeouts(Boot):
     def tick(self) -> None:
         """One tick has passed."""
         self.ticks += 1
+        if self.writes_failed:
+            self.retry_writes()
+        self.advance_checkpoint()
         if self.superblock_writing is not None or self.status is Status.RECOVERING:
             return
         if self.status is Status.VIEW_CHANGE:

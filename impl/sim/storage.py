@@ -1,7 +1,7 @@
 """The simulated data file of one replica: durable semantics of `impl.durable`, with latency and torn writes.
 
 A crash during a journal write leaves a random number of its bytes: whole records survive, the one that is cut is torn
-and dropped at recovery. A crash during a superblock write leaves the old one or the new one.
+and dropped at recovery. A crash during any other write leaves what was before or what was to be.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from random import Random
 
 from impl.durable import DurableState, SuperblockState
-from impl.effects import AppendPrepares, IoEffect
+from impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
 from impl.messages import Prepare
 from impl.sim.profile import SimProfile
+
+_NAMES: dict[type, str] = {WriteSuperblock: "superblock", WriteSnapshot: "snapshot", DrainJournal: "drain"}
 
 RECORD_HEADER_BYTES = 128
 """Size of a record's header, bytes: what a torn write is measured against."""
@@ -31,7 +33,7 @@ class Record:
 
 
 class SimStorage:
-    """Journal and superblock in memory. A write is durable only when its completion was reported."""
+    """Journal, superblock and snapshots in memory. A write is durable only when its completion was reported."""
 
     def __init__(
         self, superblock: SuperblockState, profile: SimProfile, random: Random, statistics: dict[str, int]
@@ -41,6 +43,7 @@ class SimStorage:
         self.random = random
         self.statistics = statistics
         self.records: list[Record] = []
+        self.snapshots: dict[int, tuple[str, bytes]] = {}
         self.in_flight: list[IoEffect] = []
 
     def start(self, io: IoEffect) -> int:
@@ -56,21 +59,42 @@ class SimStorage:
     def finish(self, io: IoEffect) -> None:
         """The write is durable."""
         self.in_flight.remove(io)
+        self._take_effect(io)
+
+    def _take_effect(self, io: IoEffect) -> None:
         if isinstance(io, AppendPrepares):
             self.records += [Record(prepare, io.repair) for prepare in io.prepares]
+        elif isinstance(io, WriteSnapshot):
+            self.snapshots[io.op] = (io.checksum, io.data)
+        elif isinstance(io, DrainJournal):
+            self._drain(io.op, stale=io.stale)
         else:
             self.superblock = io.superblock
+
+    def _drain(self, op: int, *, stale: bool) -> None:
+        if self.superblock.checkpoint < op:
+            raise StorageError(
+                f"replica {self.superblock.replica}: drain of op {op}, the checkpoint is {self.superblock.checkpoint}"
+            )
+        kept = [record for record in self.records if record.prepare.header.op > op]
+        if stale:
+            log = {prepare.header.checksum for prepare in self._log()}
+            kept = [record for record in kept if record.prepare.header.checksum in log]
+        self.records = kept
+        self.snapshots = {at: snapshot for at, snapshot in self.snapshots.items() if at >= op}
 
     def crash(self) -> None:
         """The process dies: of each write in flight a part may have reached the disk."""
         for io in self.in_flight:
             if isinstance(io, AppendPrepares):
                 self._crash_append(io)
-            elif self.random.random() < 0.5:
-                self.superblock = io.superblock
-                self.statistics["crash_superblock_new"] += 1
+                continue
+            name = _NAMES[type(io)]
+            if self.random.random() < 0.5:
+                self._take_effect(io)
+                self.statistics[f"crash_{name}_new"] += 1
             else:
-                self.statistics["crash_superblock_old"] += 1
+                self.statistics[f"crash_{name}_old"] += 1
         self.in_flight = []
 
     def _crash_append(self, io: AppendPrepares) -> None:
@@ -85,12 +109,26 @@ class SimStorage:
         self.statistics["crash_append_whole"] += 1
 
     def recover(self) -> DurableState:
-        """The superblock and the log (rules in `impl.durable`). Raises `StorageError` if the log head is not there."""
+        """Superblock, snapshot and log (rules in `impl.durable`). Raises `StorageError` if one of them is not there."""
+        superblock = self.superblock
+        checkpoint = superblock.checkpoint
+        data = b""
+        if checkpoint:
+            checksum, data = self.snapshots.get(checkpoint, ("", b""))
+            if checksum != superblock.snapshot:
+                raise StorageError(f"replica {superblock.replica}: no snapshot of op {checkpoint}")
+        log = tuple(Prepare(prepare.header, prepare.body) for prepare in self._log())
+        relics = sum(record.prepare.header.op <= checkpoint for record in self.records)
+        self._drain(checkpoint, stale=False)
+        self.snapshots = {checkpoint: self.snapshots[checkpoint]} if checkpoint else {}
+        return DurableState(superblock, log, data, relics)
+
+    def _log(self) -> list[Prepare]:
         superblock = self.superblock
         by_checksum = {record.prepare.header.checksum: record.prepare for record in self.records}
         log: list[Prepare] = []
         checksum = superblock.head_checksum
-        for op in range(superblock.head_op, 0, -1):
+        for op in range(superblock.head_op, superblock.checkpoint, -1):
             prepare = by_checksum.get(checksum)
             if prepare is None or prepare.header.op != op:
                 raise StorageError(f"replica {superblock.replica}: no record of op {op} with checksum {checksum!r}")
@@ -102,8 +140,8 @@ class SimStorage:
             for record in self.records
             if not record.repair and record.prepare.header.view == superblock.log_view
         }
-        head = superblock.head_checksum
-        while (after := following.get(head)) is not None and after.header.op == len(log) + 1:
+        head, op = superblock.head_checksum, superblock.head_op
+        while (after := following.get(head)) is not None and after.header.op == op + 1:
             log.append(after)
-            head = after.header.checksum
-        return DurableState(superblock, tuple(Prepare(prepare.header, prepare.body) for prepare in log))
+            head, op = after.header.checksum, op + 1
+        return log

@@ -1,4 +1,4 @@
-"""The superblock: views, log head and checkpoint, in four copies, so that a crash at any byte leaves one of two versions.
+"""The superblock: views, log head and checkpoint in four copies; a crash at any byte leaves one of two versions.
 
 Layout. Copy i lies at i * COPY_SIZE. A copy is a fixed big-endian header (magic, format version, sequence, identity,
 configuration, view, log_view, head, checkpoint) with a blake2b-128 checksum over it and its copy number, then zeros up to
