@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
-from impl.durable import ClientTableConfig
+from impl.durable import CLIENTS_SESSIONS, ClientTableConfig, ConfigurationError
+from impl.groups.plane import Plane
 from impl.replica import ReplicaConfig
+from impl.replica.features import SUPPORTS_ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,9 @@ class SimProfile:
     reorders. Clogging holds a path for a while; a partition cuts paths, in both directions or in one. A crash lasts
     `restart_ticks_mean`, with probability `outage_long` that of long outages. `crash_in_view_change` is per event of a
     view change. The fields from `pipeline_max` on are those of `ReplicaConfig`.
+
+    `plane` is what the clients' operations are of. `features`: which replicas support all features: "none", "all",
+    "partial" (not one of them), or "upgrade" (some; the others once they restart).
 
     The client table is `client_slots`, `client_sessions` and `client_gaps`. Per request of a client: it sends the next
     one along (`client_ahead`), skips numbers (`client_skip`, where gaps are allowed), restarts with the next
@@ -47,6 +52,9 @@ class SimProfile:
     safety_ticks_max: int = 6_000
     liveness_ticks_max: int = 12_000
     client_timeout_ticks: int = 25
+
+    plane: Plane = Plane.SINGLE
+    features: str = "none"
 
     client_slots: int = 0
     client_sessions: bool = False
@@ -105,6 +113,23 @@ REPLICA_FIELDS = tuple(
 )
 """The fields of a profile that go to the replicas' configuration by the same name."""
 
+FEATURES_CHOICES = ("none", "all", "partial", "upgrade")
+"""Values of `SimProfile.features`."""
+
+
+def supports_drawn(features: str, replica_count: int, random: Random) -> list[int]:
+    """What each replica supports at first. Raises `ConfigurationError` for another word."""
+    if features not in FEATURES_CHOICES:
+        raise ConfigurationError(f"features must be one of {', '.join(FEATURES_CHOICES)}, got {features!r}")
+    supports = [0 if features == "none" else SUPPORTS_ALL] * replica_count
+    if features == "partial":
+        supports[random.randrange(replica_count)] = 0
+    elif features == "upgrade":
+        for node in random.sample(range(replica_count), random.randint(1, replica_count)):
+            supports[node] = 0
+    return supports
+
+
 HARSH = 1 / 3
 """Part of the seeds whose profile is made harsh."""
 
@@ -160,6 +185,37 @@ def _draw_harsh(usual: SimProfile, random: Random) -> SimProfile:
         if random.random() < probability:
             changes |= draw(random)
     return replace(usual, **changes)
+
+
+CLIENT_PROFILES = ("paper", "iggy-3023", "sessions", "evictions")
+"""How runs remember clients: one slot per client; slots and gaps, no sessions; sessions; sessions and too few slots."""
+
+_CLIENT_WEIGHTS = (3, 2, 2, 5)
+
+
+def client_profile_draw(profile: SimProfile, name: str | None, clients: int, random: Random) -> SimProfile:
+    """`profile` with a client table and clients of the kind `name`, drawn if None.
+
+    `iggy-3023` has a slot for every client: without sessions an evicted client that retries is executed twice (fault
+    table.evict_forgets, which that profile has by design). Raises `ConfigurationError` for an unknown name.
+    """
+    if name is None:
+        name = random.choices(CLIENT_PROFILES, _CLIENT_WEIGHTS)[0]
+    if name == "paper":
+        return profile
+    if name == "iggy-3023":
+        return replace(profile, client_slots=clients, client_gaps=True, client_skip=random.choice((0.0, 0.1, 0.4)))
+    if name not in CLIENT_PROFILES:
+        raise ConfigurationError(f"unknown client profile {name!r}; known: {', '.join(CLIENT_PROFILES)}")
+    slots = CLIENTS_SESSIONS.slots if name == "sessions" else random.randint(1, max(1, clients - 1))
+    return replace(
+        profile,
+        client_slots=slots,
+        client_sessions=True,
+        client_ahead=random.choice((0.0, 0.1, 0.4)),
+        client_restart=random.choice((0.0, 0.02, 0.1)),
+        client_echo=random.choice((0.0, 0.05, 0.2)),
+    )
 
 
 def _short_timeouts(random: Random) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from impl.replica.config import quorums_in_force
 from impl.sim.checkers import Failure
 from impl.sim.cluster import SimCluster
 from impl.sim.nemesis import Nemesis
-from impl.sim.profile import SimProfile, profile_draw
+from impl.sim.profile import SimProfile, client_profile_draw, profile_draw
 from impl.sim.storage import StorageError
 from impl.trace import export_parquet, read_ndjson
 
@@ -52,16 +52,18 @@ def simulate(
     requests: int = 200,
     quorums: Quorums | None = None,
     profile: SimProfile | None = None,
+    client_profile: str | None = None,
     faults: frozenset[str] = frozenset(),
     out: Path | None = None,
     parquet: bool = False,
 ) -> SimResult:
     """Runs the cluster under `seed` and judges it.
 
-    `profile` is drawn from the seed unless given, and may ask for more clients than `clients`; `quorums` are
-    majorities unless given. With `out`, the trace goes to `out/seed-<seed>/replica-<node>.ndjson` (replacing what was
-    there), with `parquet` also to `.parquet` beside it. Raises `ConfigurationError` for impossible numbers,
-    `FaultError` for an unknown fault, `OSError` for an unwritable `out`.
+    `profile` is drawn from the seed unless given, and may ask for more clients than `clients`; so is
+    `client_profile`, one of `CLIENT_PROFILES`, unless it or `profile` is given; `quorums` are majorities unless given.
+    With `out`, the trace goes to `out/seed-<seed>/replica-<node>.ndjson` (replacing what was there), with `parquet`
+    also to `.parquet` beside it. Raises `ConfigurationError` for impossible numbers, `FaultError` for an unknown
+    fault, `OSError` for an unwritable `out`.
     """
     validate_faults(faults)
     if min(replicas, clients) < 1 or requests < 0 or seed < 0:
@@ -70,11 +72,14 @@ def simulate(
     random = Random(seed)
     run = f"seed-{seed}"
     drawn = profile if profile is not None else profile_draw(random)
+    client_count = max(clients, drawn.clients_min)
+    if profile is None or client_profile is not None:
+        drawn = client_profile_draw(drawn, client_profile, client_count, Random(f"clients of {run}"))
     cluster = SimCluster(
         config=drawn.replica_config(run, faults),
         replica_count=replicas,
         quorums=quorums,
-        client_count=max(clients, drawn.clients_min),
+        client_count=client_count,
         requests=requests,
         profile=drawn,
         random=random,

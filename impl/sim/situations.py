@@ -8,6 +8,11 @@
 | `logs_replaced` | an installed log lacks an entry of the log it replaced |
 | `restarts_in_view_change` | a replica booted with log_view below view |
 | `crashes_in_install` | a replica died between the choice of a log to install and its installation |
+| `outcome_…` | a request or register was prepared (`new`) or not (`duplicate`, `stale`, `gap`, …) |
+| `registers` | a register was executed; `registers_replayed`: again, after its session was evicted |
+| `sessions_fenced` | a register took the place of the client's older session |
+| `sessions_evicted` | a client lost its slot to another |
+| `requests_sessionless` | a request was executed whose session was gone by then |
 """
 
 from __future__ import annotations
@@ -18,6 +23,14 @@ from impl.trace import TraceEvent
 
 INSTALLS = frozenset({"start_view", "on_start_view"})
 
+OUTCOMES: dict[str, str] = {
+    "on_request": "new",
+    "resend_reply": "duplicate",
+    "drop_request": "",
+    "send_eviction": "",
+}
+"""Event → outcome of the request; "": the event names it."""
+
 
 class Situations:
     """Watches events, deliveries and crashes of all replicas, and counts into `statistics`."""
@@ -25,6 +38,9 @@ class Situations:
     def __init__(self, replica_count: int, statistics: dict[str, int]) -> None:
         self.statistics = statistics
         self.last: list[TraceEvent | None] = [None] * replica_count
+        self.executed = 0
+        self.incarnations: dict[int, int] = {}
+        self.sessions: dict[int, int] = {}
 
     def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
         """A replica has emitted an event."""
@@ -37,8 +53,35 @@ class Situations:
         elif name == "restart":
             if (event.log_view or 0) < (event.view or 0):
                 self.statistics["restarts_in_view_change"] += 1
+        elif name in OUTCOMES:
+            self.statistics[f"outcome_{OUTCOMES[name] or event.m_outcome}"] += 1
+        elif name == "execute":
+            self._on_execute(event)
         elif name in INSTALLS and before is not None and self._is_replaced(before, replica):
             self.statistics["logs_replaced"] += 1
+
+    def _on_execute(self, event: TraceEvent) -> None:
+        """An op is looked at when it is first executed."""
+        op, client = event.m_op or 0, event.m_client or 0
+        if op <= self.executed or client == 0 or event.m_session is None:
+            return
+        self.executed = op
+        if event.m_request == 0:
+            self._on_register(client, event.m_incarnation or 0, op)
+        elif self.sessions.get(client) != event.m_session:
+            self.statistics["requests_sessionless"] += 1
+        if event.m_evicted is not None:
+            self.statistics["sessions_evicted"] += 1
+            self.sessions.pop(event.m_evicted, None)
+
+    def _on_register(self, client: int, incarnation: int, op: int) -> None:
+        self.statistics["registers"] += 1
+        if incarnation <= self.incarnations.get(client, 0):
+            self.statistics["registers_replayed"] += 1
+        if client in self.sessions:
+            self.statistics["sessions_fenced"] += 1
+        self.incarnations[client] = max(incarnation, self.incarnations.get(client, 0))
+        self.sessions[client] = op
 
     def _is_replaced(self, before: TraceEvent, replica: Replica) -> bool:
         op = before.op or 0
