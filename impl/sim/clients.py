@@ -13,12 +13,13 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
+from impl.groups.plane import Plane
 from impl.messages import Eviction, Reply, Request, register_result
+from impl.replica import ReplicaConfig
 from impl.sim.network import Network
+from impl.sim.operations import draw_operation
 from impl.sim.profile import SimProfile
-from impl.state_machine import Append, CompareAndSet, Delete, Get, Operation, Put, encode_operation
-
-KEYS = tuple(b"key-%d" % number for number in range(8))
+from impl.state_machine import encode_operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class World(Protocol):
     """What clients need of the simulated cluster."""
 
     now: int
+    config: ReplicaConfig
     profile: SimProfile
     network: Network
 
@@ -53,8 +55,9 @@ class SimClient:
     """One instance of a client: `outstanding` is request number → (body, tick of first sending)."""
 
     def __init__(
-        self, client: int, replica_count: int, random: Random, *, sessions: bool, incarnation: int = 1
+        self, client: int, replica_count: int, random: Random, *, plane: Plane, sessions: bool, incarnation: int = 1
     ) -> None:
+        self.plane = plane
         self.client = client
         self.replica_count = replica_count
         self.random = random
@@ -83,7 +86,8 @@ class SimClient:
     def next_request(self, now: int, number: int) -> None:
         """Draws the next operation; it becomes outstanding under `number`."""
         self.number = number
-        self.outstanding[number] = (encode_operation(self._draw()), now)
+        value = b"%d.%d.%d" % (self.client, self.session, number)
+        self.outstanding[number] = (encode_operation(draw_operation(self.random, self.plane, value)), now)
         self.attempt += 1
 
     def messages(self) -> list[Request]:
@@ -128,21 +132,6 @@ class SimClient:
         self.attempt += 1
         return count
 
-    def _draw(self) -> Operation:
-        random = self.random
-        key = KEYS[random.randrange(len(KEYS))]
-        value = b"%d.%d.%d" % (self.client, self.session, self.number)
-        kind = random.randrange(10)
-        if kind < 3:
-            return Put(key, value)
-        if kind < 5:
-            return Get(key)
-        if kind < 8:
-            return Append(key, value) if random.random() < 0.8 else Put(key, b"")
-        if kind < 9:
-            return Delete(key)
-        return CompareAndSet(key, None if random.random() < 0.5 else value, value)
-
 
 class Clients:
     """All clients of a run; `requests_left` is how many requests they may still begin.
@@ -166,10 +155,12 @@ class Clients:
         self.world = world
         self.random = random
         self.statistics = statistics
+        self.plane = world.config.plane
         self.sessions = world.profile.client_sessions
         self.replica_count = replica_count
         self.instances = [
-            SimClient(number + 1, replica_count, random, sessions=self.sessions) for number in range(count)
+            SimClient(number + 1, replica_count, random, plane=self.plane, sessions=self.sessions)
+            for number in range(count)
         ]
 
     def start(self) -> None:
@@ -234,7 +225,12 @@ class Clients:
             client.ended = True
             self.abandoned += client.give_up()
         anew = SimClient(
-            client.client, self.replica_count, self.random, sessions=True, incarnation=client.incarnation + 1
+            client.client,
+            self.replica_count,
+            self.random,
+            plane=self.plane,
+            sessions=True,
+            incarnation=client.incarnation + 1,
         )
         anew.clock = client.clock
         self.instances.append(anew)

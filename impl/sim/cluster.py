@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -14,23 +15,27 @@ from impl.durable import Quorums, superblock_formatted
 from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient
 from impl.messages import Message, Prepare, Request
 from impl.replica import Replica, ReplicaConfig, Status
+from impl.replica.features import SUPPORTS_ALL
 from impl.sim.checkers import (
+    AcknowledgementsChecker,
     AgreementChecker,
     AtMostOnceChecker,
     Checker,
     DigestsChecker,
     DurabilityChecker,
     Failure,
+    FeaturesChecker,
     FencesChecker,
     FinalState,
     LivenessChecker,
+    OffsetsChecker,
     RepliesChecker,
     TablesChecker,
     ViewsChecker,
 )
 from impl.sim.clients import Clients
 from impl.sim.network import Network
-from impl.sim.profile import SimProfile
+from impl.sim.profile import SimProfile, supports_drawn
 from impl.sim.situations import Situations
 from impl.sim.storage import SimStorage
 from impl.trace import TraceEvent, encode_line
@@ -70,6 +75,7 @@ class SimCluster:
             )
             for node in range(replica_count)
         ]
+        self.supports = supports_drawn(profile.features, replica_count, random)
         self.replicas: list[Replica | None] = [None] * replica_count
         self.incarnations = [0] * replica_count
         self.doomed: dict[int, int] = {}
@@ -86,6 +92,7 @@ class SimCluster:
             AtMostOnceChecker(),
             DigestsChecker(),
             TablesChecker(),
+            FeaturesChecker(),
         )
         self.checkers: tuple[Checker, ...] = (
             *self.execution_checkers,
@@ -93,6 +100,8 @@ class SimCluster:
             DurabilityChecker(),
             RepliesChecker(),
             FencesChecker(),
+            AcknowledgementsChecker(),
+            OffsetsChecker(),
             LivenessChecker(),
         )
         self.watchers: dict[str, tuple[Checker, ...]] = {
@@ -132,7 +141,10 @@ class SimCluster:
         if self.replicas[node] is not None:
             return
         durable = self.storages[node].recover()
-        replica = Replica(durable, self.config, seq=self.seqs[node], clock=self.clocks[node])
+        if self.profile.features == "upgrade" and self.seqs[node]:
+            self.supports[node] = SUPPORTS_ALL
+        config = replace(self.config, supports=self.supports[node])
+        replica = Replica(durable, config, seq=self.seqs[node], clock=self.clocks[node])
         self.replicas[node] = replica
         effects = replica.boot()
         for checker in self.checkers:
@@ -242,7 +254,15 @@ class SimCluster:
         if len(states) != 1:
             return False
         status, _, op, _, commit_min, commit_max = states.pop()
-        return status is Status.NORMAL and op == commit_min == commit_max
+        return status is Status.NORMAL and op == commit_min == commit_max and self._features_settled()
+
+    def _features_settled(self) -> bool:
+        """If all replicas are up: what all support is enabled."""
+        up = [replica for replica in self.replicas if replica is not None]
+        common = SUPPORTS_ALL if len(up) == len(self.replicas) else 0
+        for replica in up:
+            common &= replica.supports
+        return all(common & ~replica.enabled.mask == 0 for replica in up)
 
     def finish(self) -> list[Failure]:
         """The checkers' verdicts."""

@@ -12,6 +12,7 @@ class AgreementChecker(Checker):
     """Keeps the first executed entry of every op; each later execution must be of it, in op order per replica."""
 
     name = "agreement"
+    events = frozenset({"checkpoint", "on_start_view"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -19,7 +20,8 @@ class AgreementChecker(Checker):
         self.executed: dict[int, int] = {}
 
     def on_boot(self, node: int, replica: Replica) -> None:
-        self.executed[node] = 0
+        self.executed[node] = replica.checkpoint
+        self._check_snapshot(node, replica)
 
     def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
         op = event.m_op or 0
@@ -32,6 +34,21 @@ class AgreementChecker(Checker):
         elif first.header.checksum != event.m_checksum:
             name = first.header.checksum
             self.fail(f"replica {node} executed {event.m_checksum} at op {op}, first executed was {name}")
+
+    def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        if event.m_checkpoint is not None:
+            self.executed[node] = event.m_checkpoint
+        if event.m_checkpoint is not None or event.event == "checkpoint":
+            self._check_snapshot(node, replica)
+
+    def _check_snapshot(self, node: int, replica: Replica) -> None:
+        """The entry below the log in memory is that of the chain."""
+        header = replica.log.base_header
+        if header is None:
+            return
+        first = self.chain.get(header.op)
+        if first is None or first.header.checksum != header.checksum:
+            self.fail(f"replica {node} has a snapshot of op {header.op}, entry {header.checksum}, which is not the chain's")
 
     def _extend(self, node: int, op: int, prepare: Prepare) -> None:
         before = self.chain.get(op - 1)

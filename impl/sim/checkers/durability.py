@@ -6,7 +6,10 @@ from impl.sim.checkers.base import Checker, FinalState
 
 
 class DurabilityChecker(Checker):
-    """Compares replied ops with the final logs; a core that never got level is the liveness checker's matter."""
+    """Compares replied ops with the final logs; a core that never got level is the liveness checker's matter.
+
+    What lies below a log is in its snapshot, whose entry the agreement checker compares.
+    """
 
     name = "durability"
 
@@ -14,6 +17,8 @@ class DurabilityChecker(Checker):
         for answer in final.answers:
             for replica in final.core:
                 if not final.finished and answer.op > replica.op:
+                    continue
+                if answer.op <= replica.log.base:
                     continue
                 entry = replica.log.get(answer.op)
                 header = None if entry is None else entry.header

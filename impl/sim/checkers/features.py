@@ -1,0 +1,54 @@
+"""Equal commit_min means equal features, enabled at the same ops, equal database checksums, and equal state (I14).
+
+Compared from memory, as bytes, whether executed or taken from a snapshot.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from impl.replica import Replica
+from impl.sim.checkers.base import Checker, FinalState
+from impl.trace import TraceEvent
+
+STATE_INTERVAL = 16
+"""Ops between two comparisons of the whole state while a run goes on."""
+
+
+class FeaturesChecker(Checker):
+    """Compares with the first replica seen at the same commit_min."""
+
+    name = "features"
+    events = frozenset({"restart", "on_start_view"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.masks: dict[int | None, tuple[int | None, int]] = {}
+        self.features: dict[int, tuple[bytes, int]] = {}
+        self.states: dict[int, tuple[bytes, int]] = {}
+
+    def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        mask, first = self.masks.setdefault(event.commit_min, (event.features, node))
+        if mask != event.features:
+            at = event.commit_min
+            self.fail(f"replica {node} has features {event.features} at commit_min {at}, replica {first} had {mask}")
+        self._compare(node, replica)
+
+    def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        self._compare(node, replica)
+
+    def _compare(self, node: int, replica: Replica, *, whole: bool = False) -> None:
+        at = replica.commit_min
+        features, first = self.features.setdefault(at, (replica.enabled.to_bytes(), node))
+        if features != replica.enabled.to_bytes():
+            self.fail(f"replica {node} has other features at commit_min {at} than replica {first} had")
+        if not whole and at % STATE_INTERVAL:
+            return
+        state = blake2b(replica.state_machine.to_bytes(), digest_size=16).digest()
+        known, first = self.states.setdefault(at, (state, node))
+        if known != state:
+            self.fail(f"replica {node} has another state at commit_min {at} than replica {first} had")
+
+    def finish(self, final: FinalState) -> None:
+        for replica in final.core:
+            self._compare(replica.node, replica, whole=True)

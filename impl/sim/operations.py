@@ -1,0 +1,47 @@
+"""The operations that simulated clients draw, for each plane."""
+
+from __future__ import annotations
+
+from random import Random
+
+from impl.groups.plane import Plane
+from impl.namespaces import NamespaceLayout
+from impl.partitions import AppendMessages, Poll, ReadOffset, StoreOffset
+from impl.state_machine import Append, CompareAndSet, Delete, Get, Operation, Put
+
+KEYS = tuple(b"key-%d" % number for number in range(8))
+
+_LAYOUT = NamespaceLayout()
+NAMESPACES = tuple(_LAYOUT.pack(*parts) for parts in ((0, 0, 0), (0, 0, 1), (0, 1, 0), (3, 1, 2)))
+
+
+def draw_operation(random: Random, plane: Plane, value: bytes) -> Operation:
+    """An operation of the plane that carries `value`, if it writes."""
+    return _draw_partition_operation(random, value) if plane is Plane.PARTITIONS else _draw_key_operation(random, value)
+
+
+def _draw_key_operation(random: Random, value: bytes) -> Operation:
+    key = KEYS[random.randrange(len(KEYS))]
+    kind = random.randrange(10)
+    if kind < 3:
+        return Put(key, value)
+    if kind < 5:
+        return Get(key)
+    if kind < 8:
+        return Append(key, value) if random.random() < 0.8 else Put(key, b"")
+    if kind < 9:
+        return Delete(key)
+    return CompareAndSet(key, None if random.random() < 0.5 else value, value)
+
+
+def _draw_partition_operation(random: Random, value: bytes) -> Operation:
+    namespace = NAMESPACES[random.randrange(len(NAMESPACES))]
+    kind = random.randrange(10)
+    if kind < 6:
+        count = random.randint(1, 3)
+        return AppendMessages(namespace, tuple(b"%b/%d" % (value, number) for number in range(count)))
+    if kind < 8:
+        return Poll(namespace, random.randrange(20), 5)
+    if kind < 9:
+        return StoreOffset(namespace, random.randrange(3), random.randrange(40))
+    return ReadOffset(namespace, random.randrange(3))
