@@ -34,6 +34,7 @@ from impl.sim.checkers import (
     ViewsChecker,
 )
 from impl.sim.clients import Clients
+from impl.sim.control_situations import ControlSituations
 from impl.sim.network import Network
 from impl.sim.profile import SimProfile, supports_drawn
 from impl.sim.situations import Situations
@@ -62,6 +63,7 @@ class SimCluster:
         self.record = record
         self.statistics: dict[str, int] = defaultdict(int)
         self.situations = Situations(replica_count, self.statistics)
+        self.control_situations = ControlSituations(replica_count, self.statistics)
         self.network = Network(profile, random, self.statistics)
         self.now = 0
         self.buckets: dict[int, list[Callable[[], None]]] = defaultdict(list)
@@ -207,6 +209,7 @@ class SimCluster:
         if self.record:
             self.lines[node].append(encode_line(event))
         self.situations.on_event(node, replica, event)
+        self.control_situations.on_event(node, replica, event)
         name = event.event
         self.on_event(node, name)
         if name == "execute":
