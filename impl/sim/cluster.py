@@ -56,7 +56,9 @@ class SimCluster:
         profile: SimProfile,
         random: Random,
         record: bool,
+        network: Network | None = None,
     ) -> None:
+        """`network`: that of another group of the same processes; see `mates`."""
         self.config = config
         self.profile = profile
         self.random = random
@@ -64,7 +66,8 @@ class SimCluster:
         self.statistics: dict[str, int] = defaultdict(int)
         self.situations = Situations(replica_count, self.statistics)
         self.control_situations = ControlSituations(replica_count, self.statistics)
-        self.network = Network(profile, random, self.statistics)
+        self.network = network or Network(profile, random, self.statistics)
+        self.mates: tuple[SimCluster, ...] = ()
         self.now = 0
         self.buckets: dict[int, list[Callable[[], None]]] = defaultdict(list)
         self.clients = Clients(client_count, replica_count, requests, self, random, self.statistics)
@@ -139,9 +142,13 @@ class SimCluster:
     # Processes
 
     def boot(self, node: int) -> None:
-        """Starts the replica's process over what its disk holds; does nothing if it is up."""
-        if self.replicas[node] is not None:
-            return
+        """Starts the replica's process, of all its groups, over what its disk holds; does nothing if it is up."""
+        for group in (self, *self.mates):
+            if group.replicas[node] is None:
+                group.boot_group(node)
+
+    def boot_group(self, node: int) -> None:
+        """Boots the replica of this group in its process."""
         durable = self.storages[node].recover()
         if self.profile.features == "upgrade" and self.seqs[node]:
             self.supports[node] = SUPPORTS_ALL
@@ -154,7 +161,12 @@ class SimCluster:
         self._run_effects(node, replica, effects)
 
     def crash(self, node: int) -> None:
-        """Kills the replica's process: what it had in memory is gone, writes in flight are torn."""
+        """Kills the replica's process: what it had in memory, of all its groups, is gone, writes in flight are torn."""
+        for group in (self, *self.mates):
+            group.crash_group(node)
+
+    def crash_group(self, node: int) -> None:
+        """The replica of this group dies with its process."""
         replica = self.replicas[node]
         if replica is None:
             return

@@ -14,17 +14,22 @@ VIEW_CHANGE_EVENTS = frozenset(
 
 
 class Nemesis:
-    """Draws the time of each kind of fault; `stop` ends them and heals the cluster for the liveness phase."""
+    """Draws the time of each kind of fault; `stop` ends them and heals the cluster for the liveness phase.
+
+    Several groups in the same processes (the cluster's mates) share network, crashes and restarts.
+    """
 
     def __init__(self, cluster: SimCluster) -> None:
         self.cluster = cluster
+        self.groups = (cluster, *cluster.mates)
         self.random = cluster.random
         self.active = True
         profile = cluster.profile
-        if profile.crash_in_write:
-            cluster.on_write = self._on_write
-        if profile.crash_in_view_change:
-            cluster.on_event = self._on_event
+        for group in self.groups:
+            if profile.crash_in_write:
+                group.on_write = self._on_write
+            if profile.crash_in_view_change:
+                group.on_event = partial(self._on_event, group)
         self._repeat(profile.partition_interval_ticks, self._partition)
         self._repeat(profile.clog_interval_ticks, self._clog)
         self._repeat(profile.crash_interval_ticks, self._crash)
@@ -69,7 +74,7 @@ class Nemesis:
             if random.random() < 0.5:
                 cluster.crash(node)
             else:
-                cluster.doomed[node] = random.randrange(8)
+                self._any_group().doomed[node] = random.randrange(8)
             self._restart_later(node)
 
     def _restart_later(self, node: int) -> None:
@@ -78,16 +83,19 @@ class Nemesis:
         mean = profile.outage_long_ticks_mean if long else profile.restart_ticks_mean
         self.cluster.at(self._later(mean), partial(self._restart, node))
 
-    def _on_event(self, node: int, name: str) -> None:
+    def _any_group(self) -> SimCluster:
+        return self.groups[0] if len(self.groups) == 1 else self.random.choice(self.groups)
+
+    def _on_event(self, group: SimCluster, node: int, name: str) -> None:
         """Now and then a replica dies in mid view change: between its next effects, or some ticks later."""
-        if not self.active or name not in VIEW_CHANGE_EVENTS or node in self.cluster.doomed:
+        if not self.active or name not in VIEW_CHANGE_EVENTS or node in group.doomed:
             return
         random = self.random
         if random.random() >= self.cluster.profile.crash_in_view_change:
             return
         self.cluster.statistics["crashes_in_view_change"] += 1
         if random.random() < 0.5:
-            self.cluster.doomed[node] = random.randrange(6)
+            group.doomed[node] = random.randrange(6)
             self._restart_later(node)
         else:
             self.cluster.at(self.cluster.now + random.randint(1, 8), partial(self._crash_one, node))
@@ -107,8 +115,8 @@ class Nemesis:
             self._restart_later(node)
 
     def _victim(self) -> int:
-        """The primary of the latest view, often; else any replica."""
-        cluster = self.cluster
+        """The primary of the latest view of a group, often; else any replica."""
+        cluster = self._any_group()
         if self.random.random() < cluster.profile.crash_primary:
             view = max((replica.view for replica in cluster.replicas if replica is not None), default=0)
             return view % len(cluster.replicas)
@@ -116,7 +124,8 @@ class Nemesis:
 
     def _restart(self, node: int) -> None:
         if self.active:
-            self.cluster.doomed.pop(node, None)
+            for group in self.groups:
+                group.doomed.pop(node, None)
             self.cluster.boot(node)
 
     def stop(self, core_size_min: int) -> None:
@@ -129,10 +138,12 @@ class Nemesis:
         cluster.network.clogged.clear()
         calm = cluster.profile.without_faults()
         cluster.network.profile = calm
-        cluster.profile = calm
-        cluster.doomed.clear()
-        for node, storage in enumerate(cluster.storages):
-            storage.profile = calm
+        for group in self.groups:
+            group.profile = calm
+            group.doomed.clear()
+            for storage in group.storages:
+                storage.profile = calm
+        for node in range(count):
             if node in core:
                 cluster.boot(node)
             else:
