@@ -9,6 +9,11 @@ from __future__ import annotations
 FAULTS: dict[str, str] = {
     "commit.apply_at_replicate": "ops are executed once durable here, not once committed",
     "commit.out_of_order": "the primary executes every op that has a quorum, not the committable prefix",
+    "commit.fence_on_commit_max": "prepares at or below commit_max count as old, also those not here",
+    "commit.sequencer_before_append": "the log goes on above entries whose append failed",
+    "commit.checkpoint_at_commit_max": "the snapshot is labelled with commit_max, and the journal drained up to it",
+    "commit.dvc_carries_commit_min_only": "a new primary takes only the commit_min of do_view_changes for committed",
+    "boot.checkpoint_before_drain": "the checkpoint counts as taken before the journal is drained",
     "commit.false_ack_after_start_view": "a start_view is acknowledged before its entries are here",
     "view.even_quorum": "both quorums are (n-1)//2+1, which do not intersect for even n",
     "view.blind_start_view_head": "a start_view is installed without the bodies that are missing",

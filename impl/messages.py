@@ -174,7 +174,10 @@ class DoViewChange(msgspec.Struct, frozen=True, tag="do_view_change", array_like
 
 
 class StartView(msgspec.Struct, frozen=True, tag="start_view", array_like=True, gc=False):
-    """The log of a started view up to `op`; `headers` is a window that ends at `op`, `commit` is the commit number."""
+    """The log of a started view up to `op`; `headers` is a window that ends at `op`, `commit` is the commit number.
+
+    The sender's log is drained up to `checkpoint`; `snapshot` is the checksum of its snapshot there, of so many bytes.
+    """
 
     view: int
     op: int
@@ -183,6 +186,9 @@ class StartView(msgspec.Struct, frozen=True, tag="start_view", array_like=True, 
     replica: int
     clock: int = 0
     seq: int = 0
+    checkpoint: int = 0
+    snapshot: str = ""
+    snapshot_size: int = 0
 
 
 class RequestStartView(msgspec.Struct, frozen=True, tag="request_start_view", array_like=True, gc=False):
@@ -223,6 +229,28 @@ class PrepareResponse(msgspec.Struct, frozen=True, tag="prepare_response", array
     clock: int = 0
 
 
+class RequestSnapshot(msgspec.Struct, frozen=True, tag="request_snapshot", array_like=True, gc=False):
+    """Asks for the snapshot of this op and checksum from byte `offset` on."""
+
+    op: int
+    checksum: str
+    offset: int
+    replica: int
+    clock: int = 0
+
+
+class SnapshotChunk(msgspec.Struct, frozen=True, tag="snapshot_chunk", array_like=True, gc=False):
+    """Bytes of a snapshot from `offset` on; `data_checksum` is that of `data` (`checksum_chunk`)."""
+
+    op: int
+    checksum: str
+    offset: int
+    data: bytes
+    data_checksum: str
+    replica: int
+    clock: int = 0
+
+
 Message: TypeAlias = (
     Prepare
     | Request
@@ -238,6 +266,8 @@ Message: TypeAlias = (
     | RequestDoViewChange
     | RequestPrepare
     | PrepareResponse
+    | RequestSnapshot
+    | SnapshotChunk
 )
 """Everything that travels between replicas, and between clients and replicas."""
 
@@ -278,6 +308,12 @@ def checksum_prepare(
 def register_result(incarnation: int) -> bytes:
     """The result of a register: its incarnation, little-endian u64."""
     return _INCARNATION.pack(incarnation)
+
+
+def checksum_chunk(op: int, offset: int, data: bytes) -> str:
+    """Checksum of a part of a snapshot: blake2b-128 over op and offset (little-endian u64) and the bytes."""
+    numbers = struct.pack("<QQ", op, offset)
+    return hashlib.blake2b(numbers + data, digest_size=CHECKSUM_BYTES, person=b"chunk").hexdigest()
 
 
 def checksum_reply(client: int, session: int, request: int, op: int, view: int, body: bytes) -> str:

@@ -96,6 +96,7 @@ class Checkpoints(Writes):
     def _raise_checkpoint(self, snapshot: Snapshot) -> None:
         """The checkpoint is complete: the log in memory begins above it."""
         self.log.drain(snapshot.op)
+        self.acks_sent = {op: seq for op, seq in self.acks_sent.items() if op > snapshot.op}
         self.keep_snapshot(snapshot)
         self.emit("checkpoint", m_op=snapshot.op)
 

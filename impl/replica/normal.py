@@ -74,6 +74,9 @@ class NormalOperation(CommitPath):
         if header.op <= self.op:
             self._on_prepare_known(header)
             return
+        if header.op <= self.commit_max and "commit.fence_on_commit_max" in self.faults:
+            self.ignore("prepare: committed")
+            return
         if self.journal_refuses or header.op > self.checkpoint + self.config.journal_slots:
             self.ignore("prepare: the journal refuses" if self.journal_refuses else "prepare: the journal is full")
             return
@@ -197,7 +200,7 @@ class NormalOperation(CommitPath):
 
     def acknowledge_again(self, op: int) -> None:
         """The acknowledgement of `op` may have been lost: sends it again, or for the first time after a restart."""
-        if op > self.durable_op:
+        if not self.log.base < op <= self.durable_op:
             return
         seq = self.acks_sent.get(op)
         if seq is not None:

@@ -8,6 +8,7 @@ replica keeps its view, its log_view and its whole log.
 from __future__ import annotations
 
 from impl.checks import check
+from impl.effects import WriteSnapshot
 from impl.messages import (
     Prepare,
     PrepareHeader,
@@ -18,12 +19,12 @@ from impl.messages import (
     StartView,
     prepare_is_valid,
 )
-from impl.replica.control import Control
 from impl.replica.log import Log
-from impl.replica.state import InstallTarget, Status, checksums, window_error
+from impl.replica.state import InstallTarget, Status, WantedSnapshot, checksums, window_error
+from impl.replica.transfer import Transfer
 
 
-class Repair(Control):
+class Repair(Transfer):
     """Installs the log of a later view, and serves those who do."""
 
     # Asking for a start_view, and answering
@@ -49,7 +50,8 @@ class Repair(Control):
             return
         headers = self.window(message.from_op)
         last = self.start_view_own
-        if last is not None and (last.op, last.commit, last.headers) == (self.op, self.commit_max, headers):
+        same = None if last is None else (last.op, last.commit, last.headers, last.checkpoint)
+        if last is not None and same == (self.op, self.commit_max, headers, self.checkpoint):
             self.send(message.replica, last)
             return
         seq = self.emit(
@@ -60,8 +62,15 @@ class Repair(Control):
             m_commit=self.commit_max,
             m_log=checksums(headers),
         )
-        answer = StartView(self.view, self.op, self.commit_max, headers, self.node, self.clock, seq)
-        self.send(message.replica, answer)
+        self.send(message.replica, self.start_view_message(headers, seq))
+
+    def start_view_message(self, headers: tuple[PrepareHeader, ...], seq: int) -> StartView:
+        """The log of this primary, and the snapshot that lies below it."""
+        log = (self.view, self.op, self.commit_max, headers, self.node, self.clock, seq)
+        snapshot = self.snapshot
+        if snapshot is None:
+            return StartView(*log)
+        return StartView(*log, snapshot.op, snapshot.checksum, len(snapshot.data))
 
     # Receiving one
 
@@ -85,11 +94,25 @@ class Repair(Control):
         if target is not None and (target.view, target.op) >= (message.view, message.op):
             self.ignore("start_view: one as new is being installed")
             return
-        if not self.connects(message.headers):
+        connects = self.connects(message.headers)
+        full = message.op - self.checkpoint > self.config.journal_slots
+        if (not connects or full) and message.checkpoint > self.commit_min and _reaches_snapshot(message):
+            self._aim_at(message, with_snapshot=True)
+        elif connects:
+            self._aim_at(message, with_snapshot=False)
+        else:
             self._request_longer_window(message)
-            return
+
+    def _aim_at(self, message: StartView, *, with_snapshot: bool) -> None:
+        """The log of a start_view is to be installed; what was received of its snapshot is kept."""
         if "commit.false_ack_after_start_view" in self.faults:
             self._acknowledge_falsely(message)
+        snapshot: WantedSnapshot | None = None
+        if with_snapshot:
+            before = None if self.target is None else self.target.snapshot
+            snapshot = WantedSnapshot(message.checkpoint, message.snapshot, message.snapshot_size)
+            if before is not None and (before.op, before.checksum) == (snapshot.op, snapshot.checksum):
+                snapshot = before
         self.target = InstallTarget(
             view=message.view,
             op=message.op,
@@ -98,12 +121,22 @@ class Repair(Control):
             source=message.replica,
             seq=message.seq,
             as_primary=False,
+            snapshot=snapshot,
         )
         self.continue_install()
 
     def _on_start_view_again(self, message: StartView) -> None:
-        """Our own view's start_view, repeated: the primary lacks our acknowledgements (or lost them)."""
+        """Our own view's start_view, repeated: the primary lacks our acknowledgements (or lost them).
+
+        Or what we lack of our own view is drained there: then its snapshot is needed.
+        """
         self.heard_at = self.ticks
+        if message.checkpoint > self.op:
+            if not _reaches_snapshot(message):
+                self.request_start_view(message.view, self.op + 1)
+            elif self.target is None or self.target.op < message.op:
+                self._aim_at(message, with_snapshot=True)
+            return
         for header in message.headers:
             if message.commit < header.op <= self.op and self.log.checksum(header.op) == header.checksum:
                 self.acknowledge_again(header.op)
@@ -154,8 +187,10 @@ class Repair(Control):
         target = self.target
         if target is None or self.superblock_writing is not None:
             return
-        if target.view < self.view or (target.view == self.view and self.status is Status.NORMAL):
+        if target.view < self.view or self._is_superseded(target):
             self.target = None
+            return
+        if target.snapshot is not None and not self._has_snapshot(target, target.snapshot):
             return
         if any(self.body_of(header) is None for header in self._above_base(target)):
             self._request_bodies(target)
@@ -163,6 +198,7 @@ class Repair(Control):
         if self.journal_busy or self.journal_refuses:
             return
         log = self.log_of(target)
+        restored = None if target.snapshot is None else target.snapshot.restored
         unsure = log.slice(min(target.base, self.durable_op) + 1, log.op)
         missing = [prepare for prepare in unsure if not self._is_journaled(prepare)]
         if missing:
@@ -174,11 +210,46 @@ class Repair(Control):
             head_op=target.op,
             head_checksum=log.head,
             then=self.install,
+            snapshot=None if restored is None else restored.snapshot,
         )
+
+    def _is_superseded(self, target: InstallTarget) -> bool:
+        """True for a target of our own view, once normal, unless what we lack of it can only come as a snapshot."""
+        if target.view > self.view or self.status is not Status.NORMAL:
+            return False
+        return target.snapshot is None or target.snapshot.op <= self.op
+
+    def _has_snapshot(self, target: InstallTarget, wanted: WantedSnapshot) -> bool:
+        """True once the snapshot is here and durable; else the next step towards that is taken."""
+        restored = wanted.restored
+        if restored is None:
+            self.fetch_snapshot(target, wanted)
+            return False
+        if wanted.op <= self.commit_min or not _connects_to(target.headers, restored.header):
+            self.ignore("start_view: its snapshot is not below its log")
+            self.target = None
+            return False
+        if wanted.durable or self.snapshot_writing is not None or restored.snapshot is None:
+            return wanted.durable
+        self.write_snapshot(restored.snapshot)
+        return False
+
+    def on_snapshot_written(self, io: WriteSnapshot) -> None:
+        """A snapshot is durable: one taken here, or the one to be installed."""
+        super().on_snapshot_written(io)
+        wanted = None if self.target is None else self.target.snapshot
+        if wanted is not None and wanted.restored is not None and wanted.restored.snapshot is not None:
+            wanted.durable |= (wanted.op, wanted.checksum) == (io.op, io.checksum)
+
+    def _base_of(self, target: InstallTarget) -> PrepareHeader | None:
+        """The header of the entry below the log to install."""
+        wanted = target.snapshot
+        return self.log.base_header if wanted is None or wanted.restored is None else wanted.restored.header
 
     def _above_base(self, target: InstallTarget) -> tuple[PrepareHeader, ...]:
         """The window's headers whose entries the log to install has in memory."""
-        return target.headers[max(0, self.log.base - target.base) :]
+        header = self._base_of(target)
+        return target.headers[max(0, (0 if header is None else header.op) - target.base) :]
 
     def _is_journaled(self, prepare: Prepare) -> bool:
         blind = "view.blind_start_view_head" in self.faults and prepare.header.size != len(prepare.body)
@@ -186,8 +257,11 @@ class Repair(Control):
 
     def log_of(self, target: InstallTarget) -> Log:
         """The log to install: the own log below the window, then the window's entries."""
-        check(self.connects(target.headers), "the log to install is a chain")
-        log = Log(self.log.slice(1, target.base), self.log.base_header)
+        if target.snapshot is None:
+            check(self.connects(target.headers), "the log to install is a chain")
+            log = Log(self.log.slice(1, target.base), self.log.base_header)
+        else:
+            log = Log((), self._base_of(target))
         for header in self._above_base(target):
             prepare = self.body_of(header)
             if prepare is not None:
@@ -203,6 +277,8 @@ class Repair(Control):
             return
         self.log = self.log_of(target)
         self.durable_op = self.op
+        if target.snapshot is not None and target.snapshot.restored is not None:
+            self.adopt(target.snapshot.restored)
         self.target = None
         self.repaired = {}
         self.view = target.view
@@ -222,6 +298,7 @@ class Repair(Control):
             m_op=target.op,
             m_commit=target.commit,
             m_log=checksums(target.headers),
+            m_checkpoint=None if target.snapshot is None else target.snapshot.op,
         )
         for op in range(max(self.commit_min, target.commit) + 1, self.op + 1):
             self.acknowledge(op)
@@ -249,21 +326,23 @@ class Repair(Control):
     # Bodies
 
     def _request_bodies(self, target: InstallTarget) -> None:
-        if target.attempts and self.ticks - target.asked_at < self.config.repair_timeout_ticks:
+        to = self.next_source(target)
+        if to is None:
             return
         wanted = [(header.op, header.checksum) for header in self._above_base(target) if self.body_of(header) is None]
-        to = (target.source + target.attempts) % self.replica_count
-        if to == self.node:
-            to = (to + 1) % self.replica_count
-        target.attempts += 1
-        target.asked_at = self.ticks
         limit = self.config.request_prepare_max
-        if to != self.node:
-            self.send(to, RequestPrepare(target.view, tuple(wanted[:limit]), self.node, self.clock))
+        self.send(to, RequestPrepare(target.view, tuple(wanted[:limit]), self.node, self.clock))
 
     def on_request_prepare(self, message: RequestPrepare) -> None:
-        """Sends the bodies asked for that are here; as the primary of the view, its own prepares again."""
+        """Sends the bodies asked for that are here; as the primary of the view, its own prepares again.
+
+        What is drained here comes as a snapshot, with start_view.
+        """
         found: list[Prepare] = []
+        drained = [op for op, checksum in message.wanted if not checksum and op <= self.log.base]
+        if drained:
+            self.on_request_start_view(RequestStartView(message.view, min(drained), message.replica, message.clock))
+            return
         for op, checksum in message.wanted[: self.config.request_prepare_max]:
             prepare = self.log.get(op)
             if checksum:
@@ -288,3 +367,18 @@ class Repair(Control):
                 self.repaired[prepare.header.checksum] = prepare
                 target.attempts = 0
         self.continue_install()
+
+
+def _reaches_snapshot(message: StartView) -> bool:
+    """True if the window of a start_view begins right above its snapshot's op, or below."""
+    return bool(message.headers) and message.headers[0].op <= message.checkpoint + 1
+
+
+def _connects_to(headers: tuple[PrepareHeader, ...], header: PrepareHeader | None) -> bool:
+    """True if `header` is the entry below the window, or one of the window's."""
+    if header is None or not headers:
+        return False
+    first = headers[0]
+    if header.op >= first.op:
+        return header.op <= headers[-1].op and headers[header.op - first.op].checksum == header.checksum
+    return header.op == first.op - 1 and header.checksum == first.parent

@@ -20,7 +20,9 @@ from impl.messages import (
     Request,
     RequestDoViewChange,
     RequestPrepare,
+    RequestSnapshot,
     RequestStartView,
+    SnapshotChunk,
     StartView,
     StartViewChange,
     Supports,
@@ -163,6 +165,11 @@ class Replica(Timeouts):
             self.on_request_prepare(message)
         elif isinstance(message, PrepareResponse):
             self.on_prepare_response(message)
+        elif isinstance(message, RequestSnapshot):
+            self.on_request_snapshot(message)
+        elif isinstance(message, SnapshotChunk):
+            self.on_snapshot_chunk(message)
+            self.continue_install()
         elif isinstance(message, Supports):
             self.on_supports(message)
         else:

@@ -6,7 +6,7 @@ and log_view before start_view. At most one do_view_change per view, ever: none 
 
 from __future__ import annotations
 
-from impl.messages import DoViewChange, RequestDoViewChange, StartView, StartViewChange
+from impl.messages import DoViewChange, RequestDoViewChange, StartViewChange
 from impl.replica.repair import Repair
 from impl.replica.state import InstallTarget, Status, checksums, window_error
 
@@ -193,7 +193,7 @@ class ViewChange(Repair):
         self.target = InstallTarget(
             view=self.view,
             op=best.op,
-            commit=max(offer.commit for offer in self.do_view_changes.values()),
+            commit=self._commit_offered(best),
             headers=best.headers,
             source=best.replica,
             seq=best.seq,
@@ -203,6 +203,16 @@ class ViewChange(Repair):
             self._raise_log_view_at_merge()
             return
         self.continue_install()
+
+    def _commit_offered(self, best: DoViewChange) -> int:
+        """What is known to be committed: the offers' commit numbers, and the one in the header of the log's head.
+
+        The latter keeps the new pipeline within its bound, since the head was prepared within it.
+        """
+        commit = max(offer.commit for offer in self.do_view_changes.values())
+        if "commit.dvc_carries_commit_min_only" in self.faults or not best.headers:
+            return commit
+        return max(commit, best.headers[-1].commit)
 
     def _request_longer_offer(self, best: DoViewChange) -> None:
         from_op = self.lower_from_op(best.headers)
@@ -237,7 +247,7 @@ class ViewChange(Repair):
             m_commit=self.commit_max,
             m_log=checksums(headers),
         )
-        self.start_view_own = StartView(self.view, self.op, self.commit_max, headers, self.node, self.clock, seq)
+        self.start_view_own = self.start_view_message(headers, seq)
         self.send_others(self.start_view_own)
         for op in range(self.commit_max + 1, self.op + 1):
             self.acknowledge(op)

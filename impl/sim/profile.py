@@ -70,6 +70,9 @@ class SimProfile:
     outage_long_ticks_mean: int = 600
     crash_in_view_change: float = 0.0
     pipeline_max: int = 32
+    checkpoint_interval: int = 0
+    journal_slots: int = 1 << 17
+    snapshot_chunk_bytes: int = 1 << 18
     commit_timeout_ticks: int = 10
     prepare_timeout_ticks: int = 12
     repair_timeout_ticks: int = 6

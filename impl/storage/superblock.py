@@ -1,7 +1,7 @@
 """The superblock: views, log head and checkpoint in four copies; a crash at any byte leaves one of two versions.
 
 Layout. Copy i lies at i * COPY_SIZE. A copy is a fixed big-endian header (magic, format version, sequence, identity,
-configuration, view, log_view, head, checkpoint) with a blake2b-128 checksum over it and its copy number, then zeros up to
+configuration, views, head, checkpoint) with a blake2b-128 checksum over it and its copy number, then zeros up to
 COPY_SIZE (one page, so no page is shared by two copies).
 
 Write rule. A write has a sequence number above the one before and goes to copies 0 and 1, sync, copies 2 and 3, sync.

@@ -48,7 +48,7 @@ class AgreementChecker(Checker):
             return
         first = self.chain.get(header.op)
         if first is None or first.header.checksum != header.checksum:
-            self.fail(f"replica {node} has a snapshot of op {header.op}, entry {header.checksum}, which is not the chain's")
+            self.fail(f"replica {node} has a snapshot of op {header.op} with another entry, {header.checksum}")
 
     def _extend(self, node: int, op: int, prepare: Prepare) -> None:
         before = self.chain.get(op - 1)
