@@ -6,6 +6,7 @@ The same arguments give the same run, byte for byte.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -28,9 +29,9 @@ SAFETY_PART = 0.75
 class SimResult:
     """The outcome of a run.
 
-    `ok`: no checker failed; `statistics`: how often each fault, step of a view change and rare situation
-    (`impl.sim.situations`) occurred; `trace`: the
-    directory of the trace files, None if none were asked for; `ticks`: length of the run.
+    `ok`: no checker failed; `abandoned`: requests whose session ended, or whose reply came too late to be kept;
+    `statistics`: how often each fault, step of a view change and rare situation (`impl.sim.situations`) occurred;
+    `trace`: the directory of the trace files, None if none were asked for; `ticks`: length of the run.
     """
 
     seed: int
@@ -40,6 +41,7 @@ class SimResult:
     events: int
     ticks: int
     answered: int
+    abandoned: int = 0
     statistics: dict[str, int] = field(default_factory=dict)
     trace: Path | None = None
 
@@ -86,15 +88,27 @@ def simulate(
         record=out is not None,
     )
     core_size_min = max(in_force.replication, in_force.view_change, replicas // 2 + 1)
-    failures: list[Failure] = []
+    stopped = stopped_by(lambda: _run_phases(cluster, requests, core_size_min))
+    return sim_result(seed, cluster, stopped, out, parquet)
+
+
+def stopped_by(phases: Callable[[], None]) -> Failure | None:
+    """Runs the phases. The failure, if a replica contradicts itself, which stops the run; its trace so far is kept."""
     try:
-        _run_phases(cluster, requests, core_size_min)
+        phases()
     except (AssertionError, LookupError, StorageError, ValueError) as error:
-        # A replica that contradicts itself stops the run: its trace up to here is kept.
-        failures.append(Failure("replica", f"tick {cluster.now}: {type(error).__name__}: {error}"))
+        return Failure("replica", f"{type(error).__name__}: {error}")
+    return None
+
+
+def sim_result(seed: int, cluster: SimCluster, stopped: Failure | None, out: Path | None, parquet: bool) -> SimResult:
+    """The verdict on a cluster's run, which `stopped` ended early, if not None; writes the trace, if asked for."""
+    if stopped is None:
+        failures = cluster.finish()
     else:
-        failures += cluster.finish()
+        failures = [Failure(stopped.checker, f"tick {cluster.now}: {stopped.message}")]
     failures += [failure for checker in cluster.checkers for failure in checker.failures if failure not in failures]
+    run = cluster.config.run
     trace = None if out is None else _write_trace(cluster, out / run, parquet)
     return SimResult(
         seed=seed,
@@ -104,6 +118,7 @@ def simulate(
         events=cluster.events,
         ticks=cluster.now,
         answered=len(cluster.clients.answers),
+        abandoned=cluster.clients.abandoned,
         statistics=dict(sorted(cluster.statistics.items())),
         trace=trace,
     )

@@ -1,0 +1,82 @@
+"""Simulated runs of several consensus groups in the same processes: each group is a run of its own, with its trace.
+
+The groups share the network's partitions, and every crash and restart of a process; their journals are their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from impl.durable import ConfigurationError, Quorums, quorums_default
+from impl.faults import validate_faults
+from impl.groups.group import BOTH_PLANES, Group
+from impl.replica.config import quorums_in_force
+from impl.sim.cluster import SimCluster
+from impl.sim.nemesis import Nemesis
+from impl.sim.profile import SimProfile, profile_draw
+from impl.sim.run import SAFETY_PART, SimResult, sim_result, stopped_by
+
+
+def simulate_groups(
+    seed: int,
+    *,
+    groups: Sequence[Group] = BOTH_PLANES,
+    replicas: int = 3,
+    clients: int = 3,
+    requests: int = 200,
+    quorums: Quorums | None = None,
+    profile: SimProfile | None = None,
+    faults: frozenset[str] = frozenset(),
+    out: Path | None = None,
+    parquet: bool = False,
+) -> dict[Group, SimResult]:
+    """Runs `requests` in each group under `seed` and judges each; as `impl.sim.simulate`, per group.
+
+    The trace of a group goes to `out/seed-<seed>.<group>/`.
+    """
+    validate_faults(faults)
+    if min(replicas, clients) < 1 or requests < 0 or seed < 0:
+        raise ConfigurationError("replicas and clients must be at least 1, requests and seed at least 0")
+    in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)
+    random = Random(seed)
+    drawn = profile if profile is not None else profile_draw(random)
+    clusters: dict[Group, SimCluster] = {}
+    for group in groups:
+        own = replace(drawn, plane=group.plane)
+        clusters[group] = SimCluster(
+            config=own.replica_config(group.run(f"seed-{seed}"), faults),
+            replica_count=replicas,
+            quorums=quorums,
+            client_count=max(clients, drawn.clients_min),
+            requests=requests,
+            profile=own,
+            random=random,
+            record=out is not None,
+            network=next(iter(clusters.values())).network if clusters else None,
+        )
+    for cluster in clusters.values():
+        cluster.mates = tuple(mate for mate in clusters.values() if mate is not cluster)
+    core_size_min = max(in_force.replication, in_force.view_change, replicas // 2 + 1)
+    failure = stopped_by(lambda: _run_phases(tuple(clusters.values()), requests, core_size_min))
+    return {group: sim_result(seed, cluster, failure, out, parquet) for group, cluster in clusters.items()}
+
+
+def _run_phases(clusters: tuple[SimCluster, ...], requests: int, core_size_min: int) -> None:
+    first = clusters[0]
+    nemesis = Nemesis(first)
+    for cluster in clusters:
+        cluster.start()
+    enough = int(requests * SAFETY_PART)
+    while first.now < first.profile.safety_ticks_max and any(each.clients.completed < enough for each in clusters):
+        for cluster in clusters:
+            cluster.step()
+    nemesis.stop(core_size_min)
+    end = first.now + first.profile.liveness_ticks_max
+    while first.now < end:
+        for cluster in clusters:
+            cluster.step()
+        if first.now % 8 == 0 and all(not each.clients.requests_left and each.settled() for each in clusters):
+            break
