@@ -149,7 +149,7 @@ class ClientTable:
             slots, sessions, gaps, count = _HEADER.unpack_from(data)
         except struct.error as error:
             raise TableError(f"client table: {error}") from error
-        if (slots, sessions, gaps) != (config.slots, config.sessions, config.gaps):
+        if data[: _HEADER.size] != _HEADER.pack(config.slots, config.sessions, config.gaps, count):
             found = f"slots {slots}, sessions {sessions}, gaps {gaps}"
             raise TableError(f"client table of another configuration: {found}; expected {config}")
         if slots and count != slots:

@@ -13,7 +13,7 @@ from impl.durable import ConfigurationError, Quorums
 from impl.faults import FAULTS, FaultError
 from impl.replica import ReplicaConfig
 from impl.sim import SimProfile, simulate
-from impl.sim.profile import profile_draw
+from impl.sim.profile import CLIENT_PROFILES, profile_draw
 from impl.trace import PARQUET_SCHEMA, TraceEvent, decode_line
 
 CALM = SimProfile().without_faults()
@@ -35,7 +35,7 @@ def test_runs_with_faults_pass_all_checkers(replicas: int) -> None:
     for seed in range(30):
         result = simulate(seed, replicas=replicas, requests=120)
         assert result.ok, (result.failures, replay_command(seed, replicas))
-        assert result.answered == 120
+        assert result.answered + result.abandoned == 120
 
 
 def test_runs_on_other_sizes_and_quorums_pass() -> None:
@@ -94,11 +94,21 @@ def test_the_faults_of_network_storage_and_processes_do_occur() -> None:
 SITUATIONS = {
     "view_changes_superseded": 15,
     "acks_stale": 8,
-    "acks_stale_at_primary": 1,
     "do_view_changes_stale": 5,
     "logs_replaced": 5,
     "restarts_in_view_change": 10,
     "crashes_in_install": 5,
+    "outcome_duplicate": 25,
+    "outcome_fenced": 10,
+    "outcome_gap": 10,
+    "outcome_in_progress": 25,
+    "outcome_no_session": 10,
+    "outcome_stale": 10,
+    "registers_replayed": 6,
+    "requests_sessionless": 10,
+    "requests_skipped": 5,
+    "sessions_evicted": 10,
+    "sessions_fenced": 7,
 }
 
 
@@ -109,6 +119,29 @@ def test_rare_situations_are_reached_by_the_default_draw() -> None:
         for name, count in simulate(seed, requests=120).statistics.items():
             seeds[name] = seeds.get(name, 0) + (count > 0)
     assert {name: seeds.get(name, 0) for name, least in SITUATIONS.items() if seeds.get(name, 0) < least} == {}
+
+
+@pytest.mark.long
+def test_a_stale_acknowledgement_reaches_a_primary() -> None:
+    assert any(simulate(seed, requests=120).statistics.get("acks_stale_at_primary", 0) for seed in range(600))
+
+
+@pytest.mark.parametrize("name", CLIENT_PROFILES)
+def test_runs_of_every_client_profile_pass(name: str) -> None:
+    seen: dict[str, int] = {}
+    for seed in range(12):
+        result = simulate(seed, clients=4, requests=80, client_profile=name)
+        assert result.ok, result.failures
+        for key, count in result.statistics.items():
+            seen[key] = seen.get(key, 0) + count
+    assert bool(seen.get("registers")) == (name in ("sessions", "evictions"))
+    assert bool(seen.get("sessions_evicted")) == (name == "evictions")
+    assert bool(seen.get("requests_skipped")) == (name == "iggy-3023")
+
+
+def test_an_unknown_client_profile_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="evictions"):
+        simulate(1, client_profile="none")
 
 
 def test_a_third_of_the_profiles_is_harsh() -> None:
@@ -199,6 +232,13 @@ def test_impossible_arguments_are_refused() -> None:
 
 
 CAUGHT = {
+    "table.evict_by_commit_max": "tables",
+    "table.evict_forgets": "at_most_once",
+    "table.evict_hash_order": "tables",
+    "table.gap_accepted": "at_most_once",
+    "table.record_uncommitted": "at_most_once",
+    "table.replayed_register": "at_most_once",
+    "table.reply_from_current_view": "replies",
     "commit.apply_at_replicate": "agreement",
     "commit.out_of_order": "agreement",
     "commit.false_ack_after_start_view": "views",
@@ -214,14 +254,15 @@ LIVENESS = "commit.out_of_order"
 @pytest.mark.parametrize("fault", sorted(CAUGHT))
 def test_a_fault_is_caught_by_its_checker(fault: str) -> None:
     found: set[str] = set()
-    for seed in range(60):
-        result = simulate(
-            seed, replicas=4 if fault == "view.even_quorum" else 3, requests=100, faults=frozenset({fault})
-        )
+    rare = fault == "table.record_uncommitted"
+    seeds, name = (300, "paper") if rare else (60, None)
+    replicas = 4 if fault == "view.even_quorum" else 3
+    for seed in range(seeds):
+        result = simulate(seed, replicas=replicas, requests=100, client_profile=name, faults=frozenset({fault}))
         found |= {failure.checker for failure in result.failures}
         if CAUGHT[fault] in found:
             return
-    pytest.fail(f"{fault}: only {sorted(found)} failed in 60 seeds")
+    pytest.fail(f"{fault}: only {sorted(found)} failed in {seeds} seeds")
 
 
 def test_the_liveness_checker_catches_a_cluster_that_stays_silent() -> None:
