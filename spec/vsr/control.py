@@ -66,14 +66,14 @@ def propose_feature(state: Any, r: Any, f: Any) -> None:
     require(state.status[r] == NORMAL)
     require(primary(state, state.view[r]) == r)
     require(forall(Replica, lambda q: received.supports[q, f]))
-    require(state.enabled_at[r, f] == 0)
-    require_not_proposed(state, r, f)
+    require_missing(state, r, f)
     require_room(state, r, state.op[r] + 1)
     prepare_feature(state, r, f)
 
 
-def require_not_proposed(state: Any, r: Any, f: Any) -> None:
-    """No entry of r's log that r has not executed enables the feature."""
+def require_missing(state: Any, r: Any, f: Any) -> None:
+    """The feature is not enabled on r, and no entry of r's log that r has not executed enables it."""
+    require(state.enabled_at[r, f] == 0)
     suffix = between(Op, state.commit_min[r] + 1, state.op[r])
     require(forall(suffix, lambda p: feature_of(state, state.entry[r, p], p) != f))
 
@@ -96,13 +96,18 @@ def execute_control(state: Any, r: Any) -> None:
     """A replica executes the next committed op, a control entry: the feature is active from here on, if it was not
     already. A replica that does not know the feature stops here (seed 001).
     """
+    o = require_control(state, r)
+    passed(state, r, o, state.entry[r, o])
+    enable(state, r, next_feature(state, r), o)
+
+
+def require_control(state: Any, r: Any) -> Any:
+    """Replica r may execute its next op, a control entry whose feature it knows; returns the op."""
     o = state.commit_min[r] + 1
     require_committed(state, r, o)
-    f = next_feature(state, r)
-    require(f != 0)
-    require(state.supports[r, f])
-    passed(state, r, o, state.entry[r, o])
-    enable(state, r, f, o)
+    require(next_feature(state, r) != 0)
+    require(state.supports[r, next_feature(state, r)])
+    return o
 
 
 def enable(state: Any, r: Any, f: Any, o: Any) -> None:

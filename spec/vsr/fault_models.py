@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spec.vsr.models import Bounds
+from spec.lang import Spec
+from spec.vsr.models import Bounds, model
 
 
 @dataclass(frozen=True)
@@ -19,11 +20,55 @@ class FaultModel:
     breaks: str
     model: str = "core"
 
+    def spec(self, *faults: str) -> Spec:
+        """The model with these faults switched on."""
+        return model(self.model, replicas=self.replicas, faults=faults, bounds=self.bounds)
+
+    @property
+    def stops_progress(self) -> bool:
+        """Does the fault break a goal (`progress`), and no invariant?"""
+        return self.breaks not in {p.id for p in self.spec().invariants}
+
 
 FAULT_MODELS = {
     "commit.apply_at_replicate": FaultModel(3, Bounds(views=2, ops=1, requests=1, restarts=0), "I4"),
     "view.even_quorum": FaultModel(4, Bounds(views=2, ops=1, requests=1, restarts=0), "I2"),
     "boot.view_from_last_prepare": FaultModel(3, Bounds(views=2, ops=1, requests=1, restarts=1), "I6"),
     "state.getstate_truncates": FaultModel(3, Bounds(views=3, ops=1, requests=1, restarts=0), "I3"),
+    "table.evict_by_commit_max": FaultModel(
+        3, Bounds(views=2, ops=2, clients=2, requests=1, incarnations=1), "I9", "clients"
+    ),
+    "table.evict_forgets": FaultModel(
+        2, Bounds(views=2, ops=3, clients=2, requests=1, incarnations=1), "I8", "clients"
+    ),
+    "table.gap_accepted": FaultModel(
+        2, Bounds(views=2, ops=3, clients=1, requests=2, incarnations=1), "L2", "sessions"
+    ),
+    "table.record_uncommitted": FaultModel(3, Bounds(views=2, ops=1, requests=1), "I9", "iggy"),
+    "table.replayed_register": FaultModel(
+        2, Bounds(views=2, ops=3, clients=2, requests=1, incarnations=1), "I8", "sessions"
+    ),
+    "table.reply_from_current_view": FaultModel(
+        3, Bounds(views=2, ops=2, clients=2, requests=1, incarnations=1), "I8", "clients"
+    ),
+    "commit.out_of_order": FaultModel(3, Bounds(views=1, ops=2, clients=2, requests=1), "I4"),
+    "commit.fence_on_commit_max": FaultModel(3, Bounds(views=1, ops=1, requests=1), "L2.catch_up"),
+    "commit.false_ack_after_start_view": FaultModel(3, Bounds(views=2, ops=1, requests=1), "I3"),
+    "commit.checkpoint_at_commit_max": FaultModel(3, Bounds(views=1, ops=1, requests=1), "I5", "checkpoint"),
+    "commit.dvc_carries_commit_min_only": FaultModel(
+        2, Bounds(views=2, ops=2, clients=2, requests=1), "L1", "pipeline"
+    ),
+    "control.no_offset_advance": FaultModel(2, Bounds(views=2, ops=2, requests=1), "L2.catch_up", "control"),
+    "control.applied_on_leader_only": FaultModel(2, Bounds(views=1, ops=1, requests=1), "I14", "control"),
+    "control.unsupported_member": FaultModel(2, Bounds(views=1, ops=1, requests=1), "I14", "control"),
+    "boot.replays_uncommitted": FaultModel(3, Bounds(views=1, ops=1, requests=1, restarts=1), "I13", "checkpoint"),
+    "boot.replays_over_gap": FaultModel(
+        3, Bounds(views=1, ops=2, clients=2, requests=1, restarts=1), "I4", "checkpoint"
+    ),
+    "boot.all_zero": FaultModel(3, Bounds(views=2, ops=1, requests=1, restarts=1), "I6", "core_restart"),
+    "boot.view_file_unreadable_is_new": FaultModel(
+        3, Bounds(views=2, ops=1, requests=1, restarts=1), "I6", "core_restart"
+    ),
+    "boot.ring_evicts_live": FaultModel(2, Bounds(views=1, ops=2, clients=2, requests=1), "I3", "ring"),
 }
 """Fault id → model."""

@@ -30,15 +30,25 @@ def on_request(state: Any, r: Any, c: Any, s: Any) -> None:
     A client sends a number once the one before was answered, and may repeat old ones. Not new: at or below the
     client table's number, or of a client with an unexecuted entry in the log (seed 000: in progress).
     """
-    v, o = state.view[r], state.op[r] + 1
+    require_new(state, r, c, s)
+    require_room(state, r, state.op[r] + 1)
+    prepare_request(state, r, c, s)
+
+
+def require_new(state: Any, r: Any, c: Any, s: Any) -> None:
+    """r is a normal primary, and request s of client c is new to it."""
     require(state.status[r] == NORMAL)
-    require(primary(state, v) == r)
+    require(primary(state, state.view[r]) == r)
     require(s <= state.replies[c] + 1)
     require(s > state.table[r, c])
     require(
         forall(between(Op, state.commit_min[r] + 1, state.op[r]), lambda p: client_of(state, state.entry[r, p], p) != c)
     )
-    require_room(state, r, o)
+
+
+def prepare_request(state: Any, r: Any, c: Any, s: Any) -> None:
+    """Primary r takes request s of client c into its log."""
+    v, o = state.view[r], state.op[r] + 1
     prepare(state, r, v, o)
     state.prepare_client[v, o] = c
     state.prepare_request[v, o] = s
@@ -71,6 +81,13 @@ def prepare(state: Any, r: Any, v: Any, o: Any) -> None:
 @action(r=Replica, o=Op)
 def on_prepare(state: Any, r: Any, o: Any) -> None:
     """A backup takes the next prepare of its view into its log; it is not durable yet (VR Revisited §4.1, step 3)."""
+    require_next(state, r, o)
+    require_slot(state, r, o)
+    take_prepare(state, r, o)
+
+
+def require_next(state: Any, r: Any, o: Any) -> None:
+    """Normal backup r has received the prepare at o of its view, and it follows r's log."""
     v = state.view[r]
     received = state.received(r)
     require(state.status[r] == NORMAL)
@@ -78,9 +95,12 @@ def on_prepare(state: Any, r: Any, o: Any) -> None:
     require(o == state.op[r] + 1)
     require(is_prepared(state, v, o, received))
     require(received.prepare_parent[v, o] == where(o == 1, 0, lambda: state.entry[r, o - 1]))
-    require_slot(state, r, o)
+
+
+def take_prepare(state: Any, r: Any, o: Any) -> None:
+    """The prepare at o of its view is known to r, and not durable yet."""
     state.op[r] = o
-    state.entry[r, o] = v + 1
+    state.entry[r, o] = state.view[r] + 1
     state.written[r, o] = False
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spec.lang import Instance, Predicate, all_of, any_of, count, exists, forall, invariant, not_, within
-from spec.vsr.state import NORMAL, Client, Op, Replica, Request, View, primary
+from spec.vsr.state import NORMAL, Client, Feature, Op, Replica, Request, View, primary
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,19 @@ def all_answered(s: Any) -> Any:
     return forall(Client, lambda c: not_(within(Request, s.replies[c] + 1)))
 
 
+@invariant("caught_up", "every replica has executed all that is committed")
+def caught_up(s: Any) -> Any:
+    """No replica knows of a commit that some replica has not executed."""
+    return forall(Replica, lambda r: forall(Replica, lambda q: s.commit_max[q] <= s.commit_min[r]))
+
+
 VIEW_CHANGES_END = Progress("L1", "a view change can always end", later_view, view_change_ended)
 REQUESTS_ANSWERED = Progress("L2", "every request can be answered", later_view, all_answered)
+CATCH_UP = Progress("L2.catch_up", "every replica can catch up", later_view, caught_up)
 
 
 def goals(instance: Instance) -> tuple[Progress, ...]:
     """The goals that make sense in a bounded instance."""
     ops, clients, requests = (len(instance.members(sort)) for sort in (Op, Client, Request))
-    return (VIEW_CHANGES_END, REQUESTS_ANSWERED) if ops >= clients * requests else (VIEW_CHANGES_END,)
+    enough = ops >= clients * requests + instance.bounds.get(Feature.name, 0)
+    return (VIEW_CHANGES_END, REQUESTS_ANSWERED, CATCH_UP) if enough else (VIEW_CHANGES_END, CATCH_UP)

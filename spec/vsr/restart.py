@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, any_of, between, forall, not_, require, tagged, where, within
+from spec.lang import action, all_of, any_of, between, forall, not_, require, tagged, where, within
 from spec.vsr.snapshot import load_state
 from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, Restart, primary
 
@@ -21,8 +21,13 @@ def restart(state: Any, r: Any, n: Any) -> None:
     recover(state, r, n, state.durable_view[r], state.durable_log_view[r])
 
 
-def recover(state: Any, r: Any, n: Any, view: Any, log_view: Any) -> None:
+def recover(
+    state: Any, r: Any, n: Any, view: Any, log_view: Any, commit_max: Any = None, survived: Any = lambda o: True
+) -> None:
     """Guard and effects of a restart that recovers the log up to op n, and this view and log_view.
+
+    Of that log the journal holds what `survived`; what the snapshot holds is known to be committed, and what
+    `commit_max` says.
 
     A backup with log_view = view is normal at once, and acknowledges what its journal holds.
     """
@@ -38,11 +43,12 @@ def recover(state: Any, r: Any, n: Any, view: Any, log_view: Any) -> None:
     state.log_view[r] = log_view
     state.status[r] = where(behind, VIEW_CHANGE, NORMAL)
     state.commit_min[r] = base
-    state.commit_max[r] = base
+    state.commit_max[r] = base if commit_max is None else commit_max
     load_state(state, r)
     state.entry.update((r, between(Op, n + 1, state.op[r])), lambda o: 0)
-    state.written.update((r, between(Op, base + 1, n)), lambda o: True)
+    state.written.update((r, between(Op, base + 1, n)), survived)
     state.ack.update(
-        (view, r, between(Op, base + 1, n)), lambda o: where(behind, state.ack[view, r, o], state.entry[r, o])
+        (view, r, between(Op, base + 1, n)),
+        lambda o: where(all_of(not_(behind), survived(o)), state.entry[r, o], state.ack[view, r, o]),
     )
     state.op[r] = n

@@ -93,6 +93,28 @@ def start_view(state: Any, r: Any, b: Any) -> None:
 
     The log, view and log_view are durable before start_view is sent; log_view rises only here, when the view starts.
     """
+    known = offered_commit(state, r, b)
+    lead(state, r, b, largest(known, head_commit(state, r, b)) if state.cfg.pipeline else known)
+
+
+def offered_commit(state: Any, r: Any, b: Any) -> Any:
+    """The largest commit number of the do_view_changes that r received for its view, b's log being the largest."""
+    v = state.view[r]
+    return maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), state.received(r).dvc_commit[v, q], 0))
+
+
+def head_commit(state: Any, r: Any, b: Any) -> Any:
+    """The commit number in the prepare at the head of the log that b offered for r's view."""
+    v, received = state.view[r], state.received(r)
+    n = received.dvc_op[v, b]
+    return where(n == 0, 0, lambda: state.prepare_commit[received.dvc_entry[v, b, n] - 1, n])
+
+
+def lead(state: Any, r: Any, b: Any, known: Any) -> None:
+    """Guard and effects of starting r's view with b's log; `known` is a commit number that came with the offers.
+
+    What is then above commit_max has to fit into the pipeline.
+    """
     v = state.view[r]
     received = state.received(r)
     require(state.status[r] == VIEW_CHANGE)
@@ -102,9 +124,7 @@ def start_view(state: Any, r: Any, b: Any) -> None:
     require(received.dvc[v, b])
     require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
     n = received.dvc_op[v, b]
-    known = maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), received.dvc_commit[v, q], 0))
     if state.cfg.pipeline:
-        known = largest(known, where(n == 0, 0, lambda: state.prepare_commit[received.dvc_entry[v, b, n] - 1, n]))
         require(n - largest(state.commit_max[r], known) <= state.cfg.pipeline)
     require_slot(state, r, n)
     install_log(state, r, v, n, lambda o: received.dvc_entry[v, b, o])
@@ -123,12 +143,7 @@ def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any, snapshot: Any = 
     The replica acknowledges the entries that it has not executed (VR Revisited §4.2, step 5). Those up to the op of a
     `snapshot` that comes with the log are not in its journal.
     """
-    state.status[r] = NORMAL
-    state.view[r] = v
-    state.log_view[r] = v
-    state.durable_view[r] = v
-    state.durable_log_view[r] = v
-    state.op[r] = n
+    enter_view(state, r, v, n)
     changed = between(Op, state.commit_min[r] + 1, largest(n, state.op[r]))
     state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), 0))
     executed = state.commit_min[r] if snapshot is None else snapshot
@@ -138,6 +153,16 @@ def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any, snapshot: Any = 
         journal = between(Op, state.checkpoint[r] + 1, largest(n, state.op[r]))
         state.written.update((r, journal), lambda o: all_of(o > snapshot, o <= n))
     state.ack.update((v, r, between(Op, executed + 1, n)), entry)
+
+
+def enter_view(state: Any, r: Any, v: Any, n: Any) -> None:
+    """Replica r is normal in view v, with a log of n ops; its view and log_view are durable."""
+    state.status[r] = NORMAL
+    state.view[r] = v
+    state.log_view[r] = v
+    state.durable_view[r] = v
+    state.durable_log_view[r] = v
+    state.op[r] = n
 
 
 @action(r=Replica, v=View, n=Length)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spec.lang import Action, SpecError
-from spec.vsr.faults import core, table
+from spec.vsr.faults import boot, commit, control, core, table
 from spec.vsr.faults.kinds import Fault, named
 
 __all__ = ["FAULTS", "Alternatives", "Fault", "alternatives", "fault"]
 
-AREAS = (core, table)
+AREAS = (core, commit, control, boot, table)
 FAULTS: dict[str, Fault] = {f.id: f for area in AREAS for f in area.FAULTS}
 
 

@@ -36,11 +36,11 @@ def without(spec: Spec, name: str) -> Spec:
 def test_view_changes_can_always_end_and_requests_can_always_be_answered(sizes: dict[str, int]) -> None:
     spec = model("core", **{**TINY, **sizes})
     answers = explicit.always_reaches(spec, wanted(spec))
-    assert [(a.goal.id, a.result.verdict) for a in answers] == [("L1", "holds"), ("L2", "holds")]
+    assert [(a.goal.id, a.result.verdict) for a in answers] == [(i, "holds") for i in ("L1", "L2", "L2.catch_up")]
     assert all(0 < a.good < a.result.distinct for a in answers)
 
 
-@pytest.mark.parametrize(("missing", "broken"), [("start_view", ["L1", "L2"]), ("resend_reply", ["L2"])])
+@pytest.mark.parametrize(("missing", "broken"), [("start_view", ["L1", "L2", "L2.catch_up"]), ("resend_reply", ["L2"])])
 def test_without_one_action_the_protocol_gets_stuck_and_the_way_there_is_shown(missing: str, broken: list[str]) -> None:
     spec = without(model("core", **TINY), missing)
     answers = explicit.always_reaches(spec, wanted(spec))

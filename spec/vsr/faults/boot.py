@@ -1,0 +1,115 @@
+"""Mistakes at restart: what is replayed, and which view and log a replica believes it had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import action, any_of, between, require, tagged, where, within
+from spec.vsr import normal, restart
+from spec.vsr.config import Config
+from spec.vsr.faults.kinds import Fault, named
+from spec.vsr.snapshot import load_state
+from spec.vsr.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Request, Restart, primary
+
+
+@tagged("crash")
+@action(r=Replica, n=Length)
+def restart_trusting_the_journal(state: Any, r: Any, n: Any) -> None:
+    """Replay takes the end of the journal for what is committed [seed 003]."""
+    restart.recover(state, r, n, state.durable_view[r], state.durable_log_view[r], commit_max=n)
+
+
+@tagged("crash")
+@action(r=Replica, n=Length)
+def restart_over_gap(state: Any, r: Any, n: Any) -> None:
+    """Of the prepares being written, a later one may have survived and an earlier one not; the journal's end is taken
+    to be the last record, and not the one before the gap [seed 003].
+    """
+    views = state.durable_view[r], state.durable_log_view[r]
+    restart.recover(state, r, n, *views, survived=lambda o: any_of(o == n, state.written[r, o]))
+
+
+@action(r=Replica)
+def execute_over_gap(state: Any, r: Any) -> None:
+    """Replay goes on with the next op that the journal holds [seed 003]."""
+    o = state.commit_min[r] + where(has_next(state, r), 1, 2)
+    normal.require_committed(state, r, o)
+    require(normal.is_request(state, state.entry[r, o], o))
+    normal.run(state, r, o, state.entry[r, o])
+
+
+def has_next(state: Any, r: Any) -> Any:
+    """Does r's journal hold the op after those executed, or end there?"""
+    o = state.commit_min[r] + 1
+    return any_of(o >= state.op[r], lambda: state.written[r, o])
+
+
+@tagged("crash")
+@action(r=Replica, n=Length)
+def restart_all_zero(state: Any, r: Any, n: Any) -> None:
+    """The consensus state boots all-zero, over a journal that is not empty [seed 003]."""
+    require(within(Restart, state.restarts + 1))
+    require(n == 0)
+    state.restarts = state.restarts + 1
+    state.view[r] = 0
+    state.log_view[r] = 0
+    state.status[r] = where(primary(state, 0) == r, VIEW_CHANGE, NORMAL)
+    state.commit_min[r] = 0
+    state.commit_max[r] = 0
+    load_state(state, r)
+    log = between(Op, 1, state.op[r])
+    state.entry.update((r, log), lambda o: 0)
+    state.written.update((r, log), lambda o: False)
+    state.op[r] = 0
+
+
+@tagged("crash")
+@action(r=Replica, n=Length)
+def restart_without_view_file(state: Any, r: Any, n: Any) -> None:
+    """A view file that cannot be read counts as a first boot: view 0 [vsr-rs]."""
+    restart.recover(state, r, n, 0, 0)
+
+
+@action(r=Replica, c=Client, s=Request)
+def on_request_evicting(state: Any, r: Any, c: Any, s: Any) -> None:
+    """The primary prepares whatever the ring still holds in that slot [seed 003]."""
+    normal.require_new(state, r, c, s)
+    require(within(Op, state.op[r] + 1))
+    normal.prepare_request(state, r, c, s)
+
+
+@action(r=Replica, o=Op)
+def on_prepare_evicting(state: Any, r: Any, o: Any) -> None:
+    """A backup takes a prepare whatever the ring still holds in that slot [seed 003]."""
+    normal.require_next(state, r, o)
+    normal.take_prepare(state, r, o)
+
+
+def _needs_ring(cfg: Config) -> str:
+    return "" if cfg.journal_slots else "shows only where the journal is a ring"
+
+
+FAULTS = (
+    Fault(
+        "boot.replays_uncommitted",
+        "replay executes the uncommitted suffix",
+        (named("restart", restart_trusting_the_journal),),
+    ),
+    Fault(
+        "boot.replays_over_gap",
+        "replay runs over a gap in the journal",
+        (named("restart", restart_over_gap), named("execute", execute_over_gap)),
+    ),
+    Fault("boot.all_zero", "view, log and commit numbers boot all-zero", (named("restart", restart_all_zero),)),
+    Fault(
+        "boot.view_file_unreadable_is_new",
+        "an unreadable view file counts as first boot",
+        (named("restart", restart_without_view_file),),
+    ),
+    Fault(
+        "boot.ring_evicts_live",
+        "the ring wraps over a slot above the checkpoint",
+        (named("on_request", on_request_evicting), named("on_prepare", on_prepare_evicting)),
+        refuses=_needs_ring,
+    ),
+)

@@ -1,0 +1,69 @@
+"""Mistakes in control entries: when a feature is enabled, where, and what is counted as executed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import action, require
+from spec.vsr import control, normal
+from spec.vsr.config import Config
+from spec.vsr.faults.kinds import Fault, named
+from spec.vsr.state import NORMAL, Feature, Replica, primary
+
+
+@action(r=Replica)
+def execute_without_advance(state: Any, r: Any) -> None:
+    """Executing a control entry enables the feature and leaves commit_min where it was [seed 001]."""
+    o = control.require_control(state, r)
+    control.enable(state, r, control.next_feature(state, r), o)
+
+
+@action(r=Replica, f=Feature)
+def propose_and_enable(state: Any, r: Any, f: Any) -> None:
+    """The leader enables the feature when it proposes it [seed 001]."""
+    control.propose_feature.fn(state, r, f)
+    control.enable(state, r, f, state.op[r] + 1)
+
+
+@action(r=Replica)
+def execute_nothing(state: Any, r: Any) -> None:
+    """Executing a control entry has no effect: the leader enabled the feature already [seed 001]."""
+    o = control.require_control(state, r)
+    normal.passed(state, r, o, state.entry[r, o])
+
+
+@action(r=Replica, f=Feature)
+def propose_own_feature(state: Any, r: Any, f: Any) -> None:
+    """The leader proposes a feature that it supports itself, whatever the other members support [seed 001]."""
+    require(state.status[r] == NORMAL)
+    require(primary(state, state.view[r]) == r)
+    require(state.supports[r, f])
+    control.require_missing(state, r, f)
+    normal.require_room(state, r, state.op[r] + 1)
+    control.prepare_feature(state, r, f)
+
+
+def _needs_features(cfg: Config) -> str:
+    return "" if cfg.features else "shows only with control entries"
+
+
+FAULTS = (
+    Fault(
+        "control.no_offset_advance",
+        "control entries do not advance commit_min",
+        (named("execute_control", execute_without_advance),),
+        refuses=_needs_features,
+    ),
+    Fault(
+        "control.applied_on_leader_only",
+        "a feature is enabled on the leader at proposal, not at commit",
+        (named("propose_feature", propose_and_enable), named("execute_control", execute_nothing)),
+        refuses=_needs_features,
+    ),
+    Fault(
+        "control.unsupported_member",
+        "a feature is proposed although one member does not support it",
+        (named("propose_feature", propose_own_feature),),
+        refuses=_needs_features,
+    ),
+)
