@@ -93,6 +93,8 @@ class SuperblockState:
     `checkpoint` is the op of the snapshot that a restart begins at (0: none), `snapshot` its checksum; the log head is
     never below it.
 
+    `group` is the number of the consensus group (`impl.groups.group`) within the cluster.
+
     `clock` is the Lamport clock when the write was asked for: after a crash before the next trace event, the `restart`
     event must still come after the message that the write depends on.
     """
@@ -110,6 +112,7 @@ class SuperblockState:
     clients: ClientTableConfig = CLIENTS_PAPER
     checkpoint: int = 0
     snapshot: str = ""
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ def superblock_formatted(
     replica_count: int,
     quorums: Quorums | None = None,
     clients: ClientTableConfig = CLIENTS_PAPER,
+    group: int = 0,
 ) -> SuperblockState:
     """The superblock of a freshly formatted data file; quorums are majorities unless given."""
     return SuperblockState(
@@ -140,6 +144,7 @@ def superblock_formatted(
         replica_count=replica_count,
         quorums=quorums if quorums is not None else quorums_default(replica_count),
         clients=clients,
+        group=group,
     )
 
 

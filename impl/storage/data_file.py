@@ -87,13 +87,14 @@ def format_data_file(
     replica_count: int,
     quorums: Quorums | None = None,
     file_system: FileSystem | None = None,
+    group: int = 0,
 ) -> SuperblockState:
     """Make a new data directory (its journal first, its superblock last) and return the superblock written.
 
     Raises ConfigurationError (impl/durable.py) for numbers that the protocol does not allow, DataFileError if the
     directory holds a journal or a superblock already, also one left by a format that did not finish.
     """
-    state = superblock_formatted(cluster, replica, replica_count, quorums)
+    state = superblock_formatted(cluster, replica, replica_count, quorums, group=group)
     validate_quorums(state.quorums, replica_count)
     if not 0 <= replica < replica_count:
         raise ConfigurationError(f"replica must be in 0..{replica_count - 1}, got {replica}")
@@ -126,6 +127,7 @@ def open_data_file(
     replica_count: int | None = None,
     file_system: FileSystem | None = None,
     check_views: bool = True,
+    group: int | None = None,
 ) -> DataFile:
     """Open, lock, verify and recover a data directory; identities that are given must match the superblock's.
 
@@ -149,7 +151,7 @@ def open_data_file(
     try:
         superblock = Superblock.open(files.open(superblock_path), check_views)
         state = superblock.state
-        _check_identity(superblock_path, state, cluster, replica, replica_count)
+        _check_identity(superblock_path, state, cluster, replica, replica_count, group)
         journal = Journal.open(files.open(os.path.join(directory, JOURNAL_NAME)), state.cluster, state.replica)
     except OSError as error:
         release()
@@ -161,10 +163,16 @@ def open_data_file(
 
 
 def _check_identity(
-    path: str, state: SuperblockState, cluster: int | None, replica: int | None, replica_count: int | None
+    path: str,
+    state: SuperblockState,
+    cluster: int | None,
+    replica: int | None,
+    replica_count: int | None,
+    group: int | None,
 ) -> None:
     for name, wanted, found in (
         ("cluster", cluster, state.cluster),
+        ("group", group, state.group),
         ("replica", replica, state.replica),
         ("replica_count", replica_count, state.replica_count),
     ):

@@ -33,11 +33,11 @@ COPIES = 4
 QUORUM = 2
 COPY_SIZE = 4096
 MAGIC = b"VSRSUPER"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
-# magic, version, copy, sequence, cluster, replica, replica_count, q_r, q_v, client slots, sessions, gaps,
+# magic, version, copy, sequence, cluster, group, replica, replica_count, q_r, q_v, client slots, sessions, gaps,
 # view, log_view, head_op, clock, checkpoint, head, snapshot
-_BODY = struct.Struct(">8sHHQQHHHHIBBQQQQQ16s16s")
+_BODY = struct.Struct(">8sHHQQHHHHHIBBQQQQQ16s16s")
 _PREFIX = struct.Struct(">8sH")  # magic, version
 _CHECKSUM_SIZE = 16
 
@@ -55,6 +55,7 @@ def encode_copy(state: SuperblockState, copy: int) -> bytes:
             copy,
             state.sequence,
             state.cluster,
+            state.group,
             state.replica,
             state.replica_count,
             state.quorums.replication,
@@ -97,10 +98,11 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
         return None, f"this is copy {number} (misdirected write)"
     if any(data[_CHECKSUM_SIZE + _BODY.size :]):
         return None, "padding is not zero"
-    cluster, replica, replica_count, quorum_replication, quorum_view_change, slots, sessions, gaps = identity
+    cluster, group, replica, replica_count, quorum_replication, quorum_view_change, slots, sessions, gaps = identity
     return (
         SuperblockState(
             cluster=cluster,
+            group=group,
             replica=replica,
             replica_count=replica_count,
             quorums=Quorums(replication=quorum_replication, view_change=quorum_view_change),

@@ -96,3 +96,10 @@ def test_a_format_that_was_cut_short_is_not_a_replica(tmp_path: Path) -> None:
         open_data_file("d", file_system=files)
     with pytest.raises(DataFileError, match="refusing"):
         format_data_file("d", 7, 1, 3, file_system=files)
+
+
+def test_the_data_of_one_group_is_refused_for_another(tmp_path: Path) -> None:
+    format_data_file(tmp_path / "data", 1, 0, 3, group=2)
+    open_data_file(tmp_path / "data", 1, 0, 3, group=2).close()
+    with pytest.raises(DataFileError, match="group is 2 there, but 1 was asked for"):
+        open_data_file(tmp_path / "data", 1, 0, 3, group=1)
