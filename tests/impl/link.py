@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from impl.durable import Quorums, superblock_formatted
+from impl.durable import CLIENTS_PAPER, ClientTableConfig, Quorums, superblock_formatted
 from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
 from impl.groups.plane import Plane
-from impl.messages import Message, Reply, Request
+from impl.messages import Eviction, Message, Reply, Request
 from impl.replica import Replica, ReplicaConfig
 from impl.sim.profile import SimProfile
 from impl.sim.storage import SimStorage
@@ -34,18 +34,20 @@ class Link:
         pipeline_max: int = 32,
         supports: Sequence[int] = (),
         plane: Plane = Plane.SINGLE,
+        clients: ClientTableConfig = CLIENTS_PAPER,
     ) -> None:
         self.supports = [*supports, *[0] * (count - len(supports))]
         self.config = ReplicaConfig(run="test", faults=frozenset(faults), pipeline_max=pipeline_max, plane=plane)
         profile = SimProfile(slow_write=0.0)
         self.storages = [
-            SimStorage(superblock_formatted(1, node, count, quorums), profile, Random(0), defaultdict(int))
+            SimStorage(superblock_formatted(1, node, count, quorums, clients), profile, Random(0), defaultdict(int))
             for node in range(count)
         ]
         self.replicas: dict[int, Replica] = {}
         self.events: list[TraceEvent] = []
         self.sent: list[tuple[int, int, Message]] = []
         self.replies: list[Reply] = []
+        self.evictions: list[Eviction] = []
         self.writes: list[tuple[int, IoEffect]] = []
         self.queue: deque[tuple[int, Message]] = deque()
         self.held: list[tuple[int, IoEffect]] = []
@@ -80,7 +82,10 @@ class Link:
             if isinstance(effect, Emit):
                 self.events.append(effect.event)
             elif isinstance(effect, SendClient):
-                self.replies.append(effect.message)
+                if isinstance(effect.message, Eviction):
+                    self.evictions.append(effect.message)
+                else:
+                    self.replies.append(effect.message)
             elif isinstance(effect, Send):
                 self.sent.append((node, effect.to, effect.message))
                 if not self.lose(node, effect.to, effect.message):
@@ -121,10 +126,17 @@ class Link:
                     self.handle(node, self.replicas[node].on_tick())
             self.run()
 
-    def request(self, to: int, client: int, number: int, operation: Operation) -> None:
+    def request(self, to: int, client: int, number: int, operation: Operation, session: int = 0) -> None:
         """A client's request arrives at a replica, and everything that follows happens."""
-        self.deliver(to, Request(client, number, encode_operation(operation)))
+        self.deliver(to, Request(client, number, encode_operation(operation), session))
         self.run()
+
+    def register(self, to: int, client: int, incarnation: int = 1) -> int:
+        """A client's register arrives, and everything that follows happens; its session, 0 if it got none."""
+        before = len(self.replies)
+        self.deliver(to, Request(client, 0, b"", 0, incarnation))
+        self.run()
+        return self.replies[-1].session if len(self.replies) > before else 0
 
     def change_view(self, node: int) -> None:
         """The replica times out of its view."""
