@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+
 from impl.durable import CLIENTS_PAPER, ClientTableConfig
 from impl.messages import Prepare, Reply, Request, register_result
 from impl.replica.client_table import ClientTable
