@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.data import HALVES, data_set
+from benchmarks.text import table
 from benchmarks.watch import Watched, watch
 
 _VSR = (sys.executable, "-c", "from refinement.cli import main; main()")
@@ -90,18 +91,6 @@ def median(engine: str, paths: list[str], repeat: int) -> Measured:
     return found[statistics.median_low(range(len(found)))]
 
 
-def table(rows: list[tuple[str, ...]]) -> str:
-    """Aligned Markdown."""
-    widths = [max(len(row[column]) for row in (HEADER, *rows)) for column in range(len(HEADER))]
-
-    def line(cells: tuple[str, ...]) -> str:
-        texts = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
-        return "| " + " | ".join([cells[0].ljust(widths[0]), *texts[1:]]) + " |"
-
-    dashes = tuple("-" * width if number == 0 else "-" * (width - 1) + ":" for number, width in enumerate(widths))
-    return "\n".join(map(line, (HEADER, dashes, *rows)))
-
-
 def main() -> None:
     """Parse options, measure, print."""
     parser = argparse.ArgumentParser(prog="benchmarks.audit", description="Audit speed and memory, per engine.")
@@ -120,7 +109,7 @@ def main() -> None:
         for paths in inputs:
             sys.stderr.write(f"measuring {engine} on {' '.join(paths)}\n")
             rows.append(median(engine, paths, repeat).cells(engine))
-    sys.stdout.write(table(rows) + "\n")
+    sys.stdout.write(table(HEADER, rows) + "\n")
 
 
 if __name__ == "__main__":

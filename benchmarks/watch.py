@@ -32,7 +32,7 @@ class Watched:
 
 def watch(command: Sequence[str]) -> Watched:
     """Run `command`, its output dropped, to its end. Needs Linux's /proc."""
-    busy, started = _machine_busy_seconds(), time.monotonic()
+    busy, started = machine_busy_seconds(), time.monotonic()
     peak_kib, seconds = 0, dict[int, float]()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
@@ -43,11 +43,12 @@ def watch(command: Sequence[str]) -> Watched:
             time.sleep(_SAMPLE_SECONDS)
     wall = time.monotonic() - started
     cpu = sum(seconds.values())
-    others = max(0.0, _machine_busy_seconds() - busy - cpu) / wall
+    others = max(0.0, machine_busy_seconds() - busy - cpu) / wall
     return Watched(process.returncode, wall, cpu, peak_kib / 1024, others)
 
 
-def _machine_busy_seconds() -> float:
+def machine_busy_seconds() -> float:
+    """Processor seconds of the whole machine so far, all cores together."""
     fields = list(map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]))
     return (sum(fields) - fields[3] - fields[4]) / _TICKS
 

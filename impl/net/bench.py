@@ -7,7 +7,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from impl.net.client import Address, Client
+from impl.net.client import Address
+from impl.net.many import ManyClients
+from impl.state_machine import Put, encode_operation
 
 __all__ = ["BenchResult", "bench"]
 
@@ -20,6 +22,7 @@ class BenchResult:
     """Answered puts of one measurement; latencies are in milliseconds, of requests after the warm-up."""
 
     clients: int
+    connections: int
     value_bytes: int
     requests: int
     seconds: float
@@ -35,51 +38,53 @@ def bench(
     cluster: int,
     *,
     clients: int = 32,
+    connections: int = 1,
     seconds: float = 5.0,
     value_bytes: int = 64,
     warm_up_seconds: float = 0.5,
 ) -> BenchResult:
     """Puts from ``clients`` clients, each with one outstanding, for ``seconds`` after the warm-up. Own event loop.
 
-    Raises ClientError if a request is not answered.
+    The clients share ``connections`` connections. Raises ClientError if requests are not answered.
     """
-    return asyncio.run(_bench(tuple(addresses), cluster, clients, seconds, value_bytes, warm_up_seconds))
+    return asyncio.run(
+        _bench(tuple(addresses), cluster, clients, min(connections, clients), seconds, value_bytes, warm_up_seconds)
+    )
 
 
 async def _bench(
     addresses: tuple[Address, ...],
     cluster: int,
-    count: int,
+    clients: int,
+    connections: int,
     seconds: float,
     value_bytes: int,
     warm_up_seconds: float,
 ) -> BenchResult:
-    latencies: list[float] = []
+    bodies = [encode_operation(Put(b"bench-%d" % number, bytes(value_bytes))) for number in range(clients)]
+
+    def some(first: int) -> ManyClients:
+        own = bodies[first::connections]
+        return ManyClients(addresses, cluster, len(own), lambda number, _: own[number])
+
+    loads = [some(first) for first in range(connections)]
     start = time.perf_counter() + warm_up_seconds
-    end = start + seconds
-
-    async def one(number: int, client: Client) -> None:
-        key, value = b"bench-%d" % number, bytes(value_bytes)
-        while (called := time.perf_counter()) < end:
-            await client.put(key, value)
-            if called >= start:
-                latencies.append(time.perf_counter() - called)
-
-    clients = [Client(addresses, cluster, unreachable_seconds=UNREACHABLE_SECONDS) for _ in range(count)]
     try:
         async with asyncio.TaskGroup() as group:
-            for number, client in enumerate(clients):
-                group.create_task(one(number, client))
+            for load in loads:
+                load.measure_from = start
+                group.create_task(load.run(start + seconds, unreachable_seconds=UNREACHABLE_SECONDS))
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
     finally:
-        for client in clients:
-            await client.close()
+        for load in loads:
+            load.close()
     elapsed = time.perf_counter() - start
-    latencies.sort()
+    latencies = sorted(latency for load in loads for latency in load.latencies)
     answered = len(latencies)
     return BenchResult(
-        clients=count,
+        clients=clients,
+        connections=connections,
         value_bytes=value_bytes,
         requests=answered,
         seconds=elapsed,
@@ -87,5 +92,5 @@ async def _bench(
         latency_ms_median=latencies[answered // 2] * 1e3 if latencies else 0.0,
         latency_ms_99=latencies[answered * 99 // 100] * 1e3 if latencies else 0.0,
         latency_ms_max=latencies[-1] * 1e3 if latencies else 0.0,
-        retries=sum(client.retries for client in clients),
+        retries=sum(load.retries for load in loads),
     )

@@ -49,7 +49,8 @@ class FrameError(ValueError):
 class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True, forbid_unknown_fields=True):
     """First frame: who is speaking. ``role`` is "replica" or "client", ``number`` its replica index or client id.
 
-    A client that only asks for the status may use number 0.
+    A client that only asks for the status may use number 0. Role "clients" (number 0): requests of several clients
+    come on this connection; each is answered on the connection of its latest request.
     """
 
     version: int

@@ -150,6 +150,7 @@ class Inbound(asyncio.Protocol):
         self._hello_timer: asyncio.TimerHandle | None = None
         self._outgoing: list[bytes] = []
         self.hello: Hello | None = None
+        self.clients: set[int] = set()
         self.name = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -219,7 +220,7 @@ class Inbound(asyncio.Protocol):
         if hello is None:
             self._on_hello(frame)
         elif isinstance(frame, Request):
-            if hello.role != "client" or frame.client != hello.number:
+            if hello.role != "clients" and (hello.role != "client" or frame.client != hello.number):
                 raise FrameError(f"a request of client {frame.client} on a connection of {self.name}")
             if len(frame.body) > REQUEST_SIZE_MAX:
                 raise FrameError(f"a request of {len(frame.body)} bytes; at most {REQUEST_SIZE_MAX} are allowed")
@@ -244,6 +245,8 @@ class Inbound(asyncio.Protocol):
             raise FrameError(f"cluster {frame.cluster}; this replica belongs to cluster {self._host.cluster}")
         if frame.role == "replica":
             known = 0 <= frame.number < self._host.replica_count and frame.number != self._host.replica
+        elif frame.role == "clients":
+            known = frame.number == 0
         else:
             known = frame.role == "client" and frame.number >= 0
         if not known:
@@ -291,5 +294,12 @@ class InboundHost:
     def closed(self, connection: Inbound) -> None:
         """A connection is gone; replies to its client are dropped until the client comes back."""
         self.connections.discard(connection)
-        if connection.hello is not None and self.clients.get(connection.hello.number) is connection:
-            del self.clients[connection.hello.number]
+        for client in connection.clients:
+            if self.clients.get(client) is connection:
+                del self.clients[client]
+
+    def took(self, connection: Inbound, client: int) -> None:
+        """The client's latest request came on this connection."""
+        if self.clients.get(client) is not connection:
+            self.clients[client] = connection
+            connection.clients.add(client)

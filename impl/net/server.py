@@ -203,7 +203,7 @@ class Server:
         self._step(self._replica.on_message, message)
 
     def _on_request(self, connection: Inbound, request: Request) -> None:
-        self._host.clients[request.client] = connection
+        self._host.took(connection, request.client)
         replica = self._replica
         if replica.is_normal_primary:
             self._step(replica.on_message, request)

@@ -66,7 +66,7 @@ class Replies(ReplicaState):
             m_incarnation=self.shown(header.incarnation),
             m_feature=header.feature or None,
             m_evicted=evicted,
-            m_reply=None if reply is None else reply_checksum(reply),
+            m_reply=reply_checksum(reply) if reply is not None and self.config.traced else None,
         )
         if waits and reply is not None:
             self.send_reply(reply)

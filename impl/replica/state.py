@@ -214,10 +214,16 @@ class ReplicaState:
     @property
     def digest(self) -> str:
         """Digest of state machine, client table and features at `commit_min`, 32 hexadecimal digits."""
+        if not self._digest_text:
+            self._write_digests()
         return self._digest_text
 
     def update_digest(self) -> None:
-        """Recomputes the digests' texts after an execution; `commit_min` is in the first, so that no two share one."""
+        """The digests' texts are written anew when they are next asked for: call it after an execution."""
+        self._digest_text = ""
+
+    def _write_digests(self) -> None:
+        """`commit_min` is in the first, so that no two share one."""
         table = self.client_table.digest
         total = self.state_machine.digest + table + self.enabled.digest + self.commit_min * _DIGEST_STEP
         self._digest_text = f"{total % DIGEST_MODULUS:032x}"
@@ -272,7 +278,7 @@ class ReplicaState:
             head=self.log.head,
             commit_min=self.commit_min,
             commit_max=self.commit_max,
-            digest=self._digest_text,
+            digest=self.digest,
             table=self._table_text,
             features=self.enabled.mask,
             checkpoint=self.checkpoint,

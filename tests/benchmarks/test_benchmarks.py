@@ -8,8 +8,9 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from benchmarks.audit import HEADER, audit, table
+from benchmarks.audit import HEADER, audit
 from benchmarks.data import HALVES, data_set
+from benchmarks.text import table
 from benchmarks.watch import watch
 from refinement.cli import cli
 
@@ -20,7 +21,7 @@ def test_a_small_data_set_is_audited_and_shown(tmp_path: Path) -> None:
     assert [len(list((data / half).iterdir())) for half in HALVES] == [2, 2]
     cells = audit("local", [str(data)]).cells("local")
     assert cells[:2] == ("local", "4")
-    text = table([cells])
+    text = table(HEADER, [cells])
     lines = text.splitlines()
     assert len({len(line) for line in lines}) == 1
     assert all(name in lines[0] for name in HEADER)

@@ -1,0 +1,237 @@
+"""How fast the real cluster is, next to PySyncObj (Raft, also Python) on the same machine: one command, one table.
+
+    python -m benchmarks.cluster          # or: make bench, tools/dev bench; needs the extra `bench`
+
+Each row is the median of several measurements of each side, taken in turn. Three replicas, each a process with files;
+closed-loop clients put values, each with one request outstanding.
+
+* `group`: durable; entries that wait together share one write and one flush;
+* `each`: durable; every entry has a flush of its own, on both sides;
+* `none`: written to a file by every replica before it acknowledges, but not flushed.
+
+Columns: `ms` are p50 and p99 of the time to the answer; `batch` are entries in one write of the primary's journal;
+`setting`: the faster of the settings of PySyncObj that are measured (SETTINGS); `ratio` is our throughput over its;
+`others` are the cores that other processes of the machine kept busy: where that is not near 0, look at the ratio only.
+
+Our clients are a process of their own and come over TCP; PySyncObj has no client, its requests start in the leader's
+process, which spares it that work. Neither side writes a trace; the last row shows what ours costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmarks.text import table
+from benchmarks.watch import machine_busy_seconds
+from impl.net.bench import bench
+from impl.net.client import fetch_status
+from impl.net.cluster import Cluster, free_ports
+from impl.net.framing import Status
+
+CLUSTER = 1
+REPLICAS = 3
+WARM_UP_SECONDS = 0.5
+SERVER_OPTIONS = {"group": (), "each": ("--flush-each",), "none": ("--no-sync",)}
+"""Mode → options of our server."""
+
+SETTINGS: dict[str, dict[str, object]] = {
+    "at once": {"batch": False, "period": 0.1, "tick": 0.05},
+    "each 10 ms": {"batch": True, "period": 0.01, "tick": 0.002},
+}
+"""Settings of PySyncObj: entries are sent on as they come, or collected. Its own default, 100 ms, is slower."""
+
+HEADER = (
+    "flush", "clients", "bytes", "requests/s", "p50 ms", "p99 ms", "batch",
+    "PySyncObj", "p50 ms", "p99 ms", "batch", "setting", "ratio", "others",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is measured: mode, clients, and the bytes of each value."""
+
+    mode: str
+    clients: int
+    value_bytes: int
+    traced: bool = False
+
+
+ROWS = (
+    *(Row("group", clients, 64) for clients in (1, 32, 256)),
+    *(Row("group", 256, value_bytes) for value_bytes in (1024, 16384)),
+    *(Row("each", clients, 64) for clients in (32, 256)),
+    *(Row("none", clients, 64) for clients in (32, 256)),
+    Row("none", 256, 1024),
+    Row("group", 256, 64, traced=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One measurement: requests per second, latencies in ms, entries per write of the primary's journal."""
+
+    requests_per_second: float
+    latency_ms_median: float
+    latency_ms_99: float
+    batch: float
+
+    def cells(self) -> tuple[str, ...]:
+        """Four cells of a row."""
+        batch = f"{self.batch:.1f}" if self.batch else ""
+        return f"{self.requests_per_second:,.0f}", f"{self.latency_ms_median:.1f}", f"{self.latency_ms_99:.1f}", batch
+
+
+def measure_own(row: Row, seconds: float) -> Measured:
+    """A new cluster of ours under load."""
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-cluster-") as directory,
+        Cluster(
+            Path(directory),
+            REPLICAS,
+            cluster=CLUSTER,
+            traced=row.traced,
+            server_options=SERVER_OPTIONS[row.mode],
+        ) as processes,
+    ):
+        processes.format()
+        processes.start_all()
+        primary = asyncio.run(processes.wait_ready())
+        before = _status(processes, primary)
+        result = bench(
+            processes.addresses,
+            CLUSTER,
+            clients=row.clients,
+            seconds=seconds,
+            value_bytes=row.value_bytes,
+            warm_up_seconds=WARM_UP_SECONDS,
+        )
+        after = _status(processes, primary)
+        processes.stop_all()
+    batch = (after.op - before.op) / max(after.journal_writes - before.journal_writes, 1)
+    return Measured(result.requests_per_second, result.latency_ms_median, result.latency_ms_99, batch)
+
+
+def _status(processes: Cluster, replica: int) -> Status:
+    found = asyncio.run(fetch_status(processes.addresses[replica], CLUSTER, timeout_seconds=5.0))
+    if found is None:
+        raise SystemExit(f"replica {replica} of the measured cluster does not answer")
+    return found
+
+
+def measure_pysyncobj(row: Row, setting: str, seconds: float) -> Measured:
+    """A new cluster of PySyncObj under load (`benchmarks/pysyncobj_node.py`)."""
+    options = {
+        **SETTINGS[setting],
+        "flush": row.mode,
+        "clients": row.clients,
+        "value_bytes": row.value_bytes,
+        "warm_up": WARM_UP_SECONDS,
+        "seconds": seconds,
+    }
+    addresses = ",".join(f"127.0.0.1:{port}" for port in free_ports(REPLICAS))
+    with tempfile.TemporaryDirectory(prefix="bench-pysyncobj-") as directory:
+        command = [sys.executable, "-m", "benchmarks.pysyncobj_node"]
+        nodes = [
+            subprocess.Popen(
+                [*command, str(node), addresses, directory, json.dumps(options)],
+                stdout=subprocess.PIPE,
+                cwd=Path(__file__).resolve().parents[1],
+            )
+            for node in range(REPLICAS)
+        ]
+        try:
+            found = json.loads(_first_output(nodes, seconds + 60.0))
+        finally:
+            for node in nodes:
+                node.kill()
+                node.communicate()
+    if found["failed"]:
+        raise SystemExit(f"PySyncObj, {setting}: {found['failed']} requests failed")
+    batch = found["entries_per_flush"] if row.mode != "none" else 0.0
+    return Measured(found["requests_per_second"], found["latency_ms_median"], found["latency_ms_99"], batch)
+
+
+def _first_output(nodes: Sequence[subprocess.Popen[bytes]], seconds: float) -> bytes:
+    """What the leader prints. Raises SystemExit if all ended without it, or after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        ended = [node for node in nodes if node.poll() is not None]
+        for node in ended:
+            if node.returncode == 0 and node.stdout is not None:
+                return node.stdout.read()
+        if len(ended) == len(nodes):
+            break
+        time.sleep(0.05)
+    raise SystemExit(f"PySyncObj: no leader has answered within {seconds:g} s")
+
+
+def median(found: Sequence[Measured]) -> Measured:
+    """The measurement with the median throughput."""
+    ordered = sorted(found, key=lambda measured: measured.requests_per_second)
+    return ordered[statistics.median_low(range(len(ordered)))]
+
+
+def _busy_seconds() -> tuple[float, float]:
+    """Processor seconds so far: of the whole machine, and of this process and the children that have ended."""
+    return machine_busy_seconds(), sum(os.times()[:4])
+
+
+def compare(row: Row, seconds: float, repeat: int) -> tuple[str, ...]:
+    """One row of the table; measurements of the two sides take turns."""
+    own: list[Measured] = []
+    other: dict[str, list[Measured]] = {setting: [] for setting in SETTINGS}
+    started, (machine, mine) = time.monotonic(), _busy_seconds()
+    for _ in range(repeat):
+        own.append(measure_own(row, seconds))
+        for setting, found in other.items():
+            found.append(measure_pysyncobj(row, setting, seconds))
+    machine_after, mine_after = _busy_seconds()
+    others = max(0.0, machine_after - machine - (mine_after - mine)) / (time.monotonic() - started)
+    ours = median(own)
+    medians = {setting: median(found) for setting, found in other.items()}
+    setting = max(medians, key=lambda name: medians[name].requests_per_second)
+    theirs = medians[setting]
+    ratio = ours.requests_per_second / theirs.requests_per_second
+    mode = f"{row.mode}, traced" if row.traced else row.mode
+    cells = (mode, str(row.clients), f"{row.value_bytes:,}", *ours.cells(), *theirs.cells(), setting)
+    return (*cells, f"{ratio:.1f}", f"{others:.1f}")
+
+
+def _chosen(text: str) -> Row:
+    mode, _, rest = text.partition(":")
+    clients, _, value_bytes = rest.partition(":")
+    if mode not in SERVER_OPTIONS or not clients.isdigit() or not value_bytes.isdigit() or int(clients) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not MODE:CLIENTS:BYTES with MODE {', '.join(SERVER_OPTIONS)}")
+    return Row(mode, int(clients), int(value_bytes))
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Parse options, measure, print."""
+    parser = argparse.ArgumentParser(prog="benchmarks.cluster", description="The real cluster next to PySyncObj.")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of one measurement, after the warm-up (3)")
+    parser.add_argument("--repeat", type=int, default=3, help="measurements of each side for one row (3)")
+    parser.add_argument("--row", action="append", type=_chosen, help="MODE:CLIENTS:BYTES, only this; may be repeated")
+    options = parser.parse_args(words)
+    if find_spec("pysyncobj") is None:
+        raise SystemExit("PySyncObj is not installed: pip install 'viewproof[bench]'")
+    rows = []
+    for row in options.row or ROWS:
+        sys.stderr.write(f"measuring {row.mode}, {row.clients} clients, {row.value_bytes} bytes\n")
+        rows.append(compare(row, options.seconds, options.repeat))
+    sys.stdout.write(table(HEADER, rows) + "\n")
+
+
+if __name__ == "__main__":
+    main()
