@@ -1,7 +1,7 @@
 """Checkpoints: a snapshot at commit_min, the superblock refers to it, the journal is drained (protocol.md §3, I5).
 
 The snapshot is taken at every op that `checkpoint_interval` divides, so all replicas take the same ones, byte for byte.
-Writing it goes on beside everything else; of snapshots that become due meanwhile only the last is kept.
+Until the checkpoint is complete nothing more is executed, so that it is one at commit_min; all else goes on.
 """
 
 from __future__ import annotations
@@ -17,6 +17,12 @@ from impl.snapshot import Contents, Snapshot, encode_snapshot
 
 class Checkpoints(Writes):
     """Takes checkpoints, and keeps the last snapshots for those who need one."""
+
+    @property
+    def checkpoint_pending(self) -> bool:
+        """True while a checkpoint at commit_min is not complete (one that came with a start_view is from the start)."""
+        work = self.checkpoint_work
+        return self.checkpoint_next is not None or (work is not None and not work.installed)
 
     def take_due_checkpoint(self) -> None:
         """Takes the snapshot of the state at commit_min, if one is due there."""

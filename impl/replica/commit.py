@@ -102,11 +102,14 @@ class CommitPath(Checkpoints):
         return min(self.commit_max, self.durable_op)
 
     def execute_committed(self) -> None:
-        """Executes commit_min+1.. up to what is committed and durable here; only in normal status."""
+        """Executes commit_min+1.. up to what is committed and durable here; only in normal status, and not while a
+        checkpoint is pending.
+        """
         if self.status is not Status.NORMAL:
             return
-        while self.commit_min < self.execute_limit() and self._execute(self.commit_min + 1):
-            pass
+        while not self.checkpoint_pending and self.commit_min < self.execute_limit():
+            if not self._execute(self.commit_min + 1):
+                return
 
     def _execute(self, op: int) -> bool:
         """Applies the committed entry at `op`; true if commit_min is `op` then (always, but for a fault)."""

@@ -105,6 +105,8 @@ class Replica(Timeouts):
     def _go_on(self) -> None:
         """What may have waited for a write."""
         self.advance_checkpoint()
+        if not self.checkpoint_pending:
+            self.execute_committed()
         self.continue_install()
         self.send_do_view_change()
         if self.superblock_writing is None:
