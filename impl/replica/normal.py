@@ -38,7 +38,7 @@ class NormalOperation(CommitPath):
             m_session=self.shown(header.session),
             m_request=header.request,
             m_incarnation=self.shown(header.incarnation),
-            m_feature=header.feature or None,
+            m_feature=header.feature,
             m_view=header.view,
             m_op=header.op,
             m_checksum=header.checksum,
@@ -118,7 +118,7 @@ class NormalOperation(CommitPath):
             m_session=self.shown(header.session),
             m_request=header.request,
             m_incarnation=self.shown(header.incarnation),
-            m_feature=header.feature or None,
+            m_feature=header.feature,
         )
         return True
 

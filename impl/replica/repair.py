@@ -298,7 +298,7 @@ class Repair(Transfer):
             m_op=target.op,
             m_commit=target.commit,
             m_log=checksums(target.headers),
-            m_checkpoint=None if target.snapshot is None else target.snapshot.op,
+            m_checkpoint=0 if target.snapshot is None else target.snapshot.op,
         )
         for op in range(max(self.commit_min, target.commit) + 1, self.op + 1):
             self.acknowledge(op)

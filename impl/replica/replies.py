@@ -64,8 +64,8 @@ class Replies(ReplicaState):
             m_session=self.shown(header.session),
             m_request=header.request,
             m_incarnation=self.shown(header.incarnation),
-            m_feature=header.feature or None,
-            m_evicted=evicted,
+            m_feature=header.feature,
+            m_evicted=evicted or 0,
             m_reply=reply_checksum(reply) if reply is not None and self.config.traced else None,
         )
         if waits and reply is not None:
