@@ -30,7 +30,7 @@ __all__ = [
     "frame_message",
 ]
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 FRAME_SIZE_MAX = 1 << 26
 """Largest frame without its length, bytes."""
 
@@ -50,13 +50,15 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True, forbid_un
     """First frame: who is speaking. ``role`` is "replica" or "client", ``number`` its replica index or client id.
 
     A client that only asks for the status may use number 0. Role "clients" (number 0): requests of several clients
-    come on this connection; each is answered on the connection of its latest request.
+    come on this connection; each is answered on the connection of its latest request. ``sessions``, of a replica:
+    clients register before their first request.
     """
 
     version: int
     cluster: int
     role: str
     number: int
+    sessions: bool = False
 
 
 class Goodbye(msgspec.Struct, frozen=True, tag="goodbye", array_like=True):

@@ -270,7 +270,9 @@ class InboundHost:
         on_peer_message: Callable[[Message], None],
         status: Callable[[], Status],
         flush_later: Callable[[], None],
+        sessions: bool = False,
     ) -> None:
+        self.sessions = sessions
         self.cluster = cluster
         self.replica = replica
         self.replica_count = replica_count
@@ -285,7 +287,7 @@ class InboundHost:
 
     def hello(self) -> Hello:
         """The server's own hello."""
-        return Hello(version=PROTOCOL_VERSION, cluster=self.cluster, role="replica", number=self.replica)
+        return Hello(PROTOCOL_VERSION, self.cluster, "replica", self.replica, self.sessions)
 
     def opened(self, connection: Inbound) -> None:
         """A connection was accepted."""
