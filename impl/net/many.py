@@ -92,7 +92,6 @@ class ManyClients(asyncio.Protocol):
         """Close the connection."""
         if self._transport is not None:
             self._transport.close()
-            self._transport = None
 
     def _check(self, timeout_seconds: float) -> None:
         now = time.perf_counter()
@@ -187,7 +186,6 @@ class ManyClients(asyncio.Protocol):
         if target != self._target:
             self._target = target
             self.close()
-            self._wake.set()
 
     def _send_all(self, before: float = float("inf")) -> None:
         """Send what has no answer: all of it, or what was called before so many seconds."""
@@ -203,6 +201,6 @@ class ManyClients(asyncio.Protocol):
         self._flush()
 
     def _flush(self) -> None:
-        if self._outgoing and self._transport is not None:
+        if self._outgoing and self._transport is not None and not self._transport.is_closing():
             self._transport.write(b"".join(self._outgoing))
         self._outgoing.clear()

@@ -6,9 +6,12 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from benchmarks.audit import HEADER, audit
+from benchmarks.cluster import HEADER as CLUSTER_HEADER
+from benchmarks.cluster import Row, compare
 from benchmarks.data import HALVES, data_set
 from benchmarks.text import table
 from benchmarks.watch import watch
@@ -42,3 +45,14 @@ def test_vsr_bench_measures_a_cluster_that_it_starts(tmp_path: Path) -> None:
     assert "requests/s" in result.output
     assert "p99" in result.output
     assert json.loads(file.read_text())["clients"] == 4
+
+
+@pytest.mark.parametrize("mode", ["group", "each"])
+def test_the_cluster_is_measured_next_to_pysyncobj(mode: str) -> None:
+    pytest.importorskip("pysyncobj")
+    cells = dict(zip(range(len(CLUSTER_HEADER)), compare(Row(mode, 8, 64), seconds=0.5, repeat=1), strict=True))
+    named = [(CLUSTER_HEADER[column], cell) for column, cell in cells.items()]
+    batches = [float(cell) for name, cell in named if name == "batch"]
+    assert len(batches) == 2
+    assert all(batch == 1 if mode == "each" else batch >= 1 for batch in batches)
+    assert all(float(cell.replace(",", "")) > 0 for name, cell in named if name in ("requests/s", "PySyncObj", "ratio"))

@@ -1,0 +1,72 @@
+"""Many clients over one connection: all are answered, also with sessions, a silent replica and a wrong first target."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from impl.messages import Reply, Request
+from impl.net.bench import bench
+from impl.net.client import Client, ClientError, RefusedError, UnreachableError
+from impl.net.cluster import Cluster, free_ports
+from impl.net.framing import FrameReader, Goodbye, Hello, frame_control, frame_message
+from impl.net.many import ManyClients
+from impl.state_machine import Put, encode_operation
+
+
+def test_all_clients_of_a_connection_are_answered_and_measured(tmp_path: Path) -> None:
+    with Cluster(tmp_path, traced=False) as cluster:
+        cluster.format()
+        cluster.start_all()
+        primary = asyncio.run(cluster.wait_ready())
+        addresses = cluster.addresses[primary + 1 :] + cluster.addresses[: primary + 1]  # the wrong one first
+        result = bench(addresses[1:] + addresses[:1], 1, clients=20, connections=3, seconds=0.3, warm_up_seconds=0.2)
+        assert (result.clients, result.connections) == (20, 3)
+        assert result.requests >= 20
+        assert result.latency_ms_median <= result.latency_ms_99 <= result.latency_ms_max
+        values = asyncio.run(_values(cluster, [b"bench-%d" % number for number in range(20)]))
+        assert values == [bytes(64)] * 20
+        with pytest.raises(RefusedError, match="cluster 7"):
+            bench(addresses, 7, clients=1, seconds=0.1)
+
+
+async def _values(cluster: Cluster, keys: list[bytes]) -> list[bytes | None]:
+    async with Client(cluster.addresses, 1) as client:
+        return [await client.get(key) for key in keys]
+
+
+def test_nobody_there_is_said() -> None:
+    addresses = tuple(("127.0.0.1", port) for port in free_ports(2))
+    many = ManyClients(addresses, 1, 2, lambda _number, _request: encode_operation(Put(b"a", b"b")))
+    with pytest.raises(UnreachableError, match="nobody accepts"):
+        asyncio.run(many.run(time.perf_counter() + 0.2, unreachable_seconds=0.3))
+    with pytest.raises(ClientError):
+        bench(addresses, 1, clients=1, seconds=0.1)
+
+
+def test_a_shared_connection_serves_several_ids_and_a_single_one_only_its_own(tmp_path: Path) -> None:
+    with Cluster(tmp_path, 1, traced=False) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(cluster.wait_ready())
+        requests = [Request(client=client, request=1, body=encode_operation(Put(b"k", b"v"))) for client in (5, 6)]
+        shared = _talk(cluster, Hello(1, 1, "clients", 0), requests, 3)
+        assert sorted(frame.client for frame in shared if isinstance(frame, Reply)) == [5, 6]
+        own = _talk(cluster, Hello(1, 1, "client", 5), requests[1:], 2)
+        assert isinstance(own[-1], Goodbye)
+        refused = _talk(cluster, Hello(1, 1, "clients", 4), [], 1)
+        assert isinstance(refused[-1], Goodbye)
+
+
+def _talk(cluster: Cluster, hello: Hello, requests: list[Request], frames: int) -> list[object]:
+    """The first frames that the only replica answers with."""
+    reader, found = FrameReader(), list[object]()
+    with socket.create_connection(cluster.addresses[0], timeout=10) as connection:
+        connection.sendall(b"".join([frame_control(hello), *map(frame_message, requests)]))
+        while len(found) < frames and (data := connection.recv(1 << 16)):
+            found += reader.feed(data)
+    return found
