@@ -1,7 +1,6 @@
-"""The data directory of one replica: ``superblock`` and ``journal``, formatted once, opened by one process at a time.
+"""The data directory of one replica: superblock, journal, last snapshot; opened by one process at a time.
 
-Thread use: ``append`` and ``write_superblock`` touch different files and may run in two threads at once; two appends,
-or two superblock writes, may not.
+Thread use: one write at a time.
 """
 
 from __future__ import annotations
@@ -17,9 +16,11 @@ from impl.durable import (
     superblock_formatted,
     validate_quorums,
 )
-from impl.messages import Prepare
-from impl.storage.file import FileSystem, RealFileSystem, StorageError
-from impl.storage.journal import Journal, JournalRecovery
+from impl.messages import CHECKSUM_NONE, Prepare
+from impl.snapshot import SnapshotError, decode_snapshot
+from impl.storage.file import FileSystem, RealFileSystem, StorageError, WriteRefusedError
+from impl.storage.journal import Journal, JournalError, JournalRecovery
+from impl.storage.snapshots import SNAPSHOT_PREFIX, SnapshotFileError, Snapshots
 from impl.storage.superblock import Superblock
 
 __all__ = ["DataFile", "DataFileError", "format_data_file", "open_data_file"]
@@ -35,11 +36,16 @@ class DataFileError(StorageError):
 class DataFile:
     """An opened data directory. ``superblock_problems`` and ``journal_recovery`` report what opening had to mend."""
 
-    def __init__(self, path: str, superblock: Superblock, journal: Journal, release: Callable[[], None]) -> None:
+    def __init__(
+        self, path: str, files: FileSystem, superblock: Superblock, journal: Journal, release: Callable[[], None]
+    ) -> None:
         self.path = path
+        self._files = files
         self._superblock = superblock
         self._journal = journal
+        self._snapshots = Snapshots(files, path)
         self._release = release
+        self.problems: list[str] = []
 
     @property
     def superblock(self) -> SuperblockState:
@@ -62,12 +68,52 @@ class DataFile:
         return self._journal.size
 
     def durable_state(self) -> DurableState:
-        """Superblock and log as they are durable now. Raises JournalError if the chain is broken."""
-        return DurableState(self._superblock.state, self._journal.log(self._superblock.state))
+        """Superblock, snapshot and log as they are durable now.
+
+        Raises SnapshotFileError or JournalError if one of them cannot be used.
+        """
+        state = self._superblock.state
+        data, base = self._snapshot()
+        return DurableState(state, self._journal.log(state, base), data, self._journal.relics(state.checkpoint))
+
+    def _snapshot(self) -> tuple[bytes, str]:
+        """The snapshot that the superblock refers to, and the checksum of the entry at its op."""
+        state = self._superblock.state
+        if state.checkpoint == 0:
+            return b"", CHECKSUM_NONE
+        data = self._snapshots.read(state.checkpoint, state.snapshot)
+        try:
+            contents = decode_snapshot(data, cluster=state.cluster, op=state.checkpoint)
+        except SnapshotError as error:
+            raise SnapshotFileError(f"{self._snapshots.path(state.checkpoint)}: {error}") from error
+        return data, contents.header.checksum
+
+    def clean_up(self) -> None:
+        """Finishes a drain that was cut short, and removes what no one refers to. What cannot be done is a problem."""
+        checkpoint = self._superblock.state.checkpoint
+        try:
+            if self._journal.relics(checkpoint):
+                self._journal.drain(self._files, checkpoint)
+            self._snapshots.prune(checkpoint, above=True)
+        except WriteRefusedError as error:
+            self.problems.append(str(error))
 
     def append(self, prepares: Sequence[Prepare], repair: bool = False) -> None:
-        """Durable when it returns (effect AppendPrepares). Raises JournalError."""
+        """Durable when it returns (effect AppendPrepares). Raises JournalError, JournalRefusedError if it can go on."""
         self._journal.append(prepares, repair)
+
+    def write_snapshot(self, op: int, data: bytes) -> None:
+        """Durable when it returns (effect WriteSnapshot). Raises WriteRefusedError."""
+        self._snapshots.write(op, data)
+
+    def drain(self, op: int, stale: bool = False) -> None:
+        """Durable when it returns (effect DrainJournal). Raises JournalError, WriteRefusedError if it can go on."""
+        state = self._superblock.state
+        if state.checkpoint < op:
+            raise JournalError(f"{self.path}: drain up to op {op}, but the checkpoint is {state.checkpoint}")
+        log = self._journal.log_names(state, self._snapshot()[1]) if stale else None
+        self._journal.drain(self._files, op, log)
+        self._snapshots.prune(op, above=False)
 
     def write_superblock(self, state: SuperblockState) -> None:
         """Durable when it returns (effect WriteSuperblock). Raises SuperblockError."""
@@ -102,7 +148,9 @@ def format_data_file(
         raise ConfigurationError(f"cluster must fit 64 bits, got {cluster}")
     files = file_system or RealFileSystem()
     directory = os.fspath(path)
-    for name in (SUPERBLOCK_NAME, JOURNAL_NAME):
+    names = files.names(directory) if files.exists(directory) else []
+    snapshots = [name for name in names if name.startswith(SNAPSHOT_PREFIX)]
+    for name in (SUPERBLOCK_NAME, JOURNAL_NAME, *snapshots):
         if files.exists(os.path.join(directory, name)):
             raise DataFileError(
                 f"{os.path.join(directory, name)} exists: refusing to format over it. "
@@ -153,13 +201,15 @@ def open_data_file(
         state = superblock.state
         _check_identity(superblock_path, state, cluster, replica, replica_count, group)
         journal = Journal.open(files.open(os.path.join(directory, JOURNAL_NAME)), state.cluster, state.replica)
+        data = DataFile(directory, files, superblock, journal, release)
+        data.clean_up()
     except OSError as error:
         release()
         raise DataFileError(f"{directory}: cannot open: {error.strerror or error}") from error
     except StorageError:
         release()
         raise
-    return DataFile(directory, superblock, journal, release)
+    return data
 
 
 def _check_identity(

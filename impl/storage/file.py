@@ -13,11 +13,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["File", "FileSystem", "MemoryFile", "MemoryFileSystem", "RealFile", "RealFileSystem", "StorageError"]
+__all__ = [
+    "File",
+    "FileSystem",
+    "MemoryFile",
+    "MemoryFileSystem",
+    "RealFile",
+    "RealFileSystem",
+    "StorageError",
+    "WriteRefusedError",
+]
 
 
 class StorageError(Exception):
     """A storage operation failed, or what is on disk cannot be used; the text names file, place and remedy."""
+
+
+class WriteRefusedError(StorageError):
+    """A write failed, nothing of it counts, and the storage goes on as if it had not been asked for."""
 
 
 class File(ABC):
@@ -64,6 +77,22 @@ class FileSystem(ABC):
     @abstractmethod
     def exists(self, path: str) -> bool:
         """True if a file or directory of this name exists."""
+
+    @abstractmethod
+    def names(self, directory: str) -> list[str]:
+        """Names of the files in a directory, sorted."""
+
+    @abstractmethod
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name, in place of the one that has it. Durable after ``sync_directory``."""
+
+    @abstractmethod
+    def remove(self, path: str) -> None:
+        """Remove a file. Durable after ``sync_directory``."""
+
+    @abstractmethod
+    def sync_directory(self, directory: str) -> None:
+        """Return only when every name in ``directory`` is durable as it is."""
 
     @abstractmethod
     def lock(self, path: str) -> Callable[[], None]:
@@ -139,6 +168,18 @@ class RealFileSystem(FileSystem):
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
+
+    def names(self, directory: str) -> list[str]:
+        return sorted(entry.name for entry in os.scandir(directory) if entry.is_file(follow_symlinks=False))
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def sync_directory(self, directory: str) -> None:
+        _sync_directory(Path(directory))
 
     def lock(self, path: str) -> Callable[[], None]:
         import fcntl  # not on every platform; only the real file system needs it
@@ -244,17 +285,44 @@ def _replay(content: bytearray, offset: int, data: bytes | None) -> None:
 
 
 class MemoryFileSystem(FileSystem):
-    """Files in memory by path; directory entries are durable at once. Open files of one path are one object."""
+    """Files in memory by path. Open files of one path are one object.
+
+    A new file's name is durable at once; renames and removals wait in order until their directory is synced, and a
+    crash keeps a prefix of them.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, MemoryFile] = {}
+        self._changes: list[tuple[str, str, MemoryFile, MemoryFile | None]] = []
         self._locked: set[str] = set()
+
+    def make_file(self, path: str) -> MemoryFile:
+        """The object of a new file."""
+        return MemoryFile(path)
 
     def create(self, path: str) -> MemoryFile:
         if path in self.files:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        self.files[path] = MemoryFile(path)
+        self._changes.clear()
+        self.files[path] = self.make_file(path)
         return self.files[path]
+
+    def names(self, directory: str) -> list[str]:
+        return sorted(os.path.basename(path) for path in self.files if os.path.dirname(path) == directory)
+
+    def rename(self, source: str, target: str) -> None:
+        file = self.open(source)
+        self._changes.append((source, target, file, self.files.get(target)))
+        del self.files[source]
+        file.path = target
+        self.files[target] = file
+
+    def remove(self, path: str) -> None:
+        self._changes.append((path, "", self.open(path), None))
+        del self.files[path]
+
+    def sync_directory(self, directory: str) -> None:
+        self._changes = [change for change in self._changes if os.path.dirname(change[0]) != directory]
 
     def open(self, path: str) -> MemoryFile:
         if path not in self.files:
@@ -272,7 +340,20 @@ class MemoryFileSystem(FileSystem):
         return lambda: self._locked.discard(path)
 
     def crash(self, choose: Callable[[int], int] | None = None) -> None:
-        """Crash every file (in the order of creation), and drop all locks; see MemoryFile.crash."""
+        """Crash every file (in the order of creation), and drop all locks; see MemoryFile.crash.
+
+        If renames or removals wait, ``choose`` is called first, with their number, for how many of them are kept.
+        """
+        changes = self._changes
+        kept = choose(len(changes)) if changes and choose is not None else 0
+        for source, target, file, replaced in reversed(changes[max(0, kept) :]):
+            if target:
+                del self.files[target]
+                if replaced is not None:
+                    self.files[target] = replaced
+            file.path = source
+            self.files[source] = file
+        changes.clear()
         for file in self.files.values():
             file.crash(choose)
         self._locked.clear()

@@ -84,7 +84,7 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
     checksum, body = data[:_CHECKSUM_SIZE], data[_CHECKSUM_SIZE : _CHECKSUM_SIZE + _BODY.size]
     if hashlib.blake2b(body, digest_size=_CHECKSUM_SIZE).digest() != checksum:
         magic, version = _PREFIX.unpack_from(body)
-        if magic == MAGIC and version != FORMAT_VERSION:
+        if magic == MAGIC and 0 < version < FORMAT_VERSION:
             return None, f"format version {version}, this program reads {FORMAT_VERSION}"
         return None, "checksum does not match"
     magic, version, number, sequence, *identity, view, log_view, head_op, clock, checkpoint, head, snapshot = (

@@ -44,11 +44,9 @@ class PoweredFileSystem(MemoryFileSystem):
         super().__init__()
         self.fuse = [-1]
 
-    def create(self, path: str) -> MemoryFile:
-        super().create(path)
+    def make_file(self, path: str) -> MemoryFile:
         file = PoweredFile(path)
         file.fuse = self.fuse
-        self.files[path] = file
         return file
 
 

@@ -1,0 +1,143 @@
+"""The bytes of a journal: file header and records (docs/storage-and-net.md has the layout)."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+
+from impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader, prepare_is_valid
+from impl.storage.file import File, StorageError
+
+FILE_MAGIC = b"VSRJOURN"
+RECORD_MAGIC = 0x56535252  # "VSRR"
+FORMAT_VERSION = 3
+FILE_HEADER_SIZE = 64
+ALIGNMENT = 8
+BODY_SIZE_MAX = 1 << 26
+"""Largest body of a record, bytes; a larger size in a header is read as damage."""
+
+CHECKSUM_SIZE = 16
+FILE_HEADER = struct.Struct(">8sHHQQ")  # magic, version, replica, cluster, durable_end
+# magic, version, flags, group, checksum, parent, view, op, client, request, commit, session, incarnation, feature, size
+RECORD = struct.Struct(">IHHQ16s16sQQQQQQQQI")
+RECORD_HEADER_SIZE = CHECKSUM_SIZE + RECORD.size
+_FLAG_REPAIR = 1
+_FLAG_FIRST = 2  # parent is "" (op 1)
+
+
+class JournalError(StorageError):
+    """The journal cannot be read, or an append failed; the text names file, offset and remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Where a record lies; ``size`` is its whole length with header and padding."""
+
+    offset: int
+    size: int
+    group: int
+    repair: bool
+    header: PrepareHeader
+
+
+def padded(length: int) -> int:
+    """The length of a record with its padding."""
+    return -(-length // ALIGNMENT) * ALIGNMENT
+
+
+def _digest(offset: int, rest: bytes) -> bytes:
+    return hashlib.blake2b(struct.pack(">Q", offset) + rest, digest_size=CHECKSUM_SIZE).digest()
+
+
+def encode_file_header(cluster: int, replica: int, durable_end: int = FILE_HEADER_SIZE) -> bytes:
+    """The file header; bytes up to `durable_end` are durable since the file has its name."""
+    body = FILE_HEADER.pack(FILE_MAGIC, FORMAT_VERSION, replica, cluster, durable_end)
+    return (body + hashlib.blake2b(body, digest_size=CHECKSUM_SIZE).digest()).ljust(FILE_HEADER_SIZE, b"\0")
+
+
+def check_file_header(file: File, cluster: int, replica: int) -> int:
+    """The durable end in the file header. Raises JournalError if the file is not this replica's journal."""
+    data = file.read_at(0, FILE_HEADER_SIZE)
+    body = data[: FILE_HEADER.size]
+    checksum = data[FILE_HEADER.size : FILE_HEADER.size + CHECKSUM_SIZE]
+    if len(data) == FILE_HEADER_SIZE:
+        magic, version, its_replica, its_cluster, durable_end = FILE_HEADER.unpack(body)
+        whole = hashlib.blake2b(body, digest_size=CHECKSUM_SIZE).digest() == checksum
+        if magic == FILE_MAGIC and (0 < version < FORMAT_VERSION or (whole and version != FORMAT_VERSION)):
+            raise JournalError(f"{file.path}: format version {version}; this program reads {FORMAT_VERSION}")
+        if magic == FILE_MAGIC and whole:
+            if (its_cluster, its_replica) != (cluster, replica):
+                raise JournalError(
+                    f"{file.path}: belongs to replica {its_replica} of cluster {its_cluster}, "
+                    f"not to replica {replica} of cluster {cluster}"
+                )
+            return int(durable_end)
+    raise JournalError(
+        f"{file.path}: the file header (bytes 0..{FILE_HEADER_SIZE - 1}) is damaged or not a journal's. "
+        "Restore the file from a copy of this very replica, or replace the replica"
+    )
+
+
+def encode_record(prepare: Prepare, offset: int, group: int, repair: bool, path: str) -> bytes:
+    """The record of a prepare at this offset of the file. Raises JournalError if it does not fit a record."""
+    header = prepare.header
+    if len(prepare.body) > BODY_SIZE_MAX or header.size != len(prepare.body):
+        raise JournalError(
+            f"{path}: op {header.op}: body of {len(prepare.body)} bytes, header says {header.size}, "
+            f"at most {BODY_SIZE_MAX} are allowed"
+        )
+    flags = (_FLAG_REPAIR if repair else 0) | (_FLAG_FIRST if header.parent == CHECKSUM_NONE else 0)
+    try:
+        rest = RECORD.pack(
+            RECORD_MAGIC,
+            FORMAT_VERSION,
+            flags,
+            group,
+            bytes.fromhex(header.checksum),
+            bytes.fromhex(header.parent),
+            header.view,
+            header.op,
+            header.client,
+            header.request,
+            header.commit,
+            header.session,
+            header.incarnation,
+            header.feature,
+            header.size,
+        )
+    except (struct.error, ValueError) as error:
+        raise JournalError(f"{path}: op {header.op}: a header field does not fit its width: {error}") from error
+    content = rest + prepare.body
+    content += bytes(padded(CHECKSUM_SIZE + len(content)) - CHECKSUM_SIZE - len(content))
+    return _digest(offset, content) + content
+
+
+def decode_record(data: bytes, offset: int) -> tuple[Record | None, bytes, str]:
+    """(record, body, "") if ``data`` is the whole record that was written at ``offset``, else (None, b"", reason)."""
+    *fields, size = RECORD.unpack_from(data, CHECKSUM_SIZE)
+    length = padded(RECORD_HEADER_SIZE + size)
+    if len(data) < length:
+        return None, b"", f"{len(data)} of {length} bytes of a record"
+    if _digest(offset, data[CHECKSUM_SIZE:length]) != data[:CHECKSUM_SIZE]:
+        return None, b"", "checksum does not match"
+    _, version, flags, group, checksum, parent, view, op, client, request, commit, *numbers = fields
+    if version != FORMAT_VERSION:
+        return None, b"", f"format version {version}; this program reads {FORMAT_VERSION}"
+    header = PrepareHeader(
+        checksum=checksum.hex(),
+        parent=CHECKSUM_NONE if flags & _FLAG_FIRST else parent.hex(),
+        view=view,
+        op=op,
+        client=client,
+        request=request,
+        commit=commit,
+        size=size,
+        session=numbers[0],
+        incarnation=numbers[1],
+        feature=numbers[2],
+    )
+    body = data[RECORD_HEADER_SIZE : RECORD_HEADER_SIZE + size]
+    if not prepare_is_valid(Prepare(header=header, body=body)):
+        return None, b"", f"the entry's own checksum {header.checksum} does not match"
+    return Record(offset, length, group, bool(flags & _FLAG_REPAIR), header), body, ""

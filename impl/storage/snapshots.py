@@ -1,0 +1,122 @@
+"""Snapshot files of one replica: ``snapshot-OP`` in its data directory, each written once and atomically.
+
+A snapshot is written to a temporary name, synced, renamed, and the directory synced, so a file of that name is whole.
+The superblock says which one counts, by op and checksum; the others are in no one's way and removed by ``prune``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from impl.snapshot import checksum_snapshot
+from impl.storage.file import FileSystem, StorageError, WriteRefusedError
+
+__all__ = ["SNAPSHOT_PREFIX", "TEMPORARY_SUFFIX", "SnapshotFileError", "Snapshots", "write_atomically"]
+
+SNAPSHOT_PREFIX = "snapshot-"
+TEMPORARY_SUFFIX = ".new"
+
+
+class SnapshotFileError(StorageError):
+    """The snapshot that the superblock refers to cannot be read; the text names file and remedy."""
+
+
+def write_atomically(files: FileSystem, path: str, data: bytes) -> None:
+    """A file of this name and content, durable when this returns; a crash leaves the one before, or none.
+
+    Raises OSError; a temporary file may then be left.
+    """
+    temporary = path + TEMPORARY_SUFFIX
+    if files.exists(temporary):
+        files.remove(temporary)
+    file = files.create(temporary)
+    try:
+        file.write_at(0, data)
+        file.sync()
+    finally:
+        file.close()
+    files.rename(temporary, path)
+    files.sync_directory(os.path.dirname(path))
+
+
+class Snapshots:
+    """The snapshots in one data directory."""
+
+    def __init__(self, files: FileSystem, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+
+    def path(self, op: int) -> str:
+        """The file of the snapshot at ``op``."""
+        return os.path.join(self._directory, f"{SNAPSHOT_PREFIX}{op}")
+
+    def write(self, op: int, data: bytes) -> None:
+        """Durable when it returns. Raises WriteRefusedError; the snapshots before are then as they were."""
+        path = self.path(op)
+        try:
+            write_atomically(self._files, path, data)
+        except OSError as error:
+            self._remove_temporary(path)
+            raise WriteRefusedError(f"{path}: cannot write the snapshot: {error.strerror or error}") from error
+
+    def read(self, op: int, checksum: str) -> bytes:
+        """The verified bytes of a snapshot. Raises SnapshotFileError."""
+        path = self.path(op)
+        remedy = (
+            "The replica will not start without it. Restore the file from another replica's snapshot of the same op (it"
+            " is the same there, byte for byte), or replace the replica"
+        )
+        try:
+            file = self._files.open(path)
+            try:
+                data = file.read_at(0, file.size())
+            finally:
+                file.close()
+        except OSError as error:
+            raise SnapshotFileError(
+                f"{path}: cannot read the snapshot that the superblock refers to: {error.strerror or error}. {remedy}"
+            ) from error
+        found = checksum_snapshot(data)
+        if found != checksum:
+            raise SnapshotFileError(
+                f"{path}: the snapshot ({len(data)} bytes) has the checksum {found}, the superblock says {checksum}: "
+                f"it is damaged. {remedy}"
+            )
+        return data
+
+    def ops(self) -> list[int]:
+        """Ops of the snapshots that are there, rising."""
+        names = (name.removeprefix(SNAPSHOT_PREFIX) for name in self._snapshot_names())
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def prune(self, op: int, *, above: bool) -> None:
+        """Remove snapshots below ``op``, with ``above`` also those above it, and temporary files.
+
+        Raises WriteRefusedError if one cannot be removed.
+        """
+        doomed = [self.path(other) for other in self.ops() if other < op or (above and other > op)]
+        if above:
+            doomed += [
+                os.path.join(self._directory, name)
+                for name in self._snapshot_names()
+                if name.endswith(TEMPORARY_SUFFIX)
+            ]
+        try:
+            for path in doomed:
+                self._files.remove(path)
+            if doomed:
+                self._files.sync_directory(self._directory)
+        except OSError as error:
+            raise WriteRefusedError(
+                f"{error.filename or self._directory}: cannot remove an old snapshot: {error.strerror or error}"
+            ) from error
+
+    def _snapshot_names(self) -> list[str]:
+        return [name for name in self._files.names(self._directory) if name.startswith(SNAPSHOT_PREFIX)]
+
+    def _remove_temporary(self, path: str) -> None:
+        try:
+            if self._files.exists(path + TEMPORARY_SUFFIX):
+                self._files.remove(path + TEMPORARY_SUFFIX)
+        except OSError:
+            return  # it is removed when the directory is opened
