@@ -12,7 +12,7 @@ from refinement.tigerbeetle.table import Pattern, Table, check, notes, step
 R, J = "replica", "journal"
 
 _START: Final = (
-    check(R, "{node}: init: replica_count={replicas} quorum_view_change={q_v} quorum_replication={q_r}", "init"),
+    check(R, "{node}: init: replica_count={replicas} quorum_view_change={votes} quorum_replication={copies}", "init"),
     check(J, "{node}: slot_count={slots} size={} headers_size={} prepares_size={}", "init_journal"),
     step("health", "crash replica={node}", "crash"),
     step("health", "restart replica={node}", "restart"),
@@ -104,6 +104,7 @@ _JOURNAL: Final = (
     step(J, "{node}: set_header_as_dirty: op={op} checksum={checksum:c}", "set_header"),
     step(J, "{node}: remove_entries_from: op_min={op}", "remove_from"),
     step(J, "{node}: write: view={view} op={op} len={size}: {checksum:c} starting", "write_start"),
+    step(J, "{node}: write_sectors: offset={offset} len={size} unlocked", "sectors_written"),
     step(J, "{node}: write_header: op={op} sectors[{}..{}]", "write_header"),
     step(J, "{node}: write: view={view} op={op} len={size}: {checksum:c} complete, marking clean", "write_done"),
     step(
@@ -112,7 +113,7 @@ _JOURNAL: Final = (
     step(
         J,
         "{node}: write: view={view} op={op} len={size}: {checksum:c} entry changed while writing headers",
-        "write_header_moot",
+        "write_moot",
     ),
     step(J, "{node}: read_prepare: op={op} checksum={checksum:w}: corrupt {part:w} after read", "rot"),
     check(
@@ -125,7 +126,6 @@ _JOURNAL: Final = (
         "{node}: write: view={} op={} len={}: {} waiting for IOP",
         "{node}: write: view={} op={} len={}: {} skipping (clean)",
         "{node}: write_sectors: offset={} len={} locked",
-        "{node}: write_sectors: offset={} len={} unlocked",
         "{node}: read_sectors: offset={} len={}",
         "{node}: read_prepare: op={} checksum={}: {}",
         "recovery_case: impossible state: {}",
@@ -205,7 +205,7 @@ _REPAIR: Final = (
     check(R, "{node}: on_request_prepare_read: op={op} checksum={checksum:c} sending to replica={to}", "answer_read"),
     check(R, "{node}: on_request_headers: ignoring (op={low}..{high}, no headers)", "no_headers"),
     step(R, "{node}: on_nack_prepare: {count} message(s)", "count_nack"),
-    check(R, "{node}: on_nack_prepare: quorum_replication={q_r} threshold={threshold} op={op}", "nack_threshold"),
+    check(R, "{node}: on_nack_prepare: quorum_replication={copies} threshold={threshold} op={op}", "nack_threshold"),
     step(R, "{node}: on_nack_prepare: quorum received op={op}", "quorum_nack"),
     check(R, "{node}: repair_pipeline_diff: {count} prepare(s)", "pipeline_diff"),
     check(R, "{node}: verify_pipeline: op={op} checksum={checksum:x} parent={parent:x}", "pipeline_entry"),

@@ -1,0 +1,338 @@
+"""What the audit of one log remembers beside the state of the specification: names, messages, replies, what is due."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping
+from typing import Any
+
+from refinement.tigerbeetle.headers import Headers, Message
+
+Row = Mapping[int, int]
+
+
+class Reject(Exception):  # noqa: N818 - a verdict on the log, not an error of the program
+    """A line that the specification does not explain; `refused` is (action, guard conjunct, arguments)."""
+
+    def __init__(
+        self,
+        rule: str,
+        message: str,
+        expected: object = "",
+        observed: object = "",
+        refused: tuple[str, int, Mapping[str, int]] | None = None,
+    ) -> None:
+        self.rule = rule
+        self.message = message
+        self.expected = expected
+        self.observed = observed
+        self.refused = refused
+        super().__init__(message)
+
+
+class Prepared:
+    """A prepare as it was made: the request's fields, and the timestamp once a header shows it."""
+
+    __slots__ = ("checksum", "client", "operation", "parent", "request", "request_checksum", "timestamp")
+
+    def __init__(self, checksum: str, parent: str, request: Message) -> None:
+        self.checksum = checksum
+        self.parent = parent
+        self.client = request.string("client")
+        self.request = request.number("request")
+        self.operation = request.string("operation")
+        self.request_checksum = request.checksum
+        self.timestamp = -1
+
+
+class Run:
+    """Bookkeeping of one log; its public methods are the helpers of the mapping."""
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+        self.headers = Headers()
+        self.ids: dict[str, int] = {}
+        self.messages: dict[int, Message] = {}
+        self.labels: dict[int, str] = {}
+        self.names: dict[str, int] = {}
+        self.prepares: dict[int, Prepared] = {}
+        self.clients: dict[str, int] = {}
+        self.nonces: dict[str, int] = {}
+        self.replies: dict[int, str] = {}
+        self.operations: dict[str, str] = {}
+        self.due: list[list[tuple[tuple[str, ...], int]]] = [[] for _ in range(nodes)]
+        self.writes: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
+        self.recovering = [-1] * nodes
+        self.states = [""] * nodes
+        self.lost_states = [""] * nodes
+        self.first_state = ""
+        self.state_after: dict[int, str] = {}
+        self.coverage: Counter[str] = Counter()
+        self.uses: list[str] = []
+        self.store: Any = None
+
+    # rejections
+
+    def differs(self, field: str, expected: object, observed: object) -> Reject:
+        """A field of the line does not agree with the state of the specification."""
+        return Reject(f"line.{field}", f"{field} is {observed}, the specification says {expected}", expected, observed)
+
+    def broken(self, event: str, message: str) -> Reject:
+        """A condition of the mapping does not hold."""
+        return Reject(f"{event}.condition", message)
+
+    def refused(self, action: str, conjunct: int, args: Mapping[str, int]) -> Reject:
+        """The action is not enabled."""
+        message = f"the specification does not allow {action} here"
+        return Reject(f"{action}/{conjunct}", message, refused=(action, conjunct, args))
+
+    def overdue(self, node: int) -> Reject:
+        """A line that had to come next did not."""
+        events = " or ".join(self.due[node][0][0])
+        return Reject("line.missing", f"replica {node} had to go on with {events} before this line", events, "another line")
+
+    def unexpected(self, event: str) -> Reject:
+        """A line came that no line before led to."""
+        return Reject("line.unexpected", f"nothing before leads to {event}")
+
+    def allowed(self, action: str) -> int:
+        """Note the use of a permitted deviation; "taken"."""
+        self.uses.append(action)
+        return -1
+
+    # messages
+
+    def is_known(self, message: Message) -> bool:
+        """Was this very header seen before, where it was sent?"""
+        return message.text in self.ids
+
+    def id_of(self, message: Message) -> int:
+        """The message's number; a new one for a new header."""
+        number = self.ids.get(message.text)
+        if number is None:
+            number = self.ids[message.text] = len(self.ids) + 1
+            self.messages[number] = message
+        return number
+
+    def current_message(self, node: int) -> Message:
+        """The message that the replica handles."""
+        message = self.messages.get(self.store.v_current[node])
+        if message is None:
+            raise Reject("line.unexpected", f"replica {node} has no message at hand")
+        return message
+
+    def current_checksum(self, node: int) -> str:
+        """Its checksum."""
+        return self.current_message(node).checksum
+
+    # prepares
+
+    def prepare_of(self, checksum: str) -> int:
+        """The prepare that the checksum names."""
+        found = self.names.get(checksum)
+        if found is None:
+            raise Reject("line.checksum", f"no prepare with checksum {checksum} was made", "a prepare", checksum)
+        return found
+
+    def prepare_or_0(self, checksum: str) -> int:
+        """The same; 0 for the checksum 0, which stands for any."""
+        return 0 if not checksum.strip("0") else self.prepare_of(checksum)
+
+    def new_prepare(self, checksum: str) -> int:
+        """A number for a new prepare."""
+        if checksum in self.names:
+            raise Reject("line.checksum", f"a prepare with checksum {checksum} was made before")
+        return len(self.prepares) + 2
+
+    def prepared(self, e: int, node: int, checksum: str, parent: str) -> None:
+        """Prepare e was made from the request that the replica handles."""
+        self.names[checksum] = e
+        self.labels[e] = checksum
+        self.prepares[e] = Prepared(checksum, parent, self.current_message(node))
+
+    def name_parent(self, e: int, checksum: str) -> None:
+        """The root gets its checksum from the first prepare on top of it."""
+        if e == 1 and 1 not in self.labels:
+            self.labels[1] = checksum
+            self.names[checksum] = 1
+
+    def named(self, e: int, checksum: str) -> bool:
+        """Is that the checksum of prepare e? (The root's is not known before something stands on it.)"""
+        known = self.labels.get(e)
+        return known == checksum or (known is None and e == 1)
+
+    def same_prepare(self, message: Message, e: int) -> bool:
+        """Are the fields of a prepare's header those it was made with; does its timestamp rise above its parent's?"""
+        prepare = self.prepares.get(e)
+        if prepare is None:
+            return False
+        return (
+            message.parent == prepare.parent
+            and message.string("client") == prepare.client
+            and message.number("request") == prepare.request
+            and message.string("operation") == prepare.operation
+            and (message.string("request_checksum") or message.string("context")) == prepare.request_checksum
+            and self._timestamp(prepare, message.number("timestamp"))
+        )
+
+    def _timestamp(self, prepare: Prepared, timestamp: int) -> bool:
+        if prepare.timestamp < 0:
+            prepare.timestamp = timestamp
+        before = self.prepares.get(self.names.get(prepare.parent, 0))
+        return prepare.timestamp == timestamp and (before is None or before.timestamp < timestamp)
+
+    def same_request(self, message: Message, e: int) -> bool:
+        """Are the fields of an acknowledgement those of its prepare?"""
+        prepare = self.prepares.get(e)
+        if prepare is None:
+            return False
+        return (
+            message.parent == prepare.parent
+            and message.string("client") == prepare.client
+            and message.number("request") == prepare.request
+            and message.string("operation") == prepare.operation
+            and self._timestamp(prepare, message.number("timestamp"))
+        )
+
+    def operation_fits(self, operation: str, e: int) -> bool:
+        """Is it the operation of prepare e? (An operation without a name in headers has one name in such lines.)"""
+        prepare = self.prepares.get(e)
+        return prepare is not None and self.operations.setdefault(prepare.operation, operation) == operation
+
+    # clients
+
+    def client_id(self, client: str) -> int:
+        """The client's number."""
+        return self.clients.setdefault(client, len(self.clients) + 1)
+
+    def client_of(self, node: int) -> int:
+        """The client whose request the replica handles."""
+        return self.client_id(self.current_message(node).string("client"))
+
+    def request_of(self, node: int) -> int:
+        """The number of that request."""
+        return self.current_message(node).number("request")
+
+    def is_register(self, node: int) -> int:
+        """Does that request register a session?"""
+        return int(self.current_message(node).string("operation").endswith(".register"))
+
+    def is_client(self, client: str, number: int) -> bool:
+        """Is that the client's number?"""
+        return self.clients.get(client) == number
+
+    def reply_fits(self, message: Message, e: int) -> bool:
+        """Does a reply answer the request of prepare e?"""
+        prepare = self.prepares.get(e)
+        return (
+            prepare is not None
+            and message.string("client") == prepare.client
+            and message.number("request") == prepare.request
+            and message.string("operation") == prepare.operation
+            and (message.string("request_checksum") or message.parent) == prepare.request_checksum
+        )
+
+    def reply_agrees(self, message: Message) -> bool:
+        """Is it the one reply of its op?"""
+        return self.replies.setdefault(message.op, message.text) == message.text
+
+    def reply_known(self, message: Message) -> bool:
+        """Is a message that a client got a reply that a replica gave (other kinds are not looked at)?"""
+        return message.command != "reply" or self.replies.setdefault(message.op, message.text) == message.text
+
+    def state_agrees(self, node: int, op: int, before: str, after: str) -> bool:
+        """The state machine's state after op is the same everywhere, and starts from that of the op before."""
+        if not self.first_state:
+            self.first_state = before
+        expected = self.states[node] or self.first_state
+        self.states[node] = after
+        return before == expected and self.state_after.setdefault(op, after) == after
+
+    def state_is_first(self, node: int, before: str, after: str) -> bool:
+        """A replica that started again has the state of an empty log: noticed once, from the state it had."""
+        lost, self.lost_states[node] = self.lost_states[node], ""
+        return bool(lost) and before == lost and after == self.first_state
+
+    # recovery
+
+    def nonce_of(self, nonce: str) -> int:
+        """The nonce's number."""
+        return self.nonces.setdefault(nonce, len(self.nonces) + 1)
+
+    def recovers_from(self, node: int, b: int) -> None:
+        """The replica takes the log that b answered with; -1: no longer."""
+        self.recovering[node] = b
+
+    def recovering_from(self, node: int) -> int:
+        """Whose answer the replica recovers from; -1: nobody's."""
+        return self.recovering[node]
+
+    def forget(self, node: int) -> None:
+        """The replica died."""
+        self.due[node].clear()
+        self.recovering[node] = -1
+        self.lost_states[node], self.states[node] = self.states[node], ""
+        for key in [key for key in self.writes if key[0] == node]:
+            del self.writes[key]
+
+    # disk
+
+    def queue_write(self, node: int, slot: int, e: int) -> None:
+        """Writes of a slot come one after the other."""
+        self.writes[node, slot].append(e)
+
+    def written(self, node: int, slot: int) -> int:
+        """The write of that slot that is done."""
+        queue = self.writes.get((node, slot))
+        if not queue:
+            raise Reject("line.unexpected", f"replica {node} wrote no prepare to slot {slot}")
+        return queue.popleft()
+
+    # rows of the store
+
+    @staticmethod
+    def ones(row: Row) -> int:
+        """How many cells are set."""
+        return sum(map(bool, row.values()))
+
+    used = ones
+
+    @staticmethod
+    def held(row: Row, low: int, high: int) -> int:
+        """How many cells from low to high are not 0."""
+        return sum(1 for o in range(low, high + 1) if row.get(o))
+
+    @staticmethod
+    def newest(row: Row, top: int, limit: int) -> int:
+        """The lowest of the `limit` highest cells up to top that are not 0."""
+        found = top
+        while limit and top >= 0:
+            if row.get(top):
+                found, limit = top, limit - 1
+            top -= 1
+        return found
+
+    def best_vote(self, node: int) -> int:
+        """The first replica whose vote has the largest (log_view, op)."""
+        store = self.store
+        votes = [(q, m) for q, m in sorted(store.v_dvc_of[node].items()) if m]
+        if not votes:
+            raise Reject("line.unexpected", f"replica {node} has no votes to merge")
+        return max(votes, key=lambda vote: (store.v_m_log_view.get(vote[1], 0), store.v_m_op.get(vote[1], 0), -vote[0]))[0]
+
+    def best_answer(self, node: int) -> int:
+        """The primary of the highest view among the answers."""
+        views = [self.store.v_m_view.get(m, 0) for m in self.store.v_response_of[node].values() if m]
+        if not views:
+            raise Reject("line.unexpected", f"replica {node} has no answers to recover from")
+        return max(views) % self.nodes
+
+
+HELPERS = frozenset(name for name in vars(Run) if not name.startswith("_")) - {
+    "differs",
+    "broken",
+    "refused",
+    "overdue",
+    "unexpected",
+    "allowed",
+}

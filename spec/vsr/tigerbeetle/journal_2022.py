@@ -1,0 +1,223 @@
+"""The journal of the June 2022 build: headers in memory, two rings on disk, recovery of slots (protocol.md §4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import action, all_of, any_of, between, count, implies, not_, require, where
+from spec.vsr.tigerbeetle.state_2022 import (
+    CUT,
+    EQL,
+    FIX,
+    NIL,
+    RECOVERING,
+    SECTOR,
+    SLOTS,
+    VSR,
+    Client,
+    Op,
+    Prepare,
+    Replica,
+)
+
+SLOT = between(Op, 0, SLOTS - 1)
+
+
+def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
+    """Put a header into its slot: dirty, and not faulty, unless it stands there already."""
+    same = state.entry[r, o] == e
+    state.dirty[r, o] = where(same, state.dirty[r, o], True)
+    state.faulty[r, o] = where(same, state.faulty[r, o], False)
+    state.entry[r, o] = e
+
+
+def remove_from(state: Any, r: Any, lo: Any) -> None:
+    """Empty the slots of ops lo and above; they count as clean and sound then."""
+    above = between(Op, lo, SLOTS - 1)
+    state.entry.update((r, above), lambda o: 0)
+    state.dirty.update((r, above), lambda o: False)
+    state.faulty.update((r, above), lambda o: False)
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def write_start(state: Any, r: Any, o: Any, e: Any) -> None:
+    """The write of a prepare starts; until its body is down, the slot of the prepares ring counts as empty."""
+    require(state.up[r])
+    require(state.journal_ready[r])
+    require(state.entry[r, o] == e)
+    require(state.dirty[r, o])
+    require(not_(state.writing[r, o, e]))
+    state.body[r, o] = 0
+    state.writing[r, o, e] = True
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def write_body(state: Any, r: Any, o: Any, e: Any) -> None:
+    """The body is in the prepares ring on disk; the replica counts on it only if the header is still the one."""
+    require(state.up[r])
+    require(state.writing[r, o, e])
+    state.disk_body[r, o] = e
+    state.body[r, o] = where(state.entry[r, o] == e, e, state.body[r, o])
+
+
+@action(r=Replica, lo=Op)
+def write_headers_start(state: Any, r: Any, lo: Any) -> None:
+    """The sector of the headers ring from slot lo is composed: what is not known to be whole is not promised."""
+    require(state.up[r])
+    require(lo % SECTOR == 0)
+    state.header_buffer.update(
+        (r, between(Op, lo, lo + SECTOR - 1)),
+        lambda o: where(
+            any_of(state.faulty[r, o], all_of(state.dirty[r, o], state.body[r, o] == 0)), 0, state.entry[r, o]
+        ),
+    )
+
+
+@action(r=Replica, lo=Op)
+def write_headers_done(state: Any, r: Any, lo: Any) -> None:
+    """The sector is on disk."""
+    require(state.up[r])
+    state.disk_header.update((r, between(Op, lo, lo + SECTOR - 1)), lambda o: state.header_buffer[r, o])
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def write_done(state: Any, r: Any, o: Any, e: Any) -> None:
+    """Body and header are durable, and the header is still the one: the slot is clean.
+
+    Of a slot that was faulty this build leaves the header on disk broken: after a crash it is faulty again, never nil.
+    """
+    require(state.up[r])
+    require(state.writing[r, o, e])
+    require(state.entry[r, o] == e)
+    require(state.disk_body[r, o] == e)
+    require(any_of(state.disk_header[r, o] == e, state.faulty[r, o]))
+    state.writing[r, o, e] = False
+    state.dirty[r, o] = False
+    state.faulty[r, o] = False
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def write_given_up(state: Any, r: Any, o: Any, e: Any) -> None:
+    """The header changed while its prepare was being written: the write does not count."""
+    require(state.up[r])
+    require(state.writing[r, o, e])
+    require(state.entry[r, o] != e)
+    state.writing[r, o, e] = False
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def find_rot(state: Any, r: Any, o: Any, e: Any) -> None:
+    """A read finds the slot broken."""
+    require(state.up[r])
+    require(state.journal_ready[r])
+    hit = state.entry[r, o] == e
+    state.dirty[r, o] = where(hit, True, state.dirty[r, o])
+    state.faulty[r, o] = where(hit, True, state.faulty[r, o])
+
+
+@action(r=Replica, o=Op)
+def slot_unused(state: Any, r: Any, o: Any) -> None:
+    """Above the head of the log, which is known now, a faulty slot is one that was never needed."""
+    require(state.up[r])
+    require(state.entry[r, o] == 0)
+    require(o > state.op[r])
+    require(o < SLOTS)
+    require(state.dirty[r, o])
+    state.dirty[r, o] = False
+    state.faulty[r, o] = False
+
+
+@action(r=Replica)
+def crash(state: Any, r: Any) -> None:
+    """The process dies; what is being written does not reach the disk whole."""
+    require(state.up[r])
+    state.up[r] = False
+    state.writing.update((r, Op, Prepare), lambda o, e: False)
+
+
+@action(r=Replica)
+def restart(state: Any, r: Any) -> None:
+    """The process starts again and has forgotten all that is not on disk: its view, too."""
+    require(not_(state.up[r]))
+    forget(state, r)
+    state.up[r] = True
+
+
+def forget(state: Any, r: Any) -> None:
+    """Memory at a start."""
+    state.journal_ready[r] = False
+    state.next_slot[r] = 0
+    state.status[r] = RECOVERING
+    state.view[r] = 0
+    state.log_view[r] = 0
+    state.op[r] = 0
+    state.commit_min[r] = 0
+    state.commit_max[r] = 0
+    state.current[r] = 0
+    state.nonce[r] = 0
+    state.installed[r] = False
+    state.svc_quorum[r] = False
+    state.dvc_quorum[r] = False
+    state.nack_op[r] = 0
+    state.pipeline_lo[r] = 1
+    state.pipeline_hi[r] = 0
+    state.session.update((r, Client), lambda c: 0)
+    state.answered.update((r, Client), lambda c: 0)
+    state.svc_from.update((r, Replica), lambda q: False)
+    state.dvc_of.update((r, Replica), lambda q: 0)
+    state.nack_from.update((r, Replica), lambda q: False)
+    state.response_of.update((r, Replica), lambda q: 0)
+    state.ok_from.update((r, Op, Replica), lambda o, q: False)
+    state.entry.update((r, Op), lambda o: 0)
+    state.body.update((r, Op), lambda o: 0)
+    state.dirty.update((r, SLOT), lambda o: True)
+    state.faulty.update((r, SLOT), lambda o: True)
+
+
+@action(r=Replica, o=Op, d=Op, b=Op)
+def recover_slot(state: Any, r: Any, o: Any, d: Any, b: Any) -> None:
+    """A slot is decided by the table of protocol.md §4: `d` is the decision, `b` says whether its prepare can be read.
+
+    Nothing acknowledged may be taken for never written (I3): nil and cut are for slots without a durable prepare.
+    """
+    e = state.disk_body[r, o]
+    keeps = any_of(d == EQL, d == FIX)
+    require(state.up[r])
+    require(not_(state.journal_ready[r]))
+    require(o == state.next_slot[r])
+    require(implies(b == 1, e != 0))
+    require(implies(d == NIL, all_of(e == 0, state.disk_header[r, o] == 0)))
+    require(implies(d == EQL, all_of(e != 0, state.disk_header[r, o] == e)))
+    require(implies(d == FIX, e != 0))
+    require(implies(d == CUT, not_(state.acked[r, e])))
+    state.next_slot[r] = o + 1
+    state.entry[r, o] = where(keeps, e, 0)
+    state.body[r, o] = where(b == 1, e, 0)
+    state.dirty[r, o] = any_of(d == VSR, all_of(d == FIX, state.cfg.replicas > 1))
+    state.faulty[r, o] = d == VSR
+
+
+@action(r=Replica)
+def journal_recovered(state: Any, r: Any) -> None:
+    """All slots are decided; a cluster of one cannot repair a faulty one and must not go on."""
+    require(state.up[r])
+    require(not_(state.journal_ready[r]))
+    require(state.next_slot[r] == SLOTS)
+    require(implies(state.cfg.replicas == 1, count(SLOT, lambda o: state.faulty[r, o]) == 0))
+    state.journal_ready[r] = True
+
+
+ACTIONS = (
+    write_start,
+    write_body,
+    write_headers_start,
+    write_headers_done,
+    write_done,
+    write_given_up,
+    find_rot,
+    slot_unused,
+    crash,
+    restart,
+    recover_slot,
+    journal_recovered,
+)

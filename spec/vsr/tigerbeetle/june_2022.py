@@ -1,0 +1,99 @@
+"""The profile `tigerbeetle-2022`: steps of the June 2022 build, and mistakes that an audit may be told to permit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from spec.lang import Action, Instance, Spec, action, count, require
+from spec.vsr.config import Config
+from spec.vsr.tigerbeetle import journal_2022, messages_2022, normal_2022, repair_2022, view_2022
+from spec.vsr.tigerbeetle.normal_2022 import at_primary, commit_head, compose_prepare
+from spec.vsr.tigerbeetle.repair_2022 import deny, new_replica, rejoin
+from spec.vsr.tigerbeetle.state_2022 import Client, Message, Op, Prepare, Replica, Request, schema_2022
+
+PROFILE = "tigerbeetle-2022"
+
+ACTIONS = (
+    *journal_2022.ACTIONS,
+    *messages_2022.ACTIONS,
+    *normal_2022.ACTIONS,
+    *view_2022.ACTIONS,
+    *repair_2022.ACTIONS,
+)
+
+
+def oks_of_any_view(state: Any, r: Any, o: Any) -> Any:
+    """Acknowledgements counted for the pipeline entry since it is there, whatever the view."""
+    return count(Replica, lambda q: state.ok_ever[r, o, q])
+
+
+@action(r=Replica, o=Op, k=Request)
+def prepare_oks(state: Any, r: Any, o: Any, k: Any) -> None:
+    """Acknowledgements of older views are counted, too [seed 002]."""
+    at_primary(state, r, o)
+    require(oks_of_any_view(state, r, o) == k)
+
+
+@action(r=Replica, o=Op)
+def prepare_quorum(state: Any, r: Any, o: Any) -> None:
+    """Acknowledgements of older views make a quorum, too [seed 002]."""
+    at_primary(state, r, o)
+    require(oks_of_any_view(state, r, o) >= state.cfg.quorum_replication)
+
+
+@action(r=Replica, e=Prepare)
+def commit(state: Any, r: Any, e: Any) -> None:
+    """A prepare is committed on acknowledgements of older views, too [seed 002]."""
+    require(oks_of_any_view(state, r, state.commit_min[r] + 1) >= state.cfg.quorum_replication)
+    commit_head(state, r, e)
+
+
+@action(r=Replica, e=Prepare, c=Client, s=Request, register=Request)
+def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> None:
+    """A cluster of one that restarted prepares again in the view it was in [tigerbeetle]."""
+    require(state.cfg.replicas == 1)
+    require(state.prepared[state.view[r], state.op[r] + 1] != 0)
+    normal_2022.may_prepare(state, r, e, c, s, register)
+    compose_prepare(state, r, e, c, s, register)
+
+
+@action(r=Replica, m=Message, o=Op, e=Prepare)
+def send_nack(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
+    """A header that was installed over a faulty slot hides that the prepare was acknowledged [seed 002]."""
+    deny(state, r, m, o, e)
+
+
+@action(r=Replica)
+def recover_empty(state: Any, r: Any) -> None:
+    """An empty journal makes a replica new that took part before [seed 002]."""
+    new_replica(state, r)
+
+
+@action(r=Replica, b=Replica)
+def finish_recovery(state: Any, r: Any, b: Any) -> None:
+    """A replica forgets that it voted in a higher view than the one it recovers into [Michael et al. 2017]."""
+    rejoin(state, r, b)
+
+
+DEVIATIONS: Mapping[str, tuple[Action, ...]] = {
+    "view.acks_survive_view": (prepare_oks, prepare_quorum, commit),
+    "view.solo_keeps_view": (on_request,),
+    "nack.clears_faulty": (send_nack,),
+    "recover.empty_journal_is_new": (recover_empty,),
+    "diskless.forgets_promise": (finish_recovery,),
+}
+"""Fault of the catalogue → the actions that stand in for those of the same name where it is permitted."""
+
+
+def spec_2022(cfg: Config, allow: tuple[str, ...] = ()) -> Spec:
+    """The steps, and under names of their own (`commit__view_acks_survive_view`) those of permitted deviations."""
+    extra = [replace(a, name=stand_in(a.name, id)) for id in allow for a in DEVIATIONS[id]]
+    instance = Instance({"Replica": cfg.replicas - 1})
+    return Spec(PROFILE, schema_2022(), cfg, (*ACTIONS, *extra), (), (), instance)
+
+
+def stand_in(action_name: str, fault: str) -> str:
+    """Name of the action that a permitted deviation uses instead."""
+    return f"{action_name}__{fault.replace('.', '_')}"

@@ -1,0 +1,419 @@
+"""Repair, nacks, the pipeline across views, and recovery by nonce, as the June 2022 build has them (protocol.md §4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import action, all_of, any_of, between, count, forall, implies, maximum, not_, require, where
+from spec.vsr.tigerbeetle.journal_2022 import SLOT, put_header, remove_from
+from spec.vsr.tigerbeetle.normal_2022 import chained, forget_oks, in_pipeline, is_clean, leads
+from spec.vsr.tigerbeetle.state_2022 import (
+    KIND,
+    NORMAL,
+    PIPELINE,
+    RECOVERING,
+    RECOVERY_HEADERS,
+    ROOT,
+    SLOTS,
+    VIEW_CHANGE,
+    Message,
+    Nonce,
+    Op,
+    Prepare,
+    Replica,
+    primary,
+)
+from spec.vsr.tigerbeetle.view_2022 import carry_headers, take_head
+
+GAP, DIRTY, CONNECTS, OLDER = 0, 1, 2, 3
+
+
+def repairs(state: Any, r: Any) -> Any:
+    """May r repair its log: is it normal, or the primary of a view whose votes it has merged?"""
+    return any_of(
+        state.status[r] == NORMAL,
+        all_of(state.status[r] == VIEW_CHANGE, leads(state, r), state.dvc_quorum[r]),
+        all_of(state.status[r] == VIEW_CHANGE, state.installed[r]),
+    )
+
+
+@action(r=Replica, o=Op, e=Prepare, g=Op)
+def repair_header(state: Any, r: Any, o: Any, e: Any, g: Any) -> None:
+    """A header that a message brought fills a gap (`g` 0), is dirty there (1), or replaces one that it shows wrong (2).
+
+    It never changes or advances the head; the header above it, if known, must be its child.
+    """
+    here, above = state.entry[r, o], state.entry[r, o + 1]
+    require(state.up[r])
+    require(repairs(state, r))
+    require(state.p_op[e] == o)
+    require(state.p_view[e] <= state.view[r])
+    require(brought(state, r, o, e))
+    require(any_of(o < state.op[r], all_of(o == state.op[r], here == e)))
+    require(implies(g == GAP, here == 0))
+    require(implies(g == DIRTY, all_of(here == e, state.dirty[r, o])))
+    require(implies(g == CONNECTS, all_of(here != 0, here != e, connects(state, r, o, e))))
+    require(implies(g == OLDER, False))
+    require(implies(above != 0, state.p_parent[above] == e))
+    put_header(state, r, o, e)
+
+
+@action(r=Replica, lo=Op, hi=Op)
+def find_break(state: Any, r: Any, lo: Any, hi: Any) -> None:
+    """Headers of ops lo..hi are missing, or do not link the log above them to the log below."""
+    require(state.up[r])
+    require(repairs(state, r))
+    require(all_of(state.commit_min[r] < lo, lo <= hi, hi < state.op[r]))
+    require(not_(chained(state, r, lo - 1, hi + 1)))
+
+
+@action(r=Replica)
+def repair_root(state: Any, r: Any) -> None:
+    """A replica that recovered puts the root back, which all know."""
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(state.entry[r, 0] == 0)
+    put_header(state, r, 0, ROOT)
+
+
+def connects(state: Any, r: Any, o: Any, e: Any) -> Any:
+    """Would e at o be linked by parents to the head of the log?"""
+    return all_of(
+        state.p_parent[state.entry[r, o + 1]] == e,
+        state.entry[r, state.op[r]] != 0,
+        forall(
+            between(Op, o + 1, state.op[r] - 1),
+            lambda p: state.entry[r, p] == state.p_parent[state.entry[r, p + 1]],
+        ),
+    )
+
+
+def brought(state: Any, r: Any, o: Any, e: Any) -> Any:
+    """Do the message at hand, the pipeline, a vote that was merged or an answer that was used hold that header?"""
+    m = state.current[r]
+    return any_of(
+        state.m_header[m, o] == e,
+        all_of(state.m_kind[m] == KIND["prepare"], state.m_prepare[m] == e),
+        in_pipeline(state, r, o, e),
+        exists_in(state, r, o, e),
+    )
+
+
+def exists_in(state: Any, r: Any, o: Any, e: Any) -> Any:
+    """Is the header in a vote or an answer that the replica holds?"""
+    votes = count(Replica, lambda q: all_of(state.dvc_of[r, q] != 0, state.m_header[state.dvc_of[r, q], o] == e))
+    answers = count(
+        Replica, lambda q: all_of(state.response_of[r, q] != 0, state.m_header[state.response_of[r, q], o] == e)
+    )
+    return votes + answers > 0
+
+
+@action(r=Replica, m=Message, lo=Op, hi=Op)
+def send_headers(state: Any, r: Any, m: Any, lo: Any, hi: Any) -> None:
+    """A replica answers request_headers with what its ring holds of the ops asked for."""
+    asked = state.current[r]
+    require(state.up[r])
+    require(state.status[r] != RECOVERING)
+    require(state.m_kind[asked] == KIND["request_headers"])
+    require(state.m_view[asked] == state.view[r])
+    require(all_of(state.m_commit[asked] == lo, state.m_op[asked] == hi))
+    require(count(between(Op, lo, hi), lambda o: state.entry[r, o] != 0) > 0)
+    state.m_kind[m] = KIND["headers"]
+    state.m_from[m] = r
+    state.m_view[m] = state.view[r]
+    state.m_header.update((m, between(Op, lo, hi)), lambda o: state.entry[r, o])
+
+
+@action(r=Replica, m=Message, o=Op, e=Prepare)
+def send_nack(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
+    """Asked by the primary of a view that is not started, a replica says that it never had the prepare (I11)."""
+    never_acknowledged(state, r, e)
+    deny(state, r, m, o, e)
+
+
+def never_acknowledged(state: Any, r: Any, e: Any) -> None:
+    """Whatever a replica acknowledged it may not deny, a faulty slot included (I11)."""
+    require(not_(state.acked[r, e]))
+
+
+def deny(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
+    """Guard and effects of a nack, I11 aside."""
+    asked = state.current[r]
+    require(state.up[r])
+    require(state.status[r] == VIEW_CHANGE)
+    require(state.m_kind[asked] == KIND["request_prepare"])
+    require(state.m_view[asked] == state.view[r])
+    require(state.m_from[asked] == primary(state, state.view[r]))
+    require(state.m_op[asked] == o)
+    require(state.m_prepare[asked] == e)
+    require(state.body[r, o] != e)
+    require(not_(state.faulty[r, o]))
+    require(not_(is_clean(state, r, o, e)))
+    require(not_(in_pipeline(state, r, o, e)))
+    state.m_kind[m] = KIND["nack_prepare"]
+    state.m_from[m] = r
+    state.m_view[m] = state.view[r]
+    state.m_op[m] = o
+    state.m_prepare[m] = e
+
+
+@action(r=Replica, o=Op)
+def await_nacks(state: Any, r: Any, o: Any) -> None:
+    """The new primary asks all for an uncommitted prepare it has not got: one of them sends it, or enough deny it."""
+    require(state.up[r])
+    require(state.status[r] == VIEW_CHANGE)
+    require(leads(state, r))
+    require(state.dvc_quorum[r])
+    require(o > state.commit_max[r])
+    require(o <= state.op[r])
+    require(state.entry[r, o] != 0)
+    require(state.dirty[r, o])
+    state.nack_op[r] = o
+    state.nack_from.update((r, Replica), lambda q: where(state.nack_op[r] == o, state.nack_from[r, q], False))
+
+
+@action(r=Replica)
+def stop_nacks(state: Any, r: Any) -> None:
+    """The prepare arrived: the nacks for it no longer matter."""
+    require(state.up[r])
+    require(state.status[r] == VIEW_CHANGE)
+    require(state.nack_op[r] != 0)
+    state.nack_op[r] = 0
+    state.nack_from.update((r, Replica), lambda q: False)
+
+
+@action(r=Replica, q=Replica)
+def on_nack(state: Any, r: Any, q: Any) -> None:
+    """A nack of this view for the prepare that is waited for is counted once per replica."""
+    m = state.current[r]
+    require(state.up[r])
+    require(state.status[r] == VIEW_CHANGE)
+    require(state.m_kind[m] == KIND["nack_prepare"])
+    require(state.m_view[m] == state.view[r])
+    require(state.m_from[m] == q)
+    require(state.nack_op[r] != 0)
+    require(state.m_op[m] == state.nack_op[r])
+    require(state.m_prepare[m] == state.entry[r, state.nack_op[r]])
+    require(not_(state.nack_from[r, q]))
+    state.nack_from[r, q] = True
+
+
+def nacks_needed(state: Any, r: Any, o: Any) -> Any:
+    """Nacks of others that prove that no replication quorum has the prepare; one more if the own copy is lost."""
+    return state.cfg.replicas - state.cfg.quorum_replication + where(state.faulty[r, o], 1, 0)
+
+
+@action(r=Replica, o=Op)
+def nack_quorum(state: Any, r: Any, o: Any) -> None:
+    """Enough nacks."""
+    require(state.up[r])
+    require(state.nack_op[r] == o)
+    require(count(Replica, lambda q: state.nack_from[r, q]) >= nacks_needed(state, r, o))
+
+
+@action(r=Replica, o=Op)
+def discard_ops(state: Any, r: Any, o: Any) -> None:
+    """An uncommitted prepare that cannot have been committed is discarded, with all above it."""
+    require(state.up[r])
+    require(state.status[r] == VIEW_CHANGE)
+    require(leads(state, r))
+    require(state.dvc_quorum[r])
+    require(o > state.commit_max[r])
+    require(o <= state.op[r])
+    require(state.entry[r, o] != 0)
+    require(state.dirty[r, o])
+    require(chained(state, r, state.commit_min[r], state.op[r]))
+    require(
+        any_of(
+            all_of(state.cfg.replicas == 2, not_(state.faulty[r, o])),
+            all_of(
+                state.nack_op[r] == o,
+                count(Replica, lambda q: state.nack_from[r, q]) >= nacks_needed(state, r, o),
+            ),
+        )
+    )
+    require(state.canonical[o] == 0)
+    state.op[r] = o - 1
+    remove_from(state, r, o)
+    state.nack_op[r] = 0
+    state.nack_from.update((r, Replica), lambda q: False)
+
+
+@action(r=Replica)
+def pipeline_diff(state: Any, r: Any) -> None:
+    """Of the pipeline of older views the new primary keeps what still is the uncommitted tail of its log."""
+    lo = state.commit_max[r] + 1
+    first = where(state.pipeline_lo[r] < lo, lo, state.pipeline_lo[r])
+    linked = all_of(
+        first <= state.pipeline_hi[r],
+        state.p_parent[state.pipeline[r, first]] == state.entry[r, first - 1],
+    )
+    kept = maximum(
+        between(Op, first, state.pipeline_hi[r]),
+        lambda o: where(state.pipeline[r, o] == state.entry[r, o], o, 0),
+    )
+    require(state.up[r])
+    require(state.status[r] == VIEW_CHANGE)
+    require(leads(state, r))
+    state.pipeline_lo[r] = where(all_of(linked, kept >= first), first, lo)
+    state.pipeline_hi[r] = where(all_of(linked, kept >= first), kept, lo - 1)
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def pipeline_push(state: Any, r: Any, o: Any, e: Any) -> None:
+    """The next prepare of the uncommitted tail is read from the journal into the pipeline, with no acknowledgement."""
+    require(state.up[r])
+    require(state.status[r] == VIEW_CHANGE)
+    require(leads(state, r))
+    require(o == where(state.pipeline_hi[r] < state.pipeline_lo[r], state.commit_max[r] + 1, state.pipeline_hi[r] + 1))
+    require(o <= state.op[r])
+    require(o - state.commit_max[r] <= PIPELINE)
+    require(state.entry[r, o] == e)
+    require(state.body[r, o] == e)
+    state.pipeline[r, o] = e
+    state.pipeline_lo[r] = where(state.pipeline_hi[r] < state.pipeline_lo[r], o, state.pipeline_lo[r])
+    state.pipeline_hi[r] = o
+    forget_oks(state, r, o)
+
+
+@action(r=Replica)
+def recover_empty(state: Any, r: Any) -> None:
+    """A replica with an empty journal is new, and normal in view 0: only if it never took part (I6, I11)."""
+    require(not_(state.took_part[r]))
+    new_replica(state, r)
+
+
+def new_replica(state: Any, r: Any) -> None:
+    """Guard and effects of a start with an empty journal, as far as the journal shows it."""
+    require(state.up[r])
+    require(state.journal_ready[r])
+    require(state.status[r] == RECOVERING)
+    require(forall(between(Op, 1, SLOTS - 1), lambda o: all_of(state.entry[r, o] == 0, state.body[r, o] == 0)))
+    require(forall(SLOT, lambda o: not_(state.faulty[r, o])))
+    state.status[r] = NORMAL
+
+
+@action(r=Replica)
+def recover_single(state: Any, r: Any) -> None:
+    """A cluster of one has executed its whole journal again: it is normal, in view 0."""
+    require(state.up[r])
+    require(state.journal_ready[r])
+    require(state.status[r] == RECOVERING)
+    require(state.cfg.replicas == 1)
+    require(state.op[r] > 0)
+    require(all_of(state.commit_min[r] == state.commit_max[r], state.commit_min[r] == state.op[r]))
+    state.status[r] = NORMAL
+
+
+@action(r=Replica, n=Nonce)
+def start_recovery(state: Any, r: Any, n: Any) -> None:
+    """A replica asks all others for the state of the cluster, under a nonce that no recovery used before."""
+    require(state.up[r])
+    require(state.journal_ready[r])
+    require(state.status[r] == RECOVERING)
+    require(state.cfg.replicas > 1)
+    require(any_of(state.nonce[r] == n, all_of(state.nonce[r] == 0, not_(state.nonce_used[n]))))
+    state.nonce[r] = n
+    state.nonce_used[n] = True
+
+
+@action(r=Replica, m=Message, n=Nonce, low=Op)
+def answer_recovery(state: Any, r: Any, m: Any, n: Any, low: Any) -> None:
+    """Only a normal replica answers, with the nonce asked under."""
+    asked = state.current[r]
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(state.m_kind[asked] == KIND["recovery"])
+    require(state.m_nonce[asked] == n)
+    carry_headers(state, r, m, low, RECOVERY_HEADERS)
+    state.m_kind[m] = KIND["recovery_response"]
+    state.m_nonce[m] = n
+
+
+@action(r=Replica, q=Replica)
+def on_answer(state: Any, r: Any, q: Any) -> None:
+    """An answer to this recovery's nonce is kept; another one of the same replica only if it is not older."""
+    m, old = state.current[r], state.response_of[r, q]
+    require(state.up[r])
+    require(state.status[r] == RECOVERING)
+    require(q != r)
+    require(state.m_kind[m] == KIND["recovery_response"])
+    require(state.m_from[m] == q)
+    require(all_of(state.nonce[r] != 0, state.m_nonce[m] == state.nonce[r]))
+    require(any_of(old == 0, not_(older(state, m, old))))
+    state.response_of[r, q] = m
+
+
+def older(state: Any, m: Any, old: Any) -> Any:
+    """Is m's (view, op, commit) below that of old?"""
+    return any_of(
+        state.m_view[m] < state.m_view[old],
+        all_of(state.m_view[m] == state.m_view[old], state.m_op[m] < state.m_op[old]),
+        all_of(
+            state.m_view[m] == state.m_view[old],
+            state.m_op[m] == state.m_op[old],
+            state.m_commit[m] < state.m_commit[old],
+        ),
+    )
+
+
+@action(r=Replica, b=Replica)
+def recover_log(state: Any, r: Any, b: Any) -> None:
+    """With answers of q_v others, one of them the primary of the highest view in that view: take its head."""
+    m = state.response_of[r, b]
+    require(state.up[r])
+    require(state.status[r] == RECOVERING)
+    require(m != 0)
+    require(count(Replica, lambda q: all_of(q != r, state.response_of[r, q] != 0)) >= state.cfg.quorum_view_change)
+    require(b == primary(state, state.m_view[m]))
+    require(
+        forall(
+            Replica,
+            lambda q: implies(state.response_of[r, q] != 0, state.m_view[state.response_of[r, q]] <= state.m_view[m]),
+        )
+    )
+    take_head(state, r, m, state.m_commit[m])
+    state.installed[r] = True
+
+
+@action(r=Replica, b=Replica)
+def finish_recovery(state: Any, r: Any, b: Any) -> None:
+    """The replica is a normal backup of the view answered by b, which is no lower than any view it voted in (I6)."""
+    require(state.m_view[state.response_of[r, b]] >= state.promised[r])
+    rejoin(state, r, b)
+
+
+def rejoin(state: Any, r: Any, b: Any) -> None:
+    """Guard and effects of the end of a recovery."""
+    v = state.m_view[state.response_of[r, b]]
+    require(state.up[r])
+    require(state.status[r] == RECOVERING)
+    require(state.installed[r])
+    require(b == primary(state, v))
+    require(b != r)
+    state.status[r] = NORMAL
+    state.view[r] = v
+    state.log_view[r] = v
+
+
+ACTIONS = (
+    repair_header,
+    repair_root,
+    find_break,
+    send_headers,
+    send_nack,
+    await_nacks,
+    stop_nacks,
+    on_nack,
+    nack_quorum,
+    discard_ops,
+    pipeline_diff,
+    pipeline_push,
+    recover_empty,
+    recover_single,
+    start_recovery,
+    answer_recovery,
+    on_answer,
+    recover_log,
+    finish_recovery,
+)
