@@ -70,7 +70,7 @@ class Situations:
             self._on_register(client, event.m_incarnation or 0, op)
         elif self.sessions.get(client) != event.m_session:
             self.statistics["requests_sessionless"] += 1
-        if event.m_evicted is not None:
+        if event.m_evicted:
             self.statistics["sessions_evicted"] += 1
             self.sessions.pop(event.m_evicted, None)
 

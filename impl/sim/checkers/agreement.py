@@ -36,9 +36,9 @@ class AgreementChecker(Checker):
             self.fail(f"replica {node} executed {event.m_checksum} at op {op}, first executed was {name}")
 
     def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
-        if event.m_checkpoint is not None:
+        if event.m_checkpoint:
             self.executed[node] = event.m_checkpoint
-        if event.m_checkpoint is not None or event.event == "checkpoint":
+        if event.m_checkpoint or event.event == "checkpoint":
             self._check_snapshot(node, replica)
 
     def _check_snapshot(self, node: int, replica: Replica) -> None:

@@ -42,7 +42,7 @@ class AtMostOnceChecker(Checker):
                 self._on_register(node, client, event.m_incarnation or 0)
         else:
             self._on_request(node, (client, event.m_session or 0, number), event.m_op, first)
-        if first and event.m_evicted is not None:
+        if first and event.m_evicted:
             self.sessions.pop(event.m_evicted, None)
             if event.m_session is None:
                 self.latest.pop((event.m_evicted, 0), None)
