@@ -27,13 +27,34 @@ class ClientTable:
 
 
 @dataclass(frozen=True)
+class Repair:
+    """Journals with gaps and faulty slots, and how a replica recovers (docs/recovery-and-repair.md).
+
+    `recovery`: "" is the core's journal; "nonce" asks the others, "superblock" reads view and log_view from disk.
+    `headers`: most headers in a do_view_change (0: any number). `diskless`: a crash loses the journal. `lasting`: a
+    prepare that was sent may arrive at any time (for traces); else one that no replica holds any more is lost.
+    """
+
+    recovery: str = ""
+    headers: int = 0
+    diskless: bool = False
+    lasting: bool = False
+
+    def __post_init__(self) -> None:
+        if self.recovery not in ("", "nonce", "superblock"):
+            raise SpecError(f"recovery is by nonce or superblock, not {self.recovery}")
+        if (self.headers or self.diskless) and self.recovery != "nonce":
+            raise SpecError("headers and diskless are options of recovery by nonce")
+
+
+@dataclass(frozen=True)
 class Config:
     """Replica count, quorum sizes, options of the protocol, and the known deviations ("faults") that are switched on.
 
     `features`: how many features control entries can enable; member q never says that it supports feature f where
     (q, f) is in `unsupported`. `checkpoints`: replicas take them; `journal_slots`: the journal is a ring of so many
-    slots (0: it has no end). `pipeline`: most prepares above commit_max (0: any number). Options left at their
-    defaults add nothing to the core.
+    slots (0: it has no end). `pipeline`: most prepares above commit_max (0: any number). `failing_appends`: an
+    append may fail. Options left at their defaults add nothing to the core.
     Source: VR Revisited §4 (majorities); flexible quorums as in TigerBeetle: only q_r + q_v > n is needed.
     """
 
@@ -48,6 +69,8 @@ class Config:
     checkpoints: bool = False
     journal_slots: int = 0
     pipeline: int = 0
+    failing_appends: bool = False
+    repair: Repair = Repair()
 
     def __post_init__(self) -> None:
         n = self.replicas
@@ -58,6 +81,8 @@ class Config:
                 raise SpecError(f"{name} must be at least 0, not {getattr(self, name)}")
         if self.journal_slots and not self.checkpoints:
             raise SpecError("a journal that is a ring needs checkpoints")
+        if self.repair.recovery and (self.checkpoints or self.features or self.client_table != ClientTable()):
+            raise SpecError("repair does not go together with checkpoints, features or a bounded client table yet")
         if not self.quorum_replication:
             object.__setattr__(self, "quorum_replication", majority(n))
         if not self.quorum_view_change:

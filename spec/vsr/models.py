@@ -8,6 +8,7 @@ from typing import Any
 
 from spec.lang import Action, Instance, Spec, SpecError
 from spec.vsr import client_table, clients, normal, restart, view_change
+from spec.vsr.checkpoint import executed_after_restart
 from spec.vsr.config import ClientTable, Config
 from spec.vsr.faults import fault
 from spec.vsr.invariants import INVARIANTS, WITNESSES, restarted_normal
@@ -67,9 +68,11 @@ MODELS = {
     "core": Bounds(views=3, ops=2),
     "core_restart": Bounds(views=2, ops=2, restarts=1),
     "control": Bounds(views=2, ops=2, requests=1),
+    "control_checkpoint": Bounds(views=2, ops=2, requests=1, restarts=1),
     "checkpoint": Bounds(views=2, ops=2, requests=2, restarts=1),
-    "ring": Bounds(views=2, ops=3, requests=3),
+    "ring": Bounds(views=2, ops=2, requests=2, restarts=1),
     "pipeline": Bounds(views=2, ops=2, clients=2, requests=1),
+    "append_failure": Bounds(views=2, ops=2, requests=2),
     "clients": Bounds(views=2, ops=2, clients=2, requests=1, incarnations=1),
     "sessions": Bounds(views=2, ops=4, clients=2, requests=2, incarnations=2),
     "iggy": Bounds(views=2, ops=4, clients=2, requests=2),
@@ -78,14 +81,19 @@ MODELS = {
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "control": {"features": 2, "unsupported": frozenset({(1, 2)})},
+    "control_checkpoint": {"features": 1, "checkpoints": True},
     "checkpoint": {"checkpoints": True},
     "ring": {"checkpoints": True, "journal_slots": 1},
     "pipeline": {"pipeline": 1},
+    "append_failure": {"failing_appends": True},
     "clients": {"client_table": ClientTable(slots=1, sessions=True)},
     "sessions": {"client_table": ClientTable(slots=1, sessions=True, in_flight=2)},
     "iggy": {"client_table": ClientTable(slots=2, gaps=True)},
 }
 """Model name → options of its configuration, where it is more than the core."""
+
+AFTER_A_CRASH = (restarted_normal, executed_after_restart)
+"""Witnesses that a model without restarts leaves out."""
 
 REPLICAS = {"sessions": 2, "iggy": 2}
 """Model name → replicas, where they are not 3."""
@@ -104,11 +112,10 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
         added.extend(mistake.added)
     crashes = instance.bounds.get("Restart") != 0
     actions = tuple(a for a in CORE_ACTIONS if crashes or a is not restart.restart)
-    witnesses = tuple(w for w in WITNESSES if crashes or w is not restarted_normal)
     if not crashes and "restart" in replaced:
         raise SpecError(f"{', '.join(sorted(cfg.faults))} shows only at a restart; allow some with --restarts")
     schema = core_schema(cfg)
-    parts = Parts({a.name: a for a in actions}, {p.id: p for p in INVARIANTS}, list(witnesses))
+    parts = Parts({a.name: a for a in actions}, {p.id: p for p in INVARIANTS}, list(WITNESSES))
     for module in (m for m in MODULES if m.is_on(cfg)):
         module.declare(schema, cfg)
         parts.apply(module, cfg)
@@ -118,7 +125,7 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
         cfg,
         tuple(parts.actions.values()),
         tuple(parts.invariants.values()),
-        tuple(parts.witnesses),
+        tuple(w for w in parts.witnesses if crashes or w not in AFTER_A_CRASH),
         instance,
     )
     return spec.with_actions(replaced, added)

@@ -6,7 +6,7 @@ With an option of the configuration at its default the core is left exactly as i
 
 from __future__ import annotations
 
-from spec.vsr import checkpoint, clients, control, pipeline, sessions
+from spec.vsr import append_failure, checkpoint, clients, control, pipeline, sessions
 from spec.vsr.config import Config
 from spec.vsr.module import Module
 
@@ -15,6 +15,7 @@ MODULES: tuple[Module, ...] = (
     sessions.MODULE,
     control.MODULE,
     pipeline.MODULE,
+    append_failure.MODULE,
     checkpoint.MODULE,  # last: it saves what the others declare
 )
 """All optional parts, in the order in which they apply."""

@@ -59,6 +59,8 @@ def require_room(state: Any, r: Any, o: Any) -> None:
     require(within(Op, o))
     if state.cfg.pipeline:
         require(o - state.commit_max[r] <= state.cfg.pipeline)
+    if state.cfg.failing_appends:
+        require(not_(is_prepared(state, state.view[r], o)))
     require_slot(state, r, o)
 
 
