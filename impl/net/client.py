@@ -1,8 +1,12 @@
-"""A client of the cluster: finds the primary, retries under the same request number, carries the Lamport clock.
+"""A client of the cluster: finds the primary, registers, retries under one number, carries the Lamport clock.
 
 One request is outstanding at a time (the protocol allows no more per client; use more clients instead). A request is
 sent again, with its number, until it is answered or its time is up; after that its outcome is unknown: it may
 be executed later. The client then takes no new operation, only ``retry`` of the same one.
+
+Where the cluster has sessions, the client registers before its first request (docs/clients-and-control.md). If its
+session is evicted, it registers with the next incarnation; it sends the request again if it is certain that it was not
+executed, and raises EvictedError if it is not. If another client registers with its id, it is fenced for good.
 """
 
 from __future__ import annotations
@@ -11,19 +15,30 @@ import asyncio
 import secrets
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TypeVar
 
 import msgspec
 
-from impl.messages import Reply, Request
+from impl.messages import Eviction, Reply, Request, register_result
+from impl.net.connection import Address, Connection, address_text, open_connection
+from impl.net.errors import (
+    ClientBusyError,
+    ClientClosedError,
+    ClientError,
+    EvictedError,
+    FencedError,
+    RefusedError,
+    ReplyError,
+    RequestTimeoutError,
+    RequestTooLargeError,
+    UncertainError,
+    UnreachableError,
+)
 from impl.net.framing import (
-    PROTOCOL_VERSION,
     REQUEST_SIZE_MAX,
-    FrameError,
-    FrameReader,
     Goodbye,
-    Hello,
     NotPrimary,
     Status,
     StatusRequest,
@@ -51,6 +66,8 @@ __all__ = [
     "ClientBusyError",
     "ClientClosedError",
     "ClientError",
+    "EvictedError",
+    "FencedError",
     "RefusedError",
     "ReplyError",
     "RequestTimeoutError",
@@ -63,86 +80,29 @@ __all__ = [
 
 _ResultT = TypeVar("_ResultT")
 
-Address = tuple[str, int]
-"""Host and port of one replica."""
-
 CLIENT_ID_MAX = (1 << 62) - 1
 
 
-class ClientError(Exception):
-    """A request did not get an answer; the subclasses say why."""
+@dataclass(slots=True)
+class _Pending:
+    """The operation that waits for its answer; ``doubtful``: copies sent that are not known to be void."""
 
+    body: bytes
+    request: Request | None = None
+    doubtful: int = 0
 
-class RequestTimeoutError(ClientError):
-    """No answer in time. The operation may have been executed, or may be later; ``Client.retry`` asks again."""
-
-
-class UnreachableError(ClientError):
-    """For some time no replica accepted a connection. As after RequestTimeoutError, ``Client.retry`` asks again."""
-
-
-class RequestTooLargeError(ClientError):
-    """The operation is larger than a request may be; nothing was sent."""
-
-
-class UncertainError(ClientError):
-    """The request before this one has no answer yet: call ``retry``, or use a new client."""
-
-
-class ClientBusyError(ClientError):
-    """Another request of this client is outstanding."""
-
-
-class ClientClosedError(ClientError):
-    """The client was closed."""
-
-
-class RefusedError(ClientError):
-    """A replica refused the connection for good, for example because it belongs to another cluster."""
-
-
-class ReplyError(ClientError):
-    """The answer does not decode or does not fit the operation."""
-
-
-class _Connection(asyncio.Protocol):
-    """One connection to one replica; frames go to ``inbox``, None at the end."""
-
-    def __init__(self, hello: Hello) -> None:
-        self.inbox: asyncio.Queue[object] = asyncio.Queue()
-        self.transport: asyncio.Transport | None = None
-        self._hello = hello
-        self._reader = FrameReader()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.write(frame_control(self._hello))
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            for frame in self._reader.feed(data):
-                self.inbox.put_nowait(frame)
-        except FrameError:
-            self.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.transport = None
-        self.inbox.put_nowait(None)
-
-    def send(self, data: bytes) -> bool:
-        if self.transport is None or self.transport.is_closing():
-            return False
-        self.transport.write(data)
-        return True
-
-    def close(self) -> None:
-        if self.transport is not None:
-            self.transport.close()
+    @property
+    def executed(self) -> bool | None:
+        """False if it certainly was not and will not be executed, else unknown."""
+        return None if self.doubtful else False
 
 
 class Client:
-    """Asyncio client. Times are in seconds. Use within one event loop; ``async with`` closes it."""
+    """Asyncio client. Times are in seconds. Use within one event loop; ``async with`` closes it.
+
+    ``session``: that of the client, 0 before it has registered and where the cluster has no sessions;
+    ``incarnation``: how often it has begun anew, by the clock: it rises also across restarts of the program.
+    """
 
     def __init__(
         self,
@@ -154,8 +114,9 @@ class Client:
         retry_seconds_max: float = 2.0,
         unreachable_seconds: float | None = None,
     ) -> None:
-        """``client_id`` must never have been used in this cluster before (None: a random one of 62 bits).
+        """``client_id`` None: a random one of 62 bits. Without sessions, one must never have been used before.
 
+        With sessions a client that uses the id of another fences it: the later one to register goes on.
         ``unreachable_seconds``: give up, with UnreachableError, once no replica has accepted a connection for so long
         (None: only when the time of the request is up).
         """
@@ -167,6 +128,9 @@ class Client:
             raise ValueError(f"client_id must be in 1..{CLIENT_ID_MAX}, got {self.client_id}")
         self.clock = 0
         self.request_number = 0
+        self.session = 0
+        self.incarnation = time.time_ns() // 1000
+        self.evictions = 0
         self.view = 0
         self.retries = 0
         self._cluster = cluster
@@ -175,53 +139,55 @@ class Client:
         self._retry_seconds_max = retry_seconds_max
         self._unreachable_seconds = unreachable_seconds
         self._target = 0
-        self._connection: _Connection | None = None
-        self._pending: Request | None = None
+        self._connection: Connection | None = None
+        self._pending: _Pending | None = None
+        self._fenced = ""
         self._busy = False
         self._closed = False
 
     async def execute(self, operation: Operation) -> Result:
         """Send one operation and return its result.
 
-        Raises RequestTimeoutError, UnreachableError, RequestTooLargeError, UncertainError, ClientBusyError,
-        ClientClosedError, RefusedError or ReplyError.
+        Raises RequestTimeoutError, UnreachableError, EvictedError, FencedError, RequestTooLargeError, UncertainError,
+        ClientBusyError, ClientClosedError, RefusedError or ReplyError.
         """
         self._check_usable()
         if self._pending is not None:
-            raise UncertainError(
-                f"request {self._pending.request} of client {self.client_id} has no answer yet: retry() asks again"
-            )
+            text = f"request {self.request_number + 1} of client {self.client_id} has no answer yet: retry() asks again"
+            raise UncertainError(text, False)
         body = encode_operation(operation)
         if len(body) > REQUEST_SIZE_MAX:
-            raise RequestTooLargeError(f"the operation takes {len(body)} bytes; at most {REQUEST_SIZE_MAX} are allowed")
-        self.request_number += 1
-        self._pending = Request(client=self.client_id, request=self.request_number, body=body, clock=self.clock)
+            text = f"the operation takes {len(body)} bytes; at most {REQUEST_SIZE_MAX} are allowed"
+            raise RequestTooLargeError(text, False)
+        self._pending = _Pending(body)
         return await self.retry()
 
     async def retry(self) -> Result:
         """Ask again for the request that had no answer. Raises as ``execute``; ClientError if there is none."""
         self._check_usable()
-        request = self._pending
-        if request is None:
-            raise ClientError("there is no unanswered request to retry")
+        pending = self._pending
+        if pending is None:
+            raise ClientError("there is no unanswered request to retry", False)
         self._busy = True
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                reply = await self._ask(request)
+                reply = await self._converse(pending)
         except TimeoutError as error:
-            raise RequestTimeoutError(
-                f"request {request.request} of client {self.client_id} had no answer within {self._timeout_seconds} s; "
-                "it may still be executed"
-            ) from error
+            raise RequestTimeoutError(self._timeout_text(pending), pending.executed) from error
+        except UnreachableError as error:
+            error.executed = pending.executed
+            raise
         finally:
             self._busy = False
+            if not pending.doubtful:
+                self._pending = None
         self._pending = None
-        self.clock = max(self.clock, reply.clock)
+        self.request_number = reply.request
         self.view = max(self.view, reply.view)
         try:
             return decode_result(reply.body)
         except msgspec.DecodeError as error:
-            raise ReplyError(f"the answer to request {request.request} does not decode: {error}") from error
+            raise ReplyError(f"the answer to request {reply.request} does not decode: {error}", True) from error
 
     async def put(self, key: bytes, value: bytes) -> None:
         """Set ``key`` to ``value``."""
@@ -258,20 +224,30 @@ class Client:
 
     def _check_usable(self) -> None:
         if self._closed:
-            raise ClientClosedError("the client is closed")
+            raise ClientClosedError("the client is closed", False)
+        if self._fenced:
+            raise FencedError(self._fenced, False)
         if self._busy:
-            raise ClientBusyError(f"client {self.client_id} has a request outstanding; use one client per task")
+            text = f"client {self.client_id} has a request outstanding; use one client per task"
+            raise ClientBusyError(text, False)
 
-    async def _ask(self, request: Request) -> Reply:
-        """Send to the believed primary until the reply is here; wait longer, and turn to the next one, each time."""
-        frame = frame_message(request)
+    def _timeout_text(self, pending: _Pending) -> str:
+        name = f"of client {self.client_id} had no answer within {self._timeout_seconds} s"
+        if pending.request is None:
+            return f"the register {name}; the operation was not sent"
+        fate = "it may still be executed" if pending.doubtful else "it was not executed"
+        return f"request {pending.request.request} {name}; {fate}"
+
+    # The conversation
+
+    async def _converse(self, pending: _Pending) -> Reply:
+        """Register if need be, then send until the reply is here; wait longer, and turn to the next, each time."""
         wait = self._retry_seconds
         attempts = 0
         silent: set[int] = set()
         accepted = time.monotonic()
         while True:
-            if attempts:
-                self.retries += 1
+            self.retries += attempts > 0
             attempts += 1
             connection = await self._connect()
             if connection is not None:
@@ -280,45 +256,102 @@ class Client:
             else:
                 silent.add(self._target)
                 self._check_reachable(silent, time.monotonic() - accepted)
-            if connection is None or not connection.send(frame):
+            message = None if connection is None else self._send(connection, pending)
+            if connection is None or message is None:
                 self._next_target()
                 await asyncio.sleep(min(0.02 * attempts, 0.2))
                 continue
             try:
                 async with asyncio.timeout(wait):
-                    reply = await self._await_reply(connection, request)
+                    answer = await self._await_answer(connection, message, pending)
             except TimeoutError:
-                reply = None
+                answer = None
                 self._next_target()
                 wait = min(wait * 1.5, self._retry_seconds_max)
-            if reply is not None:
-                return reply
-            await asyncio.sleep(min(0.005 * attempts, 0.1))
+            if answer is None:
+                await asyncio.sleep(min(0.005 * attempts, 0.1))
+                continue
+            if isinstance(answer, Reply) and message.request:
+                return answer
+            attempts, wait = 0, self._retry_seconds
+            if isinstance(answer, Eviction):
+                self._on_eviction(answer, pending)
+            else:
+                self.session = answer.session
+                self.request_number = 0
+
+    def _send(self, connection: Connection, pending: _Pending) -> Request | None:
+        """Send what is due, and return it; None if the connection is gone."""
+        if connection.sessions and not self.session:
+            message = Request(self.client_id, 0, b"", 0, self.incarnation, self.clock)
+        else:
+            if pending.request is None:
+                number = self.request_number + 1
+                pending.request = Request(self.client_id, number, pending.body, self.session, clock=self.clock)
+            message = pending.request
+        if not connection.send(frame_message(message)):
+            return None
+        pending.doubtful += message.request > 0
+        return message
 
     def _check_reachable(self, silent: set[int], seconds: float) -> None:
         if self._unreachable_seconds is None or seconds < self._unreachable_seconds:
             return
         if len(silent) == len(self.addresses):
-            addresses = ", ".join(map(_text, self.addresses))
+            addresses = ", ".join(map(address_text, self.addresses))
             raise UnreachableError(f"nobody accepts connections at {addresses}; are the replicas running?")
 
-    async def _await_reply(self, connection: _Connection, request: Request) -> Reply | None:
-        """The reply, or None if this replica cannot give it; the target is then another one."""
+    async def _await_answer(
+        self, connection: Connection, message: Request, pending: _Pending
+    ) -> Reply | Eviction | None:
+        """The answer, or None if this replica cannot give it; the target is then another one."""
         while True:
             frame = await connection.inbox.get()
             if isinstance(frame, Reply):
-                if frame.client == request.client and frame.request == request.request:
+                self.clock = max(self.clock, frame.clock)
+                if _answers(frame, message):
+                    return frame
+            elif isinstance(frame, Eviction):
+                self.clock = max(self.clock, frame.clock)
+                if message.request and frame.client == self.client_id and frame.session == self.session:
+                    pending.doubtful -= frame.request == message.request
                     return frame
             elif isinstance(frame, NotPrimary):
-                if frame.request == request.request:
+                if frame.request == message.request:
+                    pending.doubtful -= message.request > 0
                     self._follow(frame)
                     return None
             elif isinstance(frame, Goodbye):
-                raise RefusedError(f"replica at {_text(self.addresses[self._target])} refused: {frame.reason}")
+                raise RefusedError(f"replica at {address_text(self.addresses[self._target])} refused: {frame.reason}")
             elif frame is None:
                 self._drop()
                 self._next_target()
                 return None
+
+    def _on_eviction(self, eviction: Eviction, pending: _Pending) -> None:
+        """The session is gone: for good if another instance has taken over, else until the next incarnation.
+
+        Raises FencedError or EvictedError; returns if the request was certainly not executed and is to be sent again.
+        """
+        executed = pending.executed
+        self.evictions += 1
+        self.session = 0
+        self._drop()
+        pending.doubtful = 0
+        if eviction.reason == "fenced" and eviction.incarnation > self.incarnation:
+            self._fenced = (
+                f"client {self.client_id} is fenced: another one registered with its id, with incarnation "
+                f"{eviction.incarnation} after {self.incarnation}"
+            )
+            raise FencedError(self._fenced, executed)
+        self.incarnation = max(self.incarnation + 1, time.time_ns() // 1000)
+        if executed is None:
+            number = 0 if pending.request is None else pending.request.request
+            raise EvictedError(
+                f"the session of client {self.client_id} was evicted; request {number} was executed once or never",
+                executed,
+            )
+        pending.request = None
 
     def _follow(self, hint: NotPrimary) -> None:
         if hint.view >= self.view and hint.view % len(self.addresses) != self._target:
@@ -340,10 +373,18 @@ class Client:
             self._connection.close()
             self._connection = None
 
-    async def _connect(self) -> _Connection | None:
+    async def _connect(self) -> Connection | None:
         if self._connection is None:
-            self._connection = await _open(self.addresses[self._target], self._cluster, self.client_id, 1.0)
+            address = self.addresses[self._target]
+            self._connection = await open_connection(address, self._cluster, self.client_id, 1.0)
         return self._connection
+
+
+def _answers(reply: Reply, message: Request) -> bool:
+    """True if the reply is to this request or register."""
+    if message.request == 0:
+        return (reply.client, reply.request, reply.body) == (message.client, 0, register_result(message.incarnation))
+    return (reply.client, reply.session, reply.request) == (message.client, message.session, message.request)
 
 
 class SyncClient:
@@ -408,7 +449,7 @@ async def fetch_status(address: Address, cluster: int, timeout_seconds: float = 
 
     Raises RefusedError if it answers that it is another cluster's.
     """
-    connection = await _open(address, cluster, 0, timeout_seconds)
+    connection = await open_connection(address, cluster, 0, timeout_seconds)
     if connection is None:
         return None
     try:
@@ -419,28 +460,13 @@ async def fetch_status(address: Address, cluster: int, timeout_seconds: float = 
                 if isinstance(frame, Status):
                     return frame
                 if isinstance(frame, Goodbye):
-                    raise RefusedError(f"replica at {_text(address)} refused: {frame.reason}")
+                    raise RefusedError(f"replica at {address_text(address)} refused: {frame.reason}")
                 if frame is None:
                     return None
     except TimeoutError:
         return None
     finally:
         connection.close()
-
-
-async def _open(address: Address, cluster: int, client_id: int, timeout_seconds: float) -> _Connection | None:
-    hello = Hello(version=PROTOCOL_VERSION, cluster=cluster, role="client", number=client_id)
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            _, connection = await loop.create_connection(lambda: _Connection(hello), *address)
-    except (OSError, TimeoutError):
-        return None
-    return connection
-
-
-def _text(address: Address) -> str:
-    return f"{address[0]}:{address[1]}"
 
 
 def _expect(result: Result, kind: type[_ResultT]) -> _ResultT:

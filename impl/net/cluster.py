@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from impl.durable import Quorums, SuperblockState
+from impl.durable import CLIENTS_SESSIONS, ClientTableConfig, Quorums, SuperblockState
 from impl.faults import validate_faults
 from impl.net.client import Address, fetch_status
 from impl.net.framing import Status
@@ -69,6 +69,7 @@ class Cluster:
         run: str = "run",
         trace_directory: Path | None = None,
         quorums: Quorums | None = None,
+        clients: ClientTableConfig = CLIENTS_SESSIONS,
         tick_seconds: float = 0.01,
         faults: Iterable[str] = (),
         traced: bool = True,
@@ -80,6 +81,7 @@ class Cluster:
         self.run = run
         self.trace_directory = (trace_directory or self.directory / "traces").absolute()
         self.quorums = quorums
+        self.clients = clients
         self.tick_seconds = tick_seconds
         self.faults = tuple(faults)
         self.traced = traced
@@ -104,7 +106,14 @@ class Cluster:
     def format(self) -> None:
         """Make all data directories. Raises DataFileError if one exists."""
         for replica in range(self.replica_count):
-            format_data_file(self.data_path(replica), self.cluster, replica, self.replica_count, self.quorums)
+            format_data_file(
+                self.data_path(replica),
+                self.cluster,
+                replica,
+                self.replica_count,
+                self.quorums,
+                clients=self.clients,
+            )
 
     def format_or_check(self) -> None:
         """Make all data directories if there is none yet; otherwise check that all are there and of this cluster.

@@ -9,6 +9,8 @@ import os
 from collections.abc import Callable, Sequence
 
 from impl.durable import (
+    CLIENTS_SESSIONS,
+    ClientTableConfig,
     ConfigurationError,
     DurableState,
     Quorums,
@@ -134,13 +136,16 @@ def format_data_file(
     quorums: Quorums | None = None,
     file_system: FileSystem | None = None,
     group: int = 0,
+    clients: ClientTableConfig = CLIENTS_SESSIONS,
 ) -> SuperblockState:
     """Make a new data directory (its journal first, its superblock last) and return the superblock written.
+
+    Clients have sessions unless `clients` says otherwise; it must be the same on every replica.
 
     Raises ConfigurationError (impl/durable.py) for numbers that the protocol does not allow, DataFileError if the
     directory holds a journal or a superblock already, also one left by a format that did not finish.
     """
-    state = superblock_formatted(cluster, replica, replica_count, quorums, group=group)
+    state = superblock_formatted(cluster, replica, replica_count, quorums, clients, group)
     validate_quorums(state.quorums, replica_count)
     if not 0 <= replica < replica_count:
         raise ConfigurationError(f"replica must be in 0..{replica_count - 1}, got {replica}")

@@ -15,7 +15,7 @@ from typing import Any
 import click
 import msgspec
 
-from impl.durable import Quorums
+from impl.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
 from impl.faults import FAULTS
 from impl.net.bench import UNREACHABLE_SECONDS
 from impl.net.client import SyncClient, fetch_status
@@ -45,6 +45,17 @@ _cluster_id = click.option("--cluster", "cluster_id", type=click.IntRange(0), de
 @click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--quorum-replication", type=click.IntRange(1), help="Majority unless given.")
 @click.option("--quorum-view-change", type=click.IntRange(1), help="Majority unless given.")
+@click.option(
+    "--sessions/--no-sessions",
+    default=True,
+    show_default=True,
+    help="Clients register; without, a client must never forget its number. The same for every replica.",
+)
+@click.option(
+    "--client-slots",
+    type=click.IntRange(0, CLIENT_SLOTS_MAX),
+    help=f"Clients that are remembered; {CLIENTS_SESSIONS.slots} unless given, and every one (0) without sessions.",
+)
 @_cluster_id
 @json_option
 def format_data(
@@ -53,6 +64,8 @@ def format_data(
     replicas: int,
     quorum_replication: int | None,
     quorum_view_change: int | None,
+    sessions: bool,
+    client_slots: int | None,
     cluster_id: int,
     json_file: Path | None,
 ) -> int:
@@ -62,7 +75,9 @@ def format_data(
     if quorum_replication is not None or quorum_view_change is not None:
         majority = replicas // 2 + 1
         quorums = Quorums(quorum_replication or majority, quorum_view_change or majority)
-    format_data_file(directory, cluster_id, replica, replicas, quorums)
+    slots = client_slots if client_slots is not None else (CLIENTS_SESSIONS.slots if sessions else 0)
+    clients = ClientTableConfig(slots, sessions, gaps=slots > 0 and not sessions)
+    format_data_file(directory, cluster_id, replica, replicas, quorums, clients=clients)
     click.echo(f"formatted {directory}: cluster {cluster_id}, replica {replica} of {replicas}")
     save_json({"directory": str(directory), "cluster": cluster_id, "replica": replica, "exit_code": 0}, json_file)
     return EXIT_CONFORMS
