@@ -26,6 +26,7 @@ SIZE_OPTIONS = (
     click.option("--restarts", type=click.IntRange(0), help="Crashes and restarts in all."),
     click.option("--incarnations", type=_count, help="How often a client registers anew (sessions)."),
     click.option("--slots", type=_count, help="Slots of the client table, where it has a fixed number."),
+    click.option("--rots", type=click.IntRange(0), help="Slots of journals that go bad, in all."),
 )
 SIZES = tuple(vars(Bounds()))
 OPTIONS = (

@@ -9,11 +9,12 @@ from typing import Any
 from spec.lang import Action, Instance, Spec, SpecError
 from spec.vsr import client_table, clients, normal, restart, view_change
 from spec.vsr.checkpoint import executed_after_restart
-from spec.vsr.config import ClientTable, Config
+from spec.vsr.config import ClientTable, Config, Repair
 from spec.vsr.faults import fault
 from spec.vsr.invariants import INVARIANTS, WITNESSES, restarted_normal
 from spec.vsr.module import Parts
 from spec.vsr.modules import MODULES
+from spec.vsr.recovery import AFTER_RECOVERY, AFTER_ROT
 from spec.vsr.state import core_schema
 
 CORE_ACTIONS = (
@@ -35,7 +36,8 @@ CORE_ACTIONS = (
 @dataclass(frozen=True)
 class Bounds:
     """Size of a finite model: numbers of views, ops, clients, requests per client (and session), crashes in all, how
-    often a client begins anew, and slots of the client table where they are not the model's own.
+    often a client begins anew, slots of the client table where they are not the model's own, and slots of journals that
+    go bad.
     """
 
     views: int = 3
@@ -45,11 +47,12 @@ class Bounds:
     restarts: int = 0
     incarnations: int = 0
     slots: int = 0
+    rots: int = 0
 
     def instance(self, replicas: int) -> Instance:
         """The index ranges: views 0..views-1, ops 1..ops, clients 1..clients."""
         for name, value in vars(self).items():
-            if value < (0 if name in ("restarts", "incarnations", "slots") else 1):
+            if value < (0 if name in ("restarts", "incarnations", "slots", "rots") else 1):
                 raise SpecError(f"{name} must be at least 1, not {value}")
         return Instance(
             {
@@ -76,6 +79,9 @@ MODELS = {
     "clients": Bounds(views=2, ops=2, clients=2, requests=1, incarnations=1),
     "sessions": Bounds(views=2, ops=4, clients=2, requests=2, incarnations=2),
     "iggy": Bounds(views=2, ops=4, clients=2, requests=2),
+    "repair": Bounds(views=2, ops=1, requests=1, rots=1),
+    "recovery": Bounds(views=2, ops=1, requests=1, restarts=1, rots=1),
+    "superblock": Bounds(views=2, ops=1, requests=1, restarts=1, rots=1),
 }
 """Model name → default bounds. A model without restarts leaves that action, and what is said of it, out."""
 
@@ -89,10 +95,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "clients": {"client_table": ClientTable(slots=1, sessions=True)},
     "sessions": {"client_table": ClientTable(slots=1, sessions=True, in_flight=2)},
     "iggy": {"client_table": ClientTable(slots=2, gaps=True)},
+    "repair": {"repair": Repair("nonce")},
+    "recovery": {"repair": Repair("nonce")},
+    "superblock": {"repair": Repair("superblock")},
 }
 """Model name → options of its configuration, where it is more than the core."""
 
-AFTER_A_CRASH = (restarted_normal, executed_after_restart)
+AFTER_A_CRASH = (restarted_normal, executed_after_restart, *AFTER_RECOVERY)
 """Witnesses that a model without restarts leaves out."""
 
 REPLICAS = {"sessions": 2, "iggy": 2}
@@ -119,13 +128,16 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
     for module in (m for m in MODULES if m.is_on(cfg)):
         module.declare(schema, cfg)
         parts.apply(module, cfg)
+    rots = instance.bounds.get("Rot") != 0
+    left_out = {*(() if crashes else ("crash", "recovery")), *(() if rots else ("fault",))}
+    impossible = (*(() if crashes else AFTER_A_CRASH), *(() if rots else AFTER_ROT))
     spec = Spec(
         name,
         schema,
         cfg,
-        tuple(parts.actions.values()),
+        tuple(a for a in parts.actions.values() if not a.tags & left_out),
         tuple(parts.invariants.values()),
-        tuple(w for w in parts.witnesses if crashes or w not in AFTER_A_CRASH),
+        tuple(w for w in parts.witnesses if w not in impossible),
         instance,
     )
     return spec.with_actions(replaced, added)
@@ -147,6 +159,8 @@ def model(
         instance = Instance({**instance.bounds, "Outcome": len(client_table.OUTCOMES) - 1})
     if cfg.features:
         instance = Instance({**instance.bounds, "Feature": cfg.features})
+    if cfg.repair.recovery:
+        instance = Instance({**instance.bounds, "Rot": limits.rots})
     return build(cfg, instance, name)
 
 

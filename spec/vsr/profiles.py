@@ -1,0 +1,43 @@
+"""Profiles: named sets of options, one per real system or paper (design.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from spec.lang import SpecError
+from spec.vsr.config import ClientTable, Config, Repair
+
+Options = dict[str, Any]
+
+LATER_QUORUMS = {1: (1, 1), 2: (2, 2), 3: (2, 2), 4: (2, 3), 5: (3, 3), 6: (3, 4)}
+"""Replicas → (q_r, q_v) of TigerBeetle later (protocol.md §4)."""
+
+
+def _later_quorums(replicas: int) -> Options:
+    if replicas not in LATER_QUORUMS:
+        raise SpecError(f"profile tigerbeetle-2026 is for 1 to 6 replicas, not {replicas}")
+    q_r, q_v = LATER_QUORUMS[replicas]
+    return {"quorum_replication": q_r, "quorum_view_change": q_v}
+
+
+PROFILES: dict[str, Callable[[int], Options]] = {
+    "core": lambda replicas: {},
+    "paper": lambda replicas: {},
+    "iggy-3023": lambda replicas: {"client_table": ClientTable(slots=8192, gaps=True)},
+    "oxia-882": lambda replicas: {"features": 1},
+    "tigerbeetle-2022": lambda replicas: {"repair": Repair("nonce")},
+    "tigerbeetle-2026": lambda replicas: {"repair": Repair("superblock"), **_later_quorums(replicas)},
+}
+"""Profile → its options for a number of replicas."""
+
+
+def profile(name: str, replicas: int = 3, **options: Any) -> Config:
+    """The configuration of a profile; `options` override its own.
+
+    Raises `SpecError` for an unknown profile, or a number of replicas that it does not have.
+    """
+    if name not in PROFILES:
+        raise SpecError(f"unknown profile {name}; there are: {', '.join(PROFILES)}")
+    return replace(Config(replicas, profile=name, **PROFILES[name](replicas)), **options)

@@ -1,0 +1,46 @@
+"""Restart of a cluster of one: no one could answer, so the journal decides (seed 002; view as in TigerBeetle later)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import action, between, forall, maximum, not_, require, tagged, where, within
+from spec.vsr.repair.state import set_headers
+from spec.vsr.snapshot import load_state
+from spec.vsr.state import NORMAL, Op, Replica, Restart, View
+
+
+@tagged("crash")
+@action(r=Replica)
+def restart(state: Any, r: Any) -> None:
+    """The only replica crashes, finds no faulty slot, replays its journal, and goes on in the next view.
+
+    In the same view it could prepare another request at an op whose write was cut off.
+    """
+    v = state.durable_view[r] + 1
+    require(within(View, v))
+    start_alone(state, r, v)
+
+
+def start_alone(state: Any, r: Any, v: Any) -> None:
+    """Guard and effects of a restart that starts view v with what the journal holds; it stops at a faulty slot."""
+    log = between(Op, 1, state.op[r])
+    require(within(Restart, state.restarts + 1))
+    require(forall(log, lambda o: not_(state.faulty[r, o])))
+    n = maximum(log, lambda o: where(state.written[r, o], o, 0))
+    state.restarts = state.restarts + 1
+    state.status[r] = NORMAL
+    state.view[r] = v
+    state.log_view[r] = v
+    state.durable_view[r] = v
+    state.durable_log_view[r] = v
+    state.commit_min[r] = 0
+    state.commit_max[r] = n
+    load_state(state, r)
+    state.memory.update((r, log), lambda o: 0)
+    set_headers(state, r, log, lambda o: where(o <= n, state.entry[r, o], 0))
+    state.op[r] = n
+    state.sv[v] = True
+    state.sv_op[v] = n
+    state.sv_entry.update((v, between(Op, 1, n)), lambda o: state.entry[r, o])
+    state.commit_sent[v] = n
