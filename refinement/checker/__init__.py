@@ -15,10 +15,13 @@ from itertools import chain
 from refinement.checker.compile import COLUMNS_MORE, Program, compile_program
 from refinement.checker.explain import explain
 from refinement.checker.state import Missing, Reject, RunState
+from refinement.mapping import CONFIGURED, NEEDED_BY_EVENT
+from refinement.mapping.core import FEATURE_MAX
 from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation
 from spec.lang import SpecError
 from spec.vsr import Config
+from spec.vsr.config import ClientTable
 from spec.vsr.faults import fault
 
 _CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
@@ -39,20 +42,39 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engi
     if missing:
         return RunVerdict(run_id, "inconclusive", 0, missing=tuple(f"{n} is not in the first event" for n in missing))
     allow = tuple(sorted(options.allow))
-    replicas, q_r, q_v = (first[INDEX[name]] for name in _CONFIGURATION)
     permitted = frozenset(id for id in allow if fault(id).is_configuration)
     try:
-        cfg = Config(replicas, q_r, q_v, faults=permitted)
+        cfg = configuration(first, permitted)
     except SpecError as error:
         return RunVerdict(run_id, "violates", 0, violations=(_configuration(run_id, first, error),))
     uses: list[AllowedUse] = []
     try:
-        cfg = Config(replicas, q_r, q_v)
+        cfg = configuration(first)
     except SpecError:
         uses = [_use(id, first) for id in sorted(permitted)]
     more = any(first[INDEX[column]] is not None for column in COLUMNS_MORE)
     run = _Run(run_id, compile_program(cfg, allow, engine, more=more), cfg.replicas, uses)
     return run.judge(chain([first], rows))
+
+
+def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
+    """The specification's configuration for a run, as its first event shows it. Raises `SpecError` for an impossible
+    one.
+    """
+    replicas, q_r, q_v = (first[INDEX[name]] for name in _CONFIGURATION)
+    slots, sessions, gaps, pipeline = (first[INDEX[name]] for name in CONFIGURED)
+    table = ClientTable() if slots is None else ClientTable(slots, bool(sessions), bool(gaps), in_flight=0)
+    return Config(
+        replicas,
+        q_r,
+        q_v,
+        faults=faults,
+        client_table=table,
+        features=0 if first[INDEX["supports"]] is None else int(FEATURE_MAX),
+        checkpoints=bool(first[INDEX["checkpoint_interval"]]),
+        pipeline=pipeline or 0,
+        failing_appends=slots is not None,
+    )
 
 
 class _Run:
@@ -79,6 +101,8 @@ class _Run:
                     raise Reject("event.node", f"node {row[_NODE]} is not one of {self.replicas} replicas")
                 if row[_SEQ] == 1 and event != "start":
                     raise Reject("event.event", "the first event of a node is start", "start", event)
+                if event not in judged:
+                    raise Missing(f"{NEEDED_BY_EVENT[event]} of the first event; without it there is no {event}: event")
                 judged[event] += 1
                 if event in deviant:
                     self._explain_with_deviations(row)

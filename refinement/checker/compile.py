@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from refinement.checker.expressions import columns_of, translate
+from refinement.checker.expressions import columns_of, names_of, translate
 from refinement.checker.state import Missing, Reject, RunState, first_clear
 from refinement.mapping import (
+    CONFIGURED,
     MESSAGE_FIELDS,
     MORE,
     OBSERVED,
@@ -40,6 +41,7 @@ from spec.engines.replay import Replay, compile_spec
 from spec.engines.replay.reference import by_interp
 from spec.lang.schema import Var
 from spec.vsr import Config, unbounded
+from spec.vsr.client_table import OUTCOMES
 from spec.vsr.faults import alternatives
 from spec.vsr.modules import options_of
 
@@ -76,7 +78,7 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay",
     Raises `SpecError` for an unknown deviation or one that the audit cannot permit, by name.
     """
     spec = unbounded(cfg)
-    options = options_of(cfg) | ({MORE} if more else set())
+    options = options_of(cfg) | ({MORE} if more else set()) | ({"slots"} if cfg.client_table.slots else set())
     rules, observed = rules_for(options), observed_for(options)
     extra = alternatives(allow)
     replay = compile_spec(spec.with_actions({}, extra.added))
@@ -95,13 +97,26 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay",
         "replica_count": cfg.replicas,
         "STATUS": labels,
     }
-    scope |= {"q_r": cfg.quorum_replication, "q_v": cfg.quorum_view_change}
+    scope |= {"q_r": cfg.quorum_replication, "q_v": cfg.quorum_view_change, "outcome": OUTCOMES.index, "mask": mask}
+    scope |= {f"configured_{column}": value for column, value in configured(cfg).items()}
     exec(compile(source, "<audit>", "exec"), scope)
     handlers = {rule.event: scope[f"e_{rule.event}"] for rule in rules}
     deviant: dict[str, tuple[Handler, ...]] = {}
     for rule, name, _ in deviations:
         deviant[rule.event] = (*deviant.get(rule.event, ()), scope[f"e_{name}"])
     return Program(replay, handlers, source, deviant)
+
+
+def configured(cfg: Config) -> dict[str, int]:
+    """The columns of `CONFIGURED` as the configuration has them."""
+    table = cfg.client_table
+    values = (table.slots, table.sessions, table.gaps, cfg.pipeline)
+    return {column: int(value) for column, value in zip(CONFIGURED, values, strict=True)}
+
+
+def mask(row: Mapping[int, int]) -> int:
+    """Bit f-1 for each f whose cell is not 0."""
+    return sum(1 << f - 1 for f, value in row.items() if value)
 
 
 def _deviations(
@@ -262,6 +277,7 @@ class _RuleText:
         self.indent -= 1
 
     def _agrees(self, line: Agrees) -> None:
+        self._open(line.only_if, None)
         self.put(f"if {line.column} is None: C.unseen[node].setdefault({line.column!r}, seq)")
         self.put("else:")
         self.indent += 1
@@ -272,6 +288,7 @@ class _RuleText:
             f"if agreed != {line.column}: raise C.disagrees({line.rule!r}, {line.column!r}, agreed, {line.column})"
         )
         self.indent -= 1
+        self._close(line.only_if, None)
 
     def _journaled(self, line: Journaled) -> None:
         if line.checksum:
@@ -289,14 +306,20 @@ class _RuleText:
         self._close("", line.each)
 
     def _open(self, only_if: str, each: Each | None) -> None:
+        """A condition that names the variable of the range is asked for each of its values, another one before."""
+        inside = each is not None and each[0] in names_of(only_if)
         if only_if:
             self._need(only_if)
+        if only_if and not inside:
             self.put(f"if {self.expr(only_if)}:")
             self.indent += 1
         if each:
             name, lo, hi = each
             self._need(lo, hi)
             self.put(f"for {name} in range({self.expr(lo)}, {self.expr(hi)} + 1):")
+            self.indent += 1
+        if inside:
+            self.put(f"if {self.expr(only_if)}:")
             self.indent += 1
 
     def _close(self, only_if: str, each: Each | None) -> None:
@@ -409,7 +432,7 @@ def _texts_of(line: Line) -> list[str]:
         case Log():
             return [line.column, line.top]
         case Agrees():
-            return [line.column, line.op]
+            return [line.column, line.op, *filter(None, (line.only_if,))]
         case Journaled():
             return [*filter(None, (line.checksum, line.op)), *line.each[1:]]
         case InJournal():

@@ -34,11 +34,11 @@ def explain(run_id: str, program: Program, store: Store, state: RunState, row: R
         action, own = reject.own
         blocked = step(spec, before, spec.action(action), dict(own))
         if isinstance(blocked, Blocked):
-            why.append(_why_not(spec, before, action, blocked.conjunct, own))
+            why.append(why_not(spec, before, action, blocked.conjunct, own))
     if reject.refused is not None:
         action, conjunct, args = reject.refused
         guard = spec.ir(action).guards[conjunct]
-        why.append(_why_not(spec, before, action, conjunct, args))
+        why.append(why_not(spec, before, action, conjunct, args))
         expected, observed = guard.source.text, _values(spec, before, guard.cond, args)
     if reject.own or reject.refused:  # else a value is not what it must be: no action could have made it so
         why += _nearest(spec, before, row, action)
@@ -56,7 +56,7 @@ def explain(run_id: str, program: Program, store: Store, state: RunState, row: R
         observed=observed,
         rule_fingerprint=hashlib.blake2b(f"{event}|{reject.rule}".encode(), digest_size=8).hexdigest(),
         prefix_length=state.events,
-        state_before=dict(_leaves(spec, before, node)),
+        state_before=dict(leaves(spec, before, node)),
         why_not=tuple(why),
     )
 
@@ -65,7 +65,7 @@ def _text(value: object) -> str:
     return "" if value == "" else str(value)
 
 
-def _why_not(spec: Spec, state: State, action: str, conjunct: int, args: Mapping[str, int]) -> str:
+def why_not(spec: Spec, state: State, action: str, conjunct: int, args: Mapping[str, int]) -> str:
     guard = spec.ir(action).guards[conjunct]
     call = ", ".join(f"{k}={v}" for k, v in args.items())
     values = _values(spec, state, guard.cond, args)
@@ -129,10 +129,10 @@ def _nearest(spec: Spec, state: State, row: Row, rejected: str) -> Iterator[str]
             continue
         if isinstance(result, Blocked) and result.conjunct > 0:
             shown += 1
-            yield _why_not(spec, state, candidate.name, result.conjunct, known)
+            yield why_not(spec, state, candidate.name, result.conjunct, known)
 
 
-def _leaves(spec: Spec, state: State, node: int) -> Iterator[tuple[str, str]]:
+def leaves(spec: Spec, state: State, node: int) -> Iterator[tuple[str, str]]:
     """Cells of the acting replica that differ from the initial state; of its log, the last few ops."""
     op = state.get(spec.schema.vars["op"], (node,)) if "op" in spec.schema.vars else 0
     count = 0

@@ -6,14 +6,21 @@ from __future__ import annotations
 
 import ast
 
+from refinement.mapping import CONFIGURED
 from refinement.schema import INDEX
 from spec.engines.replay import Layout
 
-HELPERS = frozenset({"first_clear", "replica_count", "q_r", "q_v", "min", "name_of", "o", "x"})
+HELPERS = frozenset({"first_clear", "replica_count", "q_r", "q_v", "min", "name_of", "outcome", "mask", "o", "x", "f"})
+HELPERS |= {f"configured_{column}" for column in CONFIGURED}
 
 
 class MappingError(Exception):
     """The mapping table names something that neither the trace nor the specification has."""
+
+
+def names_of(text: str) -> set[str]:
+    """All names in an expression; none in an empty one."""
+    return {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)} if text else set()
 
 
 def columns_of(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from refinement.mapping.core import MESSAGE_FIELDS, OBSERVED, OBSERVED_MORE, RULES
+from refinement.mapping.core import CONFIGURED, MESSAGE_FIELDS, OBSERVED, OBSERVED_MORE, RULES
 from refinement.mapping.lines import (
     Agrees,
     Check,
@@ -18,13 +18,14 @@ from refinement.mapping.lines import (
     Rule,
     Step,
 )
+from refinement.mapping.options import OPTION_RULES
 
 
 def rules_for(options: frozenset[str]) -> tuple[Rule, ...]:
     """The rules of a specification with these options: an event may have one rule without an option and one with."""
     return tuple(
         replace(rule, lines=tuple(line for line in rule.lines if _applies(line, options)))
-        for rule in RULES
+        for rule in (*RULES, *OPTION_RULES)
         if _applies(rule, options)
     )
 
@@ -35,6 +36,16 @@ def observed_for(options: frozenset[str]) -> tuple[tuple[str, str], ...]:
     return (*OBSERVED, *more) if MORE in options else OBSERVED
 
 
+_SHOWN_BY = {
+    "clients": "client_slots",
+    "sessions": "client_sessions",
+    "control": "supports",
+    "checkpoints": "checkpoint_interval",
+    "append_failure": "client_slots",
+}
+NEEDED_BY_EVENT = {rule.event: _SHOWN_BY[rule.when] for rule in OPTION_RULES}
+"""Event → the column of a run's first event that must be there for it to be understood."""
+
 MORE = "more"
 """Option of a run whose first event shows one of the columns of `OBSERVED_MORE`."""
 
@@ -44,12 +55,14 @@ def _applies(part: Optional, options: frozenset[str]) -> bool:
 
 
 def _on(when: str, options: frozenset[str]) -> bool:
-    return not when or (when.removeprefix("-") in options) != when.startswith("-")
+    return all((name.removeprefix("-") in options) != name.startswith("-") for name in when.split())
 
 
 __all__ = [
+    "CONFIGURED",
     "MESSAGE_FIELDS",
     "MORE",
+    "NEEDED_BY_EVENT",
     "OBSERVED",
     "OBSERVED_MORE",
     "RULES",

@@ -14,6 +14,7 @@ from refinement.mapping.lines import (
     Holds,
     InJournal,
     Journaled,
+    Line,
     Log,
     Named,
     Received,
@@ -22,7 +23,18 @@ from refinement.mapping.lines import (
 )
 
 MESSAGE_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "prepare": ("m_view", "m_op", "m_commit", "m_checksum", "m_parent", "m_client", "m_request"),
+    "prepare": (
+        "m_view",
+        "m_op",
+        "m_commit",
+        "m_checksum",
+        "m_parent",
+        "m_client",
+        "m_session",
+        "m_request",
+        "m_incarnation",
+        "m_feature",
+    ),
     "prepare_ok": ("m_view", "m_op", "m_checksum"),
     "commit": ("m_view", "m_commit"),
     "start_view_change": ("m_view",),
@@ -47,7 +59,8 @@ OBSERVED: tuple[tuple[str, str], ...] = (
 
 OBSERVED_MORE: tuple[tuple[str, str, str], ...] = (
     ("table", "table of every replica at spec.commit_min[node]", ""),
-    ("features", "0", "-features"),
+    ("features", "0", "-control"),
+    ("features", "mask(spec.enabled_at[node])", "control"),
     ("checkpoint", "0", "-checkpoints"),
     ("checkpoint", "spec.checkpoint[node]", "checkpoints"),
 )
@@ -59,10 +72,21 @@ _PRIMARY = Holds(
     "spec.view[node] % replica_count == node and spec.status[node] == 0", "node", "only a normal primary sends this"
 )
 _INSTALLED_LOG = InJournal("spec.entry[node, o]", ("o", "spec.commit_min[node] + 1", "spec.op[node]"))
-_CONFIGURATION = (
+FEATURE_MAX = "63"
+CONFIGURED = ("client_slots", "client_sessions", "client_gaps", "pipeline")
+"""Columns of the first event that say which options the specification is built with, the same on all replicas."""
+_CONFIGURATION: tuple[Line, ...] = (
     Check("replicas", "replica_count"),
     Check("quorum_replication", "q_r"),
     Check("quorum_view_change", "q_v"),
+    *(Check(column, f"configured_{column}") for column in CONFIGURED),
+    Step(
+        "announce_feature",
+        {"r": "node", "f": "f"},
+        each=("f", "1", FEATURE_MAX),
+        only_if="supports >> (f - 1) & 1 and not spec.supports[node, f]",
+        when="control",
+    ),
 )
 _SAME_LOG = (
     "spec.dvc_op[durable_view, x] == op and (head is None or name_of(spec.dvc_entry[durable_view, x, op], op) == head)"
@@ -71,15 +95,34 @@ _INSTALLED = (
     "durable_log_view == durable_view and durable_log_view > spec.durable_log_view[node] "
     "and durable_view % replica_count "
 )
+_CHECKPOINTED = "checkpoint > spec.checkpoint[node] and checkpoint == spec.commit_min[node]"
+_TRANSFERRED = f"{_INSTALLED} != node and checkpoint > spec.commit_min[node]"
 
 
 def _start_view_received(view: str, op: str, only_if: str) -> tuple[Received, ...]:
     """The start_view of a view, and the prepares above its op up to `op`, reach the node."""
+    above = ("o", f"spec.sv_op[{view}] + 1", op)
     return (
         Received("sv", (view,), only_if=only_if),
         Received("sv_op", (view,), only_if=only_if),
         Received("sv_entry", (view, "o"), each=("o", "1", f"spec.sv_op[{view}]"), only_if=only_if),
-        Received("prepare_client", (view, "o"), some=True, each=("o", f"spec.sv_op[{view}] + 1", op), only_if=only_if),
+        Received("prepare_client", (view, "o"), some=True, each=above, only_if=only_if, when="-control"),
+        Received("prepare_client", (view, "o"), each=above, only_if=only_if, when="control"),
+        Received("prepare_feature", (view, "o"), each=above, only_if=only_if, when="control"),
+    )
+
+
+def _entry_is(view: str, op: str) -> tuple[Check, ...]:
+    """The columns of an entry are those of the prepare (view, op)."""
+    return (
+        Check("m_client", f"spec.prepare_client[{view}, {op}]"),
+        Check("m_request", f"spec.prepare_request[{view}, {op}]"),
+        Check("m_session", "0", when="-sessions"),
+        Check("m_incarnation", "0", when="-sessions"),
+        Check("m_session", f"spec.prepare_session[{view}, {op}]", when="sessions"),
+        Check("m_incarnation", f"spec.prepare_incarnation[{view}, {op}]", when="sessions"),
+        Check("m_feature", "0", when="-control"),
+        Check("m_feature", f"spec.prepare_feature[{view}, {op}]", when="control"),
     )
 
 
@@ -88,6 +131,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "restart",
         (
+            Step("take_checkpoint", {"r": "node"}, only_if=_CHECKPOINTED, when="checkpoints"),
             Step(
                 "start_view_change",
                 {"r": "node", "v": "durable_view"},
@@ -95,12 +139,30 @@ RULES: tuple[Rule, ...] = (
             ),
             Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node", tried_if=_SAME_LOG),
             *_start_view_received("durable_view", "op", _INSTALLED + "!= node"),
-            Step("on_start_view", {"r": "node", "v": "durable_view", "n": "op"}, only_if=_INSTALLED + "!= node"),
+            Step(
+                "on_start_view",
+                {"r": "node", "v": "durable_view", "n": "op"},
+                only_if=_INSTALLED + "!= node",
+                when="-checkpoints",
+            ),
+            Step(
+                "on_start_view",
+                {"r": "node", "v": "durable_view", "n": "op"},
+                only_if=f"{_INSTALLED} != node and checkpoint <= spec.commit_min[node]",
+                when="checkpoints",
+            ),
+            Received("snapshot", ("durable_view", "checkpoint"), some=True, only_if=_TRANSFERRED, when="checkpoints"),
+            Step(
+                "install_snapshot",
+                {"r": "node", "v": "durable_view", "n": "op", "k": "checkpoint"},
+                only_if=_TRANSFERRED,
+                when="checkpoints",
+            ),
             Step("restart", {"r": "node", "n": "op"}),
             Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]")),
             *_CONFIGURATION,
         ),
-        infer={"durable_view": "view", "durable_log_view": "log_view"},
+        infer={"durable_view": "view", "durable_log_view": "log_view", "checkpoint": "0"},
     ),
     Rule(
         "on_request",
@@ -109,7 +171,20 @@ RULES: tuple[Rule, ...] = (
             Check("m_view", "spec.view[node]"),
             Check("m_op", "spec.op[node] + 1"),
             Check("m_commit", "spec.commit_max[node]"),
-            Step("on_request", {"r": "node", "c": "m_client", "s": "m_request"}),
+            Step("on_request", {"r": "node", "c": "m_client", "s": "m_request"}, when="-sessions"),
+            Step(
+                "on_request",
+                {"r": "node", "c": "m_client", "x": "m_session", "s": "m_request"},
+                only_if="m_request",
+                when="sessions",
+            ),
+            Step(
+                "on_register",
+                {"r": "node", "c": "m_client", "n": "m_incarnation"},
+                only_if="not m_request",
+                when="sessions",
+            ),
+            *_entry_is("m_view", "m_op"),
             Named("m_checksum", "spec.entry[node, m_op]", "m_op"),
             Named("m_parent", "spec.prepare_parent[m_view, m_op]", "m_op - 1"),
         ),
@@ -121,8 +196,16 @@ RULES: tuple[Rule, ...] = (
         (
             Check("m_type", "'prepare'"),
             Check("m_view", "spec.view[node]"),
-            Received("prepare_client", ("m_view", "m_op"), "m_client", some=True),
-            Received("prepare_request", ("m_view", "m_op"), "m_request", some=True),
+            Received("prepare_client", ("m_view", "m_op"), "m_client", some=True, when="-control"),
+            Received("prepare_client", ("m_view", "m_op"), "m_client", when="control"),
+            Received("prepare_feature", ("m_view", "m_op"), "m_feature", when="control"),
+            Check("m_feature", "0", when="-control"),
+            Received("prepare_request", ("m_view", "m_op"), "m_request"),
+            Received("prepare_session", ("m_view", "m_op"), "m_session", when="sessions"),
+            Received("prepare_incarnation", ("m_view", "m_op"), "m_incarnation", when="sessions"),
+            Check("m_session", "0", when="-sessions"),
+            Check("m_incarnation", "0", when="-sessions"),
+            Received("prepare_commit", ("m_view", "m_op"), "m_commit", when="pipeline"),
             Received("prepare_parent", ("m_view", "m_op")),
             Named("m_checksum", "m_view + 1", "m_op"),
             Named("m_parent", "spec.prepare_parent[m_view, m_op]", "m_op - 1"),
@@ -201,18 +284,26 @@ RULES: tuple[Rule, ...] = (
         "execute",
         (
             Check("m_op", "spec.commit_min[node] + 1"),
-            Step("execute", {"r": "node"}),
+            Step("execute", {"r": "node"}, when="-control -slots"),
+            Step("execute", {"r": "node"}, only_if="not m_evicted", when="-control slots"),
+            Step("execute", {"r": "node"}, only_if="not m_feature", when="control -slots"),
+            Step("execute", {"r": "node"}, only_if="not m_feature and not m_evicted", when="control slots"),
+            Step("execute_evicting", {"r": "node", "c": "m_evicted"}, only_if="m_evicted", when="slots"),
+            Step("execute_control", {"r": "node"}, only_if="m_feature", when="control"),
+            Check("m_evicted", "0", when="-slots"),
             Named("m_checksum", "spec.executed[node, m_op]", "m_op"),
-            Check("m_client", "spec.prepare_client[spec.executed[node, m_op] - 1, m_op]"),
-            Check("m_request", "spec.prepare_request[spec.executed[node, m_op] - 1, m_op]"),
+            *_entry_is("spec.executed[node, m_op] - 1", "m_op"),
             Holds(
                 "m_type is None or m_type == 'reply' and spec.view[node] % replica_count == node",
                 "m_type",
                 "the primary, and only the primary, replies when it executes",
             ),
-            Agrees("m_reply", "m_op", "I8"),
+            Agrees("m_reply", "m_op", "I8", when="-control"),
+            Agrees("m_reply", "m_op", "I8", only_if="not m_feature", when="control"),
         ),
-        infer={"m_op": "spec.commit_min[node] + 1"},
+        infer={
+            "m_op": "spec.commit_min[node] + 1",
+        },
     ),
     Rule(
         "resend_reply",
@@ -224,10 +315,17 @@ RULES: tuple[Rule, ...] = (
                 "resend_reply",
                 {"r": "node", "c": "m_client"},
                 only_if="spec.table[node, m_client] > spec.replies[m_client]",
+                when="-clients",
             ),
+            Step("resend_reply", {"r": "node", "c": "m_client"}, when="clients"),
+            Check("m_op", "spec.table_op[node, m_client]", when="clients"),
+            Check("m_session", "0", when="-sessions"),
+            Check("m_incarnation", "0", when="-sessions"),
+            Check("m_session", "spec.table_session[node, m_client] if m_request else 0", when="sessions"),
+            Check("m_incarnation", "0 if m_request else spec.table_incarnation[node, m_client]", when="sessions"),
             Holds("m_op <= spec.commit_min[node]", "m_op", "the op of a cached reply has been executed"),
-            Check("m_client", "spec.prepare_client[spec.executed[node, m_op] - 1, m_op]"),
-            Check("m_request", "spec.prepare_request[spec.executed[node, m_op] - 1, m_op]"),
+            Check("m_client", "spec.prepare_client[spec.entry[node, m_op] - 1, m_op]"),
+            Check("m_request", "spec.prepare_request[spec.entry[node, m_op] - 1, m_op]"),
             Agrees("m_reply", "m_op", "I8"),
         ),
     ),
@@ -309,7 +407,21 @@ RULES: tuple[Rule, ...] = (
             Check("m_type", "'start_view'"),
             *_start_view_received("m_view", "m_op", ""),
             Received("commit_sent", ("m_view",), "m_commit"),
-            Step("on_start_view", {"r": "node", "v": "m_view", "n": "m_op"}),
+            Check("m_checkpoint", "0", when="-checkpoints"),
+            Step("on_start_view", {"r": "node", "v": "m_view", "n": "m_op"}, when="-checkpoints"),
+            Step(
+                "on_start_view",
+                {"r": "node", "v": "m_view", "n": "m_op"},
+                only_if="not m_checkpoint",
+                when="checkpoints",
+            ),
+            Received("snapshot", ("m_view", "m_checkpoint"), some=True, only_if="m_checkpoint", when="checkpoints"),
+            Step(
+                "install_snapshot",
+                {"r": "node", "v": "m_view", "n": "m_op", "k": "m_checkpoint"},
+                only_if="m_checkpoint",
+                when="checkpoints",
+            ),
             Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),
             Log("m_log", "m_op", "spec.entry[node, o]"),
             _INSTALLED_LOG,

@@ -30,7 +30,7 @@ Each = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Optional:
-    """What is there only if the specification is built with an option; "-name": only if without."""
+    """What is there only if the specification is built with these options (separated by spaces; "-name": without)."""
 
     when: str = ""
 
@@ -102,12 +102,14 @@ class Log(Optional):
 class Agrees(Optional):
     """`column` is equal in all events of the run that show it for the same `op`; `rule` is the invariant that says so.
 
-    An event that does not show it leaves an observation open, like a missing state column.
+    An event that does not show it leaves an observation open, like a missing state column; not so one in which
+    `only_if` does not hold.
     """
 
     column: str
     op: str
     rule: str
+    only_if: str = ""
 
 
 @dataclass(frozen=True)

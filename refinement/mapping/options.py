@@ -1,0 +1,88 @@
+"""The mapping of events that only a specification with options has: client table, control entries, checkpoints."""
+
+from __future__ import annotations
+
+from refinement.mapping.core import FEATURE_MAX
+from refinement.mapping.lines import Check, Named, Received, Rule, Step
+
+OPTION_RULES: tuple[Rule, ...] = (
+    Rule(
+        "drop_request",
+        (
+            Check("m_session", "0", when="-sessions"),
+            Check("m_incarnation", "0", when="-sessions"),
+            Step(
+                "drop_request",
+                {"r": "node", "c": "m_client", "s": "m_request", "y": "outcome(m_outcome)"},
+                when="-sessions",
+            ),
+            Step(
+                "drop_request",
+                {"r": "node", "c": "m_client", "x": "m_session", "s": "m_request", "y": "outcome(m_outcome)"},
+                only_if="m_request",
+                when="sessions",
+            ),
+            Check("m_incarnation", "0 if m_request else m_incarnation", when="sessions"),
+            Check("m_session", "m_session if m_request else 0", when="sessions"),
+            Step(
+                "drop_register",
+                {"r": "node", "c": "m_client", "n": "m_incarnation", "y": "outcome(m_outcome)"},
+                only_if="not m_request",
+                when="sessions",
+            ),
+        ),
+        when="clients",
+    ),
+    Rule(
+        "send_eviction",
+        (
+            Check("m_incarnation", "0"),
+            Step(
+                "send_eviction",
+                {"r": "node", "c": "m_client", "x": "m_session", "s": "m_request", "y": "outcome(m_outcome)"},
+            ),
+        ),
+        when="sessions",
+    ),
+    Rule(
+        "on_features",
+        (
+            Received(
+                "supports",
+                ("m_from", "f"),
+                some=True,
+                each=("f", "1", FEATURE_MAX),
+                only_if="m_features >> (f - 1) & 1",
+            ),
+        ),
+        when="control",
+    ),
+    Rule(
+        "propose_feature",
+        (
+            Check("m_client", "0"),
+            Check("m_request", "0"),
+            Check("m_session", "0"),
+            Check("m_incarnation", "0"),
+            Check("m_view", "spec.view[node]"),
+            Check("m_op", "spec.op[node] + 1"),
+            Check("m_commit", "spec.commit_max[node]"),
+            Step("propose_feature", {"r": "node", "f": "m_feature"}),
+            Named("m_checksum", "spec.entry[node, m_op]", "m_op"),
+            Named("m_parent", "spec.prepare_parent[m_view, m_op]", "m_op - 1"),
+        ),
+        sends="prepare",
+        infer={"m_view": "spec.view[node]", "m_op": "spec.op[node] + 1", "m_checksum": "head"},
+        when="control",
+    ),
+    Rule(
+        "checkpoint",
+        (Check("m_op", "spec.commit_min[node]"), Step("take_checkpoint", {"r": "node"})),
+        when="checkpoints",
+    ),
+    Rule(
+        "append_failed",
+        (Step("append_failed", {"r": "node", "o": "m_op"}),),
+        when="append_failure",
+    ),
+)
