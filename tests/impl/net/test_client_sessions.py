@@ -1,0 +1,243 @@
+"""What the client library makes of sessions: registers, evictions, fencing; against a scripted server and a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from impl.durable import ClientTableConfig
+from impl.messages import Eviction, Message, Reply, Request, register_result
+from impl.net.client import (
+    Client,
+    EvictedError,
+    FencedError,
+    RequestTimeoutError,
+    SyncClient,
+    UncertainError,
+)
+from impl.net.cluster import Cluster, free_ports
+from impl.net.framing import PROTOCOL_VERSION, Control, FrameReader, Hello, NotPrimary, frame_control, frame_message
+from impl.state_machine import Done, Put, encode_operation
+
+PUT = Put(b"k", b"v")
+DONE = b"\x91\xa4done"
+
+Answer = Callable[[Request, int], "Message | Control | None"]
+"""(request, how many arrived before) → what the server sends, None: nothing."""
+
+
+def against(answer: Answer, scenario: Callable[[Client, list[Request]], Awaitable[None]], **options: float) -> None:
+    """Runs a client of one scripted replica; the scenario sees the requests that arrived."""
+
+    async def run() -> None:
+        port = free_ports(1)[0]
+        requests: list[Request] = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            frames = FrameReader()
+            while data := await reader.read(1 << 16):
+                for frame in frames.feed(data):
+                    if isinstance(frame, Hello):
+                        writer.write(frame_control(Hello(PROTOCOL_VERSION, 7, "replica", 0, True)))
+                    elif isinstance(frame, Request):
+                        requests.append(frame)
+                        sent = answer(frame, len(requests) - 1)
+                        if isinstance(sent, NotPrimary):
+                            writer.write(frame_control(sent))
+                        elif isinstance(sent, Reply | Eviction):
+                            writer.write(frame_message(sent))
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", port):
+            settings: dict[str, float] = {"timeout_seconds": 5, "retry_seconds": 0.05, **options}
+            async with Client([("127.0.0.1", port)], 7, 9, **settings) as client:
+                await scenario(client, requests)
+
+    asyncio.run(run())
+
+
+def registered(request: Request, session: int) -> Reply:
+    return Reply(request.client, session, 0, session, register_result(request.incarnation), 0, 0, clock=session)
+
+
+def done(request: Request, op: int = 100) -> Reply:
+    return Reply(request.client, request.session, request.request, op, DONE, 0, 0)
+
+
+def evicted(request: Request, reason: str = "no_session", incarnation: int = 0) -> Eviction:
+    return Eviction(request.client, request.session, request.request, reason, incarnation)
+
+
+def scripted(*answers: Callable[[Request], Message | Control | None]) -> Answer:
+    """One answer after the other; the last one goes on."""
+    return lambda request, index: answers[min(index, len(answers) - 1)](request)
+
+
+def test_a_client_registers_once_and_numbers_its_requests() -> None:
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        for _ in range(3):
+            assert await client.execute(PUT) == Done()
+        assert [(r.session, r.request, r.incarnation > 0) for r in requests] == [
+            (0, 0, True),
+            (4, 1, False),
+            (4, 2, False),
+            (4, 3, False),
+        ]
+        assert client.clock == 4
+
+    against(scripted(lambda r: registered(r, 4), done), scenario)
+
+
+def test_an_evicted_request_that_was_sent_once_is_sent_again_in_the_next_session() -> None:
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        assert await client.execute(PUT) == Done()
+        assert await client.execute(PUT) == Done()
+        register, first, gone, again, last = requests
+        assert (first.request, gone.request, last.request) == (1, 2, 1)
+        assert again.incarnation > register.incarnation
+        assert (gone.session, last.session) == (4, 6)
+        assert gone.body == last.body == encode_operation(PUT)
+        assert client.evictions == 1
+
+    answer = scripted(lambda r: registered(r, 4), done, evicted, lambda r: registered(r, 6), done)
+    against(answer, scenario)
+
+
+def test_an_evicted_request_that_was_sent_twice_may_have_been_executed() -> None:
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        with pytest.raises(EvictedError, match="request 1 was executed once or never") as caught:
+            await client.execute(PUT)
+        assert caught.value.executed is None
+        assert await client.execute(PUT) == Done()
+        assert [(r.session, r.request) for r in requests] == [(0, 0), (4, 1), (4, 1), (0, 0), (6, 1)]
+
+    answer = scripted(lambda r: registered(r, 4), lambda r: None, evicted, lambda r: registered(r, 6), done)
+    against(answer, scenario)
+
+
+def test_a_client_whose_id_is_taken_refuses_every_request() -> None:
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        with pytest.raises(FencedError, match="client 9 is fenced") as caught:
+            await client.execute(PUT)
+        assert caught.value.executed is False
+        with pytest.raises(FencedError, match="client 9 is fenced"):
+            await client.execute(PUT)
+        assert len(requests) == 2
+
+    answer = scripted(lambda r: registered(r, 4), lambda r: evicted(r, "fenced", 1 << 62))
+    against(answer, scenario)
+
+
+def test_a_client_fenced_by_its_own_old_register_registers_again() -> None:
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        assert await client.execute(PUT) == Done()
+        assert [r.request for r in requests] == [0, 1, 0, 1]
+
+    answer = scripted(lambda r: registered(r, 4), lambda r: evicted(r, "fenced", 5), lambda r: registered(r, 8), done)
+    against(answer, scenario)
+
+
+def test_evictions_and_replies_of_other_sessions_are_not_mistaken() -> None:
+    def confused(request: Request, index: int) -> Message | None:
+        if request.request == 0:
+            return registered(request, 7)
+        others = (
+            Eviction(9, 6, 1, "no_session"),
+            Reply(9, 6, 1, 50, DONE, 0, 0),
+            Reply(9, 7, 2, 51, DONE, 0, 0),
+            Eviction(8, 7, 1, "fenced", 1 << 62),
+        )
+        return others[index - 1] if index <= len(others) else done(request)
+
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        assert await client.execute(PUT) == Done()
+        assert (client.session, client.evictions, len(requests)) == (7, 0, 6)
+
+    against(confused, scenario)
+
+
+def test_what_no_primary_took_is_known_not_to_be_executed_and_its_number_is_used_again() -> None:
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        with pytest.raises(RequestTimeoutError, match="it was not executed") as caught:
+            await client.execute(PUT)
+        assert caught.value.executed is False
+        before = len(requests)
+        assert before > 2
+        taken.append(True)
+        assert await client.execute(PUT) == Done()
+        assert {r.request for r in requests[1:]} == {1}
+
+    taken: list[bool] = []
+
+    def answer(request: Request, index: int) -> Message | Control | None:
+        if request.request == 0:
+            return registered(request, 3)
+        return done(request) if taken else NotPrimary(request.client, request.request, 0, "view_change")
+
+    against(answer, scenario, timeout_seconds=0.3)
+
+
+def test_without_a_session_nothing_was_sent() -> None:
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        for _ in range(2):
+            with pytest.raises(RequestTimeoutError, match="the operation was not sent") as caught:
+                await client.execute(PUT)
+            assert caught.value.executed is False
+        assert {(r.request, r.incarnation) for r in requests} == {(0, client.incarnation)}
+
+    against(lambda request, index: None, scenario, timeout_seconds=0.2)
+
+
+def test_a_request_in_doubt_must_be_retried_first() -> None:
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        with pytest.raises(RequestTimeoutError, match="it may still be executed") as caught:
+            await client.execute(PUT)
+        assert caught.value.executed is None
+        with pytest.raises(UncertainError, match="retry"):
+            await client.execute(PUT)
+        taken.append(True)
+        assert await client.retry() == Done()
+        assert {r.request for r in requests[1:]} == {1}
+
+    taken: list[bool] = []
+
+    def answer(request: Request, index: int) -> Message | None:
+        if request.request == 0:
+            return registered(request, 3)
+        return done(request) if taken else None
+
+    against(answer, scenario, timeout_seconds=0.2)
+
+
+# A cluster
+
+
+def test_clients_that_evict_each_other_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+    with Cluster(tmp_path, cluster=7, clients=ClientTableConfig(1, sessions=True)) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(cluster.wait_ready())
+        with SyncClient(cluster.addresses, 7) as one, SyncClient(cluster.addresses, 7) as other:
+            for _ in range(5):
+                one.append(b"k", b"1")
+                other.append(b"k", b"2")
+            assert one.get(b"k") == b"12" * 5
+            assert one.client.evictions == 5
+            assert other.client.evictions == 4
+
+
+def test_the_later_client_of_an_id_goes_on_and_the_earlier_is_fenced(tmp_path: Path) -> None:
+    with Cluster(tmp_path, 1, cluster=7) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(cluster.wait_ready())
+        with SyncClient(cluster.addresses, 7, 5) as first:
+            first.put(b"k", b"1")
+            with SyncClient(cluster.addresses, 7, 5) as second:
+                second.append(b"k", b"2")
+                with pytest.raises(FencedError, match="client 5 is fenced"):
+                    first.append(b"k", b"3")
+                assert second.get(b"k") == b"12"
