@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from impl.net.client import Address, Client, RequestTimeoutError
+from impl.net.client import Address, Client, EvictedError, RequestTimeoutError
 from impl.net.history import Kind, Operation
 
 __all__ = ["Load"]
@@ -127,6 +127,8 @@ class Load:
                 success = await client.delete(key)
             returned = time.monotonic_ns()
             self.latencies_ns.append(returned - called)
+        except EvictedError:
+            self.unanswered += 1
         except RequestTimeoutError:
             self.unanswered += 1
             self._retries_closed += client.retries
