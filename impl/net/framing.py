@@ -1,8 +1,9 @@
-"""Frames on a TCP connection: a 4-byte big-endian length, one byte of kind, and a MessagePack payload.
+"""Frames on a TCP connection: a 4-byte big-endian length, one byte of kind, and what the kind says.
 
-Kind 0 carries one of the structs below, kind 1 a message of the protocol (impl/messages.py). The first frame in each
-direction is a ``Hello``. Nothing is ever unpickled or evaluated; a frame that is too long, of unknown kind, or does not
-decode raises FrameError, and the connection is closed with the reason logged.
+Kind 0 carries one of the structs below, in MessagePack. Kind 1 carries a message of the protocol (impl/messages.py):
+the number of its consensus group (2 bytes, big-endian; impl/groups/group.py), then the message in MessagePack. The
+first frame in each direction is a ``Hello``. Nothing is ever unpickled or evaluated; a frame that is too long, of
+unknown kind, or does not decode raises FrameError, and the connection is closed with the reason logged.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = [
     "frame_message",
 ]
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 FRAME_SIZE_MAX = 1 << 26
 """Largest frame without its length, bytes."""
 
@@ -38,6 +39,11 @@ REQUEST_SIZE_MAX = 1 << 20
 """Largest body of a client's request, bytes: a message that carries several still fits a frame."""
 
 _LENGTH = struct.Struct(">I")
+_MESSAGE_HEAD = struct.Struct(">IBH")  # length, kind, group
+_GROUP = struct.Struct(">H")
+NO_GROUP = -1
+"""Where the group of a control frame stands in ``feed_routed``: it has none."""
+
 _KIND_CONTROL = 0
 _KIND_MESSAGE = 1
 
@@ -74,16 +80,20 @@ class NotPrimary(msgspec.Struct, frozen=True, tag="not_primary", array_like=True
     request: int
     view: int
     status: str
+    group: int = 0
 
 
 class StatusRequest(msgspec.Struct, frozen=True, tag="status_request", array_like=True):
-    """Asks for a Status."""
+    """Asks for the Status of a group; None: of the first one that the process runs."""
+
+    group: int | None = None
 
 
 class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     """What a replica says of itself; ``journal_bytes`` is the size of its journal, ``peers`` those connected to.
 
-    ``journal_writes``: appends of this process to its journal, each of one entry or several.
+    ``journal_writes``: appends of this process to its journal, each of one entry or several. ``groups``: the numbers
+    of all groups of the process, ``group`` the one that this is of; ``features``: enabled ones, bit f-1 is feature f.
     """
 
     cluster: int
@@ -98,6 +108,9 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     journal_bytes: int
     peers: tuple[int, ...]
     journal_writes: int = 0
+    group: int = 0
+    groups: tuple[int, ...] = ()
+    features: int = 0
 
 
 Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status
@@ -106,10 +119,10 @@ _CONTROL_ENCODER = msgspec.msgpack.Encoder()
 _CONTROL_DECODER: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)
 
 
-def frame_message(message: Message) -> bytes:
-    """A protocol message as one frame."""
+def frame_message(message: Message, group: int = 0) -> bytes:
+    """A protocol message of a group as one frame."""
     payload = encode(message)
-    return _LENGTH.pack(len(payload) + 1) + b"\x01" + payload
+    return _MESSAGE_HEAD.pack(len(payload) + 3, _KIND_MESSAGE, group) + payload
 
 
 def frame_control(control: Control) -> bytes:
@@ -119,20 +132,33 @@ def frame_control(control: Control) -> bytes:
 
 
 class FrameReader:
-    """Turns the bytes of one connection into frames. After a FrameError it must not be used again."""
+    """Turns the bytes of one connection into frames. After a FrameError it must not be used again.
 
-    def __init__(self, frame_size_max: int = FRAME_SIZE_MAX) -> None:
+    ``group`` is the only one that messages may be of, where ``feed`` is used.
+    """
+
+    def __init__(self, frame_size_max: int = FRAME_SIZE_MAX, group: int = 0) -> None:
         self._buffer = bytearray()
         self._frame_size_max = frame_size_max
+        self._group = group
 
     def feed(self, data: bytes) -> list[Message | Control]:
-        """All frames that ``data`` completes. Raises FrameError on the first bad one."""
+        """All frames that ``data`` completes. Raises FrameError on the first bad one, or one of another group."""
+        frames: list[Message | Control] = []
+        for group, frame in self.feed_routed(data):
+            if group not in (NO_GROUP, self._group):
+                raise FrameError(f"a {type(frame).__name__} of group {group} on a connection to group {self._group}")
+            frames.append(frame)
+        return frames
+
+    def feed_routed(self, data: bytes) -> list[tuple[int, Message | Control]]:
+        """All frames that ``data`` completes, with the group of each. Raises FrameError on the first bad one."""
         buffer = self._buffer
         source: bytes | bytearray = data
         if buffer:
             buffer += data
             source = buffer
-        frames: list[Message | Control] = []
+        frames: list[tuple[int, Message | Control]] = []
         position, size = 0, len(source)
         while size - position >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(source, position)
@@ -150,12 +176,12 @@ class FrameReader:
         return frames
 
 
-def _decode(kind: int, payload: bytes | bytearray) -> Message | Control:
+def _decode(kind: int, payload: bytes | bytearray) -> tuple[int, Message | Control]:
     try:
         if kind == _KIND_MESSAGE:
-            return decode(bytes(payload))
+            return _GROUP.unpack_from(payload)[0], decode(bytes(payload[_GROUP.size :]))
         if kind == _KIND_CONTROL:
-            return _CONTROL_DECODER.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+            return NO_GROUP, _CONTROL_DECODER.decode(payload)
+    except (struct.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise FrameError(f"frame of kind {kind} and {len(payload)} bytes does not decode: {error}") from error
     raise FrameError(f"frame of unknown kind {kind}")

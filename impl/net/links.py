@@ -12,6 +12,7 @@ import random
 import socket
 from collections.abc import Callable
 
+from impl.groups.group import UnknownGroupError
 from impl.messages import Eviction, Message, Reply, Request
 from impl.net.client import Address
 from impl.net.framing import (
@@ -150,7 +151,7 @@ class Inbound(asyncio.Protocol):
         self._hello_timer: asyncio.TimerHandle | None = None
         self._outgoing: list[bytes] = []
         self.hello: Hello | None = None
-        self.clients: set[int] = set()
+        self.clients: set[tuple[int, int]] = set()
         self.name = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -165,11 +166,11 @@ class Inbound(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Hand over every whole frame; the host flushes once all input that is here now was handed over."""
         try:
-            for frame in self._reader.feed(data):
+            for group, frame in self._reader.feed_routed(data):
                 if self._transport is None or self._transport.is_closing():
                     return
-                self._on_frame(frame)
-        except FrameError as error:
+                self._on_frame(group, frame)
+        except (FrameError, UnknownGroupError) as error:
             self.refuse(str(error))
         finally:
             self._host.flush_later()
@@ -215,7 +216,7 @@ class Inbound(asyncio.Protocol):
         if self.hello is None:
             self.refuse(f"no hello within {HELLO_TIMEOUT_SECONDS} s")
 
-    def _on_frame(self, frame: Message | Control) -> None:
+    def _on_frame(self, group: int, frame: Message | Control) -> None:
         hello = self.hello
         if hello is None:
             self._on_hello(frame)
@@ -224,17 +225,17 @@ class Inbound(asyncio.Protocol):
                 raise FrameError(f"a request of client {frame.client} on a connection of {self.name}")
             if len(frame.body) > REQUEST_SIZE_MAX:
                 raise FrameError(f"a request of {len(frame.body)} bytes; at most {REQUEST_SIZE_MAX} are allowed")
-            self._host.on_request(self, frame)
+            self._host.on_request(self, group, frame)
         elif isinstance(frame, _UNEXPECTED):
             raise FrameError(f"unexpected {type(frame).__name__}")
         elif isinstance(frame, StatusRequest):
-            self.send(frame_control(self._host.status()))
+            self.send(frame_control(self._host.status(frame.group)))
         elif isinstance(frame, Goodbye):
             self.close()
         elif hello.role != "replica" or frame.replica != hello.number:
             raise FrameError(f"a {type(frame).__name__} of replica {frame.replica} on a connection of {self.name}")
         else:
-            self._host.on_peer_message(frame)
+            self._host.on_peer_message(group, frame)
 
     def _on_hello(self, frame: Message | Control) -> None:
         if not isinstance(frame, Hello):
@@ -257,7 +258,11 @@ class Inbound(asyncio.Protocol):
 
 
 class InboundHost:
-    """What an Inbound needs of the server; each is called in the event loop's thread."""
+    """What an Inbound needs of the server; each is called in the event loop's thread.
+
+    ``on_request``, ``on_peer_message`` and ``status`` take the number of a group (``status`` also None) and raise
+    UnknownGroupError for one that is not run here. ``clients``: (group, client) → connection of its latest request.
+    """
 
     def __init__(
         self,
@@ -266,9 +271,9 @@ class InboundHost:
         replica: int,
         replica_count: int,
         frame_size_max: int,
-        on_request: Callable[[Inbound, Request], None],
-        on_peer_message: Callable[[Message], None],
-        status: Callable[[], Status],
+        on_request: Callable[[Inbound, int, Request], None],
+        on_peer_message: Callable[[int, Message], None],
+        status: Callable[[int | None], Status],
         flush_later: Callable[[], None],
         sessions: bool = False,
     ) -> None:
@@ -283,7 +288,7 @@ class InboundHost:
         self.flush_later = flush_later
         self.to_flush: list[Inbound] = []
         self.connections: set[Inbound] = set()
-        self.clients: dict[int, Inbound] = {}
+        self.clients: dict[tuple[int, int], Inbound] = {}
 
     def hello(self) -> Hello:
         """The server's own hello."""
@@ -300,8 +305,9 @@ class InboundHost:
             if self.clients.get(client) is connection:
                 del self.clients[client]
 
-    def took(self, connection: Inbound, client: int) -> None:
-        """The client's latest request came on this connection."""
-        if self.clients.get(client) is not connection:
-            self.clients[client] = connection
-            connection.clients.add(client)
+    def took(self, connection: Inbound, group: int, client: int) -> None:
+        """The client's latest request to the group came on this connection."""
+        key = (group, client)
+        if self.clients.get(key) is not connection:
+            self.clients[key] = connection
+            connection.clients.add(key)

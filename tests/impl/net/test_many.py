@@ -13,7 +13,7 @@ from impl.messages import Reply, Request
 from impl.net.bench import bench
 from impl.net.client import Client, ClientError, RefusedError, UnreachableError
 from impl.net.cluster import Cluster, free_ports
-from impl.net.framing import FrameReader, Goodbye, Hello, frame_control, frame_message
+from impl.net.framing import PROTOCOL_VERSION, FrameReader, Goodbye, Hello, frame_control, frame_message
 from impl.net.many import ManyClients
 from impl.state_machine import Put, encode_operation
 
@@ -54,11 +54,11 @@ def test_a_shared_connection_serves_several_ids_and_a_single_one_only_its_own(tm
         cluster.start_all()
         asyncio.run(cluster.wait_ready())
         requests = [Request(client=client, request=1, body=encode_operation(Put(b"k", b"v"))) for client in (5, 6)]
-        shared = _talk(cluster, Hello(1, 1, "clients", 0), requests, 3)
+        shared = _talk(cluster, Hello(PROTOCOL_VERSION, 1, "clients", 0), requests, 3)
         assert sorted(frame.client for frame in shared if isinstance(frame, Reply)) == [5, 6]
-        own = _talk(cluster, Hello(1, 1, "client", 5), requests[1:], 2)
+        own = _talk(cluster, Hello(PROTOCOL_VERSION, 1, "client", 5), requests[1:], 2)
         assert isinstance(own[-1], Goodbye)
-        refused = _talk(cluster, Hello(1, 1, "clients", 4), [], 1)
+        refused = _talk(cluster, Hello(PROTOCOL_VERSION, 1, "clients", 4), [], 1)
         assert isinstance(refused[-1], Goodbye)
 
 

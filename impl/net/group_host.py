@@ -1,0 +1,219 @@
+"""The host of one replica of one group: its trace events, its messages and its durable writes, in this order.
+
+What one batch of input produced is carried out so: trace events are written (write(2)), then messages are sent, then
+durable writes are queued. They are done one at a time, in order, in a thread of the group; when one is durable (after
+its fdatasync) the replica is told and what that produced is carried out before the next write starts. So no message
+leaves before the events that came before it in the replica's list are in the file, and a kill at any moment leaves at
+most one durable step that the trace does not show (traces/README.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeVarTuple
+
+from impl.checks import InvariantError
+from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
+from impl.groups.group import Group
+from impl.messages import Message
+from impl.net.framing import Status, frame_message
+from impl.net.links import Inbound, PeerLink
+from impl.net.server_config import ServerConfig, ServerError, trace_path
+from impl.replica import Replica, ReplicaConfig
+from impl.replica.proposals import UnknownEntryError
+from impl.storage.data_file import DataFile
+from impl.storage.file import StorageError
+from impl.trace import TraceEvent, TraceWriter
+
+REQUEST_QUEUE_MAX = 1024
+"""Requests that wait for room in the pipeline; further ones are dropped, and their clients ask again."""
+
+_InputTs = TypeVarTuple("_InputTs")
+
+logger = logging.getLogger("impl.net")
+
+
+class Process(Protocol):
+    """What a group needs of the process that hosts it; ``clients`` are connections by (group, client)."""
+
+    links: dict[int, PeerLink]
+    clients: dict[tuple[int, int], Inbound]
+    failure: ServerError | None
+
+    @property
+    def stopping(self) -> bool:
+        """True once the process is to end."""
+
+    def flush(self) -> None:
+        """Carries out what all groups have collected."""
+
+    def fail(self, error: ServerError) -> None:
+        """The process has to stop."""
+
+
+class GroupHost:
+    """One replica with its data directory and its trace."""
+
+    def __init__(
+        self, group: Group, process: Process, config: ServerConfig, data: DataFile, trace: TraceWriter | None
+    ) -> None:
+        self.group = group
+        self._process = process
+        self._config = config
+        self._data = data
+        self._trace = trace
+        self.replica = Replica(
+            data.durable_state(),
+            ReplicaConfig(
+                run=group.run(config.run),
+                traced=trace is not None,
+                faults=config.faults,
+                supports=config.supports,
+                plane=group.plane,
+                pipeline_max=config.pipeline_max,
+                request_queue_max=REQUEST_QUEUE_MAX,
+                append_prepares_max=config.pipeline_max,
+                prepare_buffer_max=2 * config.pipeline_max,
+            ),
+            seq=trace.seq if trace is not None else 0,
+            clock=trace.clock if trace is not None else 0,
+        )
+        self._io_thread = ThreadPoolExecutor(1, thread_name_prefix=f"storage-{group.name}")
+        self._events: list[TraceEvent] = []
+        self._encoded: tuple[Message, bytes] | None = None
+        self._io_queue: deque[IoEffect] = deque()
+        self._io_running: asyncio.Future[None] | None = None
+        self._journal_writes = 0
+
+    def status(self, groups: tuple[int, ...]) -> Status:
+        """What this replica says of itself; ``groups`` are those of its process."""
+        replica, superblock = self.replica, self._data.superblock
+        return Status(
+            cluster=superblock.cluster,
+            replica=superblock.replica,
+            replica_count=superblock.replica_count,
+            status=str(replica.status),
+            view=replica.view,
+            log_view=replica.log_view,
+            op=replica.op,
+            commit_min=replica.commit_min,
+            commit_max=replica.commit_max,
+            journal_bytes=self._data.journal_bytes,
+            peers=tuple(peer for peer, link in self._process.links.items() if link.connected),
+            journal_writes=self._journal_writes,
+            group=self.group.number,
+            groups=groups,
+            features=replica.enabled.mask,
+        )
+
+    # Transitions
+
+    def boot(self) -> None:
+        """The replica's first transition."""
+        self._step(self.replica.boot)
+
+    def tick(self) -> None:
+        """One tick has passed."""
+        self._step(self.replica.on_tick)
+
+    def on_message(self, message: Message) -> None:
+        """A message of this group arrived."""
+        self._step(self.replica.on_message, message)
+
+    def _step(self, handler: Callable[[*_InputTs], list[Effect]], *inputs: *_InputTs) -> None:
+        """One transition of the replica; after a failure none is made any more."""
+        if self._process.failure is not None:
+            return
+        try:
+            self._carry_out(handler(*inputs))
+        except UnknownEntryError as error:
+            self._process.fail(ServerError(f"{self._name()}: {error}"))
+        except InvariantError as error:
+            self._process.fail(ServerError(f"{self._name()} contradicts itself: {error}"))
+        except Exception as error:  # a bug: its state is unknown now, so it must not go on
+            logger.exception("internal error")
+            self._process.fail(ServerError(f"{self._name()}: internal error, see the log: {error!r}"))
+
+    def _name(self) -> str:
+        name = f"replica {self._data.superblock.replica}"
+        return name if self.group.run("") == "" else f"{name} of the group {self.group.name}"
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        """Sort a list of effects into what the process's flush does in order."""
+        for effect in effects:
+            if isinstance(effect, Emit):
+                self._events.append(effect.event)
+            elif isinstance(effect, Send):
+                self._process.links[effect.to].send(self._frame(effect.message))
+            elif isinstance(effect, SendClient):
+                connection = self._process.clients.get((self.group.number, effect.client))
+                if connection is not None:
+                    connection.send(frame_message(effect.message, self.group.number))
+            else:
+                self._io_queue.append(effect)
+
+    def _frame(self, message: Message) -> bytes:
+        """The frame of a message to a replica; one that goes to several is encoded once."""
+        if self._encoded is None or self._encoded[0] is not message:
+            self._encoded = (message, frame_message(message, self.group.number))
+        return self._encoded[1]
+
+    # Trace and durable writes
+
+    def write_trace(self) -> None:
+        """Writes the events collected; the process has to stop if that fails."""
+        try:
+            if self._trace is not None and self._events:
+                self._trace.write_all(self._events)
+        except OSError as error:
+            path = self._config.trace and trace_path(self._config.trace, self.group)
+            self._process.fail(ServerError(f"{path}: cannot write the trace: {error.strerror or error}"))
+            return
+        self._events.clear()
+
+    def start_io(self) -> None:
+        """Start the next durable write, if none is running."""
+        if self._io_running is not None or not self._io_queue or self._process.stopping:
+            return
+        effect = self._io_queue.popleft()
+        write = functools.partial(self._write, effect)
+        self._io_running = asyncio.get_running_loop().run_in_executor(self._io_thread, write)
+        self._io_running.add_done_callback(functools.partial(self._on_io_done, effect))
+
+    def _write(self, effect: IoEffect) -> None:
+        """In the storage thread."""
+        if isinstance(effect, AppendPrepares):
+            self._append(effect)
+        elif isinstance(effect, WriteSuperblock):
+            self._data.write_superblock(effect.superblock)
+        else:
+            raise StorageError(f"{self._data.path}: {type(effect).__name__} is not supported")
+
+    def _append(self, effect: AppendPrepares) -> None:
+        """One write and one flush; with ``flush_each`` so many for every entry."""
+        size = 1 if self._config.flush_each else len(effect.prepares)
+        for start in range(0, len(effect.prepares), size):
+            self._data.append(effect.prepares[start : start + size], effect.repair)
+            self._journal_writes += 1
+
+    def _on_io_done(self, effect: IoEffect, future: asyncio.Future[None]) -> None:
+        self._io_running = None
+        if self._process.stopping or future.cancelled():
+            return
+        error = future.exception()
+        if error is not None:
+            self._process.fail(ServerError(str(error)) if isinstance(error, StorageError) else ServerError(repr(error)))
+            return
+        self._step(self.replica.on_io_done, effect)
+        self._process.flush()
+
+    async def close(self) -> None:
+        """Waits for the write in flight; the process is stopping."""
+        if self._io_running is not None:
+            await asyncio.wait([self._io_running])
+        self._io_thread.shutdown()

@@ -1,0 +1,67 @@
+"""How a server process is run: its configuration, its errors, addresses, and where each group keeps its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from impl.groups.group import SINGLE, Group
+from impl.net.client import Address
+from impl.net.framing import FRAME_SIZE_MAX
+
+__all__ = ["ServerConfig", "ServerError", "data_path", "parse_addresses", "trace_path"]
+
+
+class ServerError(Exception):
+    """The server could not start or had to stop; the text says why and names the file or address."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """How one process is run: one replica of each of ``groups``.
+
+    ``addresses`` of all replicas by index; ``cluster`` and the replica count must match the data directory;
+    ``trace`` None: no trace. ``run`` is the run id in the trace. A tick is ``tick_seconds``; the replica's own
+    timeouts count ticks. ``until_stdin_closes``: end when stdin does, so that no replica outlives its parent.
+    ``supports``: features of this member, bit f-1 is feature f.
+    ``pipeline_max``: entries prepared and not committed, and entries in one append to the journal.
+    To measure what durability costs, and for nothing else: without ``synced`` nothing is flushed to the disk, with
+    ``flush_each`` every entry is written and flushed on its own, also those that could share one flush.
+    """
+
+    data: Path
+    replica: int
+    addresses: tuple[Address, ...]
+    cluster: int | None = None
+    trace: Path | None = None
+    run: str = "run"
+    tick_seconds: float = 0.01
+    faults: frozenset[str] = field(default_factory=frozenset)
+    frame_size_max: int = FRAME_SIZE_MAX
+    until_stdin_closes: bool = False
+    pipeline_max: int = 256
+    synced: bool = True
+    flush_each: bool = False
+    groups: tuple[Group, ...] = (SINGLE,)
+    supports: int = 0
+
+
+def parse_addresses(text: str) -> tuple[Address, ...]:
+    """``host:port,host:port,...`` as a tuple. Raises ServerError naming the part that is wrong."""
+    addresses: list[Address] = []
+    for part in text.split(","):
+        host, _, port = part.strip().rpartition(":")
+        if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+            raise ServerError(f"address {part.strip()!r} is not HOST:PORT")
+        addresses.append((host.strip("[]"), int(port)))
+    return tuple(addresses)
+
+
+def data_path(data: Path, group: Group) -> Path:
+    """The data directory of a group: that of the process itself, if it runs one group alone, else one below it."""
+    return data if group == SINGLE else data / group.name
+
+
+def trace_path(trace: Path, group: Group) -> Path:
+    """The trace file of a group: each group is a run of its own, ``DIR/RUN.GROUP/FILE`` beside ``DIR/RUN/FILE``."""
+    return trace.parent.with_name(group.run(trace.parent.name)) / trace.name
