@@ -60,6 +60,7 @@ class ManyClients(asyncio.Protocol):
         self._end = 0.0
         self._open = 0
         self._answered = 0.0
+        self._asked = 0.0
         self._refusal = ""
         self._wake = asyncio.Event()
 
@@ -73,19 +74,22 @@ class ManyClients(asyncio.Protocol):
         self._open = len(self._requests)
         self._answered = accepted = time.perf_counter()
         while self._open:
+            if self._refusal:
+                raise RefusedError(f"a replica refused: {self._refusal}")
+            if time.perf_counter() - self._answered > timeout_seconds:
+                raise RequestTimeoutError(f"no request was answered within {timeout_seconds} s")
             if self._transport is None:
-                if await self._connect():
-                    accepted = time.perf_counter()
-                    self._send_all()
-                elif time.perf_counter() - accepted > unreachable_seconds:
-                    raise UnreachableError("nobody accepts connections; are the replicas running?")
+                if not await self._connect():
+                    if time.perf_counter() - accepted > unreachable_seconds:
+                        raise UnreachableError("nobody accepts connections; are the replicas running?")
+                    continue
+                accepted = self._asked = time.perf_counter()
+                self._send_all()
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(RETRY_SECONDS):
                     await self._wake.wait()
-            if self._refusal:
-                raise RefusedError(f"a replica refused: {self._refusal}")
-            self._check(timeout_seconds)
+            self._ask_again()
         self.close()
 
     def close(self) -> None:
@@ -93,14 +97,13 @@ class ManyClients(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def _check(self, timeout_seconds: float) -> None:
-        now = time.perf_counter()
-        if now - self._answered > timeout_seconds:
-            raise RequestTimeoutError(f"no request was answered within {timeout_seconds} s")
-        if now - self._answered > RETRY_SECONDS:
+    def _ask_again(self) -> None:
+        """Turn to the next replica if this one answers nothing, else send again what waits for too long."""
+        before = time.perf_counter() - RETRY_SECONDS
+        if max(self._answered, self._asked) < before:
             self._turn_to((self._target + 1) % len(self._addresses))
-        elif self._open and self._transport is not None and now - min(self._called) > RETRY_SECONDS:
-            self._send_all(before=now - RETRY_SECONDS)
+        elif self._open and self._transport is not None and min(self._called) < before:
+            self._send_all(before)
 
     async def _connect(self) -> bool:
         loop = asyncio.get_running_loop()
