@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import (
+    Predicate,
     Schema,
     action,
     all_of,
@@ -128,25 +129,60 @@ def checkpoints_differ(s: Any) -> Any:
     )
 
 
-@witness("I13", "a replica executed an op after a restart from its snapshot")
-def executed_after_snapshot(s: Any) -> Any:
-    """After a crash, a replica that began at a checkpoint has executed more."""
-    return all_of(
-        s.restarts > 0, exists(Replica, lambda r: all_of(s.checkpoint[r] > 0, s.commit_min[r] > s.checkpoint[r]))
-    )
+def transferred(s: Any, r: Any) -> Any:
+    """Has r a snapshot that covers an op which it never executed itself?"""
+    return exists(Op, lambda o: all_of(o <= s.checkpoint[r], s.executed[r, o] == 0))
+
+
+def goes_on(s: Any, r: Any) -> Any:
+    """Has r executed an op above its checkpoint?"""
+    return all_of(s.checkpoint[r] > 0, s.commit_min[r] > s.checkpoint[r])
+
+
+@witness("I13", "a replica went on from another's snapshot")
+def executed_after_transfer(s: Any) -> Any:
+    """A replica executed an op above a snapshot that it was sent."""
+    return exists(Replica, lambda r: all_of(transferred(s, r), goes_on(s, r)))
+
+
+@witness("I13.restart", "a replica went on from its snapshot after a restart")
+def executed_after_restart(s: Any) -> Any:
+    """After a crash, a replica has executed an op above its checkpoint."""
+    return all_of(s.restarts > 0, exists(Replica, lambda r: goes_on(s, r)))
 
 
 @witness("I5.transfer", "a snapshot was installed in a later view than it was taken in")
 def transfer_across_views(s: Any) -> Any:
-    """A replica never executed an op that its snapshot covers, and has a log of a view that started later."""
+    """A replica has another's snapshot, and a log of a view that started later than view 0."""
+    return exists(Replica, lambda r: all_of(transferred(s, r), s.log_view[r] > 0))
+
+
+@witness("I5.race", "a transfer raced a view change")
+def transfer_races_view_change(s: Any) -> Any:
+    """A replica has a snapshot of a view after which another one has started."""
     return exists(
         Replica,
-        lambda r: all_of(
-            s.checkpoint[r] > 0,
-            s.log_view[r] > 0,
-            exists(Op, lambda o: all_of(o <= s.checkpoint[r], s.executed[r, o] == 0)),
-        ),
+        lambda r: all_of(transferred(s, r), exists(View, lambda v: all_of(v > s.view[r], s.sv[v]))),
     )
+
+
+@witness("I5.wrap", "the ring wrapped")
+def ring_wrapped(s: Any) -> Any:
+    """A journal holds an op in the slot of an earlier one."""
+    return exists(Replica, lambda r: exists(Op, lambda o: all_of(o > s.cfg.journal_slots, s.written[r, o])))
+
+
+def witnesses(cfg: Config) -> tuple[Predicate, ...]:
+    """The ring's only where there is one."""
+    common = (
+        drained,
+        checkpoints_differ,
+        executed_after_transfer,
+        executed_after_restart,
+        transfer_across_views,
+        transfer_races_view_change,
+    )
+    return (*common, ring_wrapped) if cfg.journal_slots else common
 
 
 MODULE = Module(
@@ -155,5 +191,5 @@ MODULE = Module(
     declare=declare,
     actions=lambda cfg: (take_checkpoint, install_snapshot),
     invariants=lambda cfg: (replay_safe,),
-    witnesses=lambda cfg: (drained, checkpoints_differ, executed_after_snapshot, transfer_across_views),
+    witnesses=witnesses,
 )

@@ -71,7 +71,7 @@ MODELS = {
     "core": Bounds(views=3, ops=2),
     "core_restart": Bounds(views=2, ops=2, restarts=1),
     "control": Bounds(views=2, ops=2, requests=1),
-    "control_checkpoint": Bounds(views=2, ops=2, requests=1, restarts=1),
+    "control_checkpoint": Bounds(views=2, ops=2, requests=1),
     "checkpoint": Bounds(views=2, ops=2, requests=2, restarts=1),
     "ring": Bounds(views=2, ops=2, requests=2, restarts=1),
     "pipeline": Bounds(views=2, ops=2, clients=2, requests=1),
