@@ -113,12 +113,14 @@ class Client:
         retry_seconds: float = 0.4,
         retry_seconds_max: float = 2.0,
         unreachable_seconds: float | None = None,
+        group: int = 0,
     ) -> None:
         """``client_id`` None: a random one of 62 bits. Without sessions, one must never have been used before.
 
         With sessions a client that uses the id of another fences it: the later one to register goes on.
         ``unreachable_seconds``: give up, with UnreachableError, once no replica has accepted a connection for so long
-        (None: only when the time of the request is up).
+        (None: only when the time of the request is up). ``group``: number of the consensus group it talks to
+        (impl/groups/group.py); a process that does not run it refuses.
         """
         if not addresses:
             raise ValueError("a client needs at least one address")
@@ -138,6 +140,7 @@ class Client:
         self._retry_seconds = retry_seconds
         self._retry_seconds_max = retry_seconds_max
         self._unreachable_seconds = unreachable_seconds
+        self._group = group
         self._target = 0
         self._connection: Connection | None = None
         self._pending: _Pending | None = None
@@ -289,7 +292,7 @@ class Client:
                 number = self.request_number + 1
                 pending.request = Request(self.client_id, number, pending.body, self.session, clock=self.clock)
             message = pending.request
-        if not connection.send(frame_message(message)):
+        if not connection.send(frame_message(message, self._group)):
             return None
         pending.doubtful += message.request > 0
         return message
@@ -376,7 +379,7 @@ class Client:
     async def _connect(self) -> Connection | None:
         if self._connection is None:
             address = self.addresses[self._target]
-            self._connection = await open_connection(address, self._cluster, self.client_id, 1.0)
+            self._connection = await open_connection(address, self._cluster, self.client_id, 1.0, self._group)
         return self._connection
 
 
@@ -397,8 +400,11 @@ class SyncClient:
         client_id: int | None = None,
         timeout_seconds: float = 30.0,
         unreachable_seconds: float | None = None,
+        group: int = 0,
     ) -> None:
-        self.client = Client(addresses, cluster, client_id, timeout_seconds, unreachable_seconds=unreachable_seconds)
+        self.client = Client(
+            addresses, cluster, client_id, timeout_seconds, unreachable_seconds=unreachable_seconds, group=group
+        )
         self._runner = asyncio.Runner()
 
     def execute(self, operation: Operation) -> Result:
@@ -444,17 +450,19 @@ class SyncClient:
         self.close()
 
 
-async def fetch_status(address: Address, cluster: int, timeout_seconds: float = 1.0) -> Status | None:
-    """What the replica at ``address`` says of itself; None if it does not answer in time.
+async def fetch_status(
+    address: Address, cluster: int, timeout_seconds: float = 1.0, group: int | None = None
+) -> Status | None:
+    """What the process at ``address`` says of its replica in a group (None: its first); None: no answer in time.
 
-    Raises RefusedError if it answers that it is another cluster's.
+    Raises RefusedError if it answers that it is another cluster's, or does not run the group.
     """
     connection = await open_connection(address, cluster, 0, timeout_seconds)
     if connection is None:
         return None
     try:
         async with asyncio.timeout(timeout_seconds):
-            connection.send(frame_control(StatusRequest()))
+            connection.send(frame_control(StatusRequest(group)))
             while True:
                 frame = await connection.inbox.get()
                 if isinstance(frame, Status):

@@ -16,12 +16,12 @@ Address = tuple[str, int]
 class Connection(asyncio.Protocol):
     """Frames go to ``inbox``, None at the end. ``sessions``: the replica's cluster has clients register."""
 
-    def __init__(self, hello: Hello) -> None:
+    def __init__(self, hello: Hello, group: int = 0) -> None:
         self.inbox: asyncio.Queue[object] = asyncio.Queue()
         self.sessions = False
         self._transport: asyncio.Transport | None = None
         self._hello = hello
-        self._reader = FrameReader()
+        self._reader = FrameReader(group=group)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Say who we are."""
@@ -55,14 +55,16 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
-async def open_connection(address: Address, cluster: int, client_id: int, timeout_seconds: float) -> Connection | None:
-    """Dial and exchange hellos; None if nobody answers in time. Raises RefusedError."""
+async def open_connection(
+    address: Address, cluster: int, client_id: int, timeout_seconds: float, group: int = 0
+) -> Connection | None:
+    """Dial and exchange hellos, to talk to a group; None if nobody answers in time. Raises RefusedError."""
     hello = Hello(version=PROTOCOL_VERSION, cluster=cluster, role="client", number=client_id)
     loop = asyncio.get_running_loop()
     connection: Connection | None = None
     try:
         async with asyncio.timeout(timeout_seconds):
-            _, connection = await loop.create_connection(lambda: Connection(hello), *address)
+            _, connection = await loop.create_connection(lambda: Connection(hello, group), *address)
             frame = await connection.inbox.get()
     except (OSError, TimeoutError):
         frame = None
