@@ -91,7 +91,8 @@ class RunVerdict:
     """The verdict on one run.
 
     `events` were accepted of those `recorded` (0: not counted); `coverage` counts the spec steps taken per action,
-    `events_by_name` the events judged (accepted, or the one refused); `missing` names the evidence that is missing.
+    `events_by_name` the events judged (accepted, or the one refused); `missing` names the evidence that is missing; `notes` are what else
+    a reader should know.
     """
 
     run_id: str
@@ -103,6 +104,7 @@ class RunVerdict:
     allowed_uses: tuple[AllowedUse, ...] = ()
     events_by_name: Mapping[str, int] = field(default_factory=dict)
     recorded: int = 0
+    notes: tuple[str, ...] = ()
 
     def with_missing(self, reasons: Iterable[str]) -> RunVerdict:
         """The same verdict with evidence found missing: `conforms` becomes `inconclusive`, `violates` stays."""

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,8 +22,8 @@ from refinement.reports import github, html, junit, sarif, table, text
 from refinement.reports.escape import printable
 from refinement.verdict import EXIT_ERROR, AuditOptions, AuditReport, CheckRun
 
-PROFILES = ("core",)
-INPUTS = ("native",)
+PROFILES = ("core", "tigerbeetle-2022", "tigerbeetle-2026")
+INPUTS = ("native", "tigerbeetle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,11 @@ def audit(
     if violations is not None and violations.suffix not in table.SUFFIXES:
         raise click.BadParameter("the file's name must end in .parquet or .ndjson", param_hint="--violations")
     _check_master(engine, master)
+    if input_format == "tigerbeetle":
+        report = audit_logs(paths, profile, allow, files, engine=engine, master=master, workers=workers)
+        return publish(report, files)
+    if profile != "core":
+        raise click.BadParameter(f"{profile} is for --input tigerbeetle", param_hint="--profile")
     options = AuditOptions(profile, known_faults(allow))
     inputs = survey(paths)
     protect(files.by_option(), [*paths, *inputs.files, *inputs.ignored], inputs.directories)
@@ -114,6 +119,40 @@ def audit(
         judge = load_check_run(interp)
         report = run(inputs, options, judge, engine=engine, master=master, workers=workers)
     return publish(report, files)
+
+
+def audit_logs(
+    paths: tuple[str, ...],
+    profile: str,
+    allow: tuple[str, ...],
+    files: Files,
+    *,
+    engine: str,
+    master: str,
+    workers: int,
+) -> AuditReport:
+    """Audit debug logs of TigerBeetle's simulators (docs/tigerbeetle.md); core stands for the profile of each log."""
+    with held():
+        from refinement.tigerbeetle import audit as logs
+        from refinement.tigerbeetle.families import known_deviations
+        from refinement.tigerbeetle.inputs import survey_logs
+    known = known_deviations()
+    if unknown := [fault for fault in allow if fault not in known]:
+        message = f"{unknown[0]} cannot be permitted for these logs; there are: {', '.join(sorted(known))}"
+        raise click.BadParameter(message, param_hint="--allow")
+    options = AuditOptions(profile, tuple(dict.fromkeys(allow)))
+    found = survey_logs(paths)
+    protect(files.by_option(), [*paths, *found.files], found.directories)
+    if found.problems:
+        return AuditReport(engine, options, problems=found.problems)
+    with steps("audit") as progress:
+        if engine == "local":
+            report = logs.audit(list(found.files), options, workers=workers, progress=progress)
+        else:
+            with held():
+                from refinement.tigerbeetle import on_spark
+            report = on_spark.audit(list(found.files), options, master=master, log=note)
+    return replace(report, empty=(*report.empty, *found.empty))
 
 
 def _check_master(engine: str, master: str) -> None:

@@ -48,6 +48,8 @@ def _run(verdict: RunVerdict) -> Iterator[str]:
     if not verdict.violations:
         for reason in verdict.missing:
             yield f"    missing: {reason}"
+    for note in verdict.notes:
+        yield f"    {note}"
     for fault, count in _allowed(verdict).items():
         first = next(use for use in verdict.allowed_uses if use.fault == fault)
         yield f"    allowed: {fault}, used {number(count, 'time')}, first at {first.file}:{first.line}"

@@ -145,7 +145,9 @@ class _Writer:
         match line:
             case Eq():
                 self.put(f"expected_value = {self.expr(line.expected)}")
-                self.put(f"if {line.field} != expected_value: raise C.differs({line.field!r}, expected_value, {line.field})")
+                self.put(
+                    f"if {line.field} != expected_value: raise C.differs({line.field!r}, expected_value, {line.field})"
+                )
             case Ok():
                 self.put(f"if not ({self.expr(line.cond)}): raise C.broken({self.rule.event!r}, {line.message!r})")
             case Let():

@@ -10,8 +10,22 @@ from typing import Final
 
 _FIELD = re.compile(r"\.(\w+) ?= ?([^,]+?)(?:,| \})")
 _TEXTS: Final = frozenset(
-    "checksum checksum_body parent context client command operation request_checksum prepare_checksum checkpoint_id "
-    "commit_checksum reply_checksum release reason".split()
+    (
+        "checksum",
+        "checksum_body",
+        "parent",
+        "context",
+        "client",
+        "command",
+        "operation",
+        "request_checksum",
+        "prepare_checksum",
+        "checkpoint_id",
+        "commit_checksum",
+        "reply_checksum",
+        "release",
+        "reason",
+    )
 )
 """Fields that stay texts; all others are numbers."""
 

@@ -34,9 +34,7 @@ _NODE: Final = (
         If(
             "asked >= 0",
             Do("finish_recovery", b="asked"),
-            otherwise=(
-                If("n == 1 and op[node] > 0", Do("recover_single"), otherwise=(Do("recover_empty"),)),
-            ),
+            otherwise=(If("n == 1 and op[node] > 0", Do("recover_single"), otherwise=(Do("recover_empty"),)),),
         ),
         Eq("view", "view[node]"),
         Eq("role", "'leader' if view[node] % n == node else 'follower'"),
@@ -438,7 +436,10 @@ _VIEW_CHANGE: Final = (
         Let("b", "best_vote(node)"),
         Let("m", "dvc_of[node, b]"),
         Eq("op", "m_op[m]"),
-        Ok("named(m_header[m, op], checksum)", "another prepare is the head of the log with the highest log_view and op"),
+        Ok(
+            "named(m_header[m, op], checksum)",
+            "the head of the log with the highest (log_view, op) is another",
+        ),
         Let("same", "entry[node, op] == m_header[m, op]"),
         Do("merge_log", b="b", k="commit"),
         If("not same", Expect(("set_header",), "-1")),
@@ -539,7 +540,10 @@ _REPAIR: Final = (
     ),
     Rule(
         "repair_from_pipeline",
-        Ok("named(entry[node, op], checksum) and pipeline[node, op] == entry[node, op]", "the pipeline has another prepare"),
+        Ok(
+            "named(entry[node, op], checksum) and pipeline[node, op] == entry[node, op]",
+            "the pipeline has another prepare",
+        ),
     ),
     Rule("repair_writing", Ok("writing[node, op, prepare_of(checksum)]", "it is not being written")),
     Rule("slot_unused", Do("slot_unused", o="op")),

@@ -1,4 +1,4 @@
-"""From lines to matched patterns: a look-up by line prefix and first word, then the regular expressions of a few patterns."""
+"""From lines to matched patterns: a look-up by line prefix and first word, then a few regular expressions."""
 
 from __future__ import annotations
 

@@ -59,7 +59,9 @@ _NORMAL: Final = (
     step(R, "{node}: on_prepare_ok: ignoring (duplicate message replica={sender})", "duplicate_prepare_ok"),
     step(R, "{node}: on_prepare_ok: quorum received, context={checksum:c}", "quorum_prepare_ok"),
     step(R, "{node}: commit_ops: advancing commit_max={before}..{commit}", "advance_commit_max"),
-    step(R, "{node}: commit_op: executing view={view} {leads:b} op={op} checksum={checksum:c} ({operation:w})", "execute"),
+    step(
+        R, "{node}: commit_op: executing view={view} {leads:b} op={op} checksum={checksum:c} ({operation:w})", "execute"
+    ),
     step(R, "{node}: send_prepare_ok: op={op} checksum={checksum:c}", "acknowledge"),
     check(R, "{node}: create_client_table_entry: client={client:c} session={session} request={request}", "new_session"),
     check(R, "{node}: update_client_table_entry: client={client:c} session={session} request={request}", "new_reply"),
@@ -108,7 +110,9 @@ _JOURNAL: Final = (
     step(J, "{node}: write_header: op={op} sectors[{}..{}]", "write_header"),
     step(J, "{node}: write: view={view} op={op} len={size}: {checksum:c} complete, marking clean", "write_done"),
     step(
-        J, "{node}: write: view={view} op={op} len={size}: {checksum:c} entry changed while writing sectors", "write_moot"
+        J,
+        "{node}: write: view={view} op={op} len={size}: {checksum:c} entry changed while writing sectors",
+        "write_moot",
     ),
     step(
         J,
@@ -146,7 +150,8 @@ _VIEW_CHANGE: Final = (
     ),
     step(
         R,
-        "{node}: on_do_view_change: view={view} op={before}..{op} commit={commit_before}..{commit} checksum={checksum:c}",
+        "{node}: on_do_view_change: view={view} op={before}..{op} commit={commit_before}..{commit} "
+        "checksum={checksum:c}",
         "merge_log",
     ),
     step(
@@ -193,7 +198,11 @@ _REPAIR: Final = (
         "repair_break",
     ),
     check(R, "{node}: repair: op={op} < commit_max_limit={limit}, commit_max={commit_max}", "repair_behind"),
-    check(R, "{node}: repair_prepare: op={op} checksum={checksum:c} (uncommitted, {reason:w}, view_change)", "repair_nackable"),
+    check(
+        R,
+        "{node}: repair_prepare: op={op} checksum={checksum:c} (uncommitted, {reason:w}, view_change)",
+        "repair_nackable",
+    ),
     check(R, "{node}: repair_prepare: op={op} checksum={checksum:c} ({nature:w}, {reason:w})", "repair_prepare"),
     check(R, "{node}: repair_prepare: op={op} checksum={checksum:c} (from pipeline)", "repair_from_pipeline"),
     check(R, "{node}: repair_prepare: op={op} checksum={checksum:c} (already writing)", "repair_writing"),
@@ -245,7 +254,8 @@ _RECOVERY: Final = (
     check(R, "{node}: on_recovery_response: waiting for quorum ({count}/{threshold})", "wait_responses"),
     step(
         R,
-        "{node}: on_recovery_response: view={view} op={before}..{op} commit={commit_before}..{commit} checksum={checksum:c}",
+        "{node}: on_recovery_response: view={view} op={before}..{op} commit={commit_before}..{commit} "
+        "checksum={checksum:c}",
         "recover_log",
     ),
     check(

@@ -89,7 +89,9 @@ class Run:
     def overdue(self, node: int) -> Reject:
         """A line that had to come next did not."""
         events = " or ".join(self.due[node][0][0])
-        return Reject("line.missing", f"replica {node} had to go on with {events} before this line", events, "another line")
+        return Reject(
+            "line.missing", f"replica {node} had to go on with {events} before this line", events, "another line"
+        )
 
     def unexpected(self, event: str) -> Reject:
         """A line came that no line before led to."""
@@ -314,15 +316,15 @@ class Run:
 
     def best_vote(self, node: int) -> int:
         """The first replica whose vote has the largest (log_view, op)."""
-        store = self.store
-        votes = [(q, m) for q, m in sorted(store.v_dvc_of[node].items()) if m]
+        log_view, op = self.store.v_m_log_view, self.store.v_m_op
+        votes: list[tuple[int, int]] = [(q, m) for q, m in sorted(self.store.v_dvc_of[node].items()) if m]
         if not votes:
             raise Reject("line.unexpected", f"replica {node} has no votes to merge")
-        return max(votes, key=lambda vote: (store.v_m_log_view.get(vote[1], 0), store.v_m_op.get(vote[1], 0), -vote[0]))[0]
+        return max(votes, key=lambda vote: (log_view.get(vote[1], 0), op.get(vote[1], 0), -vote[0]))[0]
 
     def best_answer(self, node: int) -> int:
         """The primary of the highest view among the answers."""
-        views = [self.store.v_m_view.get(m, 0) for m in self.store.v_response_of[node].values() if m]
+        views: list[int] = [self.store.v_m_view.get(m, 0) for m in self.store.v_response_of[node].values() if m]
         if not views:
             raise Reject("line.unexpected", f"replica {node} has no answers to recover from")
         return max(views) % self.nodes

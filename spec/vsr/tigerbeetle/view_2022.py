@@ -83,15 +83,6 @@ def start_view_change(state: Any, r: Any, v: Any) -> None:
     state.ok_from.update((r, Op, Replica), lambda o, q: False)
 
 
-@action(r=Replica)
-def promise(state: Any, r: Any) -> None:
-    """A replica that changes views sends a start_view_change."""
-    require(state.up[r])
-    require(state.status[r] == VIEW_CHANGE)
-    state.promised[r] = state.view[r]
-    state.took_part[r] = True
-
-
 @action(r=Replica, q=Replica)
 def on_start_view_change(state: Any, r: Any, q: Any) -> None:
     """A start_view_change of the view, from another replica, is counted once."""
@@ -338,7 +329,6 @@ def follow_view(state: Any, r: Any) -> None:
 
 ACTIONS = (
     start_view_change,
-    promise,
     on_start_view_change,
     start_view_change_quorum,
     do_view_change,

@@ -1,0 +1,348 @@
+"""Judge the runs of log files: detect family and cluster, replay line by line, say why a line is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from refinement.checker.explain import leaves, why_not
+from refinement.tigerbeetle.families import FAMILIES, INIT, Cluster, program
+from refinement.tigerbeetle.parse import Parser
+from refinement.tigerbeetle.reading import Lines, Segment, segments
+from refinement.tigerbeetle.run import Reject, Run
+from refinement.verdict import AllowedUse, AuditOptions, AuditReport, InputProblem, RunVerdict, UnitResult, Violation
+from refinement.workers import in_processes
+from spec.engines.replay import TAKEN
+from spec.lang import SpecError
+
+SEARCH_LINES: Final = 200_000
+"""So many lines are searched for a replica that starts."""
+UNKNOWN_SHOWN: Final = 20
+
+_STANDBYS = re.compile(r"\s+standbys=(\d+)$")
+_PANIC = re.compile(r"(thread \d+ )?panic: (.*)")
+_NO_PROGRESS: Final = ("unable to complete transitions_max before ticks_max", "no state convergence")
+"""Panics of the simulator that say that it gave up waiting, not that something is wrong."""
+_PASSED: Final = "          PASSED ("
+
+
+class Judge:
+    """The audit of one run; `feed` takes its lines in order."""
+
+    def __init__(self, segment: Segment, cluster: Cluster, options: AuditOptions) -> None:
+        family = cluster.family
+        allow = tuple(sorted(set(options.allow) & set(family.deviations)))
+        self.segment = segment
+        self.cluster = cluster
+        self.program = program(
+            family.profile,
+            cluster.replicas,
+            cluster.quorum_view_change,
+            cluster.quorum_replication,
+            cluster.nodes,
+            allow,
+        )
+        self.parser = Parser(family.table)
+        self.run = Run(cluster.nodes)
+        self.run.store = self.store = self.program.replay.new_store()
+        family.prepare_store(self.store, self.program.replay.spec.cfg, cluster.nodes)
+        self.line = segment.first_line - 1
+        self.accepted = 0
+        self.uses: list[AllowedUse] = []
+        self.passed = False
+        self.violation: Violation | None = None
+
+    def feed(self, lines: list[str]) -> bool:
+        """Judge lines; False once one is refused."""
+        match, handlers, run, store = self.parser.match, self.program.handlers, self.run, self.store
+        number, accepted = self.line, self.accepted
+        pattern = -1
+        line = ""
+        try:
+            for line in lines:
+                number += 1
+                if line[:1] != "[":
+                    self.line = number
+                    self._outside(line)
+                    continue
+                found = match(line, number)
+                if found is None:
+                    continue
+                pattern, groups = found
+                handler = handlers[pattern]
+                if handler is not None:
+                    handler(run, store, groups)
+                    accepted += 1
+                    if run.uses:
+                        self._note_uses(number)
+        except Reject as reject:
+            self.line, self.accepted = number, accepted
+            self.violation = self._explain(reject, pattern, line)
+            return False
+        self.line, self.accepted = number, accepted
+        return True
+
+    def _outside(self, line: str) -> None:
+        """A line that no subsystem printed: the end of the run, or of the process."""
+        if line.startswith(_PASSED):
+            self.passed = True
+        elif (panic := _PANIC.match(line)) and not any(text in line for text in _NO_PROGRESS):
+            message = f"the build's own assertion failed: {panic[2]}"
+            raise Reject("panic", message, "a run that goes on", panic[2])
+
+    def _note_uses(self, number: int) -> None:
+        for name in self.run.uses:
+            fault = name.partition("__")[2].replace("_", ".", 1)
+            self.uses.append(AllowedUse(fault, self.segment.file, number, -1, number))
+        self.run.uses.clear()
+
+    def _explain(self, reject: Reject, pattern: int, line: str) -> Violation:
+        spec = self.program.replay.spec
+        before = self.program.replay.layout.to_state(self.store)
+        event = self.parser.patterns[pattern].event if reject.rule != "panic" else "panic"
+        found = re.match(r"\[\w+\] \(\w+\): (?:crash replica=|restart replica=)?(\d+)", line)
+        node = int(found[1]) if found else -1
+        why: list[str] = []
+        expected, observed = str(reject.expected), str(reject.observed)
+        if reject.refused is not None:
+            action, conjunct, args = reject.refused
+            guard = spec.ir(action).guards[conjunct]
+            why.append(why_not(spec, before, action, conjunct, args))
+            expected, observed = guard.source.text, spec.action(action).doc.partition("\n")[0]
+            why += self._known_deviations(action, args)
+        why.append(f"the line: {line[:300]}")
+        return Violation(
+            run_id=self.segment.run_id,
+            seq=self.line,
+            file=self.segment.file,
+            line=self.line,
+            node=node,
+            action=event,
+            rule_id=reject.rule,
+            severity="error",
+            message=f"{event}: {reject.message}" + (f" ({observed})" if reject.refused else ""),
+            expected=expected,
+            observed=observed,
+            rule_fingerprint=hashlib.blake2b(f"{event}|{reject.rule}".encode(), digest_size=8).hexdigest(),
+            prefix_length=self.accepted,
+            state_before=dict(leaves(spec, before, node)) if node >= 0 else {},
+            why_not=tuple(why),
+        )
+
+    def _known_deviations(self, action: str, args: Any) -> Iterator[str]:
+        """Which known deviations would take the step."""
+        for name, function in self.program.replay.functions.items():
+            own, _, fault = name.partition("__")
+            if own == action and fault and function(self.store, *args.values()) == TAKEN:
+                id = fault.replace("_", ".", 1)
+                yield f"the known deviation {id} does it: {self.program.replay.spec.action(name).doc} (--allow {id})"
+
+    def verdict(self, notes: tuple[str, ...] = ()) -> RunVerdict:
+        """The verdict on the lines so far."""
+        counts = self.parser.counts
+        patterns = self.parser.patterns
+        by_event: Counter[str] = Counter()
+        by_role: Counter[str] = Counter()
+        for count, pattern in zip(counts.by_pattern, patterns, strict=True):
+            by_role[pattern.role] += count
+            if pattern.event and count:
+                by_event[pattern.event] += count
+        unknown = counts.unknown.total()
+        coverage = {a.name: self.run.coverage[a.name] for a in self.program.replay.spec.actions if "__" not in a.name}
+        summary = (
+            f"{self.cluster.family.profile}, {self.cluster.replicas} replicas"
+            + (
+                f" and {self.cluster.nodes - self.cluster.replicas} standbys"
+                * (self.cluster.nodes > self.cluster.replicas)
+            )
+            + f": {self.line - self.segment.first_line + 1:,} lines, of the protocol's "
+            f"{by_role['step'] + by_role['check'] + by_role['note'] + unknown:,} lines {by_role['step']:,} are steps, "
+            f"{by_role['check']:,} are compared, {by_role['note']:,} are counted only, {unknown:,} are unexplained"
+        )
+        shapes = [
+            f"unexplained, {count} times, first at line {counts.first_unknown[shape]}: {shape}"
+            for shape, count in counts.unknown.most_common(UNKNOWN_SHOWN)
+        ]
+        if len(counts.unknown) > UNKNOWN_SHOWN:
+            shapes.append(f"… and {len(counts.unknown) - UNKNOWN_SHOWN} more shapes of unexplained lines")
+        return RunVerdict(
+            self.segment.run_id,
+            "violates" if self.violation else "conforms" if self.accepted else "inconclusive",
+            self.accepted,
+            coverage,
+            (self.violation,) if self.violation else (),
+            () if self.accepted else ("no line of the protocol was judged",),
+            tuple(self.uses),
+            by_event,
+            notes=(summary, *shapes, *notes),
+        )
+
+
+def judge_segment(segment: Segment, options: AuditOptions) -> UnitResult:
+    """Judge the runs of a segment; a failure to do so is a tool error of this segment alone."""
+    started = time.thread_time()
+    try:
+        result = _judge_segment(segment, options)
+    except OSError as error:
+        problem = InputProblem(segment.file, 0, "", "a readable file", error.strerror or str(error))
+        return UnitResult(segment.run_id, problems=(problem,))
+    except Exception as error:
+        if os.environ.get("VSR_DEBUG"):
+            raise
+        return UnitResult(segment.run_id, tool_errors=(f"{segment.run_id}: {type(error).__name__}: {error}",))
+    return replace(result, spent={"read, check": time.thread_time() - started})
+
+
+def _judge_segment(segment: Segment, options: AuditOptions) -> UnitResult:
+    lines = Lines(segment)
+    verdicts: list[RunVerdict] = []
+    source = lines.chunks()
+    pending: list[str] = []
+    number = segment.first_line
+    while True:
+        part = replace(segment, first_line=number, ordinal=segment.ordinal or (len(verdicts) + 1 if verdicts else 0))
+        outcome, pending, number = _judge_run(part, source, pending, lines, options)
+        if isinstance(outcome, InputProblem):
+            if verdicts and not pending:
+                break
+            return UnitResult(segment.run_id, problems=(outcome,))
+        verdicts.append(outcome)
+        if not pending or not any(line.strip() for line in pending):
+            break
+    return UnitResult(segment.run_id, tuple(v.run_id for v in verdicts), tuple(verdicts))
+
+
+def _judge_run(
+    segment: Segment, source: Iterator[list[str]], pending: list[str], lines: Lines, options: AuditOptions
+) -> tuple[RunVerdict | InputProblem, list[str], int]:
+    """One run from the lines at hand and to come: its verdict, the lines beyond its end, and the number of the next."""
+    head: list[str] = list(pending)
+    cluster = find_cluster(head)
+    while cluster is None and len(head) < SEARCH_LINES:
+        more = next(source, None)
+        if more is None:
+            break
+        head += more
+        cluster = find_cluster(head)
+    if cluster is None:
+        return _no_log(segment, head), [], segment.first_line + len(head)
+    if options.profile not in ("core", cluster.family.profile):
+        expected = f"a log of profile {options.profile}"
+        return InputProblem(segment.file, 0, "", expected, f"one of {cluster.family.profile}"), [], 0
+    try:
+        judge = Judge(segment, cluster, options)
+    except SpecError as error:
+        return _bad_configuration(segment, head, error), [], 0
+    chunk: list[str] | None = head
+    going, position = True, segment.first_line
+    while chunk is not None:
+        own, rest = _split_at_end(chunk)
+        going = going and judge.feed(own)
+        position += len(own)
+        if rest is not None:
+            return judge.verdict(_end_notes(judge, "")), rest, position
+        chunk = next(source, None)
+    return judge.verdict(_end_notes(judge, lines.cut)), [], position
+
+
+def _split_at_end(chunk: list[str]) -> tuple[list[str], list[str] | None]:
+    """The lines up to the end of a run, and those beyond it (None: it does not end here)."""
+    for position, line in enumerate(chunk):
+        if line.startswith(_PASSED):
+            return chunk[: position + 1], chunk[position + 1 :]
+    return chunk, None
+
+
+def _end_notes(judge: Judge, cut: str) -> tuple[str, ...]:
+    if judge.violation is not None or judge.passed:
+        return ()
+    return (f"the log is cut off: {cut or 'it ends before the simulator says that it is done'}; judged up to there",)
+
+
+def find_cluster(lines: list[str]) -> Cluster | None:
+    """Family and configuration, from the first replica that starts and the simulator's own settings."""
+    standbys = 0
+    for line in lines:
+        if line[:1] != "[":
+            if found := _STANDBYS.match(line):
+                standbys = int(found[1])
+            continue
+        if "init: replica_count=" in line and (init := INIT.match(line)):
+            name = "2026" if init["release"] else "2022"
+            family = next((f for f in FAMILIES if f.name == name), None)
+            if family is None:
+                return None
+            n = int(init["n"])
+            return Cluster(family, n, int(init["q_v"]), int(init["q_r"]), n + standbys)
+    return None
+
+
+def _no_log(segment: Segment, head: list[str]) -> InputProblem:
+    expected = (
+        "the debug log of a TigerBeetle simulator (June 2022 or July 2026), with the line of a replica that starts"
+    )
+    first = next((line for line in head if line.strip()), "")
+    got = f"no such line; it begins with: {first[:80]}" if first else "an empty file"
+    return InputProblem(segment.file, segment.first_line, "", expected, got)
+
+
+def _bad_configuration(segment: Segment, head: list[str], error: SpecError) -> RunVerdict:
+    line = next((i for i, text in enumerate(head) if INIT.match(text)), 0)
+    violation = Violation(
+        segment.run_id,
+        line,
+        segment.file,
+        segment.first_line + line,
+        -1,
+        "init",
+        "configuration",
+        "error",
+        error.message,
+    )
+    return RunVerdict(segment.run_id, "violates", 0, violations=(violation,))
+
+
+Progress = Callable[[int, int, str], None]
+
+
+def audit(
+    files: list[str], options: AuditOptions, *, workers: int = 1, progress: Progress | None = None
+) -> AuditReport:
+    """Audit log files in this process, or in several; interrupted, report what is judged so far."""
+    started = time.monotonic()
+    parts = find_segments(files)
+    results: list[UnitResult] = []
+    stopped = ""
+    judge = partial(judge_segment, options=options)
+    try:
+        outcomes = (
+            map(judge, parts)
+            if workers <= 1 or len(parts) <= 1
+            else in_processes(judge, parts, min(workers, len(parts)), in_order=False)
+        )
+        for done, result in enumerate(outcomes, 1):
+            results.append(result)
+            if progress:
+                progress(done, len(parts), result.unit)
+    except KeyboardInterrupt:
+        stopped = f"interrupted: {len(results)} of {len(parts)} runs judged"
+    return AuditReport.combine("local", options, results, seconds=time.monotonic() - started, stopped=stopped)
+
+
+def find_segments(files: list[str]) -> list[Segment]:
+    """The runs of all files; of one that cannot be read, itself."""
+    return [segment for file in files for segment in _segments(file)]
+
+
+def _segments(file: str) -> list[Segment]:
+    try:
+        return segments(file)
+    except OSError:
+        return [Segment(file)]
