@@ -20,7 +20,8 @@ class SimProfile:
     Delays are ticks. A message takes `delay_ticks_min` plus an exponential time of mean `delay_ticks_mean`, which also
     reorders. Clogging holds a path for a while; a partition cuts paths, in both directions or in one. A crash lasts
     `restart_ticks_mean`, with probability `outage_long` that of long outages. `crash_in_view_change` is per event of a
-    view change. The fields from `pipeline_max` on are those of `ReplicaConfig`.
+    view change. `*_failure` are per write; a full disk refuses all but superblock writes. The fields from
+    `pipeline_max` on are those of `ReplicaConfig`.
 
     `plane` is what the clients' operations are of. `features`: which replicas support all features: "none", "all",
     "partial" (not one of them), or "upgrade" (some; the others once they restart).
@@ -52,6 +53,13 @@ class SimProfile:
     safety_ticks_max: int = 6_000
     liveness_ticks_max: int = 12_000
     client_timeout_ticks: int = 25
+
+    append_failure: float = 0.0
+    snapshot_failure: float = 0.0
+    drain_failure: float = 0.0
+    superblock_failure: float = 0.0
+    disk_full_interval_ticks: int = 0
+    disk_full_ticks_mean: int = 60
 
     plane: Plane = Plane.SINGLE
     features: str = "none"
@@ -97,6 +105,11 @@ class SimProfile:
             client_echo=0.0,
             crash_interval_ticks=0,
             crash_in_write=0.0,
+            append_failure=0.0,
+            snapshot_failure=0.0,
+            drain_failure=0.0,
+            superblock_failure=0.0,
+            disk_full_interval_ticks=0,
             crash_in_view_change=0.0,
             outage_long=0.0,
         )
@@ -219,6 +232,24 @@ def client_profile_draw(profile: SimProfile, name: str | None, clients: int, ran
         client_restart=random.choice((0.0, 0.02, 0.1)),
         client_echo=random.choice((0.0, 0.05, 0.2)),
     )
+
+
+def storage_profile_draw(profile: SimProfile, random: Random) -> SimProfile:
+    """`profile` with features, checkpoints and failing writes drawn: each kind in a part of the seeds."""
+    changes: dict[str, Any] = {"features": random.choices(FEATURES_CHOICES, (4, 4, 1, 3))[0]}
+    if random.random() < 0.6:
+        interval = random.choice((2, 5, 20, 50))
+        changes["checkpoint_interval"] = interval
+        if random.random() < 0.5:
+            changes["journal_slots"] = 2 * interval + 2 * profile.pipeline_max
+        changes["snapshot_chunk_bytes"] = random.choice((512, 1 << 18))
+    if random.random() < 0.3:
+        changes["append_failure"] = random.choice((0.002, 0.02, 0.1))
+        changes["superblock_failure"] = random.choice((0.0, 0.02))
+        changes["snapshot_failure"] = random.choice((0.0, 0.1))
+        changes["drain_failure"] = random.choice((0.0, 0.1))
+        changes["disk_full_interval_ticks"] = random.choice((0, 300))
+    return replace(profile, **changes)
 
 
 def _short_timeouts(random: Random) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from impl.replica.config import quorums_in_force
 from impl.sim.checkers import Failure
 from impl.sim.cluster import SimCluster
 from impl.sim.nemesis import Nemesis
-from impl.sim.profile import SimProfile, client_profile_draw, profile_draw
+from impl.sim.profile import SimProfile, client_profile_draw, profile_draw, storage_profile_draw
 from impl.sim.storage import StorageError
 from impl.trace import export_parquet, read_ndjson
 
@@ -77,6 +77,8 @@ def simulate(
     client_count = max(clients, drawn.clients_min)
     if profile is None or client_profile is not None:
         drawn = client_profile_draw(drawn, client_profile, client_count, Random(f"clients of {run}"))
+    if profile is None:
+        drawn = storage_profile_draw(drawn, Random(f"storage of {run}"))
     cluster = SimCluster(
         config=drawn.replica_config(run, faults),
         replica_count=replicas,

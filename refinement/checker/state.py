@@ -208,9 +208,9 @@ class RunState:
         ]
 
 
-def first_clear(row: Mapping[int, int], top: int) -> int:
-    """The smallest op o ≤ top+1 such that no op from o to top is set in the row (rows are filled from below)."""
-    while top > 0 and not row.get(top):
+def first_clear(row: Mapping[int, int], top: int, base: int = 0) -> int:
+    """The smallest op o in base+1 .. top+1 such that no op from o to top is set in the row (filled from below)."""
+    while top > base and not row.get(top):
         top -= 1
     return top + 1
 

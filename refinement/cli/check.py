@@ -134,7 +134,7 @@ def check(
 def _breaks_progress(name: str, faults: tuple[str, ...]) -> bool:
     """Does the fault leave all invariants alone, and stop progress (L1, L2)? Then that is the question to ask."""
     chosen = fault_model(name, faults)
-    return chosen is not None and chosen.breaks.startswith("L")
+    return chosen is not None and chosen.stops_progress
 
 
 def _searched(spec: Spec, options: dict[str, Any]) -> Result:

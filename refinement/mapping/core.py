@@ -96,7 +96,9 @@ _INSTALLED = (
     "and durable_view % replica_count "
 )
 _CHECKPOINTED = "checkpoint > spec.checkpoint[node] and checkpoint == spec.commit_min[node]"
-_TRANSFERRED = f"{_INSTALLED} != node and checkpoint > spec.commit_min[node]"
+_TRANSFERRED = (
+    "checkpoint > spec.commit_min[node] and durable_log_view == durable_view and durable_view % replica_count != node"
+)
 
 
 def _start_view_received(view: str, op: str, only_if: str) -> tuple[Received, ...]:
@@ -219,11 +221,15 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "append",
         (
-            Step(
-                "append",
-                {"r": "node", "o": "o"},
-                each=("o", "first_clear(spec.written[node], min(m_op, spec.op[node]))", "m_op"),
-                journals="spec.entry[node, o]",
+            *(
+                Step(
+                    "append",
+                    {"r": "node", "o": "o"},
+                    each=("o", f"first_clear(spec.written[node], min(m_op, spec.op[node]){base})", "m_op"),
+                    journals="spec.entry[node, o]",
+                    when=when,
+                )
+                for base, when in (("", "-checkpoints"), (", spec.checkpoint[node]", "checkpoints"))
             ),
         ),
     ),
