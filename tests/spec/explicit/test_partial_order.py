@@ -9,8 +9,8 @@ import pytest
 from spec.engines import explicit
 from spec.engines.explicit.emit import emit
 from spec.lang import Instance, Schema, Sort, Spec, Values, action, forall, invariant, not_, require, witness
-from spec.vsr import FAULTS, model
 from spec.vsr.fault_models import FAULT_MODELS
+from spec.vsr.faults import core
 
 Cell = Sort("Cell")
 TOP = 3
@@ -106,10 +106,9 @@ def test_models_without_a_free_group_are_not_reduced(spec: Spec) -> None:
     assert (full.verdict, full.distinct, full.generated) == (same.verdict, same.distinct, same.generated)
 
 
-@pytest.mark.parametrize("fault", [None, *sorted(FAULTS)])
+@pytest.mark.parametrize("fault", [None, *sorted(f.id for f in core.FAULTS)])
 def test_the_core_is_one_group_so_nothing_changes(fault: str | None) -> None:
-    sizes = FAULT_MODELS[fault] if fault else FAULT_MODELS["commit.apply_at_replicate"]
-    spec = model("core", replicas=sizes.replicas, faults=[fault] if fault else [], bounds=sizes.bounds)
+    spec = FAULT_MODELS[fault].spec(fault) if fault else FAULT_MODELS["commit.apply_at_replicate"].spec()
     full, same = explicit.explore(spec), explicit.explore(spec, reduce=True)
     assert emit(spec, ["I5"], reduce=True).free == []
     assert (full.verdict, full.broken, full.distinct) == (same.verdict, same.broken, same.distinct)

@@ -13,8 +13,9 @@ from click.testing import CliRunner
 from refinement.cli.check import check
 from spec.engines import explicit
 from spec.lang import Spec, SpecError
-from spec.vsr import FAULTS, model
+from spec.vsr import model
 from spec.vsr.fault_models import FAULT_MODELS
+from spec.vsr.faults import core
 
 MIDDLE = {"replicas": 3, "views": 3, "ops": 1, "requests": 1, "restarts": 0}
 
@@ -33,11 +34,10 @@ def small(fault: str | None) -> Spec:
     """The model in which a fault shows, or one without a fault."""
     if fault is None:
         return model("core", **MIDDLE)
-    sizes = FAULT_MODELS[fault]
-    return model("core", replicas=sizes.replicas, faults=[fault], bounds=sizes.bounds)
+    return FAULT_MODELS[fault].spec(fault)
 
 
-@pytest.mark.parametrize("fault", [None, *sorted(FAULTS)])
+@pytest.mark.parametrize("fault", [None, *sorted(f.id for f in core.FAULTS), "table.reply_from_current_view"])
 def test_any_number_of_workers_finds_the_same_with_the_same_counts_and_behaviour(fault: str | None) -> None:
     spec = small(fault)
     one, two, three = (facts(explicit.explore(spec, workers=n, notify=quiet)) for n in (1, 2, 3))

@@ -16,7 +16,9 @@ from spec.engines.smt.lower import Lowering
 from spec.engines.smt.terms import evaluate
 from spec.lang import Spec
 from spec.lang.concrete import State
-from spec.vsr import FAULTS, model
+from spec.vsr import model
+from spec.vsr.fault_models import FAULT_MODELS
+from spec.vsr.faults import core, table
 from spec.vsr.lemmas import LEMMAS
 from tests.spec.generated_models import models
 from tests.spec.smt.comparison import (
@@ -34,9 +36,13 @@ CORES = {
     "two clients": lambda: model("core_restart", replicas=2, views=2, ops=2, clients=2, restarts=1),
     **{
         fault: lambda fault=fault: model("core_restart", replicas=4, views=2, ops=2, restarts=1, faults=[fault])
-        for fault in FAULTS
+        for fault in (f.id for f in core.FAULTS)
     },
+    "sessions": lambda: model("sessions", views=2, ops=2, restarts=1),
+    "slots": lambda: model("iggy", replicas=3, views=2, ops=3, slots=1, restarts=1),
+    **{f.id: lambda fault=f.id: FAULT_MODELS[fault].spec(fault) for f in table.FAULTS},
 }
+NAMES = [pytest.param(n, marks=pytest.mark.long) if n.startswith("table.") else n for n in CORES]
 
 
 def agree(spec: Spec, low: Lowering, states: list[State]) -> int:
@@ -55,7 +61,7 @@ def agree(spec: Spec, low: Lowering, states: list[State]) -> int:
     return enabled
 
 
-@pytest.mark.parametrize("name", CORES)
+@pytest.mark.parametrize("name", NAMES)
 def test_core_on_reachable_states(name: str) -> None:
     spec = CORES[name]()
     spec = spec if "view.even" in name else with_lemmas(spec)
@@ -63,7 +69,7 @@ def test_core_on_reachable_states(name: str) -> None:
     assert agree(spec, Lowering(spec), states) > 40
 
 
-@pytest.mark.parametrize("name", CORES)
+@pytest.mark.parametrize("name", NAMES)
 def test_core_on_arbitrary_states(name: str) -> None:
     spec = with_lemmas(CORES[name]())
     low, choose = Lowering(spec), random.Random(2)

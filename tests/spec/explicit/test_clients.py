@@ -1,0 +1,122 @@
+"""The models of the client table: counts, pinned; every action and outcome is reached; one slot without sessions
+breaks exactly-once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spec.engines import explicit, interp
+from spec.engines.replay import compile_spec
+from spec.lang import SpecError
+from spec.vsr import Config, model, unbounded
+from spec.vsr.client_table import OUTCOMES
+from spec.vsr.config import ClientTable
+from tests.spec.explicit.test_differential import facts
+
+COUNTS = {
+    "clients": (2_918_994, 16_255_613, 30),
+    "sessions": (3_453_813, 31_292_774, 33),
+    "iggy": (166_825, 1_011_412, 33),
+}
+"""Model → distinct, generated, depth."""
+UNWITNESSED = {
+    "clients": {"I12", "request.stale", "request.fenced", "I8.again", "register.stale", "I8.replayed", "I8.outlived"},
+    "sessions": {"I3", "I5", "I7", "I8", "I12"},
+    "iggy": {"I3", "I5", "I7", "I8", "I12", "I9.evicted", "I9.evicted_in_later_view", "I9.followed"},
+}
+"""Model → witnesses that it is too small for: each is reached in another one."""
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_model_holds_with_the_pinned_counts_and_reaches_all_it_can(name: str) -> None:
+    found = explicit.explore(model(name))
+    assert found.verdict == "holds"
+    assert (found.distinct, found.generated, found.depth) == COUNTS[name]
+    assert found.unwitnessed.keys() == UNWITNESSED[name]
+    idle = {a.name for a in found.coverage if not a.generated}
+    assert idle == ({"execute_evicting"} if name == "iggy" else set())
+
+
+def test_every_witness_is_reached_in_some_model_and_every_outcome_has_one() -> None:
+    reached = {w.id for name in COUNTS for w in model(name).witnesses if w.id not in UNWITNESSED[name]}
+    assert reached >= {w.id for name in COUNTS for w in model(name).witnesses} - {"I12"}
+    assert reached >= {f"request.{y}" for y in OUTCOMES if y != "new"}
+    assert reached >= {"register.in_progress", "register.stale", "register.duplicate"}
+
+
+def test_without_sessions_one_slot_for_two_clients_breaks_exactly_once() -> None:
+    found = explicit.explore(model("iggy", slots=1))
+    assert (found.verdict, found.broken, len(found.behaviour)) == ("violated", "I8", 14)
+    assert found.behaviour[8].action == "execute_evicting"
+
+
+def test_an_uncommitted_number_in_the_table_stands_for_a_lost_request() -> None:
+    spec = model("iggy", replicas=3, views=4, ops=1, clients=1, requests=1, faults=["table.record_uncommitted"])
+    found = explicit.explore(spec, invariants=["L2"])
+    assert (found.broken, len(found.behaviour)) == ("L2", 10)
+    assert found.behaviour[-1].action == "resend_reply"
+
+
+SMALL: list[tuple[str, dict[str, int]]] = [
+    ("clients", {"replicas": 2, "views": 1, "ops": 2}),
+    ("sessions", {"replicas": 1, "views": 1, "ops": 3, "clients": 1}),
+    ("iggy", {"replicas": 1, "views": 2, "ops": 2, "slots": 1, "requests": 1, "restarts": 1}),
+]
+LARGER: list[tuple[str, dict[str, int]]] = [
+    ("clients", {"replicas": 2, "views": 1, "ops": 3}),
+    ("clients", {"replicas": 2, "views": 2, "ops": 2}),
+    ("clients", {"replicas": 1, "views": 2, "ops": 2, "restarts": 1}),
+    ("sessions", {"views": 1, "ops": 3}),
+    ("sessions", {"replicas": 1, "views": 2, "ops": 3, "clients": 1}),
+    ("iggy", {"views": 1, "ops": 3}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [*SMALL, *(pytest.param(*m, marks=pytest.mark.long) for m in LARGER)], ids=str
+)
+def test_interp_and_explicit_agree(name: str, sizes: dict[str, int]) -> None:
+    spec = model(name, **sizes)
+    found = explicit.explore(spec)
+    assert found.verdict == "holds"
+    assert facts(found) == facts(interp.explore(spec))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        ClientTable(slots=8192, sessions=True, in_flight=0),
+        ClientTable(slots=8192, gaps=True, in_flight=0),
+        ClientTable(sessions=True),
+        ClientTable(),
+    ],
+    ids=str,
+)
+def test_replay_compiles_the_table_for_any_number_of_clients(table: ClientTable) -> None:
+    functions = compile_spec(unbounded(Config(3, client_table=table))).functions
+    assert "drop_request" in functions
+    assert ("execute_evicting" in functions) == (table.slots > 0)
+    assert ("on_register" in functions) == table.sessions
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "reason"),
+    [
+        ("sessions", "table.record_uncommitted", "shows without sessions only"),
+        ("iggy", "table.replayed_register", "needs sessions"),
+        ("core", "table.evict_forgets", "needs a client table with slots"),
+    ],
+)
+def test_a_fault_that_cannot_show_is_refused(name: str, fault: str, reason: str) -> None:
+    with pytest.raises(SpecError, match=reason):
+        model(name, faults=[fault])
+
+
+def test_slots_and_incarnations_are_sizes() -> None:
+    sizes: dict[str, Any] = {"slots": 2, "incarnations": 3}
+    spec = model("clients", **sizes)
+    assert spec.cfg.client_table.slots == 2
+    assert spec.instance.bounds["Incarnation"] == 3
