@@ -23,8 +23,10 @@ from types import TracebackType
 
 from impl.durable import CLIENTS_SESSIONS, ClientTableConfig, Quorums, SuperblockState
 from impl.faults import validate_faults
+from impl.groups.group import GROUPS, SINGLE, Group
 from impl.net.client import Address, fetch_status
 from impl.net.framing import Status
+from impl.net.server_config import data_path, trace_path
 from impl.storage.data_file import SUPERBLOCK_NAME, format_data_file
 from impl.storage.superblock import COPIES, COPY_SIZE, decode_copy
 
@@ -56,8 +58,10 @@ class Cluster:
     """Processes of one cluster. As a context manager it kills what is left at the end.
 
     ``cluster`` is the cluster's id, ``run`` the run id of the traces, ``faults`` named mistakes (impl/faults.py)
-    switched on in every replica; ``server_options`` are further options of impl/net/server.py. Nothing is started or
-    formatted by the constructor; it raises FaultError for an unknown fault.
+    switched on in every replica; ``server_options`` are further options of impl/net/server.py. ``groups``: the
+    consensus groups of every process; ``features``: what the members support, which may be changed per replica
+    between its processes. Nothing is started or formatted by the constructor; it raises FaultError for an unknown
+    fault.
     """
 
     def __init__(
@@ -74,6 +78,8 @@ class Cluster:
         faults: Iterable[str] = (),
         traced: bool = True,
         server_options: Iterable[str] = (),
+        groups: Iterable[Group] = (SINGLE,),
+        features: Iterable[str] = (),
     ) -> None:
         self.directory = Path(directory).absolute()
         self.replica_count = replica_count
@@ -86,6 +92,8 @@ class Cluster:
         self.faults = tuple(faults)
         self.traced = traced
         self.server_options = tuple(server_options)
+        self.groups = tuple(groups)
+        self.features = [tuple(features)] * replica_count
         validate_faults(frozenset(self.faults))
         self.addresses: tuple[Address, ...] = tuple((HOST, port) for port in free_ports(replica_count))
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -99,21 +107,28 @@ class Cluster:
         """What the replica's processes wrote to stderr."""
         return self.directory / "logs" / f"replica-{replica}.log"
 
-    def trace_path(self, replica: int) -> Path:
-        """Trace of a replica, over all its processes."""
-        return self.trace_directory / self.run / f"replica-{replica}.ndjson"
+    def trace_path(self, replica: int, group: Group | None = None) -> Path:
+        """Trace of a replica in a group (None: its first), over all its processes."""
+        return trace_path(self._trace_option(replica), self.groups[0] if group is None else group)
+
+    @property
+    def trace_paths(self) -> tuple[Path, ...]:
+        """The traces of all replicas in all groups."""
+        return tuple(self.trace_path(replica, group) for group in self.groups for replica in range(self.replica_count))
 
     def format(self) -> None:
         """Make all data directories. Raises DataFileError if one exists."""
         for replica in range(self.replica_count):
-            format_data_file(
-                self.data_path(replica),
-                self.cluster,
-                replica,
-                self.replica_count,
-                self.quorums,
-                clients=self.clients,
-            )
+            for group in self.groups:
+                format_data_file(
+                    data_path(self.data_path(replica), group),
+                    self.cluster,
+                    replica,
+                    self.replica_count,
+                    self.quorums,
+                    clients=self.clients,
+                    group=group.number,
+                )
 
     def format_or_check(self) -> None:
         """Make all data directories if there is none yet; otherwise check that all are there and of this cluster.
@@ -126,7 +141,11 @@ class Cluster:
             self.format()
             return
         for path in found:
-            state = _superblock(path)
+            there = tuple(group for group in GROUPS if (data_path(path, group) / SUPERBLOCK_NAME).exists())
+            if there and there != self.groups:
+                names, asked = (",".join(group.name for group in groups) for groups in (there, self.groups))
+                raise ClusterError(f"{path} was formatted for the groups {names}, but {asked} were asked for")
+            state = _superblock(data_path(path, self.groups[0]))
             if state is not None and state.replica_count != self.replica_count:
                 raise ClusterError(
                     f"{path} was formatted for a cluster of {state.replica_count} replicas, but {self.replica_count} "
@@ -134,7 +153,8 @@ class Cluster:
                 )
             if state is not None and state.cluster != self.cluster:
                 raise ClusterError(f"{path} belongs to cluster {state.cluster}, not to cluster {self.cluster}")
-        missing = [self.data_path(replica) for replica in range(self.replica_count)]
+        replicas = [self.data_path(replica) for replica in range(self.replica_count)]
+        missing = [data_path(path, group) for path in replicas for group in self.groups]
         missing = [path for path in missing if not (path / SUPERBLOCK_NAME).exists()]
         if missing:
             raise ClusterError(
@@ -159,8 +179,20 @@ class Cluster:
     def start_command(self, replica: int) -> str:
         """The shell command that runs the replica by hand, with the same data, address and trace."""
         words = ["vsr", "start", str(self.data_path(replica)), "--replica", str(replica)]
-        words += ["--addresses", self.address_list(), "--cluster", str(self.cluster)]
-        return shlex.join([*words, "--trace", str(self.trace_path(replica)), "--run", self.run])
+        words += ["--addresses", self.address_list(), "--cluster", str(self.cluster), *self._member_options(replica)]
+        return shlex.join([*words, "--trace", str(self._trace_option(replica)), "--run", self.run])
+
+    def _trace_option(self, replica: int) -> Path:
+        return self.trace_directory / self.run / f"replica-{replica}.ndjson"
+
+    def _member_options(self, replica: int) -> list[str]:
+        """What `vsr start` and impl/net/server.py are told of groups and features, where it is not the default."""
+        options: list[str] = []
+        if self.groups != (SINGLE,):
+            options += ["--groups", ",".join(group.name for group in self.groups)]
+        for feature in self.features[replica]:
+            options += ["--feature", feature]
+        return options
 
     def start(self, replica: int) -> None:
         """Start the process of a replica. Raises ClusterError if it is running."""
@@ -169,9 +201,9 @@ class Cluster:
         command = [sys.executable, "-m", "impl.net.server", "--until-stdin-closes"]
         command += ["--data", str(self.data_path(replica)), "--replica", str(replica), "--cluster", str(self.cluster)]
         command += ["--addresses", self.address_list()]
-        command += ["--tick", str(self.tick_seconds), *self.server_options]
+        command += ["--tick", str(self.tick_seconds), *self._member_options(replica), *self.server_options]
         if self.traced:
-            command += ["--trace", str(self.trace_path(replica)), "--run", self.run]
+            command += ["--trace", str(self._trace_option(replica)), "--run", self.run]
         for fault in self.faults:
             command += ["--fault", fault]
         log = self.log_path(replica)
@@ -223,31 +255,37 @@ class Cluster:
         self._processes.clear()
         return codes
 
-    async def statuses(self, timeout_seconds: float = 1.0) -> list[Status | None]:
-        """The status of each replica, None for one that does not answer."""
-        asked = (fetch_status(address, self.cluster, timeout_seconds) for address in self.addresses)
+    async def statuses(self, timeout_seconds: float = 1.0, group: Group | None = None) -> list[Status | None]:
+        """The status of each replica in a group (None: its first), None for one that does not answer."""
+        number = (group or self.groups[0]).number
+        asked = (fetch_status(address, self.cluster, timeout_seconds, number) for address in self.addresses)
         return list(await asyncio.gather(*asked))
 
-    async def primary(self) -> int | None:
-        """The replica that is the normal primary of the highest view seen, or None."""
+    async def primary(self, group: Group | None = None) -> int | None:
+        """The replica that is the normal primary of a group's highest view seen, or None."""
         found = [
             status
-            for status in await self.statuses()
+            for status in await self.statuses(group=group)
             if status is not None and status.status == "normal" and status.view % self.replica_count == status.replica
         ]
         return max(found, key=lambda status: status.view).replica if found else None
 
     async def wait_ready(self, timeout_seconds: float = 30.0) -> int:
-        """Wait until every running replica is normal in one view with its primary; returns the primary.
+        """Wait until every running replica is normal in one view with its primary, in each group.
 
-        Raises ClusterError, with the ends of the logs, if a process ended or the time is up.
+        Returns the primary of the first group. Raises ClusterError, with the ends of the logs, if a process ended or
+        the time is up.
         """
         deadline = time.monotonic() + timeout_seconds
+        primaries = [await self._wait_ready(group, deadline, timeout_seconds) for group in self.groups]
+        return primaries[0]
+
+    async def _wait_ready(self, group: Group, deadline: float, timeout_seconds: float) -> int:
         while True:
             for replica, process in self._processes.items():
                 if process.poll() is not None:
                     raise ClusterError(f"replica {replica} ended, code {process.returncode}: {self.log_tail(replica)}")
-            statuses = await self.statuses()
+            statuses = await self.statuses(group=group)
             running = [statuses[replica] for replica in self._processes]
             views = {status.view for status in running if status is not None and status.status == "normal"}
             if running and None not in running and len(views) == 1:
@@ -257,7 +295,7 @@ class Cluster:
                     return primary
             if time.monotonic() > deadline:
                 states = [s and f"{s.status} view {s.view} op {s.op} commit {s.commit_min}" for s in statuses]
-                raise ClusterError(f"not ready after {timeout_seconds} s: {states}")
+                raise ClusterError(f"group {group.name} is not ready after {timeout_seconds} s: {states}")
             await asyncio.sleep(0.05)
 
     async def wait_answering(self, replica: int, timeout_seconds: float = 30.0) -> Status:

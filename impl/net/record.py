@@ -255,4 +255,4 @@ async def _view(cluster: Cluster) -> int:
 
 
 def _traces(cluster: Cluster) -> tuple[Path, ...]:
-    return tuple(cluster.trace_path(replica) for replica in range(cluster.replica_count))
+    return cluster.trace_paths

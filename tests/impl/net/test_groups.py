@@ -1,0 +1,117 @@
+"""A real cluster with both planes in every process: separate groups, strict routing, features enabled in each."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from impl.groups.group import BOTH_PLANES, METADATA, PARTITIONS
+from impl.messages import Request
+from impl.namespaces import NamespaceError
+from impl.net.client import Client, fetch_status
+from impl.net.cluster import Cluster, ClusterError
+from impl.net.errors import RefusedError, ReplyError
+from impl.net.framing import FrameError, FrameReader, StatusRequest, frame_control, frame_message
+from impl.net.partitions import OffsetError, PartitionsClient
+from impl.net.server import serve
+from impl.net.server_config import ServerConfig, ServerError
+from impl.trace import read_ndjson
+
+
+async def enabled(cluster: Cluster) -> set[int]:
+    """Features enabled, on any replica in any group that lacks some."""
+    deadline = time.monotonic() + 20
+    while True:
+        found = [status for group in BOTH_PLANES for status in await cluster.statuses(group=group)]
+        masks = {-1 if status is None else status.features for status in found}
+        if masks == {1} or time.monotonic() > deadline:
+            return masks
+        await asyncio.sleep(0.05)
+
+
+async def use_both_planes(cluster: Cluster) -> None:
+    await cluster.wait_ready()
+    async with (
+        Client(cluster.addresses, 1, group=METADATA.number) as metadata,
+        PartitionsClient(cluster.addresses, 1) as partitions,
+    ):
+        pack = partitions.layout.pack
+        await metadata.put(b"topic", b"0/1")
+        offsets = [await partitions.append_messages(pack(0, 1, number % 2), [b"m%d" % number]) for number in range(6)]
+        assert offsets == [0, 0, 1, 1, 2, 2]
+        primary = await cluster.primary(PARTITIONS)
+        assert primary is not None
+        cluster.kill(primary)
+        assert await partitions.append_messages(pack(0, 1, 0), [b"m6", b"m7"]) == 3
+        await metadata.put(b"topic", b"0/2")
+        cluster.start(primary)
+        await cluster.wait_ready()
+        assert (await partitions.poll(pack(0, 1, 0), 1, 9)).messages == (b"m2", b"m4", b"m6", b"m7")
+        await partitions.store_offset(pack(0, 1, 0), 1, 5)
+        with pytest.raises(OffsetError, match="offset 6 of consumer 1 is above the end"):
+            await partitions.store_offset(pack(0, 1, 0), 1, 6)
+        assert (await partitions.read_offset(pack(0, 1, 0), 1), await metadata.get(b"topic")) == (5, b"0/2")
+        with pytest.raises(NamespaceError):
+            await partitions.append_messages(1 << 64, [b"x"])
+    async with Client(cluster.addresses, 1, group=PARTITIONS.number) as lost:
+        with pytest.raises(ReplyError, match="put belongs to the group of the plane metadata"):
+            await lost.put(b"k", b"v")
+
+
+def test_both_planes_serve_through_a_kill_and_enable_features_each_in_its_own_log(tmp_path: Path) -> None:
+    with Cluster(tmp_path, groups=BOTH_PLANES, features=["database_checksum"]) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(use_both_planes(cluster))
+        assert asyncio.run(enabled(cluster)) == {1}
+        assert set(cluster.stop_all().values()) == {0}
+        for group in BOTH_PLANES:
+            with cluster.trace_path(0, group).open("rb") as file:
+                events = read_ndjson(file)
+            assert {event.run for event in events} == {f"run.{group.name}"}
+            assert cluster.trace_path(0, group) == tmp_path / "traces" / f"run.{group.name}" / "replica-0.ndjson"
+            assert [event.m_feature for event in events if event.event == "execute" and event.m_feature]
+
+
+async def ask_unknown_groups(cluster: Cluster) -> None:
+    await cluster.wait_ready()
+    for group in (0, 7):
+        async with Client(cluster.addresses, 1, group=group, timeout_seconds=5) as client:
+            with pytest.raises(RefusedError, match=rf"group {group} is not run here.*1 \(metadata\), 2 \(partitions\)"):
+                await client.put(b"k", b"v")
+        with pytest.raises(RefusedError, match=f"group {group} is not run here"):
+            await fetch_status(cluster.addresses[0], 1, group=group)
+    assert {status.op for status in await cluster.statuses() if status is not None} == {0}
+
+
+def test_what_is_addressed_to_an_unknown_group_is_refused_by_name(tmp_path: Path) -> None:
+    with Cluster(tmp_path, groups=BOTH_PLANES) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(ask_unknown_groups(cluster))
+        assert "group 7 is not run here" in cluster.log_path(0).read_text()
+
+
+def test_data_of_other_groups_is_refused(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, groups=BOTH_PLANES)
+    cluster.format()
+    with pytest.raises(ClusterError, match="was formatted for the groups metadata,partitions, but single were asked"):
+        Cluster(tmp_path).format_or_check()
+    (cluster.data_path(0) / "metadata").rename(cluster.data_path(0) / "swapped")
+    (cluster.data_path(0) / "partitions").rename(cluster.data_path(0) / "metadata")
+    (cluster.data_path(0) / "swapped").rename(cluster.data_path(0) / "partitions")
+    config = ServerConfig(cluster.data_path(0), 0, cluster.addresses, groups=BOTH_PLANES)
+    with pytest.raises(ServerError, match="group is 2 there, but 1 was asked for"):
+        asyncio.run(serve(config))
+
+
+def test_a_message_carries_its_group_and_a_reader_of_one_group_refuses_others() -> None:
+    request = Request(1, 1, b"")
+    data = frame_message(request, 2) + frame_control(StatusRequest())
+    assert FrameReader().feed_routed(data) == [(2, request), (-1, StatusRequest())]
+    assert FrameReader(group=2).feed(data) == [request, StatusRequest()]
+    with pytest.raises(FrameError, match="a Request of group 2 on a connection to group 1"):
+        FrameReader(group=1).feed(data)
