@@ -163,7 +163,8 @@ class Judge:
                 * (self.cluster.nodes > self.cluster.replicas)
             )
             + f": {self.line - self.segment.first_line + 1:,} lines, of the protocol's "
-            f"{by_role['step'] + by_role['check'] + by_role['note'] + unknown:,} lines {by_role['step']:,} are steps, "
+            f"{by_role.total() + unknown:,} lines {by_role['step']:,} are steps, "
+            f"{by_role['message']:,} are messages, "
             f"{by_role['check']:,} are compared, {by_role['note']:,} are counted only, {unknown:,} are unexplained"
         )
         shapes = [

@@ -53,6 +53,7 @@ _MESSAGES: Final = (
         "client_send",
         Ok("message.command == command", "the header is of another kind"),
         Ok("0 <= to < n", "there is no such replica"),
+        Ok("request_agrees(message)", "the client sent another request of this number before"),
         Do("client_send", m="id_of(message)", q="to", k="KIND[command]"),
     ),
     Rule("client_receive", Ok("reply_known(message)", "nobody gave this reply, or it differs from one given (I8)")),

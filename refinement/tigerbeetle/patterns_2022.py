@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from refinement.tigerbeetle.table import Pattern, Table, check, notes, step
+from refinement.tigerbeetle.table import Pattern, Table, check, message, notes, step
 
 R, J = "replica", "journal"
 
@@ -31,11 +31,11 @@ _START: Final = (
 )
 
 _MESSAGES: Final = (
-    step(R, "{node}: on_message: view={view} status=Status.{status:w} {message:m}", "receive"),
-    step(R, "{node}: sending {command:w} to replica {to}: {message:m}", "send"),
-    step(R, "{node}: commit_op: replying to client: {message:m}", "reply"),
-    step("client", "{client}: sending {command:w} to replica {to}: {message:m}", "client_send"),
-    check("client", "{client}: on_message: {message:m}", "client_receive"),
+    message(R, "{node}: on_message: view={view} status=Status.{status:w} {message:m}", "receive"),
+    message(R, "{node}: sending {command:w} to replica {to}: {message:m}", "send"),
+    message(R, "{node}: commit_op: replying to client: {message:m}", "reply"),
+    message("client", "{client}: sending {command:w} to replica {to}: {message:m}", "client_send"),
+    message("client", "{client}: on_message: {message:m}", "client_receive"),
     *notes(
         R,
         "{node}: on_message: waiting for journal to recover",

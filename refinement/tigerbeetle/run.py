@@ -59,6 +59,7 @@ class Run:
         self.clients: dict[str, int] = {}
         self.nonces: dict[str, int] = {}
         self.replies: dict[int, str] = {}
+        self.requests: dict[tuple[str, int], str] = {}
         self.operations: dict[str, str] = {}
         self.due: list[list[tuple[tuple[str, ...], int]]] = [[] for _ in range(nodes)]
         self.writes: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
@@ -218,6 +219,13 @@ class Run:
     def is_register(self, node: int) -> int:
         """Does that request register a session?"""
         return int(self.current_message(node).string("operation").endswith(".register"))
+
+    def request_agrees(self, message: Message) -> bool:
+        """A client sends a request again as it was."""
+        if message.command != "request":
+            return True
+        key = (message.string("client"), message.number("request"))
+        return self.requests.setdefault(key, message.text) == message.text
 
     def is_client(self, client: str, number: int) -> bool:
         """Is that the client's number?"""

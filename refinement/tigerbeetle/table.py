@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Role = Literal["step", "check", "note"]
-"""step: changes the state of the specification; check: its values are compared; note: carries neither."""
+Role = Literal["step", "message", "check", "note"]
+"""step: changes a replica's state; message: sent or received; check: its values are compared; note: counted only."""
 
 _FIELD = re.compile(r"\{(\w*)(?::(\w))?\}")
 _REGEX = {
@@ -74,6 +74,11 @@ class Pattern:
 def step(subsystem: str, text: str, event: str) -> Pattern:
     """A line that changes the state."""
     return Pattern(subsystem, text, event, "step")
+
+
+def message(subsystem: str, text: str, event: str) -> Pattern:
+    """A line that shows a message sent or received."""
+    return Pattern(subsystem, text, event, "message")
 
 
 def check(subsystem: str, text: str, event: str) -> Pattern:

@@ -65,6 +65,8 @@ def write_headers_start(state: Any, r: Any, lo: Any) -> None:
     """The sector of the headers ring from slot lo is composed: what is not known to be whole is not promised."""
     require(state.up[r])
     require(lo % SECTOR == 0)
+    require(not_(state.sector_busy[r, lo]))
+    state.sector_busy[r, lo] = True
     state.header_buffer.update(
         (r, between(Op, lo, lo + SECTOR - 1)),
         lambda o: where(
@@ -77,6 +79,8 @@ def write_headers_start(state: Any, r: Any, lo: Any) -> None:
 def write_headers_done(state: Any, r: Any, lo: Any) -> None:
     """The sector is on disk."""
     require(state.up[r])
+    require(state.sector_busy[r, lo])
+    state.sector_busy[r, lo] = False
     state.disk_header.update((r, between(Op, lo, lo + SECTOR - 1)), lambda o: state.header_buffer[r, o])
 
 
@@ -133,6 +137,7 @@ def crash(state: Any, r: Any) -> None:
     require(state.up[r])
     state.up[r] = False
     state.writing.update((r, Op, Prepare), lambda o, e: False)
+    state.sector_busy.update((r, Op), lambda o: False)
 
 
 @action(r=Replica)

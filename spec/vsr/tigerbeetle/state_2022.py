@@ -88,6 +88,7 @@ def _journal(s: Schema) -> None:
     s.state("disk_body", (Replica, Op), up_to(Prepare), doc="prepares ring on disk, faults aside")
     s.state("disk_header", (Replica, Op), up_to(Prepare), doc="headers ring on disk, faults aside")
     s.state("header_buffer", (Replica, Op), up_to(Prepare), doc="headers of the sector that is being written")
+    s.state("sector_busy", (Replica, Op), BOOL, doc="is the sector of the headers ring from that slot being written?")
     s.state("next_slot", (Replica,), up_to(Op), doc="slot whose recovery is decided next")
 
 
