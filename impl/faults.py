@@ -13,6 +13,7 @@ FAULTS: dict[str, str] = {
     "commit.sequencer_before_append": "the log goes on above entries whose append failed",
     "commit.checkpoint_at_commit_max": "the snapshot is labelled with commit_max, and the journal drained up to it",
     "commit.dvc_carries_commit_min_only": "a new primary takes only the commit_min of do_view_changes for committed",
+    "boot.ring_evicts_live": "the journal wraps over slots of ops above the checkpoint",
     "boot.checkpoint_before_drain": "the checkpoint counts as taken before the journal is drained",
     "commit.false_ack_after_start_view": "a start_view is acknowledged before its entries are here",
     "view.even_quorum": "both quorums are (n-1)//2+1, which do not intersect for even n",

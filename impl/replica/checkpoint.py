@@ -57,6 +57,7 @@ class Checkpoints(Writes):
         elif work.stage is Stage.DRAIN and not self.journal_busy:
             work.stage = Stage.DRAINING
             if "boot.checkpoint_before_drain" in self.faults and not work.installed:
+                self.drained = work.snapshot.op
                 self._raise_checkpoint(work.snapshot)
             self.drain_journal(work.snapshot.op, stale=self.target is None)
 
@@ -80,6 +81,7 @@ class Checkpoints(Writes):
     def on_drained(self, io: DrainJournal) -> None:
         """The journal is drained: the checkpoint is complete."""
         self.draining = None
+        self.drained = max(self.drained, io.op)
         kept = {prepare.header.checksum for prepare in self.log.slice(io.op + 1, self.durable_op)}
         if io.stale:
             self.journaled = kept

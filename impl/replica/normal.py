@@ -77,7 +77,7 @@ class NormalOperation(CommitPath):
         if header.op <= self.commit_max and "commit.fence_on_commit_max" in self.faults:
             self.ignore("prepare: committed")
             return
-        if self.journal_refuses or header.op > self.checkpoint + self.config.journal_slots:
+        if self.journal_refuses or not self.fits(header.op):
             self.ignore("prepare: the journal refuses" if self.journal_refuses else "prepare: the journal is full")
             return
         if not prepare_is_valid(message):

@@ -90,8 +90,7 @@ class Repair(Transfer):
             self._on_start_view_again(message)
             return
         self.heard_at = self.ticks
-        target = self.target
-        if target is not None and (target.view, target.op) >= (message.view, message.op):
+        if not self._is_newer(message):
             self.ignore("start_view: one as new is being installed")
             return
         connects = self.connects(message.headers)
@@ -102,6 +101,14 @@ class Repair(Transfer):
             self._aim_at(message, with_snapshot=False)
         else:
             self._request_longer_window(message)
+
+    def _is_newer(self, message: StartView) -> bool:
+        """True if a start_view is of a later log than what is being installed, or has a later snapshot below it."""
+        target = self.target
+        if target is None or (target.view, target.op) < (message.view, message.op):
+            return True
+        same = (target.view, target.op) == (message.view, message.op)
+        return same and target.snapshot is not None and target.snapshot.op < message.checkpoint
 
     def _aim_at(self, message: StartView, *, with_snapshot: bool) -> None:
         """The log of a start_view is to be installed; what was received of its snapshot is kept."""
@@ -134,7 +141,7 @@ class Repair(Transfer):
         if message.checkpoint > self.op:
             if not _reaches_snapshot(message):
                 self.request_start_view(message.view, self.op + 1)
-            elif self.target is None or self.target.op < message.op:
+            elif self._is_newer(message):
                 self._aim_at(message, with_snapshot=True)
             return
         for header in message.headers:
@@ -189,6 +196,9 @@ class Repair(Transfer):
             return
         if target.view < self.view or self._is_superseded(target):
             self.target = None
+            return
+        if target.snapshot is None and not self.connects(target.headers):
+            self.target = None  # a failed append took away the entry below the window
             return
         if target.snapshot is not None and not self._has_snapshot(target, target.snapshot):
             return

@@ -137,6 +137,7 @@ class ReplicaState:
         self.commit_min = restored.op
         self.commit_max = restored.op
         self.checkpoint = restored.op
+        self.drained = restored.op
         self.snapshot = restored.snapshot
         self.relics = durable.relics
         self.state_machine = restored.state_machine

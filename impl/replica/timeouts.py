@@ -71,7 +71,8 @@ class Timeouts(Boot):
         if now - self.heard_at >= config.normal_timeout_ticks + self._jitter():
             self.on_normal_timeout()
             return
-        if (self.commit_max > self.op or self.prepare_buffer) and now - self.repair_at >= config.repair_timeout_ticks:
+        lacks = self.target is None and (self.commit_max > self.op or self.prepare_buffer)
+        if lacks and now - self.repair_at >= config.repair_timeout_ticks:
             self.repair_at = now
             self.fill_gap()
 

@@ -104,7 +104,8 @@ class Writes(Replies):
     @property
     def journal_busy(self) -> bool:
         """True while an append or a drain is in flight."""
-        return self.appending is not None or self.draining is not None
+        drains = self.draining is not None and "boot.checkpoint_before_drain" not in self.faults
+        return self.appending is not None or drains
 
     def write_prepares(self, prepares: Sequence[Prepare], *, repair: bool) -> None:
         """Starts a journal write."""
@@ -146,4 +147,8 @@ class Writes(Replies):
     @property
     def journal_full(self) -> bool:
         """True if the next op has no room above the checkpoint."""
-        return self.op - self.checkpoint >= self.config.journal_slots
+        return not self.fits(self.op + 1)
+
+    def fits(self, op: int) -> bool:
+        """True if the journal has room for `op`: it never takes the slot of an op that is not drained."""
+        return op - self.drained <= self.config.journal_slots or "boot.ring_evicts_live" in self.faults

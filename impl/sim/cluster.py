@@ -12,7 +12,17 @@ from functools import partial
 from random import Random
 
 from impl.durable import Quorums, superblock_formatted
-from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient
+from impl.effects import (
+    AppendPrepares,
+    DrainJournal,
+    Effect,
+    Emit,
+    IoEffect,
+    Send,
+    SendClient,
+    WriteSnapshot,
+    WriteSuperblock,
+)
 from impl.messages import Message, Prepare, Request
 from impl.replica import Replica, ReplicaConfig, Status
 from impl.replica.features import SUPPORTS_ALL
@@ -20,6 +30,7 @@ from impl.sim.checkers import (
     AcknowledgementsChecker,
     AgreementChecker,
     AtMostOnceChecker,
+    BoundsChecker,
     Checker,
     DigestsChecker,
     DurabilityChecker,
@@ -30,6 +41,7 @@ from impl.sim.checkers import (
     LivenessChecker,
     OffsetsChecker,
     RepliesChecker,
+    SnapshotsChecker,
     TablesChecker,
     ViewsChecker,
 )
@@ -40,6 +52,28 @@ from impl.sim.profile import SimProfile, supports_drawn
 from impl.sim.situations import Situations
 from impl.sim.storage import SimStorage
 from impl.trace import TraceEvent, encode_line
+
+COUNTED_EVENTS = frozenset(
+    {
+        "append_failed",
+        "checkpoint",
+        "do_view_change",
+        "on_start_view",
+        "repair",
+        "restart",
+        "start_view",
+        "start_view_change",
+    }
+)
+"""Events that the statistics count."""
+
+WRITES: dict[type, str] = {
+    AppendPrepares: "appends",
+    DrainJournal: "drains",
+    WriteSnapshot: "snapshots",
+    WriteSuperblock: "superblock_writes",
+}
+"""Name of each kind of durable write in the statistics."""
 
 
 class SimCluster:
@@ -80,12 +114,15 @@ class SimCluster:
             )
             for node in range(replica_count)
         ]
+        for storage in self.storages:
+            storage.evicts_live = "boot.ring_evicts_live" in config.faults
         self.supports = supports_drawn(profile.features, replica_count, random)
         self.replicas: list[Replica | None] = [None] * replica_count
         self.incarnations = [0] * replica_count
         self.doomed: dict[int, int] = {}
         self.on_write: Callable[[int, IoEffect, int], None] = lambda node, io, latency: None
         self.on_event: Callable[[int, str], None] = lambda node, name: None
+        self.on_stop: Callable[[int], None] = lambda node: None
         self.seqs = [0] * replica_count
         self.clocks = [0] * replica_count
         self.lines: list[list[bytes]] = [[] for _ in range(replica_count)]
@@ -95,6 +132,7 @@ class SimCluster:
         self.execution_checkers: tuple[Checker, ...] = (
             self.agreement,
             AtMostOnceChecker(),
+            BoundsChecker(),
             DigestsChecker(),
             TablesChecker(),
             FeaturesChecker(),
@@ -105,6 +143,7 @@ class SimCluster:
             DurabilityChecker(),
             RepliesChecker(),
             FencesChecker(),
+            SnapshotsChecker(),
             AcknowledgementsChecker(),
             OffsetsChecker(),
             LivenessChecker(),
@@ -230,7 +269,7 @@ class SimCluster:
         else:
             for checker in self.watchers.get(name, ()):
                 checker.on_event(node, replica, event)
-        if name in ("start_view", "on_start_view", "start_view_change", "do_view_change", "restart"):
+        if name in COUNTED_EVENTS:
             self.statistics[name] += 1
 
     def _deliver(self, to: int, message: Message) -> None:
@@ -247,9 +286,23 @@ class SimCluster:
         replica = self.replicas[node]
         if replica is None or self.incarnations[node] != incarnation:
             return
+        error = self.storages[node].failure(io)
+        if error is not None:
+            self._on_io_failed(node, replica, io, error)
+            return
         self.storages[node].finish(io)
-        self.statistics["appends" if isinstance(io, AppendPrepares) else "superblock_writes"] += 1
+        self.statistics[WRITES[type(io)]] += 1
         self._run_effects(node, replica, replica.on_io_done(io))
+
+    def _on_io_failed(self, node: int, replica: Replica, io: IoEffect, error: str) -> None:
+        """A write failed. What a failed superblock write left is unknown, so the process stops."""
+        self.statistics[f"{WRITES[type(io)]}_failed"] += 1
+        if isinstance(io, WriteSuperblock):
+            self.crash(node)
+            self.on_stop(node)
+            return
+        self.storages[node].fail(io)
+        self._run_effects(node, replica, replica.on_io_failed(io, error))
 
     def deliver_request(self, to: int, request: Request) -> None:
         """A client's request arrives at a replica."""

@@ -6,6 +6,7 @@ from functools import partial
 
 from impl.effects import AppendPrepares, IoEffect
 from impl.sim.cluster import SimCluster
+from impl.sim.storage import SimStorage
 
 VIEW_CHANGE_EVENTS = frozenset(
     {"start_view_change", "on_start_view_change", "do_view_change", "on_do_view_change", "repair", "start_view"}
@@ -33,6 +34,8 @@ class Nemesis:
         self._repeat(profile.partition_interval_ticks, self._partition)
         self._repeat(profile.clog_interval_ticks, self._clog)
         self._repeat(profile.crash_interval_ticks, self._crash)
+        self._repeat(profile.disk_full_interval_ticks, self._fill_disk)
+        cluster.on_stop = self._restart_later
 
     def _repeat(self, interval: int, fault: object) -> None:
         if interval:
@@ -59,6 +62,15 @@ class Nemesis:
 
     def _clog(self) -> None:
         self.cluster.network.clog(self.cluster.now, len(self.cluster.replicas))
+
+    def _fill_disk(self) -> None:
+        """One replica's disk is full for a while."""
+        storage = self.random.choice(self.cluster.storages)
+        if storage.full:
+            return
+        self.cluster.statistics["disks_full"] += 1
+        storage.full = True
+        self.cluster.at(self._later(self.cluster.profile.disk_full_ticks_mean), partial(_make_room, storage))
 
     def _crash(self) -> None:
         cluster, random = self.cluster, self.random
@@ -143,8 +155,13 @@ class Nemesis:
             group.doomed.clear()
             for storage in group.storages:
                 storage.profile = calm
+            _make_room(storage)
         for node in range(count):
             if node in core:
                 cluster.boot(node)
             else:
                 cluster.crash(node)
+
+
+def _make_room(storage: SimStorage) -> None:
+    storage.full = False

@@ -7,6 +7,9 @@
 | `do_view_changes_stale` | a do_view_change of an older view arrived |
 | `logs_replaced` | an installed log lacks an entry of the log it replaced |
 | `restarts_in_view_change` | a replica booted with log_view below view |
+| `snapshots_installed` | a replica took another's snapshot; `snapshots_installed_in_view`: one of its own view |
+| `restarts_from_checkpoint` | a replica booted from a snapshot; `restarts_in_checkpoint`: with its drain not finished |
+| `crashes_in_checkpoint` | a replica died between taking a snapshot and completing the checkpoint |
 | `crashes_in_install` | a replica died between the choice of a log to install and its installation |
 | `outcome_…` | a request or register was prepared (`new`) or not (`duplicate`, `stale`, `gap`, …) |
 | `registers` | a register was executed; `registers_replayed`: again, after its session was evicted |
@@ -53,11 +56,19 @@ class Situations:
         elif name == "restart":
             if (event.log_view or 0) < (event.view or 0):
                 self.statistics["restarts_in_view_change"] += 1
+            if event.checkpoint:
+                self.statistics["restarts_from_checkpoint"] += 1
+            if replica.relics:
+                self.statistics["restarts_in_checkpoint"] += 1
         elif name in OUTCOMES:
             self.statistics[f"outcome_{OUTCOMES[name] or event.m_outcome}"] += 1
         elif name == "execute":
             self._on_execute(event)
-        elif name in INSTALLS and before is not None and self._is_replaced(before, replica):
+        if name == "on_start_view" and event.m_checkpoint:
+            self.statistics["snapshots_installed"] += 1
+            if before is not None and before.view == event.view and before.status == "normal":
+                self.statistics["snapshots_installed_in_view"] += 1
+        if name in INSTALLS and before is not None and self._is_replaced(before, replica):
             self.statistics["logs_replaced"] += 1
 
     def _on_execute(self, event: TraceEvent) -> None:
@@ -101,3 +112,5 @@ class Situations:
         """A replica dies."""
         if replica.target is not None:
             self.statistics["crashes_in_install"] += 1
+        if replica.checkpoint_work is not None:
+            self.statistics["crashes_in_checkpoint"] += 1

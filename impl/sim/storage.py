@@ -44,6 +44,8 @@ class SimStorage:
         self.statistics = statistics
         self.records: list[Record] = []
         self.snapshots: dict[int, tuple[str, bytes]] = {}
+        self.full = False
+        self.evicts_live = False
         self.in_flight: list[IoEffect] = []
 
     def start(self, io: IoEffect) -> int:
@@ -61,9 +63,44 @@ class SimStorage:
         self.in_flight.remove(io)
         self._take_effect(io)
 
+    def failure(self, io: IoEffect) -> str | None:
+        """Why a write that ends now fails, or None. Nothing of it counts then."""
+        profile = self.profile
+        if isinstance(io, WriteSuperblock):
+            probability, reason = profile.superblock_failure, "I/O error"
+        elif self.full:
+            return "disk full"
+        elif isinstance(io, AppendPrepares):
+            probability, reason = profile.append_failure, "short write"
+        elif isinstance(io, WriteSnapshot):
+            probability, reason = profile.snapshot_failure, "I/O error"
+        else:
+            probability, reason = profile.drain_failure, "I/O error"
+        return reason if probability and self.random.random() < probability else None
+
+    def fail(self, io: IoEffect) -> None:
+        """The write has failed; what it wrote was taken back."""
+        self.in_flight.remove(io)
+
+    def _append(self, io: AppendPrepares) -> None:
+        """The entries take their slots: op modulo `journal_slots`. A slot must be free of entries of lower ops."""
+        slots = self.profile.journal_slots
+        oldest = io.prepares[-1].header.op - slots
+        if not io.repair and oldest > 0:
+            self.statistics["journal_wrapped"] += 1
+            below = [record.prepare.header.op for record in self.records if record.prepare.header.op <= oldest]
+            if self.evicts_live:
+                self.records = [record for record in self.records if record.prepare.header.op > oldest]
+            elif below:
+                raise StorageError(
+                    f"replica {self.superblock.replica}: op {io.prepares[-1].header.op} takes one of {slots} slots,"
+                    f" that of op {min(below)}, which is not drained"
+                )
+        self.records += [Record(prepare, io.repair) for prepare in io.prepares]
+
     def _take_effect(self, io: IoEffect) -> None:
         if isinstance(io, AppendPrepares):
-            self.records += [Record(prepare, io.repair) for prepare in io.prepares]
+            self._append(io)
         elif isinstance(io, WriteSnapshot):
             self.snapshots[io.op] = (io.checksum, io.data)
         elif isinstance(io, DrainJournal):

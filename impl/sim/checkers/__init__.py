@@ -4,6 +4,7 @@ from impl.sim.checkers.acknowledgements import AcknowledgementsChecker
 from impl.sim.checkers.agreement import AgreementChecker
 from impl.sim.checkers.at_most_once import AtMostOnceChecker
 from impl.sim.checkers.base import Checker, Failure, FinalState
+from impl.sim.checkers.bounds import BoundsChecker
 from impl.sim.checkers.digests import DigestsChecker
 from impl.sim.checkers.durability import DurabilityChecker
 from impl.sim.checkers.features import FeaturesChecker
@@ -11,6 +12,7 @@ from impl.sim.checkers.fences import FencesChecker
 from impl.sim.checkers.liveness import LivenessChecker
 from impl.sim.checkers.offsets import OffsetsChecker
 from impl.sim.checkers.replies import RepliesChecker
+from impl.sim.checkers.snapshots import SnapshotsChecker
 from impl.sim.checkers.tables import TablesChecker
 from impl.sim.checkers.views import ViewsChecker
 
@@ -18,6 +20,7 @@ __all__ = [
     "AcknowledgementsChecker",
     "AgreementChecker",
     "AtMostOnceChecker",
+    "BoundsChecker",
     "Checker",
     "DigestsChecker",
     "DurabilityChecker",
@@ -28,6 +31,7 @@ __all__ = [
     "LivenessChecker",
     "OffsetsChecker",
     "RepliesChecker",
+    "SnapshotsChecker",
     "TablesChecker",
     "ViewsChecker",
 ]
