@@ -17,14 +17,18 @@ import msgspec
 
 from impl.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
 from impl.faults import FAULTS
+from impl.groups.group import SINGLE, Group, group_of_number, parse_groups
 from impl.net.bench import UNREACHABLE_SECONDS
 from impl.net.client import SyncClient, fetch_status
 from impl.net.cluster import Cluster
+from impl.net.connection import Address
 from impl.net.framing import Status
 from impl.net.record import RecordOptions, RecordResult, RoundResult
 from impl.net.record import record as record_run
 from impl.net.record import rounds as record_rounds
 from impl.net.server import ServerConfig, parse_addresses, run_server
+from impl.net.server_config import data_path
+from impl.replica.features import FEATURES, feature_numbers, parse_features
 from impl.storage.data_file import format_data_file
 from refinement.cli import repl as lines
 from refinement.cli.options import OutputFile, Seconds, json_option, json_option_of_maker, protect, protect_data
@@ -37,6 +41,16 @@ from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXI
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
 _addresses = click.option("--addresses", required=True, help="HOST:PORT of all replicas by index, with commas.")
 _cluster_id = click.option("--cluster", "cluster_id", type=click.IntRange(0), default=1, show_default=True)
+_groups = click.option(
+    "--groups",
+    default=SINGLE.name,
+    show_default=True,
+    callback=lambda context, parameter, value: parse_groups(value),
+    help="Consensus groups of every process: single, or metadata,partitions.",
+)
+_features = click.option(
+    "--feature", "features", multiple=True, type=click.Choice(sorted(FEATURES.values())), help="Supported feature."
+)
 
 
 @click.command("format")
@@ -56,6 +70,7 @@ _cluster_id = click.option("--cluster", "cluster_id", type=click.IntRange(0), de
     type=click.IntRange(0, CLIENT_SLOTS_MAX),
     help=f"Clients that are remembered; {CLIENTS_SESSIONS.slots} unless given, and every one (0) without sessions.",
 )
+@_groups
 @_cluster_id
 @json_option
 def format_data(
@@ -66,10 +81,11 @@ def format_data(
     quorum_view_change: int | None,
     sessions: bool,
     client_slots: int | None,
+    groups: tuple[Group, ...],
     cluster_id: int,
     json_file: Path | None,
 ) -> int:
-    """Make the data directory of one replica."""
+    """Make the data directory of one replica, with one directory below it for each of several groups."""
     protect_data("--json", json_file, [directory])
     quorums = None
     if quorum_replication is not None or quorum_view_change is not None:
@@ -77,8 +93,10 @@ def format_data(
         quorums = Quorums(quorum_replication or majority, quorum_view_change or majority)
     slots = client_slots if client_slots is not None else (CLIENTS_SESSIONS.slots if sessions else 0)
     clients = ClientTableConfig(slots, sessions, gaps=slots > 0 and not sessions)
-    format_data_file(directory, cluster_id, replica, replicas, quorums, clients=clients)
-    click.echo(f"formatted {directory}: cluster {cluster_id}, replica {replica} of {replicas}")
+    for group in groups:
+        path = data_path(directory, group)
+        format_data_file(path, cluster_id, replica, replicas, quorums, clients=clients, group=group.number)
+        click.echo(f"formatted {path}: cluster {cluster_id}, replica {replica} of {replicas}")
     save_json({"directory": str(directory), "cluster": cluster_id, "replica": replica, "exit_code": 0}, json_file)
     return EXIT_CONFORMS
 
@@ -91,6 +109,8 @@ def format_data(
 @click.option("--trace", type=OutputFile(made=True), help="Trace file, continued if it exists.")
 @click.option("--run", default="run", show_default=True, help="Run id written to the trace.")
 @click.option("--tick", type=Seconds(), default=0.01, show_default=True, help="Seconds.")
+@_groups
+@_features
 @json_option
 def start(
     directory: Path,
@@ -100,9 +120,14 @@ def start(
     trace: Path | None,
     run: str,
     tick: float,
+    groups: tuple[Group, ...],
+    features: tuple[str, ...],
     json_file: Path | None,
 ) -> int:
-    """Run one replica until SIGTERM or Ctrl-C."""
+    """Run one replica, of each group, until SIGTERM or Ctrl-C.
+
+    With several groups each has a trace of its own: DIR/RUN.GROUP/FILE for --trace DIR/RUN/FILE.
+    """
     protect({"--trace": trace, "--json": json_file})
     protect_data("--json", json_file, [directory])
     protect_data("--trace", trace if trace is not None and not is_trace(trace.name) else None, [directory])
@@ -117,6 +142,8 @@ def start(
             trace=trace,
             run=run,
             tick_seconds=tick,
+            groups=groups,
+            supports=parse_features(features),
         )
     )
     save_json({"directory": str(directory), "replica": replica, "exit_code": EXIT_CONFORMS}, json_file)
@@ -132,12 +159,19 @@ def status(addresses: str, cluster_id: int, timeout: float, json_file: Path | No
     """Ask every replica how it is. Exit code 4 if one does not answer."""
     parsed = parse_addresses(addresses)
 
-    async def ask() -> list[Status | None]:
-        return list(await asyncio.gather(*(fetch_status(address, cluster_id, timeout) for address in parsed)))
+    async def ask(address: Address) -> list[Status | None]:
+        first = await fetch_status(address, cluster_id, timeout)
+        others = () if first is None else first.groups[1:]
+        return [first, *[await fetch_status(address, cluster_id, timeout, group) for group in others]]
 
-    answers = asyncio.run(ask())
-    for index, ((host, port), answer) in enumerate(zip(parsed, answers, strict=True)):
-        click.echo(f"replica {index} {host}:{port}  {_status_text(answer)}")
+    async def ask_all() -> list[list[Status | None]]:
+        return list(await asyncio.gather(*map(ask, parsed)))
+
+    found = asyncio.run(ask_all())
+    for index, ((host, port), of_replica) in enumerate(zip(parsed, found, strict=True)):
+        for answer in of_replica:
+            click.echo(f"replica {index} {host}:{port}  {_status_text(answer)}")
+    answers = [answer for of_replica in found for answer in of_replica]
     code = EXIT_CONFORMS if all(answers) else EXIT_INCONCLUSIVE
     replicas = [None if answer is None else msgspec.structs.asdict(answer) for answer in answers]
     save_json({"replicas": replicas, "exit_code": code}, json_file)
@@ -148,7 +182,10 @@ def _status_text(answer: Status | None) -> str:
     if answer is None:
         return "no answer"
     fields = ("view", "log_view", "op", "commit_min", "commit_max")
-    return answer.status + "  " + "  ".join(f"{name} {getattr(answer, name)}" for name in fields)
+    text = answer.status + "  " + "  ".join(f"{name} {getattr(answer, name)}" for name in fields)
+    if answer.features:
+        text += "  features " + ",".join(map(str, feature_numbers(answer.features)))
+    return text if answer.group == SINGLE.number else f"{group_of_number(answer.group).name:<10}  {text}"
 
 
 @click.command()
@@ -190,15 +227,25 @@ def repl(addresses: str, cluster_id: int, json_file: Path | None) -> int:
 @click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--run", default="run", show_default=True, help="Run id in the traces, DIRECTORY/traces/RUN.")
 @click.option("--restart", is_flag=True, help="Start a replica that ended again, after a second.")
+@_groups
+@_features
 @json_option_of_maker
-def cluster(directory: Path, replicas: int, run: str, restart: bool, json_file: Path | None) -> int:
+def cluster(
+    directory: Path,
+    replicas: int,
+    run: str,
+    restart: bool,
+    groups: tuple[Group, ...],
+    features: tuple[str, ...],
+    json_file: Path | None,
+) -> int:
     """Start a cluster of processes on this machine; ends with Ctrl-C. Formats what is not formatted yet.
 
     A replica that ends does not end the others: the command that starts it again is printed. See docs/cluster.md.
     """
     protect({"--json": json_file}, directories=[directory])
     protect_data("--json", json_file, [directory / "data"])
-    with Cluster(directory, replicas, run=run) as processes:
+    with Cluster(directory, replicas, run=run, groups=groups, features=features) as processes:
         processes.format_or_check()
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         processes.start_all()
