@@ -5,7 +5,10 @@ from __future__ import annotations
 import difflib
 import shlex
 
+from impl.namespaces import NamespaceError, NamespaceLayout
 from impl.net.client import SyncClient
+from impl.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
+from impl.state_machine import Operation, Outcome, Refused
 
 ARGUMENTS = {
     "put": "KEY VALUE",
@@ -13,6 +16,10 @@ ARGUMENTS = {
     "delete": "KEY",
     "append": "KEY VALUE",
     "cas": "KEY EXPECTED VALUE",
+    "send": "PARTITION MESSAGE",
+    "poll": "PARTITION OFFSET COUNT",
+    "store": "PARTITION CONSUMER OFFSET",
+    "offset": "PARTITION CONSUMER",
     "quit": "",
 }
 HELP = " | ".join(f"{name} {arguments}".strip() for name, arguments in ARGUMENTS.items())
@@ -42,11 +49,33 @@ def parse(line: str) -> list[str]:
     if given != wanted:
         spaces = f"; one with spaces needs quotes: {name} {_example(arguments)}" if given > wanted else ""
         raise LineError(f"{name} takes {arguments}, {wanted} word{'s' * (wanted > 1)}, but got {given}{spaces}")
+    for word, argument in zip(words[1:], arguments.split(), strict=True):
+        _check_argument(word, argument)
     return words
+
+
+def _check_argument(word: str, argument: str) -> None:
+    if argument == "PARTITION":
+        _namespace(word)
+    elif argument in ("OFFSET", "COUNT", "CONSUMER") and not word.isdecimal():
+        raise LineError(f"{argument} is a number of at least 0, not {word!r}")
+
+
+def _namespace(word: str) -> int:
+    """The namespace of STREAM/TOPIC/PARTITION."""
+    parts = word.split("/")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+        raise LineError(f"PARTITION is STREAM/TOPIC/PARTITION, as 0/1/2, not {word!r}")
+    try:
+        return NamespaceLayout().pack(*map(int, parts))
+    except NamespaceError as error:
+        raise LineError(str(error)) from None
 
 
 def answer(client: SyncClient, words: list[str]) -> str:
     """Carry out a command that `parse` returned. Raises ClientError."""
+    if words[0] in ("send", "poll", "store", "offset"):
+        return _partition_answer(client, words)
     match [word.encode() for word in words]:
         case [b"put", key, value]:
             client.put(key, value)
@@ -62,6 +91,35 @@ def answer(client: SyncClient, words: list[str]) -> str:
         case [b"cas", key, expected, value]:
             return "swapped" if client.compare_and_set(key, expected, value) else "not equal"
     raise LineError(HELP)
+
+
+def _partition_answer(client: SyncClient, words: list[str]) -> str:
+    name, namespace, rest = words[0], _namespace(words[1]), words[2:]
+    operation: Operation
+    if name == "send":
+        operation = AppendMessages(namespace, (rest[0].encode(),))
+    elif name == "poll":
+        operation = Poll(namespace, int(rest[0]), int(rest[1]))
+    elif name == "store":
+        operation = StoreOffset(namespace, int(rest[0]), int(rest[1]))
+    else:
+        operation = ReadOffset(namespace, int(rest[0]))
+    match client.execute(operation):
+        case Appended(offset=offset):
+            return f"offset {offset}"
+        case Polled(offset=first, messages=messages, end=end):
+            lines = [f"{first + place} {text.decode(errors='replace')}" for place, text in enumerate(messages)]
+            return "\n".join([*lines, f"(end {end})"])
+        case Offset(offset=stored):
+            return "(none)" if stored is None else str(stored)
+        case Outcome(success=True):
+            return "ok"
+        case Outcome():
+            return "refused: the offset is above the end of the partition"
+        case Refused(reason=reason):
+            return f"refused: {reason}"
+        case result:
+            return str(result)
 
 
 def _example(arguments: str) -> str:

@@ -17,7 +17,7 @@ import msgspec
 
 from impl.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
 from impl.faults import FAULTS
-from impl.groups.group import SINGLE, Group, group_of_number, parse_groups
+from impl.groups.group import GROUPS, SINGLE, Group, group_of_number, parse_groups
 from impl.net.bench import UNREACHABLE_SECONDS
 from impl.net.client import SyncClient, fetch_status
 from impl.net.cluster import Cluster
@@ -190,11 +190,13 @@ def _status_text(answer: Status | None) -> str:
 
 @click.command()
 @_addresses
+@click.option("--group", default=SINGLE.name, show_default=True, type=click.Choice([g.name for g in GROUPS]))
 @_cluster_id
 @json_option
-def repl(addresses: str, cluster_id: int, json_file: Path | None) -> int:
-    """Talk to the replicated key-value store: one command a line, from the terminal or stdin.
+def repl(addresses: str, group: str, cluster_id: int, json_file: Path | None) -> int:
+    """Talk to the replicated state machine: one command a line, from the terminal or stdin.
 
+    Keys belong to the group metadata, partitions (STREAM/TOPIC/PARTITION) to the group partitions, if there are two.
     Words with spaces stand in quotes. Exit code 2 if a line read from a file or pipe is no command.
     """
     terminal = sys.stdin.isatty()
@@ -202,7 +204,8 @@ def repl(addresses: str, cluster_id: int, json_file: Path | None) -> int:
         note(lines.HELP)
     answers: list[dict[str, str]] = []
     wrong = 0
-    with SyncClient(parse_addresses(addresses), cluster_id, unreachable_seconds=UNREACHABLE_SECONDS) as client:
+    parsed, (asked,) = parse_addresses(addresses), parse_groups(group)
+    with SyncClient(parsed, cluster_id, unreachable_seconds=UNREACHABLE_SECONDS, group=asked.number) as client:
         for number, line in enumerate(sys.stdin, 1):
             try:
                 words = lines.parse(line)

@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Callable
 
+from impl.groups.group import SINGLE
 from impl.net.cluster import Cluster
 
 RESTART_SECONDS = 1.0
@@ -21,10 +22,13 @@ def description(cluster: Cluster, primary: int) -> str:
         f"replica {replica}  pid {cluster.pid(replica)}  {host}:{port}{'  (primary)' if replica == primary else ''}"
         for replica, (host, port) in enumerate(cluster.addresses)
     ]
-    traces = cluster.trace_path(0).parent
-    lines += [f"data     {cluster.data_path(0).parent}", f"traces   {traces}", f"logs     {cluster.log_path(0).parent}"]
-    lines += [f"talk     vsr repl --addresses {cluster.address_list()}"]
-    lines += [f"audit    {shlex.join(['vsr', 'audit', str(traces)])}"]
+    traces = [str(cluster.trace_path(0, group).parent) for group in cluster.groups]
+    lines += [f"data     {cluster.data_path(0).parent}", f"traces   {' '.join(traces)}"]
+    lines += [f"logs     {cluster.log_path(0).parent}"]
+    for group in cluster.groups:
+        option = "" if group == SINGLE else f" --group {group.name}"
+        lines += [f"talk     vsr repl{option} --addresses {cluster.address_list()}"]
+    lines += [f"audit    {shlex.join(['vsr', 'audit', *traces])}"]
     lines += [f"ready, primary {primary}; kill -9 a replica as you like; Ctrl-C stops all"]
     return "\n".join(lines)
 
