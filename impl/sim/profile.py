@@ -241,13 +241,14 @@ def storage_profile_draw(profile: SimProfile, random: Random) -> SimProfile:
         interval = random.choice((2, 5, 20, 50))
         changes["checkpoint_interval"] = interval
         if random.random() < 0.5:
-            changes["journal_slots"] = 2 * interval + 2 * profile.pipeline_max
-        changes["snapshot_chunk_bytes"] = random.choice((512, 1 << 18))
+            least = interval + profile.pipeline_max
+            changes["journal_slots"] = least + random.choice((0, 5, least))
+        changes["snapshot_chunk_bytes"] = random.choice((64, 512, 1 << 18))
     if random.random() < 0.3:
         changes["append_failure"] = random.choice((0.002, 0.02, 0.1))
         changes["superblock_failure"] = random.choice((0.0, 0.02))
-        changes["snapshot_failure"] = random.choice((0.0, 0.1))
-        changes["drain_failure"] = random.choice((0.0, 0.1))
+        changes["snapshot_failure"] = random.choice((0.0, 0.1, 0.7))
+        changes["drain_failure"] = random.choice((0.0, 0.1, 0.5))
         changes["disk_full_interval_ticks"] = random.choice((0, 300))
     return replace(profile, **changes)
 
