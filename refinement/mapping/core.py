@@ -141,6 +141,7 @@ RULES: tuple[Rule, ...] = (
             ),
             Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node", tried_if=_SAME_LOG),
             *_start_view_received("durable_view", "op", _INSTALLED + "!= node"),
+            *_start_view_received("durable_view", "op", _TRANSFERRED),
             Step(
                 "on_start_view",
                 {"r": "node", "v": "durable_view", "n": "op"},
