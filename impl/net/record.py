@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from impl.durable import CLIENTS_SESSIONS, ClientTableConfig
 from impl.net.cluster import Cluster, ClusterError
 from impl.net.history import CheckResult, check_history
 from impl.net.load import Load
@@ -26,7 +27,8 @@ __all__ = ["RecordOptions", "RecordResult", "RoundResult", "RoundsResult", "reco
 class RecordOptions:
     """What a run does. ``rate``: requests per second aimed at over all clients (None: as fast as possible).
 
-    ``down_seconds`` is how long a killed process stays down; ``kill`` False records a quiet run.
+    ``down_seconds`` is how long a killed process stays down; ``kill`` False records a quiet run. ``timeout_seconds``:
+    when a request is given up. ``client_table`` of a new cluster; with fewer slots than clients they evict each other.
     """
 
     replica_count: int = 3
@@ -39,6 +41,8 @@ class RecordOptions:
     down_seconds: float = 1.0
     tick_seconds: float = 0.01
     faults: tuple[str, ...] = ()
+    timeout_seconds: float = 60.0
+    client_table: ClientTableConfig = CLIENTS_SESSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,7 @@ def _cluster(directory: Path, trace_directory: Path, run: str, options: RecordOp
         options.replica_count,
         run=run,
         trace_directory=trace_directory,
+        clients=options.client_table,
         tick_seconds=options.tick_seconds,
         faults=options.faults,
     )
@@ -138,6 +143,7 @@ def _load(cluster: Cluster, options: RecordOptions) -> Load:
         keys=options.keys,
         seed=options.seed,
         rate=options.rate,
+        timeout_seconds=options.timeout_seconds,
     )
 
 

@@ -342,7 +342,7 @@ def test_the_benchmark_counts_answered_requests(cluster: Cluster) -> None:
 
 
 def test_the_rounds_notice_a_cluster_that_forgets(tmp_path: Path) -> None:
-    options = RecordOptions(requests=60, down_seconds=0.2, seed=5, faults=("boot.all_zero",))
+    options = RecordOptions(requests=60, down_seconds=0.2, seed=5, faults=("boot.all_zero",), timeout_seconds=2)
     result = rounds(tmp_path, tmp_path / "traces", "forgets", 3, options)
     assert not result.ok
     assert result.rounds[-1].check.verdict == "violation"
