@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVarTuple
 
 from impl.checks import InvariantError
-from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
+from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSnapshot, WriteSuperblock
 from impl.groups.group import Group
 from impl.messages import Message
 from impl.net.framing import Status, frame_message
@@ -27,7 +27,7 @@ from impl.net.server_config import ServerConfig, ServerError, trace_path
 from impl.replica import Replica, ReplicaConfig
 from impl.replica.proposals import UnknownEntryError
 from impl.storage.data_file import DataFile
-from impl.storage.file import StorageError
+from impl.storage.file import StorageError, WriteRefusedError
 from impl.trace import TraceEvent, TraceWriter
 
 REQUEST_QUEUE_MAX = 1024
@@ -75,6 +75,7 @@ class GroupHost:
                 faults=config.faults,
                 supports=config.supports,
                 plane=group.plane,
+                checkpoint_interval=config.checkpoint_interval,
                 pipeline_max=config.pipeline_max,
                 request_queue_max=REQUEST_QUEUE_MAX,
                 append_prepares_max=config.pipeline_max,
@@ -191,14 +192,21 @@ class GroupHost:
             self._append(effect)
         elif isinstance(effect, WriteSuperblock):
             self._data.write_superblock(effect.superblock)
+        elif isinstance(effect, WriteSnapshot):
+            self._data.write_snapshot(effect.op, effect.data)
         else:
-            raise StorageError(f"{self._data.path}: {type(effect).__name__} is not supported")
+            self._data.drain(effect.op, effect.stale)
 
     def _append(self, effect: AppendPrepares) -> None:
         """One write and one flush; with ``flush_each`` so many for every entry."""
         size = 1 if self._config.flush_each else len(effect.prepares)
         for start in range(0, len(effect.prepares), size):
-            self._data.append(effect.prepares[start : start + size], effect.repair)
+            try:
+                self._data.append(effect.prepares[start : start + size], effect.repair)
+            except WriteRefusedError as error:
+                if start == 0:
+                    raise
+                raise StorageError(f"{error}; the entries of the same append before it are durable") from error
             self._journal_writes += 1
 
     def _on_io_done(self, effect: IoEffect, future: asyncio.Future[None]) -> None:
@@ -206,10 +214,14 @@ class GroupHost:
         if self._process.stopping or future.cancelled():
             return
         error = future.exception()
-        if error is not None:
-            self._process.fail(ServerError(str(error)) if isinstance(error, StorageError) else ServerError(repr(error)))
+        if isinstance(error, WriteRefusedError):
+            logger.warning("%s; it is tried again later", error)
+            self._step(self.replica.on_io_failed, effect, str(error))
+        elif error is not None:
+            self._process.fail(ServerError(str(error) if isinstance(error, StorageError) else repr(error)))
             return
-        self._step(self.replica.on_io_done, effect)
+        else:
+            self._step(self.replica.on_io_done, effect)
         self._process.flush()
 
     async def close(self) -> None:

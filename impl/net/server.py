@@ -224,6 +224,8 @@ async def _stop_when_set(stop: asyncio.Event, server: Server) -> None:
 
 
 def _report_recovery(data: DataFile, synced: bool) -> None:
+    for problem in data.problems:
+        logger.warning("%s", problem)
     for problem in data.superblock_problems:
         logger.warning("%s: superblock: %s; repaired from the other copies", data.path, problem)
     if data.journal_recovery.cut_offset is not None:
@@ -251,6 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tick", type=float, default=0.01, help="seconds per tick")
     parser.add_argument("--fault", action="append", default=[], help="named mistake to switch on (for tests)")
     parser.add_argument("--pipeline", type=int, default=256, help="entries prepared and not committed, at most")
+    parser.add_argument("--checkpoint-interval", type=int, default=0, help="ops between two checkpoints, 0: none")
     parser.add_argument("--flush-each", action="store_true", help="one flush for every entry: for measurements only")
     parser.add_argument("--no-sync", action="store_true", help="flush nothing to the disk: for measurements only")
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when stdin does (for a parent process)")
@@ -271,6 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 faults=frozenset(options.fault),
                 until_stdin_closes=options.until_stdin_closes,
                 pipeline_max=options.pipeline,
+                checkpoint_interval=options.checkpoint_interval,
                 flush_each=options.flush_each,
                 synced=not options.no_sync,
                 groups=parse_groups(options.groups),

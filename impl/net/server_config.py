@@ -23,8 +23,8 @@ class ServerConfig:
     ``addresses`` of all replicas by index; ``cluster`` and the replica count must match the data directory;
     ``trace`` None: no trace. ``run`` is the run id in the trace. A tick is ``tick_seconds``; the replica's own
     timeouts count ticks. ``until_stdin_closes``: end when stdin does, so that no replica outlives its parent.
-    ``supports``: features of this member, bit f-1 is feature f.
-    ``pipeline_max``: entries prepared and not committed, and entries in one append to the journal.
+    ``checkpoint_interval``: ops between two checkpoints, 0: none. ``supports``: features of this member, bit f-1 is
+    feature f. ``pipeline_max``: entries prepared and not committed, and entries in one append to the journal.
     To measure what durability costs, and for nothing else: without ``synced`` nothing is flushed to the disk, with
     ``flush_each`` every entry is written and flushed on its own, also those that could share one flush.
     """
@@ -44,6 +44,7 @@ class ServerConfig:
     flush_each: bool = False
     groups: tuple[Group, ...] = (SINGLE,)
     supports: int = 0
+    checkpoint_interval: int = 0
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:

@@ -115,3 +115,41 @@ def test_a_message_carries_its_group_and_a_reader_of_one_group_refuses_others() 
     assert FrameReader(group=2).feed(data) == [request, StatusRequest()]
     with pytest.raises(FrameError, match="a Request of group 2 on a connection to group 1"):
         FrameReader(group=1).feed(data)
+
+
+async def fill(cluster: Cluster, first: int) -> None:
+    await cluster.wait_ready()
+    async with PartitionsClient(cluster.addresses, 1) as client:
+        offsets = [await client.append_messages(5, [b"%d" % number]) for number in range(first, first + 40)]
+    assert offsets == list(range(first, first + 40))
+
+
+async def digests(cluster: Cluster) -> list[tuple[int, int]]:
+    """(features, commit_min) of every replica of the partitions group, once they are level."""
+    deadline = time.monotonic() + 20
+    while True:
+        found = await cluster.statuses(group=PARTITIONS)
+        level = [(status.features, status.commit_min) for status in found if status is not None]
+        if (len(level) == cluster.replica_count and len(set(level)) == 1) or time.monotonic() > deadline:
+            return level
+        await asyncio.sleep(0.05)
+
+
+def test_features_and_messages_survive_checkpoints_and_restarts_of_all(tmp_path: Path) -> None:
+    options = ["--checkpoint-interval", "16"]
+    features = ["database_checksum"]
+    with Cluster(tmp_path, groups=BOTH_PLANES, features=features, server_options=options) as cluster:
+        cluster.format()
+        for number in range(3):
+            cluster.start_all()
+            asyncio.run(fill(cluster, 40 * number))
+            level = asyncio.run(digests(cluster))
+            assert len(set(level)) == 1
+            assert level[0][0] == 1
+            for replica in range(3):
+                cluster.kill(replica)
+        with cluster.trace_path(0, PARTITIONS).open("rb") as file:
+            events = read_ndjson(file)
+        restarts = [event for event in events if event.event == "restart"]
+        assert all((event.checkpoint or 0) >= 16 and event.features == 1 for event in restarts)
+        assert len([event for event in events if event.event == "propose_feature"]) <= 1
