@@ -102,7 +102,10 @@ class Writer:
             if p.is_transition
         }
         self.witness_names = {
-            p.name: (self.names.define(f"Witness_{p.name}", "witness"), self.names.define(f"Never_{p.name}", "witness"))
+            p.name: (
+                self.names.define(f"Witness_{_dotless(p.name)}", "witness"),
+                self.names.define(f"Never_{_dotless(p.name)}", "witness"),
+            )
             for p in self.spec.witness_irs
         }
 
@@ -297,6 +300,11 @@ def _tuple(name: str, members: Sequence[str]) -> list[str]:
 
 def _origin(file: str) -> list[str]:
     return comment(f"({file})") if file.endswith(".py") else []
+
+
+def _dotless(name: str) -> str:
+    """An id such as `outcome.stale`, as part of an identifier."""
+    return name.replace(".", "_")
 
 
 def _operator(predicate: PredicateIR) -> str:

@@ -45,9 +45,7 @@ class Broken:
 
     def spec(self) -> Spec:
         """The model of the fault."""
-        chosen = FAULT_MODELS[self.fault]
-        name = "core_restart" if chosen.bounds.restarts else "core"
-        return model(name, replicas=chosen.replicas, faults=(self.fault,), bounds=chosen.bounds)
+        return FAULT_MODELS[self.fault].spec(self.fault)
 
 
 HOLDS = (
@@ -65,10 +63,24 @@ HOLDS = (
         (2_412, 3_283, 17),
     ),
     Judged("core_restart", {"replicas": 2, "views": 2, "ops": 2, "requests": 2, "restarts": 1}, (5_381, 12_005, 23)),
+    Judged("clients", {"replicas": 2, "views": 1, "ops": 2}, (229, 977, 13)),
+    Judged("clients", {"replicas": 2, "views": 2, "ops": 2}, (6_941, 23_730, 21)),
+    Judged("clients", {"replicas": 1, "views": 2, "ops": 2, "restarts": 1}, (1_589, 3_917, 16)),
+    Judged("sessions", {"views": 1, "ops": 3}, (6_341, 54_385, 19)),
+    Judged("iggy", {"views": 2, "ops": 2}, (6_957, 24_116, 21)),
+    Judged(
+        "iggy", {"replicas": 1, "views": 2, "ops": 2, "requests": 1, "restarts": 1, "slots": 1}, (1_167, 2_745, 16)
+    ),
 )
 BROKEN = (
     Broken("commit.apply_at_replicate", "I5_bounds", 2),
     Broken("view.even_quorum", "I2_durability", 8),
     Broken("boot.view_from_last_prepare", "Always_I6", 2),
     Broken("state.getstate_truncates", "I3_honest_ack", 8),
+    Broken("table.evict_by_commit_max", "I9_table_is_function", 8),
+    Broken("table.evict_forgets", "I8_exactly_once", 14),
+    Broken("table.gap_accepted", "L2_requests_answered", 10),
+    Broken("table.record_uncommitted", "I9_table_is_function", 1),
+    Broken("table.replayed_register", "I8_exactly_once", 10),
+    Broken("table.reply_from_current_view", "I8_exactly_once", 11),
 )
