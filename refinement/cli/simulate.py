@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from impl.faults import FAULTS
+from impl.sim.profile import CLIENT_PROFILES
 from impl.sim.run import SimResult
 from impl.sim.run import simulate as simulate_run
 from refinement.cli.options import json_option_of_maker, protect
@@ -36,11 +37,14 @@ class Plan:
     faults: tuple[str, ...]
     out: Path | None
     parquet: bool
+    client_profile: str | None = None
 
     def command(self, seed: int) -> str:
         """The command that runs one seed again, with its trace."""
         words = [f"vsr simulate --seed {seed} --replicas {self.replicas} --clients {self.clients}"]
-        words += [f"--requests {self.requests}", *(f"--fault {fault}" for fault in self.faults), "--out replay"]
+        words += [f"--requests {self.requests}", *(f"--fault {fault}" for fault in self.faults)]
+        words += [] if self.client_profile is None else [f"--client-profile {self.client_profile}"]
+        words += ["--out replay"]
         return " ".join(words)
 
     def rest(self, seeds: range, workers: int) -> str:
@@ -49,6 +53,7 @@ class Plan:
         sizes = {"replicas": self.replicas, "clients": self.clients, "requests": self.requests, "workers": workers}
         words += [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
         words += [word for fault in self.faults for word in ("--fault", fault)]
+        words += [] if self.client_profile is None else ["--client-profile", self.client_profile]
         words += [] if self.out is None else ["--out", str(self.out)]
         return shlex.join([*words, *(["--parquet"] if self.parquet else [])])
 
@@ -63,6 +68,11 @@ class Plan:
 @click.option("--requests", type=click.IntRange(0), default=200, show_default=True, help="Requests per run.")
 @click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
 @click.option(
+    "--client-profile",
+    type=click.Choice(CLIENT_PROFILES),
+    help="How clients are remembered; drawn from each seed unless given.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Write traces: OUT/seed-N/replica-I.ndjson."
 )
 @click.option("--parquet", is_flag=True, help="Write the traces as Parquet instead.")
@@ -75,6 +85,7 @@ def simulate(
     clients: int,
     requests: int,
     faults: tuple[str, ...],
+    client_profile: str | None,
     out: Path | None,
     parquet: bool,
     workers: int,
@@ -88,7 +99,7 @@ def simulate(
     if parquet and out is None:
         raise click.UsageError("--parquet says how traces are written; --out DIR says where, and is missing")
     protect({"--json": json_file}, directories=[] if out is None else [out])
-    plan = Plan(replicas, clients, requests, tuple(dict.fromkeys(faults)), out, parquet)
+    plan = Plan(replicas, clients, requests, tuple(dict.fromkeys(faults)), out, parquet, client_profile)
     started = time.monotonic()
     results: list[SimResult] = []
     going_on = ""
@@ -129,6 +140,7 @@ def run_seed(seed: int, plan: Plan) -> SimResult:
         clients=plan.clients,
         requests=plan.requests,
         faults=frozenset(plan.faults),
+        client_profile=plan.client_profile,
         out=plan.out,
         parquet=plan.parquet,
     )
@@ -170,6 +182,7 @@ def _to_dict(results: list[SimResult], plan: Plan, code: int) -> dict[str, Any]:
         "clients": plan.clients,
         "requests": plan.requests,
         "faults": plan.faults,
+        "client_profile": plan.client_profile,
         "runs": [
             {
                 "seed": result.seed,
@@ -178,6 +191,7 @@ def _to_dict(results: list[SimResult], plan: Plan, code: int) -> dict[str, Any]:
                 "events": result.events,
                 "ticks": result.ticks,
                 "answered": result.answered,
+                "abandoned": result.abandoned,
                 "statistics": result.statistics,
                 "trace": None if result.trace is None else str(result.trace),
                 "replay": plan.command(result.seed),
