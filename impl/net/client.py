@@ -12,6 +12,7 @@ executed, and raises EvictedError if it is not. If another client registers with
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 import time
 from collections.abc import Sequence
@@ -114,13 +115,15 @@ class Client:
         retry_seconds_max: float = 2.0,
         unreachable_seconds: float | None = None,
         group: int = 0,
+        send_twice: float = 0.0,
     ) -> None:
         """``client_id`` None: a random one of 62 bits. Without sessions, one must never have been used before.
 
         With sessions a client that uses the id of another fences it: the later one to register goes on.
         ``unreachable_seconds``: give up, with UnreachableError, once no replica has accepted a connection for so long
         (None: only when the time of the request is up). ``group``: number of the consensus group it talks to
-        (impl/groups/group.py); a process that does not run it refuses.
+        (impl/groups/group.py); a process that does not run it refuses. ``send_twice``: chance that a message is sent
+        twice, for tests.
         """
         if not addresses:
             raise ValueError("a client needs at least one address")
@@ -140,6 +143,7 @@ class Client:
         self._retry_seconds = retry_seconds
         self._retry_seconds_max = retry_seconds_max
         self._unreachable_seconds = unreachable_seconds
+        self._send_twice = send_twice
         self._group = group
         self._target = 0
         self._connection: Connection | None = None
@@ -295,6 +299,12 @@ class Client:
         if not connection.send(frame_message(message, self._group)):
             return None
         pending.doubtful += message.request > 0
+        if (
+            self._send_twice
+            and random.random() < self._send_twice
+            and connection.send(frame_message(message, self._group))
+        ):
+            pending.doubtful += message.request > 0
         return message
 
     def _check_reachable(self, silent: set[int], seconds: float) -> None:

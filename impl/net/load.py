@@ -34,6 +34,7 @@ class Load:
         rate: float | None = None,
         timeout_seconds: float = 60.0,
         first_client_id: int = 1,
+        send_twice: float = 0.0,
     ) -> None:
         self.history: list[Operation] = []
         self.latencies_ns: list[int] = []
@@ -44,6 +45,7 @@ class Load:
         self._timeout_seconds = timeout_seconds
         self._pause_seconds = clients / rate if rate else 0.0
         self._next_client_id = first_client_id
+        self._send_twice = send_twice
         self._clients = [self._new_client() for _ in range(clients)]
         self._randoms = [random.Random(f"{seed}-{number}") for number in range(clients)]
         self._seen: dict[bytes, bytes | None] = {}
@@ -87,7 +89,13 @@ class Load:
             await client.close()
 
     def _new_client(self) -> Client:
-        client = Client(self._addresses, self._cluster, self._next_client_id, self._timeout_seconds)
+        client = Client(
+            self._addresses,
+            self._cluster,
+            self._next_client_id,
+            self._timeout_seconds,
+            send_twice=self._send_twice,
+        )
         self._next_client_id += 1
         return client
 

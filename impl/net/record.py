@@ -29,6 +29,7 @@ class RecordOptions:
 
     ``down_seconds`` is how long a killed process stays down; ``kill`` False records a quiet run. ``timeout_seconds``:
     when a request is given up. ``client_table`` of a new cluster; with fewer slots than clients they evict each other.
+    ``send_twice``: chance that a client sends a request twice.
     """
 
     replica_count: int = 3
@@ -43,6 +44,7 @@ class RecordOptions:
     faults: tuple[str, ...] = ()
     timeout_seconds: float = 60.0
     client_table: ClientTableConfig = CLIENTS_SESSIONS
+    send_twice: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,7 @@ def _load(cluster: Cluster, options: RecordOptions) -> Load:
         seed=options.seed,
         rate=options.rate,
         timeout_seconds=options.timeout_seconds,
+        send_twice=options.send_twice,
     )
 
 

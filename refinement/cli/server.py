@@ -282,6 +282,13 @@ def cluster(
 @click.option(
     "--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on in every replica."
 )
+@click.option(
+    "--client-slots",
+    type=click.IntRange(1, CLIENT_SLOTS_MAX),
+    default=CLIENTS_SESSIONS.slots,
+    show_default=True,
+    help="Sessions that the cluster keeps; fewer than the clients, and they evict each other.",
+)
 @json_option_of_maker
 def record(
     out: Path,
@@ -293,12 +300,19 @@ def record(
     kill: bool,
     rounds: int,
     faults: tuple[str, ...],
+    client_slots: int,
     json_file: Path | None,
 ) -> int:
     """Record traces of a real cluster of processes under load. Exit code 1 if a client saw a wrong answer."""
     protect({"--json": json_file}, directories=[out])
     options = RecordOptions(
-        replica_count=replicas, clients=clients, requests=requests, seed=seed, kill=kill, faults=faults
+        replica_count=replicas,
+        clients=clients,
+        requests=requests,
+        seed=seed,
+        kill=kill,
+        faults=faults,
+        client_table=ClientTableConfig(client_slots, sessions=True),
     )
     with tempfile.TemporaryDirectory(prefix="vsr-record-") as data:
         if rounds:
