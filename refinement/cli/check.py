@@ -179,7 +179,7 @@ def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json
 
 def _always(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_file: Path | None) -> int:
     """What can always be reached again: the worst verdict of all goals."""
-    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance)]
+    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
     with _progress() as line:
         answers = explicit.always_reaches(
             spec, wanted, max_states=options["max_states"], max_memory_bytes=options["memory"],

@@ -29,6 +29,7 @@ SIZE_OPTIONS = (
     click.option("--rots", type=click.IntRange(0), help="Slots of journals that go bad, in all."),
 )
 SIZES = tuple(vars(Bounds()))
+CORE_SIZES = ("replicas", "views", "ops", "clients", "requests", "restarts")
 OPTIONS = (
     click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS))),
     *SIZE_OPTIONS,
@@ -70,4 +71,4 @@ def bounded_model(
 def sizes_text(replicas: int, bounds: Bounds) -> str:
     """The sizes of a model in words; those that the core does not have only where they are given."""
     sizes = {"replicas": replicas, **vars(bounds)}
-    return ", ".join(f"{n} {name}" for name, n in sizes.items() if n or name not in ("incarnations", "slots"))
+    return ", ".join(f"{n} {name}" for name, n in sizes.items() if n or name in CORE_SIZES)

@@ -5,8 +5,8 @@ fairness), and so finds states in which the protocol is stuck.
 
 The views of a bounded instance end, and a protocol whose timeouts lead to ever later views is stuck at the last one
 for no fault of its own: there a primary that crashed cannot be replaced. So the premise of each goal is that a later
-view exists for every replica, or that nothing ever crashed. Requests also need as many ops as the clients have
-requests in all; an instance with fewer is not asked about them.
+view exists for every replica, or that nothing ever crashed. Requests also need a slot for every client, and as many
+ops as the clients have requests and registers in all; an instance with fewer is not asked about them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from spec.lang import Instance, Predicate, all_of, any_of, count, exists, forall, invariant, not_, within
+from spec.vsr import client_table
+from spec.vsr.client_invariants import was_executed
+from spec.vsr.config import Config
+from spec.vsr.sessions import Incarnation
 from spec.vsr.state import NORMAL, Client, Feature, Op, Replica, Request, View, primary
 
 
@@ -30,8 +34,12 @@ class Progress:
 
 @invariant("later_view", "a later view exists, or nothing crashed")
 def later_view(s: Any) -> Any:
-    """No replica is in the last view of the instance, or no replica ever crashed."""
-    return any_of(s.restarts == 0, forall(Replica, lambda r: within(View, s.view[r] + 1)))
+    """No replica is in the last view of the instance, or no replica ever crashed and all journals have room.
+
+    A primary whose ring is too small for the log that it should start with leaves the view to its timeout.
+    """
+    exists_later = forall(Replica, lambda r: within(View, s.view[r] + 1))
+    return exists_later if s.cfg.journal_slots else any_of(s.restarts == 0, exists_later)
 
 
 @invariant("view_change_ended", "the highest view is normal")
@@ -52,8 +60,23 @@ def view_change_ended(s: Any) -> Any:
 
 @invariant("all_answered", "every request was answered")
 def all_answered(s: Any) -> Any:
-    """Every client was sent the reply to its last request."""
-    return forall(Client, lambda c: not_(within(Request, s.replies[c] + 1)))
+    """Every client was sent the reply to its last request, with sessions in one of them; and all of its requests were
+    executed.
+    """
+    if s.cfg.client_table.sessions:
+        return forall(Client, lambda c: exists(Op, lambda x: session_answered(s, c, x)))
+    answered = forall(Client, lambda c: not_(within(Request, s.replies[c] + 1)))
+    if not client_table.is_on(s.cfg):
+        return answered
+    return all_of(answered, forall(Client, lambda c: forall(Request, lambda n: was_executed(s, c, 0, n))))
+
+
+def session_answered(s: Any, c: Any, x: Any) -> Any:
+    """Was client c sent the reply to the last request of session x, and were all of them executed?"""
+    return all_of(
+        not_(within(Request, s.session_replies[c, x])),
+        forall(Request, lambda n: was_executed(s, c, x, n)),
+    )
 
 
 @invariant("caught_up", "every replica has executed all that is committed")
@@ -67,8 +90,11 @@ REQUESTS_ANSWERED = Progress("L2", "every request can be answered", later_view, 
 CATCH_UP = Progress("L2.catch_up", "every replica can catch up", later_view, caught_up)
 
 
-def goals(instance: Instance) -> tuple[Progress, ...]:
+def goals(instance: Instance, cfg: Config) -> tuple[Progress, ...]:
     """The goals that make sense in a bounded instance."""
     ops, clients, requests = (len(instance.members(sort)) for sort in (Op, Client, Request))
-    enough = ops >= clients * requests + instance.bounds.get(Feature.name, 0)
+    table = cfg.client_table
+    own = instance.bounds[Incarnation.name] * (1 + requests) if table.sessions else requests
+    needed = clients * own + instance.bounds.get(Feature.name, 0)
+    enough = ops >= needed and not 0 < table.slots < clients
     return (VIEW_CHANGES_END, REQUESTS_ANSWERED, CATCH_UP) if enough else (VIEW_CHANGES_END, CATCH_UP)

@@ -24,7 +24,7 @@ TINY = {"replicas": 2, "views": 2, "ops": 1, "requests": 1}
 
 def wanted(spec: Spec) -> list[explicit.Goal]:
     """The goals of the core protocol, as the engine takes them."""
-    return [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance)]
+    return [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
 
 
 def without(spec: Spec, name: str) -> Spec:
