@@ -23,10 +23,10 @@ from types import TracebackType
 
 from impl.durable import CLIENTS_SESSIONS, ClientTableConfig, Quorums, SuperblockState
 from impl.faults import validate_faults
-from impl.groups.group import GROUPS, SINGLE, Group
+from impl.groups.group import SINGLE, Group
 from impl.net.client import Address, fetch_status
 from impl.net.framing import Status
-from impl.net.server_config import data_path, trace_path
+from impl.net.server_config import data_path, groups_there, trace_path
 from impl.storage.data_file import SUPERBLOCK_NAME, format_data_file
 from impl.storage.superblock import COPIES, COPY_SIZE, decode_copy
 
@@ -141,7 +141,7 @@ class Cluster:
             self.format()
             return
         for path in found:
-            there = tuple(group for group in GROUPS if (data_path(path, group) / SUPERBLOCK_NAME).exists())
+            there = groups_there(path)
             if there and there != self.groups:
                 names, asked = (",".join(group.name for group in groups) for groups in (there, self.groups))
                 raise ClusterError(f"{path} was formatted for the groups {names}, but {asked} were asked for")

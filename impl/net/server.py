@@ -29,7 +29,7 @@ from impl.messages import Message, Request
 from impl.net.framing import NotPrimary, Status, frame_control
 from impl.net.group_host import GroupHost
 from impl.net.links import Inbound, InboundHost, PeerLink
-from impl.net.server_config import ServerConfig, ServerError, data_path, parse_addresses, trace_path
+from impl.net.server_config import ServerConfig, ServerError, data_path, groups_there, parse_addresses, trace_path
 from impl.replica.features import parse_features
 from impl.storage.data_file import DataFile, open_data_file
 from impl.storage.file import RealFileSystem, StorageError
@@ -172,6 +172,10 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
 
     Raises ServerError; its text is for the user.
     """
+    there = groups_there(config.data)
+    if there and there != config.groups:
+        there_names, names = (",".join(group.name for group in groups) for groups in (there, config.groups))
+        raise ServerError(f"{config.data} was formatted for --groups {there_names}, but {names} was asked for")
     with contextlib.ExitStack() as stack:
         try:
             server = Server(config, {group: _open(config, group, stack) for group in config.groups})

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from impl.groups.group import SINGLE, Group
+from impl.groups.group import GROUPS, SINGLE, Group
 from impl.net.client import Address
 from impl.net.framing import FRAME_SIZE_MAX
+from impl.storage.data_file import SUPERBLOCK_NAME
 
-__all__ = ["ServerConfig", "ServerError", "data_path", "parse_addresses", "trace_path"]
+__all__ = ["ServerConfig", "ServerError", "data_path", "groups_there", "parse_addresses", "trace_path"]
 
 
 class ServerError(Exception):
@@ -61,6 +62,11 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 def data_path(data: Path, group: Group) -> Path:
     """The data directory of a group: that of the process itself, if it runs one group alone, else one below it."""
     return data if group == SINGLE else data / group.name
+
+
+def groups_there(data: Path) -> tuple[Group, ...]:
+    """The groups that a process's data directory was formatted for, by number."""
+    return tuple(group for group in GROUPS if (data_path(data, group) / SUPERBLOCK_NAME).exists())
 
 
 def trace_path(trace: Path, group: Group) -> Path:

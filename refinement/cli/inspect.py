@@ -29,7 +29,8 @@ def inspect(directory: Path, records: int, json_file: Path | None) -> int:
     replicas = _replicas_below(directory)
     if replicas:
         raise click.UsageError(
-            f"{directory} is a directory of a whole cluster; give that of one replica: {', '.join(map(str, replicas))}"
+            f"{directory} holds several data directories; give that of one replica, and group: "
+            f"{', '.join(map(str, replicas))}"
         )
     found = inspect_data_file(directory)
     _print(found, records)
@@ -39,10 +40,11 @@ def inspect(directory: Path, records: int, json_file: Path | None) -> int:
 
 
 def _replicas_below(directory: Path) -> list[Path]:
-    """The data directories in a cluster's directory, or in its directory `data`."""
+    """The data directories in a cluster's directory, its directory `data`, or that of a process with groups."""
     if (directory / SUPERBLOCK_NAME).exists() or (directory / JOURNAL_NAME).exists():
         return []
-    return sorted(path.parent for data in (".", "data") for path in (directory / data).glob(f"*/{SUPERBLOCK_NAME}"))
+    patterns = (f"{data}{below}/{SUPERBLOCK_NAME}" for data in ("", "data/") for below in ("*", "*/*"))
+    return sorted({path.parent for pattern in patterns for path in directory.glob(pattern)})
 
 
 def _print(found: Inspection, records: int) -> None:

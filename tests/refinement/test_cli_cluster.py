@@ -146,7 +146,7 @@ def test_inspect_of_a_clusters_directory_names_those_of_its_replicas(tmp_path: P
     for directory in (tmp_path, tmp_path / "data"):
         result = vsr("inspect", directory)
         assert result.exit_code == 2
-        assert "of a whole cluster; give that of one replica" in result.stderr
+        assert "holds several data directories; give that of one replica" in result.stderr
         assert "data/replica-0, " in result.stderr
     assert vsr("inspect", tmp_path / "data/replica-1").exit_code == 0
 
