@@ -111,15 +111,17 @@ class Repair(Transfer):
         return same and target.snapshot is not None and target.snapshot.op < message.checkpoint
 
     def _aim_at(self, message: StartView, *, with_snapshot: bool) -> None:
-        """The log of a start_view is to be installed; what was received of its snapshot is kept."""
+        """The log of a start_view is to be installed; what was received of its snapshot, in any view, is kept."""
         if "commit.false_ack_after_start_view" in self.faults:
             self._acknowledge_falsely(message)
         snapshot: WantedSnapshot | None = None
         if with_snapshot:
-            before = None if self.target is None else self.target.snapshot
+            before = self.fetched
             snapshot = WantedSnapshot(message.checkpoint, message.snapshot, message.snapshot_size)
             if before is not None and (before.op, before.checksum) == (snapshot.op, snapshot.checksum):
                 snapshot = before
+                snapshot.durable &= self.target is not None and self.target.snapshot is before
+            self.fetched = snapshot
         self.target = InstallTarget(
             view=message.view,
             op=message.op,
@@ -289,6 +291,7 @@ class Repair(Transfer):
         self.durable_op = self.op
         if target.snapshot is not None and target.snapshot.restored is not None:
             self.adopt(target.snapshot.restored)
+        self.fetched = None
         self.target = None
         self.repaired = {}
         self.view = target.view

@@ -179,6 +179,7 @@ class ReplicaState:
         self.do_view_change_allowed = True
         self.start_view_own: StartView | None = None
         self.target: InstallTarget | None = None
+        self.fetched: WantedSnapshot | None = None
         self.repaired: dict[str, Prepare] = {}
         self.ticks = 0
         self.heard_at = 0
