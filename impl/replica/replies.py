@@ -34,16 +34,16 @@ class Replies(ReplicaState):
         """
         if header.client == 0:
             return None, None
-        op = self.commit_max if "table.evict_by_commit_max" in self.faults else header.op
+        stamp = self.commit_max if "table.evict_by_commit_max" in self.faults else header.op
         view = self.view if "table.reply_from_current_view" in self.faults else header.view
         table = self.client_table
         if header.request == 0:
             session = header.op
-            evicted = table.register(header.client, session, header.incarnation, op, view, result)
+            evicted = table.register(header.client, session, header.incarnation, stamp, view, result)
         else:
             session = header.session
-            evicted = table.record(header.client, session, header.request, op, view, result)
-        slot = Slot(header.client, session, header.incarnation, header.request, op, view, result)
+            evicted = table.record(header.client, session, header.request, stamp, view, result)
+        slot = Slot(header.client, session, header.incarnation, header.request, header.op, view, result)
         return self.reply_of(slot), evicted
 
     def reply_of(self, slot: Slot) -> Reply:
