@@ -6,8 +6,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Protocol
 
-from impl.durable import CLIENTS_PAPER, ClientTableConfig, Quorums, superblock_formatted
+from impl.durable import CLIENTS_PAPER, ClientTableConfig, DurableState, Quorums, superblock_formatted
 from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
 from impl.groups.plane import Plane
 from impl.messages import Eviction, Message, Reply, Request
@@ -16,6 +17,21 @@ from impl.sim.profile import SimProfile
 from impl.sim.storage import SimStorage
 from impl.state_machine import Operation, encode_operation
 from impl.trace import TraceEvent
+
+
+class Storage(Protocol):
+    """What a link needs of a replica's disk."""
+
+    in_flight: list[IoEffect]
+
+    def start(self, io: IoEffect) -> object:
+        """A write begins."""
+
+    def finish(self, io: IoEffect) -> None:
+        """It is durable."""
+
+    def recover(self) -> DurableState:
+        """What a process that starts finds."""
 
 
 class Link:
@@ -35,11 +51,17 @@ class Link:
         supports: Sequence[int] = (),
         plane: Plane = Plane.SINGLE,
         clients: ClientTableConfig = CLIENTS_PAPER,
+        config: ReplicaConfig | None = None,
+        storages: Sequence[Storage] | None = None,
+        booted: bool = True,
     ) -> None:
+        """`config` replaces the configuration that the other arguments make; `storages` the simulated ones."""
         self.supports = [*supports, *[0] * (count - len(supports))]
-        self.config = ReplicaConfig(run="test", faults=frozenset(faults), pipeline_max=pipeline_max, plane=plane)
+        self.config = config or ReplicaConfig(
+            run="test", faults=frozenset(faults), pipeline_max=pipeline_max, plane=plane
+        )
         profile = SimProfile(slow_write=0.0)
-        self.storages = [
+        self.storages: Sequence[Storage] = storages or [
             SimStorage(superblock_formatted(1, node, count, quorums, clients), profile, Random(0), defaultdict(int))
             for node in range(count)
         ]
@@ -54,9 +76,10 @@ class Link:
         self.lose: Callable[[int, int, Message], bool] = lambda source, to, message: False
         self.hold: Callable[[int, IoEffect], bool] = lambda node, io: False
         self.order: list[tuple[int, Effect]] = []
-        for node in range(count):
-            self.boot(node)
-        self.run()
+        if booted:
+            for node in range(count):
+                self.boot(node)
+            self.run()
 
     def __getitem__(self, node: int) -> Replica:
         return self.replicas[node]

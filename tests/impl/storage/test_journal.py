@@ -192,7 +192,7 @@ def test_a_journal_of_another_replica_or_no_journal_is_refused() -> None:
     for position in range(FILE_HEADER_SIZE - 20):
         damaged = bytearray(file.durable)
         damaged[position] ^= 1
-        with pytest.raises(JournalError, match="damaged or not a journal|format version 2"):
+        with pytest.raises(JournalError, match=r"damaged or not a journal|format version 2"):
             reopen(bytes(damaged))
     for size in range(FILE_HEADER_SIZE):
         with pytest.raises(JournalError, match="damaged or not a journal"):
