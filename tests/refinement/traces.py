@@ -9,7 +9,7 @@ from typing import Any
 
 from impl.sim.run import simulate
 from refinement.reading import ProblemLog, read_rows
-from refinement.schema import COLUMNS, INDEX, MESSAGE_TYPES, STATUSES, Row
+from refinement.schema import COLUMNS, INDEX, MESSAGE_TYPES, OUTCOMES, STATUSES, Row
 
 NODE, SEQ, CLOCK, EVENT = (INDEX[name] for name in ("node", "seq", "clock", "event"))
 M_FROM, M_SEQ = INDEX["m_from"], INDEX["m_seq"]
@@ -69,8 +69,9 @@ def other_value(rng: random.Random, column: str, value: Any, rows: list[Row]) ->
         log = list(value) or [""]
         log[rng.randrange(len(log))] = "ab" * 16
         return log
-    if column in ("status", "m_type"):
-        return rng.choice([v for v in (STATUSES if column == "status" else MESSAGE_TYPES) if v != value])
+    choices = {"status": STATUSES, "m_type": MESSAGE_TYPES, "m_outcome": OUTCOMES}.get(column)
+    if choices:
+        return rng.choice([v for v in choices if v != value])
     seen = [v for row in rows if (v := row[INDEX[column]]) not in (None, value)]
     return rng.choice(seen) if seen and rng.random() < 0.5 else "cd" * 16
 
