@@ -19,7 +19,7 @@ from impl.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, 
 from impl.faults import FAULTS
 from impl.groups.group import GROUPS, SINGLE, Group, group_of_number, parse_groups
 from impl.net.bench import UNREACHABLE_SECONDS
-from impl.net.client import SyncClient, fetch_status
+from impl.net.client import EvictedError, SyncClient, fetch_status
 from impl.net.cluster import Cluster
 from impl.net.connection import Address
 from impl.net.framing import Status
@@ -197,13 +197,14 @@ def repl(addresses: str, group: str, cluster_id: int, json_file: Path | None) ->
     """Talk to the replicated state machine: one command a line, from the terminal or stdin.
 
     Keys belong to the group metadata, partitions (STREAM/TOPIC/PARTITION) to the group partitions, if there are two.
-    Words with spaces stand in quotes. Exit code 2 if a line read from a file or pipe is no command.
+    Words with spaces stand in quotes. Exit code 2 if a line read from a file or pipe is no command, 4 if it is
+    not known whether one was carried out (the session was evicted meanwhile).
     """
     terminal = sys.stdin.isatty()
     if terminal:
         note(lines.HELP)
     answers: list[dict[str, str]] = []
-    wrong = 0
+    wrong = unknown = 0
     parsed, (asked,) = parse_addresses(addresses), parse_groups(group)
     with SyncClient(parsed, cluster_id, unreachable_seconds=UNREACHABLE_SECONDS, group=asked.number) as client:
         for number, line in enumerate(sys.stdin, 1):
@@ -217,10 +218,17 @@ def repl(addresses: str, group: str, cluster_id: int, json_file: Path | None) ->
             if words and words[0] in lines.QUIT:
                 break
             if words:
-                answer = lines.answer(client, words)
+                try:
+                    answer = lines.answer(client, words)
+                except EvictedError as error:
+                    unknown += 1
+                    note(f"{error}" if terminal else f"line {number}: {error}")
+                    answers.append({"command": line.strip(), "error": str(error)})
+                    continue
                 answers.append({"command": line.strip(), "answer": answer})
                 click.echo(answer)
-    code = EXIT_ERROR if wrong and not terminal else EXIT_CONFORMS
+    code = EXIT_ERROR if wrong else EXIT_INCONCLUSIVE if unknown else EXIT_CONFORMS
+    code = EXIT_CONFORMS if terminal else code
     save_json({"answers": answers, "exit_code": code}, json_file)
     return code
 
