@@ -178,7 +178,7 @@ class ManyClients(asyncio.Protocol):
         number = eviction.client - self._first
         request = self._requests[number]
         if request is not None and (request.session, request.request) == (eviction.session, eviction.request):
-            request = Request(client=eviction.client, request=0, body=b"", incarnation=1 + secrets.randbelow(1 << 30))
+            request = Request(client=eviction.client, request=0, body=b"", incarnation=time.time_ns() // 1000)
             self._requests[number] = request
             self._outgoing.append(frame_message(request))
 
