@@ -29,7 +29,7 @@ class RecordOptions:
 
     ``down_seconds`` is how long a killed process stays down; ``kill`` False records a quiet run. ``timeout_seconds``:
     when a request is given up. ``client_table`` of a new cluster; with fewer slots than clients they evict each other.
-    ``send_twice``: chance that a client sends a request twice.
+    ``send_twice``: chance that a client sends a request twice. ``checkpoint_interval``: the server's unless given.
     """
 
     replica_count: int = 3
@@ -45,6 +45,7 @@ class RecordOptions:
     timeout_seconds: float = 60.0
     client_table: ClientTableConfig = CLIENTS_SESSIONS
     send_twice: float = 0.05
+    checkpoint_interval: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ def rounds(
 def _cluster(directory: Path, trace_directory: Path, run: str, options: RecordOptions) -> Cluster:
     if (trace_directory / run).exists() and any((trace_directory / run).iterdir()):
         raise ClusterError(f"{trace_directory / run} holds a run already; give another run id, or delete it")
+    interval = options.checkpoint_interval
     return Cluster(
         directory,
         options.replica_count,
@@ -134,6 +136,7 @@ def _cluster(directory: Path, trace_directory: Path, run: str, options: RecordOp
         clients=options.client_table,
         tick_seconds=options.tick_seconds,
         faults=options.faults,
+        server_options=() if interval is None else ("--checkpoint-interval", str(interval)),
     )
 
 

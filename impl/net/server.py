@@ -29,7 +29,15 @@ from impl.messages import Message, Request
 from impl.net.framing import NotPrimary, Status, frame_control
 from impl.net.group_host import GroupHost
 from impl.net.links import Inbound, InboundHost, PeerLink
-from impl.net.server_config import ServerConfig, ServerError, data_path, groups_there, parse_addresses, trace_path
+from impl.net.server_config import (
+    CHECKPOINT_INTERVAL,
+    ServerConfig,
+    ServerError,
+    data_path,
+    groups_there,
+    parse_addresses,
+    trace_path,
+)
 from impl.replica.features import parse_features
 from impl.storage.data_file import DataFile, open_data_file
 from impl.storage.file import RealFileSystem, StorageError
@@ -257,7 +265,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tick", type=float, default=0.01, help="seconds per tick")
     parser.add_argument("--fault", action="append", default=[], help="named mistake to switch on (for tests)")
     parser.add_argument("--pipeline", type=int, default=256, help="entries prepared and not committed, at most")
-    parser.add_argument("--checkpoint-interval", type=int, default=0, help="ops between two checkpoints, 0: none")
+    parser.add_argument(
+        "--checkpoint-interval", type=int, default=CHECKPOINT_INTERVAL, help="ops between two checkpoints, 0: none"
+    )
     parser.add_argument("--flush-each", action="store_true", help="one flush for every entry: for measurements only")
     parser.add_argument("--no-sync", action="store_true", help="flush nothing to the disk: for measurements only")
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when stdin does (for a parent process)")

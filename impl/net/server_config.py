@@ -10,7 +10,18 @@ from impl.net.client import Address
 from impl.net.framing import FRAME_SIZE_MAX
 from impl.storage.data_file import SUPERBLOCK_NAME
 
-__all__ = ["ServerConfig", "ServerError", "data_path", "groups_there", "parse_addresses", "trace_path"]
+__all__ = [
+    "CHECKPOINT_INTERVAL",
+    "ServerConfig",
+    "ServerError",
+    "data_path",
+    "groups_there",
+    "parse_addresses",
+    "trace_path",
+]
+
+CHECKPOINT_INTERVAL = 10_000
+"""Ops between two checkpoints of a server, unless set otherwise."""
 
 
 class ServerError(Exception):
@@ -45,7 +56,7 @@ class ServerConfig:
     flush_each: bool = False
     groups: tuple[Group, ...] = (SINGLE,)
     supports: int = 0
-    checkpoint_interval: int = 0
+    checkpoint_interval: int = CHECKPOINT_INTERVAL
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
