@@ -51,6 +51,7 @@ class Judge:
         )
         self.parser = Parser(family.table)
         self.run = Run(cluster.nodes)
+        self.run.program = self.program
         self.run.store = self.store = self.program.replay.new_store()
         family.prepare_store(self.store, self.program.replay.spec.cfg, cluster.nodes)
         self.line = segment.first_line - 1

@@ -19,6 +19,8 @@ Handler = Callable[[Any, Any, tuple[str, ...]], None]
 
 _CONVERT = {
     "d": "int({})",
+    "p": "int({})",
+    "u": "int({})",
     "w": "{}",
     "c": "{}",
     "t": "{}",
@@ -216,7 +218,7 @@ class _Names(ast.NodeTransformer):
         self.layout: Layout = writer.replay.layout
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self.writer.known and node.id not in ("max", "min"):
+        if node.id not in self.writer.known and node.id not in ("max", "min", "len", "bool"):
             raise MappingError(f"{self.writer.rule.event}: {self.text!r} names {node.id!r}, which is not known here")
         return node
 

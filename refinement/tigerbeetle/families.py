@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from refinement.tigerbeetle import mapping_2022, patterns_2022
+from refinement.tigerbeetle import mapping_2022, mapping_2026, patterns_2022, patterns_2026
 from refinement.tigerbeetle.compile import Program, compile_table
 from refinement.tigerbeetle.rules import Rule
 from refinement.tigerbeetle.run import HELPERS
@@ -16,7 +16,7 @@ from refinement.tigerbeetle.table import Table
 from spec.engines.replay import Store, compile_spec
 from spec.lang import Action, Spec
 from spec.vsr.config import Config
-from spec.vsr.tigerbeetle import june_2022, state_2022
+from spec.vsr.tigerbeetle import july_2026, june_2022, state_2022, state_2026
 
 INIT: Final = re.compile(
     r"\[\w+\] \(replica\): \d+(?P<mark>[a-zA-Z]?): init: replica_count=(?P<n>\d+) "
@@ -105,7 +105,63 @@ FAMILY_2022: Final = Family(
     _store_2022,
 )
 
-FAMILIES: Final = (FAMILY_2022,)
+_CASES_2026: Final = {
+    "A": ("vsr", "vsr"),
+    "B": ("vsr", "vsr"),
+    "C": ("vsr", "vsr"),
+    "D": ("vsr", "fix"),
+    "E": ("vsr", "fix"),
+    "F": ("fix", "fix"),
+    "G": ("fix", "fix"),
+    "H": ("cut", "unr"),
+    "I": ("cut", "unr"),
+    "J": ("cut", "unr"),
+    "K": ("vsr", "vsr"),
+    "L": ("nil", "nil"),
+    "M": ("fix", "fix"),
+    "N": ("vsr", "vsr"),
+    "O": ("vsr", "vsr"),
+    "P": ("eql", "eql"),
+}
+"""Label of a slot's recovery → decision with other replicas, alone."""
+
+
+def _constants_2026(cfg: Config, nodes: int) -> Mapping[str, Any]:
+    case = 1 if cfg.replicas == 1 else 0
+    labels = {(f"@{label}", decisions[case]) for label, decisions in _CASES_2026.items()}
+    return {
+        "SLOTS": state_2026.SLOTS,
+        "SUFFIX": state_2026.SUFFIX,
+        "KIND": state_2026.KIND,
+        "OTHER": state_2026.KIND["other"],
+        "COMPOSED": ("prepare", "prepare_ok", "commit", "exit_view", "join_view", "view", "headers"),
+        "STATUS": state_2026.STATUS.labels,
+        "DECISIONS": {"nil": 0, "eql": 1, "fix": 2, "vsr": 3, "cut": 4, "cut_torn": 5},
+        "RECOVERY_LABELS": labels | {("@TruncateTorn", "cut_torn")},
+    }
+
+
+def _store_2026(store: Any, cfg: Config, nodes: int) -> None:
+    """A formatted data file holds the root in slot 0."""
+    store.v_prepared[0, 0] = state_2026.ROOT
+    store.v_canonical[0] = state_2026.ROOT
+    for r in range(nodes):
+        store.v_on_disk[r][state_2026.ROOT] = True
+        store.v_kept[r][0] = state_2026.ROOT
+
+
+FAMILY_2026: Final = Family(
+    "2026",
+    july_2026.PROFILE,
+    patterns_2026.TABLE,
+    mapping_2026.RULES,
+    lambda cfg, allow, nodes: july_2026.spec_2026(cfg, nodes),
+    july_2026.DEVIATIONS,
+    _constants_2026,
+    _store_2026,
+)
+
+FAMILIES: Final = (FAMILY_2022, FAMILY_2026)
 PROFILES: Final = tuple(family.profile for family in FAMILIES)
 
 

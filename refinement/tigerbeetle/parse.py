@@ -73,7 +73,8 @@ class Parser:
             return None
         text = line[subsystem.length :]
         colon = text.find(": ")
-        word = _WORD.match(text, colon + 2 if colon >= 0 and text[:1].isdigit() else 0)
+        lead = colon >= 0 and (text[:1].isdigit() or text.startswith("null: "))
+        word = _WORD.match(text, colon + 2 if lead else 0)
         candidates = subsystem.by_word.get(word[0] if word else "")
         if candidates is not None:
             for match, pattern in candidates:
@@ -81,7 +82,7 @@ class Parser:
                 if groups is not None:
                     self.counts.by_pattern[pattern] += 1
                     return pattern, groups.groups()
-        if word is not None and (candidates := subsystem.by_word.get("")):
+        if candidates := subsystem.by_word.get(""):
             for match, pattern in candidates:
                 groups = match(text)
                 if groups is not None:

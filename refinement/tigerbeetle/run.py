@@ -45,6 +45,14 @@ class Prepared:
         self.timestamp = -1
 
 
+def _reply(message: Message) -> str:
+    """What two copies of a reply share: in 2026 the view it is sent in is not part of it."""
+    context = message.string("context").strip("0")
+    if not context:
+        return message.text
+    return f"{context} {message.string('client')} {message.number('request')} {message.string('request_checksum')}"
+
+
 class Run:
     """Bookkeeping of one log; its public methods are the helpers of the mapping."""
 
@@ -71,6 +79,15 @@ class Run:
         self.coverage: Counter[str] = Counter()
         self.uses: list[str] = []
         self.store: Any = None
+        self.program: Any = None
+        self.request_of_checksum: dict[str, Message] = {}
+        self.asked: dict[int, Message] = {}
+        self.node_ids: dict[str, int] = {}
+        self.new_disks: set[int] = set()
+        self.opened = -1
+        self.later: set[int] = set()
+        self.outer = [0] * nodes
+        self.last_sent: dict[int, tuple[int, int]] = {}
 
     # rejections
 
@@ -115,6 +132,8 @@ class Run:
         if number is None:
             number = self.ids[message.text] = len(self.ids) + 1
             self.messages[number] = message
+            if message.command == "request":
+                self.request_of_checksum[message.checksum] = message
         return number
 
     def current_message(self, node: int) -> Message:
@@ -123,6 +142,16 @@ class Run:
         if message is None:
             raise Reject("line.unexpected", f"replica {node} has no message at hand")
         return message
+
+    def handles(self, node: int, m: int) -> None:
+        """The replica handles message m; one of its own is handled in the midst of another."""
+        self.outer[node] = self.store.v_current[node] if self.messages[m].sender == node else m
+
+    def resumed(self, node: int) -> int:
+        """The message that a vote is counted for: its own, or, once that is counted, the one it was in the midst of."""
+        current: int = self.store.v_current[node]
+        own = self.messages[current].sender == node
+        return self.outer[node] if own and self.store.v_join_of[node].get(node) == current else current
 
     def current_checksum(self, node: int) -> str:
         """Its checksum."""
@@ -159,6 +188,10 @@ class Run:
             self.labels[1] = checksum
             self.names[checksum] = 1
 
+    def label_of(self, e: int) -> str:
+        """The checksum of prepare e, "" if it is not known."""
+        return self.labels.get(e, "")
+
     def named(self, e: int, checksum: str) -> bool:
         """Is that the checksum of prepare e? (The root's is not known before something stands on it.)"""
         known = self.labels.get(e)
@@ -168,7 +201,7 @@ class Run:
         """Are the fields of a prepare's header those it was made with; does its timestamp rise above its parent's?"""
         prepare = self.prepares.get(e)
         if prepare is None:
-            return False
+            return e == 1
         return (
             message.parent == prepare.parent
             and message.string("client") == prepare.client
@@ -188,7 +221,7 @@ class Run:
         """Are the fields of an acknowledgement those of its prepare?"""
         prepare = self.prepares.get(e)
         if prepare is None:
-            return False
+            return e == 1
         return (
             message.parent == prepare.parent
             and message.string("client") == prepare.client
@@ -227,6 +260,32 @@ class Run:
         key = (message.string("client"), message.number("request"))
         return self.requests.setdefault(key, message.text) == message.text
 
+    def takes_request(self, node: int, checksum: str, client: str) -> None:
+        """The primary takes up a request that reached it before, or that it makes itself."""
+        message = self.request_of_checksum.get(checksum)
+        if message is None or message.string("client") != client:
+            raise Reject("line.checksum", "no client made this request", "a request", checksum)
+        self.asked[node] = message
+
+    def asked_client(self, node: int) -> int:
+        """The client of the request taken up; 0: the cluster itself."""
+        client = self.asked[node].string("client")
+        return self.client_id(client) if client.strip("0") else 0
+
+    def asked_number(self, node: int) -> int:
+        """Its number."""
+        return self.asked[node].number("request")
+
+    def asked_register(self, node: int) -> int:
+        """Does it register a session?"""
+        return int(self.asked[node].string("operation").endswith(".register"))
+
+    def prepared_request(self, e: int, node: int, checksum: str, parent: str) -> None:
+        """Prepare e was made from the request taken up."""
+        self.names[checksum] = e
+        self.labels[e] = checksum
+        self.prepares[e] = Prepared(checksum, parent, self.asked[node])
+
     def is_client(self, client: str, number: int) -> bool:
         """Is that the client's number?"""
         return self.clients.get(client) == number
@@ -244,11 +303,11 @@ class Run:
 
     def reply_agrees(self, message: Message) -> bool:
         """Is it the one reply of its op?"""
-        return self.replies.setdefault(message.op, message.text) == message.text
+        return self.replies.setdefault(message.op, _reply(message)) == _reply(message)
 
     def reply_known(self, message: Message) -> bool:
         """Is a message that a client got a reply that a replica gave (other kinds are not looked at)?"""
-        return message.command != "reply" or self.replies.setdefault(message.op, message.text) == message.text
+        return message.command != "reply" or self.replies.setdefault(message.op, _reply(message)) == _reply(message)
 
     def state_agrees(self, node: int, op: int, before: str, after: str) -> bool:
         """The state machine's state after op is the same everywhere, and starts from that of the op before."""
@@ -284,6 +343,92 @@ class Run:
         self.lost_states[node], self.states[node] = self.states[node], ""
         for key in [key for key in self.writes if key[0] == node]:
             del self.writes[key]
+
+    # data files
+
+    def formatted(self, node: int, id: str) -> None:
+        """The replica's data file was made, under this id; a second one replaces the first."""
+        if node in self.node_ids.values():
+            self.new_disks.add(node)
+        self.node_ids[id] = node
+
+    def node_of_id(self, id: str) -> int:
+        """Whose data file has this id."""
+        node = self.node_ids.get(id)
+        if node is None:
+            raise Reject("line.id", f"no data file was made under the id {id}", "an id", id)
+        return node
+
+    def is_new_disk(self, node: int) -> bool:
+        """Is the data file a new one (asked once)?"""
+        new = node in self.new_disks
+        self.new_disks.discard(node)
+        return new
+
+    def opens(self, node: int, checkpoint: int) -> None:
+        """The replica's data file is opened."""
+        self.opened = node
+        if checkpoint:
+            self.later.add(node)
+
+    def opening(self) -> int:
+        """The replica whose data file was opened last."""
+        return self.opened
+
+    def starts_later(self, node: int) -> None:
+        """The replica's client table is that of a checkpoint, which the log does not show."""
+        self.later.add(node)
+
+    def started_later(self, node: int) -> bool:
+        """Is it?"""
+        return node in self.later
+
+    def listed_prepare(self, checksum: str, op: int) -> int:
+        """The prepare of a header in the superblock; 0 = blank, or the root, whose checksum it gives."""
+        if op == 0:
+            self.name_parent(1, checksum)
+            return 1
+        return self.names.get(checksum, 0)
+
+    # sending
+
+    def sends(self, node: int, m: int, to: int) -> None:
+        """The replica is about to send message m."""
+        self.last_sent[node] = (m, to)
+
+    def sending(self, node: int) -> int:
+        """The message it is about to send."""
+        return self.last_sent[node][0]
+
+    def sending_to(self, node: int) -> int:
+        """To whom."""
+        return self.last_sent[node][1]
+
+    def take_bits(self, message: Message, m: int, node: int, low: int, high: int) -> None:
+        """The bits of a join_view, head first: each is a step of its own."""
+        nacks, present = message.number("nack_bitset"), message.number("present_bitset")
+        for position in range(high - low + 1):
+            o, b, p = high - position, nacks >> position & 1, present >> position & 1
+            failed = self.program.replay.functions["join_view_bits"](self.store, node, m, o, b, p)
+            if failed >= 0:
+                raise self.refused("join_view_bits", failed, {"r": node, "m": m, "o": o, "b": b, "p": p})
+            self.coverage["join_view_bits"] += 1
+
+    @staticmethod
+    def bits_of(bits: str) -> list[int]:
+        """Positions of the ones in a binary number."""
+        return [position for position, bit in enumerate(reversed(bits)) if bit == "1"]
+
+    @staticmethod
+    def all_in(members: list[int], row: Row) -> bool:
+        """Are all of them set in the row?"""
+        return all(row.get(member) for member in members)
+
+    @staticmethod
+    def marks(status: int, leads: bool) -> str:
+        """The letter that a line shows for a replica."""
+        letter = "nvrh"[status]
+        return letter.upper() if leads else letter
 
     # disk
 

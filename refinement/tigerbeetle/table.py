@@ -7,6 +7,9 @@ A pattern is the text of a line after `[level] (subsystem): `, with typed fields
 | `{name}` | digits | int |
 | `{name:w}` | a word (letters, digits, `_.@|`) | str |
 | `{name:c}` | a checksum as the family prints it | str |
+| `{name:k}` | a letter or nothing | str |
+| `{name:e}` | one character | str |
+| `{name:p}`, `{name:u}` | digits after spaces, or after spaces and underscores | int |
 | `{name:x}` | hexadecimal where the family prints decimal | str |
 | `{name:t}` | any text | str |
 | `{name:m}` | a message header to the end of the line | `headers.Message` |
@@ -32,6 +35,10 @@ _REGEX = {
     "w": r"([\w.@|]+)",
     "c": r"([0-9a-f]+)",
     "x": r"([0-9a-f]+)",
+    "k": r"([a-zA-Z]?)",
+    "p": r" *(\d+)",
+    "e": r"(.)",
+    "u": r"[ _]*(\d+)",
     "t": r"(.*)",
     "m": r"(\w+\{ .*\})",
     "b": r"(true|false)",
@@ -66,7 +73,7 @@ class Pattern:
     @property
     def word(self) -> str:
         """The first word after the node: what a line is looked up by; "" if it is not literal."""
-        text = self.text.removeprefix("{node}: ").removeprefix("{node:w}: ")
+        text = self.text.removeprefix("{node}: ").removeprefix("{node}{mark:k}: ").removeprefix("null: ")
         found = re.match(r"[a-z_]+", text)
         return found[0] if found else ""
 

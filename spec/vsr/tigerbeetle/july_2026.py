@@ -1,0 +1,21 @@
+"""The profile `tigerbeetle-2026`: steps of the July 2026 build. No deviation is known to be in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spec.lang import Action, Instance, Spec
+from spec.vsr.config import Config
+from spec.vsr.tigerbeetle import node_2026, normal_2026, view_2026
+from spec.vsr.tigerbeetle.state_2026 import schema_2026
+
+PROFILE = "tigerbeetle-2026"
+
+ACTIONS = (*node_2026.ACTIONS, *normal_2026.ACTIONS, *view_2026.ACTIONS)
+
+DEVIATIONS: Mapping[str, tuple[Action, ...]] = {}
+
+
+def spec_2026(cfg: Config, nodes: int) -> Spec:
+    """The steps, for a cluster of `cfg.replicas` replicas among `nodes` nodes: the rest are standbys."""
+    return Spec(PROFILE, schema_2026(), cfg, ACTIONS, (), (), Instance({"Replica": nodes - 1}))

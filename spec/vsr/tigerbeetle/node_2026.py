@@ -1,0 +1,379 @@
+"""Start, superblock, journal and checkpoints of the July 2026 build (protocol.md §4, "later TigerBeetle")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import action, all_of, any_of, between, implies, largest, maximum, not_, require, where
+from spec.vsr.tigerbeetle.state_2022 import Client, Op, Prepare, Replica, View
+from spec.vsr.tigerbeetle.state_2026 import (
+    COMPACTION_OPS,
+    EQL,
+    FIX,
+    NIL,
+    NORMAL,
+    PIPELINE,
+    RECOVERING,
+    RECOVERING_HEAD,
+    SLOTS,
+    VSR,
+    at,
+    checkpoint_after,
+    leads,
+    prepare_max,
+)
+
+SLOT = between(Op, 0, SLOTS - 1)
+
+
+@action(r=Replica)
+def crash(state: Any, r: Any) -> None:
+    """The process dies; what is being written may be lost, or not."""
+    state.up[r] = False
+    state.writing.update((r, Prepare), lambda e: False)
+
+
+@action(r=Replica, v=View, w=View, k=Op, c=Op)
+def open_superblock(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
+    """The process starts with what the superblock holds: the last write that ended, or one that was under way (I6)."""
+    view_written = all_of(v == state.next_view[r], w == state.next_log_view[r], state.view_pending[r])
+    view_kept = all_of(v == state.durable_view[r], w == state.durable_log_view[r])
+    moved = any_of(state.checkpoint_pending[r], state.view_pending[r])
+    require(not_(state.up[r]))
+    require(any_of(view_kept, view_written, all_of(moved, v == state.next_view[r], w == state.next_log_view[r])))
+    require(any_of(c == state.checkpoint[r], all_of(moved, c == state.next_checkpoint[r])))
+    require(k >= state.durable_commit[r])
+    start(state, r, v, w, k, c)
+
+
+def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
+    """Memory at a start."""
+    state.up[r] = True
+    state.journal_ready[r] = False
+    state.status[r] = RECOVERING
+    state.view[r] = v
+    state.log_view[r] = w
+    state.durable_view[r] = v
+    state.durable_log_view[r] = w
+    state.durable_commit[r] = k
+    state.next_view[r] = v
+    state.next_log_view[r] = w
+    state.next_commit[r] = k
+    state.next_checkpoint[r] = c
+    state.view_pending[r] = False
+    state.checkpoint_pending[r] = False
+    state.checkpoint[r] = c
+    state.op[r] = c
+    state.commit_min[r] = c
+    state.commit_max[r] = largest(k, c)
+    state.current[r] = 0
+    state.syncing[r] = 0
+    state.next_slot[r] = 0
+    state.exit_quorum[r] = False
+    state.join_quorum[r] = False
+    state.list_op[r] = 0
+    state.list_low[r] = 0
+    state.list_header.update((r, Op), lambda o: 0)
+    state.exit_from.update((r, Replica), lambda q: False)
+    state.join_of.update((r, Replica), lambda q: 0)
+    state.ok_from.update((r, Op, Replica), lambda o, q: False)
+    state.header.update((r, Op), lambda o: 0)
+    state.body.update((r, Op), lambda o: 0)
+    state.session.update((r, Client), lambda x: 0)
+    state.answered.update((r, Client), lambda x: 0)
+    state.pipeline.update((r, Op), lambda o: 0)
+
+
+@action(r=Replica, v=View, w=View, k=Op, c=Op)
+def open_new_disk(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
+    """A replica starts from a disk that was formatted anew: nothing of what it had is claimed."""
+    require(not_(state.up[r]))
+    state.kept.update((r, Op), lambda o: 0)
+    state.acked.update((r, Prepare), lambda e: False)
+    start(state, r, v, w, k, c)
+
+
+@action(r=Replica, o=Op, e=Prepare, low=Op)
+def read_list(state: Any, r: Any, o: Any, e: Any, low: Any) -> None:
+    """A header of the superblock's list, head first."""
+    require(state.up[r])
+    state.list_op[r] = where(state.list_low[r] == 0, largest(o, state.list_op[r]), state.list_op[r])
+    state.list_low[r] = o
+    state.list_header[r, o] = e
+
+
+@action(r=Replica, o=Op, d=Op, e=Prepare)
+def recover_slot(state: Any, r: Any, o: Any, d: Any, e: Any) -> None:
+    """A slot is decided; `e` is the prepare whose header it has from now on, 0 = none.
+
+    What was made durable and acknowledged is never taken for never written (I3).
+    """
+    was = state.kept[r, o]
+    require(state.up[r])
+    require(not_(state.journal_ready[r]))
+    require(o == state.next_slot[r])
+    require(implies(any_of(d == EQL, d == FIX), all_of(e != 0, state.p_op[e] % SLOTS == o, state.on_disk[r, e])))
+    require(implies(all_of(d != EQL, d != FIX), e == 0))
+    require(implies(d == NIL, not_(state.acked[r, was])))
+    state.next_slot[r] = o + 1
+    state.header[r, o] = e
+    state.body[r, o] = e
+    state.dirty[r, o] = any_of(d == VSR, d == FIX)
+    state.faulty[r, o] = d == VSR
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def drop_header(state: Any, r: Any, o: Any, e: Any) -> None:
+    """A header that no longer belongs to the log of the superblock's views is dropped: it was not committed (I2)."""
+    require(state.up[r])
+    require(not_(state.journal_ready[r]))
+    require(at(state, r, o) == e)
+    require(state.canonical[o] != e)
+    empty_slot(state, r, o % SLOTS)
+
+
+def empty_slot(state: Any, r: Any, slot: Any) -> None:
+    """An empty slot is clean and sound."""
+    state.header[r, slot] = 0
+    state.dirty[r, slot] = False
+    state.faulty[r, slot] = False
+
+
+@action(r=Replica)
+def journal_recovered(state: Any, r: Any) -> None:
+    """All slots are decided."""
+    require(state.up[r])
+    require(not_(state.journal_ready[r]))
+    require(state.next_slot[r] == SLOTS)
+    state.journal_ready[r] = True
+
+
+@action(r=Replica)
+def find_head(state: Any, r: Any) -> None:
+    """The log's head: of the journal (if log_view is the view) and the superblock's list, what is highest."""
+    own = maximum(SLOT, lambda o: state.p_op[state.header[r, o]])
+    listed = maximum(
+        between(Op, state.list_low[r], state.list_op[r]),
+        lambda o: where(all_of(state.list_header[r, o] != 0, o <= prepare_max(state.checkpoint[r])), o, 0),
+    )
+    head = where(state.log_view[r] == state.view[r], largest(own, listed), where(listed == 0, own, listed))
+    require(state.up[r])
+    require(state.journal_ready[r])
+    require(state.status[r] == RECOVERING)
+    state.op[r] = head
+    state.commit_max[r] = largest(state.commit_max[r], where(head < PIPELINE, 0, head - PIPELINE))
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def put_listed_header(state: Any, r: Any, o: Any, e: Any) -> None:
+    """The superblock's head, or checkpoint, stands in for a header that the journal lost."""
+    require(state.up[r])
+    require(state.status[r] == RECOVERING)
+    require(any_of(state.list_header[r, o] == e, o == state.checkpoint[r]))
+    put_header(state, r, o, e)
+
+
+@action(r=Replica)
+def start_normal(state: Any, r: Any) -> None:
+    """A backup whose log_view is its view, and that knows its head, is normal at once."""
+    require(state.up[r])
+    require(state.status[r] == RECOVERING)
+    require(state.cfg.replicas > 1)
+    require(state.log_view[r] == state.view[r])
+    require(not_(leads(state, r)))
+    state.status[r] = NORMAL
+
+
+@action(r=Replica)
+def start_single(state: Any, r: Any) -> None:
+    """A cluster of one has executed its whole journal again: normal, in a view of its own."""
+    require(state.up[r])
+    require(state.status[r] == RECOVERING)
+    require(state.cfg.replicas == 1)
+    require(all_of(state.log_view[r] == state.view[r], state.commit_min[r] == state.op[r]))
+    state.status[r] = NORMAL
+
+
+@action(r=Replica)
+def next_view_alone(state: Any, r: Any) -> None:
+    """A cluster of one starts in a later view than it was in, so that it prepares no op twice in one."""
+    require(state.up[r])
+    require(state.status[r] == RECOVERING)
+    require(state.cfg.replicas == 1)
+    state.view[r] = state.view[r] + 1
+    state.log_view[r] = state.view[r] + 1
+
+
+@action(r=Replica)
+def doubt_head(state: Any, r: Any) -> None:
+    """A replica that cannot be sure of its head neither votes nor acknowledges until a view message tells it."""
+    require(state.up[r])
+    require(state.status[r] == RECOVERING)
+    require(state.cfg.replicas > 1)
+    state.status[r] = RECOVERING_HEAD
+
+
+@action(r=Replica)
+def ask_superblock(state: Any, r: Any) -> None:
+    """view, log_view and commit_max are to become durable (I6: nothing falls)."""
+    c = where(state.syncing[r] != 0, state.m_checkpoint[state.syncing[r]], state.next_checkpoint[r])
+    require(state.up[r])
+    require(state.view[r] >= state.next_view[r])
+    require(state.log_view[r] >= state.next_log_view[r])
+    require(state.log_view[r] <= state.view[r])
+    require(not_(state.view_pending[r]))
+    state.view_pending[r] = True
+    state.next_view[r] = state.view[r]
+    state.next_log_view[r] = state.log_view[r]
+    state.next_commit[r] = state.commit_max[r]
+    state.next_checkpoint[r] = largest(c, state.next_checkpoint[r])
+
+
+@action(r=Replica)
+def view_durable(state: Any, r: Any) -> None:
+    """The superblock write for a view is done."""
+    require(state.up[r])
+    require(state.view_pending[r])
+    state.view_pending[r] = False
+    state.durable_view[r] = state.next_view[r]
+    state.durable_log_view[r] = state.next_log_view[r]
+    state.durable_commit[r] = state.next_commit[r]
+    state.checkpoint[r] = where(state.checkpoint_pending[r], state.checkpoint[r], state.next_checkpoint[r])
+
+
+@action(r=Replica, c=Op)
+def ask_checkpoint(state: Any, r: Any, c: Any) -> None:
+    """After its trigger is executed, the next checkpoint is to become durable (I5)."""
+    require(state.up[r])
+    require(not_(state.checkpoint_pending[r]))
+    require(c == checkpoint_after(state.next_checkpoint[r]))
+    require(state.commit_min[r] >= c + COMPACTION_OPS)
+    state.checkpoint_pending[r] = True
+    state.next_checkpoint[r] = c
+    state.next_commit[r] = state.commit_max[r]
+
+
+@action(r=Replica)
+def checkpoint_durable(state: Any, r: Any) -> None:
+    """The superblock write for a checkpoint is done."""
+    require(state.up[r])
+    require(state.checkpoint_pending[r])
+    state.checkpoint_pending[r] = False
+    state.checkpoint[r] = state.next_checkpoint[r]
+    state.durable_commit[r] = largest(state.durable_commit[r], state.next_commit[r])
+
+
+def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
+    """Put a header into its slot: dirty; a faulty slot without a header stays faulty, as it may have held this one."""
+    slot = o % SLOTS
+    old = state.header[r, slot]
+    state.dirty[r, slot] = where(old == e, state.dirty[r, slot], True)
+    state.faulty[r, slot] = where(any_of(old == e, old == 0), state.faulty[r, slot], False)
+    state.header[r, slot] = e
+
+
+def remove_above(state: Any, r: Any, head: Any) -> None:
+    """Empty the slots of ops above the head; an empty slot counts as the op of its number."""
+    state.dirty.update((r, SLOT), lambda o: all_of(not_(is_above(state, r, o, head)), state.dirty[r, o]))
+    state.faulty.update((r, SLOT), lambda o: all_of(not_(is_above(state, r, o, head)), state.faulty[r, o]))
+    state.header.update((r, SLOT), lambda o: where(is_above(state, r, o, head), 0, state.header[r, o]))
+
+
+def is_above(state: Any, r: Any, slot: Any, head: Any) -> Any:
+    """Does the slot hold an op above the head?"""
+    e = state.header[r, slot]
+    return where(e == 0, slot > head, state.p_op[e] > head)
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def write_start(state: Any, r: Any, o: Any, e: Any) -> None:
+    """The write of a prepare starts; until its body is down, the slot of the ring counts as empty."""
+    require(state.up[r])
+    require(state.journal_ready[r])
+    require(at(state, r, o) == e)
+    require(state.dirty[r, o % SLOTS])
+    require(not_(state.writing[r, e]))
+    state.body[r, o % SLOTS] = 0
+    state.writing[r, e] = True
+
+
+@action(r=Replica, o=Op)
+def write_body(state: Any, r: Any, o: Any) -> None:
+    """The body is down, and the header is still the one: the header is written next."""
+    e = at(state, r, o)
+    require(state.up[r])
+    require(e != 0)
+    require(state.writing[r, e])
+    state.body[r, o % SLOTS] = e
+    state.on_disk[r, e] = True
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def write_done(state: Any, r: Any, o: Any, e: Any) -> None:
+    """Body and header are durable, and the header is still the one: the slot is clean."""
+    require(state.up[r])
+    require(state.writing[r, e])
+    require(at(state, r, o) == e)
+    require(state.body[r, o % SLOTS] == e)
+    state.writing[r, e] = False
+    state.dirty[r, o % SLOTS] = False
+    state.faulty[r, o % SLOTS] = False
+    state.kept[r, o % SLOTS] = e
+
+
+@action(r=Replica, o=Op, e=Prepare, b=Op)
+def write_given_up(state: Any, r: Any, o: Any, e: Any, b: Any) -> None:
+    """The header changed while its prepare was being written (`b` = 1: the body): the write does not count."""
+    require(state.up[r])
+    require(state.writing[r, e])
+    require(implies(b == 1, at(state, r, o) != e))
+    state.writing[r, e] = False
+    state.on_disk[r, e] = True
+    state.body[r, o % SLOTS] = where(b == 1, e, state.body[r, o % SLOTS])
+    state.dirty[r, o % SLOTS] = where(b == 1, True, state.dirty[r, o % SLOTS])
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def find_rot(state: Any, r: Any, o: Any, e: Any) -> None:
+    """A read finds the slot broken."""
+    hit = at(state, r, o) == e
+    require(state.up[r])
+    require(state.journal_ready[r])
+    state.dirty[r, o % SLOTS] = where(hit, True, state.dirty[r, o % SLOTS])
+    state.faulty[r, o % SLOTS] = where(hit, True, state.faulty[r, o % SLOTS])
+
+
+@action(r=Replica, o=Op)
+def drop_slot(state: Any, r: Any, o: Any) -> None:
+    """A slot that cannot be repaired any more, being below what the cluster keeps, is emptied."""
+    require(state.up[r])
+    require(state.dirty[r, o])
+    require(any_of(state.header[r, o] == 0, state.p_op[state.header[r, o]] <= state.commit_min[r]))
+    empty_slot(state, r, o)
+
+
+ACTIONS = (
+    crash,
+    open_superblock,
+    open_new_disk,
+    read_list,
+    recover_slot,
+    drop_header,
+    journal_recovered,
+    find_head,
+    put_listed_header,
+    start_normal,
+    start_single,
+    next_view_alone,
+    doubt_head,
+    ask_superblock,
+    view_durable,
+    ask_checkpoint,
+    checkpoint_durable,
+    write_start,
+    write_body,
+    write_done,
+    write_given_up,
+    find_rot,
+    drop_slot,
+)

@@ -1,0 +1,400 @@
+"""Normal operation and messages of the July 2026 build."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import action, all_of, any_of, between, count, forall, implies, largest, not_, require, where
+from spec.vsr.tigerbeetle.node_2026 import put_header
+from spec.vsr.tigerbeetle.state_2022 import Client, Message, Op, Prepare, Replica, Request, View
+from spec.vsr.tigerbeetle.state_2026 import (
+    KIND,
+    NORMAL,
+    PIPELINE,
+    RECOVERING,
+    SLOTS,
+    VIEW_CHANGE,
+    at,
+    leads,
+    prepare_max,
+    primary,
+)
+
+
+def votes(state: Any, r: Any) -> Any:
+    """Is r a replica, and not a standby?"""
+    return r < state.cfg.replicas
+
+
+def is_clean(state: Any, r: Any, o: Any, e: Any) -> Any:
+    """Is that prepare durable in r's journal?"""
+    return all_of(at(state, r, o) == e, not_(state.dirty[r, o % SLOTS]))
+
+
+def chained(state: Any, r: Any, lo: Any, hi: Any) -> Any:
+    """Are the headers of ops lo..hi all there, each the parent of the next?"""
+    return all_of(
+        at(state, r, hi) != 0,
+        forall(between(Op, lo, hi - 1), lambda o: at(state, r, o) == state.p_parent[at(state, r, o + 1)]),
+    )
+
+
+@action(r=Replica, m=Message)
+def receive(state: Any, r: Any, m: Any) -> None:
+    """A message that was sent to the replica reaches it."""
+    require(state.up[r])
+    require(state.sent[m, r])
+    state.current[r] = m
+
+
+@action(r=Replica, e=Prepare, c=Client, s=Request, register=Request)
+def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> None:
+    """The primary prepares a request, a client's or the cluster's own: the next op (I7: one prepare per view and op)."""
+    v, o = state.view[r], state.op[r] + 1
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(leads(state, r))
+    require(state.commit_min[r] == state.commit_max[r])
+    require(all_of(state.durable_view[r] == v, state.durable_log_view[r] == v))
+    require(o - state.commit_max[r] <= PIPELINE)
+    require(o <= prepare_max(state.checkpoint[r]))
+    require(state.prepared[v, o] == 0)
+    require(
+        any_of(
+            c == 0,
+            forall(
+                between(Op, state.commit_max[r] + 1, state.op[r]), lambda p: state.p_client[state.pipeline[r, p]] != c
+            ),
+        )
+    )
+    require(
+        any_of(
+            c == 0,
+            where(
+                register == 1,
+                all_of(s == 0, state.session[r, c] == 0),
+                all_of(state.session[r, c] != 0, s == state.answered[r, c] + 1),
+            ),
+        )
+    )
+    state.prepared[v, o] = e
+    state.p_view[e] = v
+    state.p_op[e] = o
+    state.p_parent[e] = at(state, r, state.op[r])
+    state.p_commit[e] = state.commit_max[r]
+    state.p_client[e] = c
+    state.p_request[e] = s
+    state.p_register[e] = register == 1
+    state.pipeline[r, o] = e
+    state.ok_from.update((r, between(Op, o, o), Replica), lambda p, q: False)
+    state.op[r] = o
+    state.dirty[r, o % SLOTS] = True
+    state.faulty[r, o % SLOTS] = all_of(state.header[r, o % SLOTS] == 0, state.faulty[r, o % SLOTS])
+    state.header[r, o % SLOTS] = e
+
+
+@action(r=Replica, k=Op)
+def learn_commit(state: Any, r: Any, k: Any) -> None:
+    """A backup learns a commit number from a prepare, commit or view message of its view; it may be above its log."""
+    m = state.current[r]
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(not_(leads(state, r)))
+    require(
+        any_of(state.m_kind[m] == KIND["prepare"], state.m_kind[m] == KIND["commit"], state.m_kind[m] == KIND["view"])
+    )
+    require(state.m_view[m] == state.view[r])
+    require(state.m_commit[m] == k)
+    require(k > state.commit_max[r])
+    state.commit_max[r] = k
+
+
+@action(r=Replica, k=Op)
+def replay(state: Any, r: Any, k: Any) -> None:
+    """A cluster of one takes its whole journal as committed."""
+    require(state.up[r])
+    require(state.status[r] == RECOVERING)
+    require(state.cfg.replicas == 1)
+    require(k == state.op[r])
+    state.commit_max[r] = k
+
+
+@action(r=Replica, o=Op)
+def jump_ahead(state: Any, r: Any, o: Any) -> None:
+    """A backup that receives a prepare above the next op takes the head just below it, and leaves a gap."""
+    m = state.current[r]
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(not_(leads(state, r)))
+    require(state.m_kind[m] == KIND["prepare"])
+    require(state.m_view[m] == state.view[r])
+    require(state.m_op[m] == o + 1)
+    require(o > state.op[r])
+    state.op[r] = o
+
+
+@action(r=Replica)
+def on_prepare(state: Any, r: Any) -> None:
+    """A backup takes the next prepare of its view as the head of its log; it is not durable yet."""
+    m = state.current[r]
+    e, o = state.m_prepare[m], state.m_op[m]
+    before = at(state, r, o - 1)
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(not_(leads(state, r)))
+    require(state.m_kind[m] == KIND["prepare"])
+    require(state.p_view[e] == state.view[r])
+    require(o == state.op[r] + 1)
+    require(o > state.commit_min[r])
+    require(o - state.commit_min[r] <= SLOTS)
+    require(implies(all_of(before != 0, state.p_view[before] == state.view[r]), state.p_parent[e] == before))
+    state.op[r] = o
+    put_header(state, r, o, e)
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
+    """A replica acknowledges a prepare of its log that is durable here (I3); a standby only says so to itself."""
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(state.syncing[r] == 0)
+    require(o <= state.op[r])
+    require(any_of(is_clean(state, r, o, e), state.body[r, o % SLOTS] == e))
+    state.acked[r, e] = any_of(votes(state, r), state.acked[r, e])
+
+
+@action(r=Replica, q=Replica, e=Prepare)
+def on_prepare_ok(state: Any, r: Any, q: Any, e: Any) -> None:
+    """The primary counts an acknowledgement of its view for a prepare in its pipeline."""
+    m = state.current[r]
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(leads(state, r))
+    require(state.m_kind[m] == KIND["prepare_ok"])
+    require(state.m_view[m] == state.view[r])
+    require(state.m_from[m] == q)
+    require(votes(state, q))
+    require(state.m_prepare[m] == e)
+    require(state.pipeline[r, state.p_op[e]] == e)
+    require(state.p_op[e] > state.commit_max[r])
+    state.ok_from[r, state.p_op[e], q] = True
+
+
+def oks(state: Any, r: Any, o: Any) -> Any:
+    """How many acknowledgements are counted for the pipeline entry at o."""
+    return count(Replica, lambda q: state.ok_from[r, o, q])
+
+
+@action(r=Replica, o=Op, k=Request)
+def prepare_oks(state: Any, r: Any, o: Any, k: Any) -> None:
+    """k replicas, the primary included, acknowledged the prepare at o in this view."""
+    require(oks(state, r, o) == k)
+
+
+@action(r=Replica, o=Op)
+def prepare_quorum(state: Any, r: Any, o: Any) -> None:
+    """Enough replicas acknowledged the prepare at o in this view."""
+    require(oks(state, r, o) >= state.cfg.quorum_replication)
+
+
+@action(r=Replica, e=Prepare)
+def commit(state: Any, r: Any, e: Any) -> None:
+    """The primary executes the head of its pipeline, on a quorum of acknowledgements of this view, and replies."""
+    o = state.commit_min[r] + 1
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(leads(state, r))
+    require(state.commit_min[r] == state.commit_max[r])
+    require(o <= state.op[r])
+    require(state.pipeline[r, o] == e)
+    require(oks(state, r, o) >= state.cfg.quorum_replication)
+    require(follows(state, r, e, o))
+    run(state, r, o, e)
+
+
+@action(r=Replica, o=Op)
+def note_commit(state: Any, r: Any, o: Any) -> None:
+    """A primary knows what it executed to be committed."""
+    require(state.commit_min[r] == o)
+    require(o > state.commit_max[r])
+    state.commit_max[r] = o
+
+
+def follows(state: Any, r: Any, e: Any, o: Any) -> Any:
+    """Is e's parent what was executed before it (as far as anyone executed it)?"""
+    return any_of(state.canonical[o - 1] == 0, state.p_parent[e] == state.canonical[o - 1])
+
+
+@action(r=Replica, e=Prepare)
+def execute(state: Any, r: Any, e: Any) -> None:
+    """A backup, a primary that repairs its log, or a cluster of one at its start executes the next committed op.
+
+    It needs the log linked from there to the head, or a prepare of the head's own view; the body may come from memory.
+    """
+    o = state.commit_min[r] + 1
+    require(state.up[r])
+    require(
+        any_of(
+            all_of(state.status[r] == NORMAL, not_(leads(state, r))),
+            state.status[r] == VIEW_CHANGE,
+            all_of(state.status[r] == RECOVERING, state.cfg.replicas == 1),
+        )
+    )
+    require(o <= state.commit_max[r])
+    require(state.p_op[e] == o)
+    require(any_of(at(state, r, o) == e, at(state, r, o) == 0))
+    require(follows(state, r, e, o))
+    run(state, r, o, e)
+
+
+def run(state: Any, r: Any, o: Any, e: Any) -> None:
+    """Effects of executing e at o; whoever executed o before executed the same (I1)."""
+    c = state.p_client[e]
+    require(any_of(state.canonical[o] == 0, state.canonical[o] == e))
+    state.commit_min[r] = o
+    state.canonical_view[o] = where(state.canonical[o] == 0, state.view[r], state.canonical_view[o])
+    state.canonical[o] = e
+    state.executed_top = largest(state.executed_top, o)
+    state.session[r, c] = where(state.p_register[e], o, state.session[r, c])
+    state.answered[r, c] = where(c == 0, 0, state.p_request[e])
+
+
+@action(r=Replica, c=Client)
+def evict(state: Any, r: Any, c: Any) -> None:
+    """The client table is full: the client whose last reply is oldest loses its entry."""
+    require(state.session[r, c] != 0)
+    state.session[r, c] = 0
+    state.answered[r, c] = 0
+
+
+@action(r=Replica, c=Client, o=Op, s=Request)
+def load_session(state: Any, r: Any, c: Any, o: Any, s: Any) -> None:
+    """A replica that started from a checkpoint has the client table of that checkpoint: an entry as others have it."""
+    state.session[r, c] = o
+    state.answered[r, c] = s
+
+
+@action(m=Message, q=Replica, k=Op)
+def client_send(state: Any, m: Any, q: Any, k: Any) -> None:
+    """A client sends a request or another message to a replica."""
+    state.m_kind[m] = k
+    state.sent[m, q] = True
+
+
+@action(r=Replica, m=Message, q=Replica)
+def address(state: Any, r: Any, m: Any, q: Any) -> None:
+    """A composed message is sent to q."""
+    require(state.up[r])
+    state.sent[m, q] = True
+
+
+@action(r=Replica, m=Message, q=Replica)
+def hold_back(state: Any, r: Any, m: Any, q: Any) -> None:
+    """A message of a view that is not durable is not sent after all (I6)."""
+    require(
+        any_of(
+            state.m_view[m] > state.durable_view[r],
+            state.log_view[r] > state.durable_log_view[r],
+        )
+    )
+    state.sent[m, q] = False
+
+
+@action(r=Replica, m=Message, e=Prepare)
+def send_prepare(state: Any, r: Any, m: Any, e: Any) -> None:
+    """A replica sends a prepare that it has: its own, one it received, or one of its journal."""
+    now = state.current[r]
+    require(state.up[r])
+    require(
+        any_of(
+            state.pipeline[r, state.p_op[e]] == e,
+            state.body[r, state.p_op[e] % SLOTS] == e,
+            state.on_disk[r, e],
+            state.writing[r, e],
+            state.m_prepare[now] == e,
+            has_received(state, r, e),
+        )
+    )
+    state.m_kind[m] = KIND["prepare"]
+    state.m_from[m] = primary(state, state.p_view[e])
+    state.m_view[m] = state.p_view[e]
+    state.m_op[m] = state.p_op[e]
+    state.m_commit[m] = state.p_commit[e]
+    state.m_prepare[m] = e
+
+
+def has_received(state: Any, r: Any, e: Any) -> Any:
+    """Did the prepare once reach r (it may be in its memory)?"""
+    return state.p_view[e] <= state.view[r]
+
+
+@action(r=Replica, m=Message, e=Prepare)
+def send_prepare_ok(state: Any, r: Any, m: Any, e: Any) -> None:
+    """What was acknowledged is told to the primary of the view."""
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(votes(state, r))
+    require(state.acked[r, e])
+    state.m_kind[m] = KIND["prepare_ok"]
+    state.m_from[m] = r
+    state.m_view[m] = state.view[r]
+    state.m_op[m] = state.p_op[e]
+    state.m_prepare[m] = e
+
+
+@action(r=Replica, m=Message)
+def send_commit(state: Any, r: Any, m: Any) -> None:
+    """The primary tells its commit number."""
+    require(state.up[r])
+    require(state.status[r] == NORMAL)
+    require(leads(state, r))
+    state.m_kind[m] = KIND["commit"]
+    state.m_from[m] = r
+    state.m_view[m] = state.view[r]
+    state.m_commit[m] = state.commit_max[r]
+
+
+@action(r=Replica, m=Message, v=View, k=Op)
+def send_plain(state: Any, r: Any, m: Any, v: Any, k: Any) -> None:
+    """A message without a claim: a question, a probe, a block."""
+    require(state.up[r])
+    state.m_kind[m] = k
+    state.m_from[m] = r
+    state.m_view[m] = v
+
+
+@action(r=Replica, m=Message, lo=Op, hi=Op)
+def send_headers(state: Any, r: Any, m: Any, lo: Any, hi: Any) -> None:
+    """A replica answers get_headers with what its journal holds of the ops asked for."""
+    require(state.up[r])
+    state.m_kind[m] = KIND["headers"]
+    state.m_from[m] = r
+    state.m_view[m] = state.view[r]
+    state.m_header.update((m, between(Op, lo, hi)), lambda o: at(state, r, o))
+
+
+ACTIONS = (
+    receive,
+    on_request,
+    learn_commit,
+    replay,
+    jump_ahead,
+    on_prepare,
+    acknowledge,
+    on_prepare_ok,
+    prepare_oks,
+    prepare_quorum,
+    commit,
+    note_commit,
+    execute,
+    evict,
+    load_session,
+    client_send,
+    address,
+    hold_back,
+    send_prepare,
+    send_prepare_ok,
+    send_commit,
+    send_plain,
+    send_headers,
+)

@@ -1,0 +1,486 @@
+"""View change, repair and sync of the July 2026 build: exit_view, join_view with headers, nacks and copies, view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import (
+    action,
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    forall,
+    implies,
+    largest,
+    maximum,
+    not_,
+    require,
+    where,
+)
+from spec.vsr.tigerbeetle.node_2026 import put_header, remove_above
+from spec.vsr.tigerbeetle.normal_2026 import chained, votes
+from spec.vsr.tigerbeetle.state_2022 import Message, Op, Prepare, Replica, View
+from spec.vsr.tigerbeetle.state_2026 import (
+    CHECKPOINT_OPS,
+    KIND,
+    NORMAL,
+    PIPELINE,
+    RECOVERING,
+    RECOVERING_HEAD,
+    SLOTS,
+    SUFFIX,
+    VIEW_CHANGE,
+    at,
+    leads,
+    prepare_max,
+    primary,
+)
+
+
+@action(r=Replica, m=Message)
+def exit_view(state: Any, r: Any, m: Any) -> None:
+    """A replica says that it wants to leave its view."""
+    require(state.up[r])
+    require(votes(state, r))
+    require(any_of(state.status[r] == NORMAL, state.status[r] == VIEW_CHANGE))
+    state.m_kind[m] = KIND["exit_view"]
+    state.m_from[m] = r
+    state.m_view[m] = state.view[r]
+
+
+@action(r=Replica, q=Replica)
+def on_exit_view(state: Any, r: Any, q: Any) -> None:
+    """An exit_view of the view is noted."""
+    m = state.current[r]
+    require(state.up[r])
+    require(any_of(state.status[r] == NORMAL, state.status[r] == VIEW_CHANGE))
+    require(state.m_kind[m] == KIND["exit_view"])
+    require(state.m_from[m] == q)
+    require(votes(state, q))
+    require(state.m_view[m] == state.view[r])
+    state.exit_from[r, q] = True
+
+
+@action(r=Replica, q=Replica)
+def wants_exit(state: Any, r: Any, q: Any) -> None:
+    """q is among those that want to leave r's view."""
+    require(state.exit_from[r, q])
+
+
+@action(r=Replica, k=Op)
+def exit_quorum(state: Any, r: Any, k: Any) -> None:
+    """k replicas want to leave the view: a quorum."""
+    require(state.up[r])
+    require(votes(state, r))
+    require(k >= state.cfg.quorum_view_change)
+    require(count(Replica, lambda q: state.exit_from[r, q]) >= k)
+    state.exit_quorum[r] = True
+
+
+def may_enter(state: Any, r: Any, v: Any) -> Any:
+    """May r enter view v: after a quorum of exit_views, by a message of it, at a start, or as a lagging new primary?"""
+    m = state.current[r]
+    return any_of(
+        all_of(state.exit_quorum[r], v == state.view[r] + 1),
+        all_of(state.m_view[m] == v, v > state.view[r], state.m_kind[m] != 0),
+        all_of(state.status[r] == RECOVERING, state.log_view[r] < state.view[r], v == state.view[r]),
+        all_of(state.status[r] == RECOVERING, state.log_view[r] == state.view[r], v == state.view[r] + 1),
+        all_of(
+            state.status[r] == VIEW_CHANGE,
+            leads(state, r),
+            state.join_of[r, r] != 0,
+            v > state.view[r],
+            v < state.view[r] + state.cfg.replicas,
+        ),
+    )
+
+
+@action(r=Replica, v=View)
+def start_view_change(state: Any, r: Any, v: Any) -> None:
+    """A replica enters a view that is to start; the headers it will vote with are those of the log it leaves (I12).
+
+    A replica that jumps to a checkpoint does not lead: it goes one view further.
+    """
+    k, head = state.commit_max[r], largest(state.op[r], state.list_op[r])
+    leading = all_of(state.status[r] == VIEW_CHANGE, state.log_view[r] == state.view[r])
+    top = where(leading, state.op[r], head)
+    anew = any_of(state.status[r] == NORMAL, state.log_view[r] == state.view[r])
+    low = where(k < top, k, top)
+    require(state.up[r])
+    require(state.cfg.replicas > 1)
+    require(state.status[r] != RECOVERING_HEAD)
+    require(v >= state.view[r])
+    require(v > state.log_view[r])
+    require(
+        any_of(
+            may_enter(state, r, v),
+            all_of(state.syncing[r] != 0, primary(state, v - 1) == r, may_enter(state, r, v - 1)),
+        )
+    )
+    state.list_header.update(
+        (r, between(Op, low, top)),
+        lambda o: where(
+            not_(anew),
+            state.list_header[r, o],
+            where(
+                at(state, r, o) != 0,
+                at(state, r, o),
+                where(all_of(not_(leading), state.list_low[r] <= o, o <= state.list_op[r]), state.list_header[r, o], 0),
+            ),
+        ),
+    )
+    state.list_op[r] = where(anew, top, state.list_op[r])
+    state.list_low[r] = where(anew, low, state.list_low[r])
+    state.status[r] = VIEW_CHANGE
+    state.view[r] = v
+    drop_votes(state, r)
+
+
+def drop_votes(state: Any, r: Any) -> None:
+    """What was collected for the view before is thrown away."""
+    state.exit_quorum[r] = False
+    state.join_quorum[r] = False
+    state.exit_from.update((r, Replica), lambda q: False)
+    state.join_of.update((r, Replica), lambda q: 0)
+    state.ok_from.update((r, Op, Replica), lambda o, q: False)
+
+
+def nacked(state: Any, r: Any, o: Any) -> Any:
+    """May r say that it never had the prepare of its list at o: no trace of it, and no fault that could hide one (I11)?"""
+    listed, own = state.list_header[r, o], at(state, r, o)
+    dirty, faulty = state.dirty[r, o % SLOTS], state.faulty[r, o % SLOTS]
+    return any_of(
+        all_of(own == 0, not_(faulty)),
+        all_of(listed != 0, own == listed, dirty, not_(faulty)),
+        all_of(listed != 0, own != 0, own != listed),
+    )
+
+
+@action(r=Replica, m=Message)
+def join_view(state: Any, r: Any, m: Any) -> None:
+    """A replica offers its log: log_view, commit_min, and its headers with what it never had."""
+    require(state.up[r])
+    require(votes(state, r))
+    require(state.status[r] == VIEW_CHANGE)
+    require(state.log_view[r] < state.view[r])
+    require(not_(state.join_quorum[r]))
+    rows = between(Op, state.list_low[r], state.list_op[r])
+    state.m_kind[m] = KIND["join_view"]
+    state.m_from[m] = r
+    state.m_view[m] = state.view[r]
+    state.m_log_view[m] = state.log_view[r]
+    state.m_op[m] = state.list_op[r]
+    state.m_commit[m] = state.commit_min[r]
+    state.m_checkpoint[m] = state.checkpoint[r]
+    state.m_low[m] = state.list_low[r]
+    state.m_header.update((m, rows), lambda o: state.list_header[r, o])
+    state.m_nack.update((m, rows), lambda o: nacked(state, r, o))
+
+
+@action(r=Replica, m=Message, o=Op, b=Op, p=Op)
+def join_view_bits(state: Any, r: Any, m: Any, o: Any, b: Any, p: Any) -> None:
+    """The nack bit (b) and the present bit (p) of one header: a nack is honest (I11), and what is on disk is present."""
+    held = all_of(
+        state.list_header[r, o] != 0,
+        any_of(state.body[r, o % SLOTS] == state.list_header[r, o], state.writing[r, state.list_header[r, o]]),
+    )
+    require((b == 1) == nacked(state, r, o))
+    require(implies(b == 1, not_(all_of(state.list_header[r, o] != 0, state.acked[r, state.list_header[r, o]]))))
+    require(implies(held, p == 1))
+    require(implies(p == 1, state.list_header[r, o] != 0))
+    state.m_present[m, o] = p == 1
+
+
+@action(r=Replica, q=Replica)
+def on_join_view(state: Any, r: Any, q: Any) -> None:
+    """The primary of the view keeps a vote; a newer one of the same replica takes its place."""
+    m = state.current[r]
+    require(state.up[r])
+    require(state.status[r] == VIEW_CHANGE)
+    require(leads(state, r))
+    require(not_(state.join_quorum[r]))
+    require(state.m_kind[m] == KIND["join_view"])
+    require(state.m_from[m] == q)
+    require(state.m_view[m] == state.view[r])
+    state.join_of[r, q] = m
+
+
+def floor(state: Any, r: Any) -> Any:
+    """Up to this op the votes say that all is committed."""
+    return maximum(
+        Replica,
+        lambda q: where(
+            state.join_of[r, q] == 0,
+            0,
+            largest(
+                state.m_low[state.join_of[r, q]],
+                state.m_op[state.join_of[r, q]] - PIPELINE,
+                state.m_commit[state.join_of[r, q]],
+                state.p_commit[state.m_header[state.join_of[r, q], state.m_op[state.join_of[r, q]]]],
+            ),
+        ),
+    )
+
+
+def best_log_view(state: Any, r: Any) -> Any:
+    """The highest log_view of the votes."""
+    return maximum(Replica, lambda q: state.m_log_view[state.join_of[r, q]])
+
+
+def is_canonical(state: Any, r: Any, q: Any) -> Any:
+    """Is q's vote one of the highest log_view?"""
+    return all_of(state.join_of[r, q] != 0, state.m_log_view[state.join_of[r, q]] == best_log_view(state, r))
+
+
+def canonical_at(state: Any, r: Any, o: Any) -> Any:
+    """The header that votes of the highest log_view have at o (they agree, I12); 0 = none."""
+    return maximum(Replica, lambda q: where(is_canonical(state, r, q), state.m_header[state.join_of[r, q], o], 0))
+
+
+def denied(state: Any, r: Any, o: Any, c: Any) -> Any:
+    """Votes that say that canonical header c of op o was never prepared, or not committed, at their sender."""
+    return count(Replica, lambda q: all_of(state.join_of[r, q] != 0, denies(state, state.join_of[r, q], o, c)))
+
+
+def denies(state: Any, m: Any, o: Any, c: Any) -> Any:
+    """Does one vote say so?"""
+    own = state.m_header[m, o]
+    return any_of(state.m_op[m] < o, o < state.m_low[m], state.m_nack[m, o], all_of(own != 0, own != c))
+
+
+def copied(state: Any, r: Any, o: Any, c: Any) -> Any:
+    """Does some voter hold that prepare?"""
+    return exists(
+        Replica,
+        lambda q: all_of(
+            state.join_of[r, q] != 0,
+            state.m_header[state.join_of[r, q], o] == c,
+            state.m_present[state.join_of[r, q], o],
+        ),
+    )
+
+
+def nack_quorum(state: Any) -> Any:
+    """Nacks that prove that no replication quorum has a prepare (protocol.md §4)."""
+    return state.cfg.replicas - state.cfg.quorum_replication + 1
+
+
+@action(r=Replica, h=Op, k=Op)
+def merge_log(state: Any, r: Any, h: Any, k: Any) -> None:
+    """The new primary takes the canonical log up to h: above, a prepare is denied by a nack quorum, or there is none."""
+    low = floor(state, r)
+    top = maximum(Replica, lambda q: where(is_canonical(state, r, q), state.m_op[state.join_of[r, q]], 0))
+    require(state.up[r])
+    require(state.status[r] == VIEW_CHANGE)
+    require(leads(state, r))
+    require(not_(state.join_quorum[r]))
+    require(state.join_of[r, r] != 0)
+    require(count(Replica, lambda q: state.join_of[r, q] != 0) >= state.cfg.quorum_view_change)
+    require(all_of(low <= h, h <= top))
+    require(
+        forall(
+            between(Op, low, h),
+            lambda o: all_of(
+                canonical_at(state, r, o) != 0,
+                denied(state, r, o, canonical_at(state, r, o)) < nack_quorum(state),
+                copied(state, r, o, canonical_at(state, r, o)),
+            ),
+        )
+    )
+    require(any_of(h == top, denied(state, r, h + 1, canonical_at(state, r, h + 1)) >= nack_quorum(state)))
+    require(k == largest(state.commit_max[r], low))
+    require(
+        forall(
+            between(Op, low, state.executed_top),
+            lambda o: implies(
+                all_of(state.canonical[o] != 0, state.canonical_view[o] < state.view[r]),
+                all_of(o <= h, canonical_at(state, r, o) == state.canonical[o]),
+            ),
+        )
+    )
+    state.op[r] = h
+    state.commit_max[r] = k
+    state.join_quorum[r] = True
+    state.log_view[r] = state.view[r]
+    remove_above(state, r, h)
+
+
+@action(r=Replica, o=Op, e=Prepare)
+def replace_header(state: Any, r: Any, o: Any, e: Any) -> None:
+    """A header of the started view, or of a merged vote, takes its place in the log, whatever stood there."""
+    m = state.current[r]
+    carried = any_of(
+        all_of(state.m_kind[m] == KIND["view"], state.m_header[m, o] == e),
+        state.m_header[state.syncing[r], o] == e,
+        exists(Replica, lambda q: state.m_header[state.join_of[r, q], o] == e),
+    )
+    require(state.up[r])
+    require(carried)
+    require(o <= state.op[r])
+    require(state.p_view[e] <= state.view[r])
+    require(any_of(state.canonical[o] == 0, state.canonical[o] == e, state.syncing[r] != 0))
+    put_header(state, r, o, e)
+
+
+@action(r=Replica, m=Message, low=Op)
+def send_view(state: Any, r: Any, m: Any, low: Any) -> None:
+    """The primary tells the log of its view once its headers link up, bodies being repaired or not."""
+    rows = between(Op, low, state.op[r])
+    hooks = (prepare_max(state.checkpoint[r]) - CHECKPOINT_OPS, prepare_max(state.checkpoint[r]) - 2 * CHECKPOINT_OPS)
+    require(state.up[r])
+    require(any_of(state.status[r] == NORMAL, state.status[r] == VIEW_CHANGE))
+    require(leads(state, r))
+    require(state.log_view[r] == state.view[r])
+    require(low == largest(0, state.op[r] - SUFFIX + 1))
+    require(chained(state, r, largest(low, state.checkpoint[r]), state.op[r]))
+    state.m_kind[m] = KIND["view"]
+    state.m_from[m] = r
+    state.m_view[m] = state.view[r]
+    state.m_op[m] = state.op[r]
+    state.m_commit[m] = state.commit_max[r]
+    state.m_checkpoint[m] = state.checkpoint[r]
+    state.m_low[m] = low
+    state.m_header.update(
+        (m, between(Op, largest(0, state.op[r] - SLOTS + 1), state.op[r])),
+        lambda o: where(any_of(o >= low, o == hooks[0], o == hooks[1]), at(state, r, o), 0),
+    )
+    state.list_op[r] = state.op[r]
+    state.list_low[r] = low
+    state.list_header.update((r, rows), lambda o: at(state, r, o))
+
+
+@action(r=Replica)
+def start_view(state: Any, r: Any) -> None:
+    """The primary is normal in its view: its log is linked and executed up to commit_max, the rest is its pipeline (I2)."""
+    rest = between(Op, state.commit_max[r] + 1, state.op[r])
+    require(state.up[r])
+    require(state.status[r] == VIEW_CHANGE)
+    require(leads(state, r))
+    require(state.join_quorum[r])
+    require(state.log_view[r] == state.view[r])
+    require(state.commit_min[r] == state.commit_max[r])
+    require(chained(state, r, largest(state.commit_min[r], state.checkpoint[r]), state.op[r]))
+    require(forall(rest, lambda o: not_(state.dirty[r, o % SLOTS])))
+    state.status[r] = NORMAL
+    state.pipeline.update((r, rest), lambda o: at(state, r, o))
+    drop_votes(state, r)
+
+
+def accepts_view(state: Any, r: Any, m: Any) -> Any:
+    """May r take the log of a view message: of its view or one it just entered, and not older than its own log?"""
+    return all_of(
+        state.m_kind[m] == KIND["view"],
+        state.m_from[m] == primary(state, state.m_view[m]),
+        state.m_from[m] != r,
+        state.m_view[m] >= state.view[r],
+        any_of(state.m_view[m] > state.log_view[r], state.m_op[m] >= state.op[r]),
+    )
+
+
+@action(r=Replica, h=Op, k=Op)
+def install_log(state: Any, r: Any, h: Any, k: Any) -> None:
+    """A backup takes the head that the primary of a started view tells, as far as its slots reach; or jumps with it to
+    a later checkpoint.
+    """
+    m = where(state.syncing[r] != 0, state.syncing[r], state.current[r])
+    base = where(state.syncing[r] != 0, largest(state.m_checkpoint[m], state.checkpoint[r]), state.checkpoint[r])
+    require(state.up[r])
+    require(any_of(state.status[r] == NORMAL, state.status[r] == VIEW_CHANGE, state.status[r] == RECOVERING_HEAD))
+    require(accepts_view(state, r, m))
+    require(state.m_header[m, h] != 0)
+    require(h <= state.m_op[m])
+    require(any_of(h == state.m_op[m], state.m_op[m] > prepare_max(base)))
+    require(k == largest(state.commit_max[r], state.m_commit[m]))
+    state.view[r] = state.m_view[m]
+    state.op[r] = h
+    state.commit_max[r] = k
+    state.commit_min[r] = where(state.syncing[r] != 0, largest(base, 0), state.commit_min[r])
+    state.list_op[r] = state.m_op[m]
+    state.list_low[r] = state.m_low[m]
+    state.list_header.update((r, between(Op, state.m_low[m], state.m_op[m])), lambda o: state.m_header[m, o])
+    remove_above(state, r, h)
+
+
+@action(r=Replica)
+def follow_view(state: Any, r: Any) -> None:
+    """With the view's log installed the replica is a normal backup of it; its log_view becomes durable next."""
+    m = where(state.syncing[r] != 0, state.syncing[r], state.current[r])
+    require(state.up[r])
+    require(any_of(state.status[r] == VIEW_CHANGE, state.status[r] == RECOVERING_HEAD))
+    require(accepts_view(state, r, m))
+    require(state.m_view[m] >= state.view[r])
+    require(state.list_op[r] == state.m_op[m])
+    state.status[r] = NORMAL
+    state.view[r] = state.m_view[m]
+    state.log_view[r] = state.m_view[m]
+    drop_votes(state, r)
+
+
+@action(r=Replica)
+def start_sync(state: Any, r: Any) -> None:
+    """A replica that is far behind, or stuck, jumps to the checkpoint that a view message names."""
+    m = state.current[r]
+    require(state.up[r])
+    require(state.m_kind[m] == KIND["view"])
+    require(state.m_checkpoint[m] > state.checkpoint[r])
+    state.syncing[r] = m
+
+
+@action(r=Replica)
+def end_sync(state: Any, r: Any) -> None:
+    """The new checkpoint is durable."""
+    require(state.up[r])
+    require(state.syncing[r] != 0)
+    require(state.checkpoint[r] == state.m_checkpoint[state.syncing[r]])
+    state.syncing[r] = 0
+
+
+@action(r=Replica, o=Op, e=Prepare, d=Op)
+def repair_header(state: Any, r: Any, o: Any, e: Any, d: Any) -> None:
+    """A header that is of the head's view, or linked to the head, takes its place below it; `d` = 1: it is there, dirty."""
+    head = at(state, r, state.op[r])
+    require(state.up[r])
+    require(
+        any_of(state.status[r] == NORMAL, all_of(state.status[r] == VIEW_CHANGE, leads(state, r), state.join_quorum[r]))
+    )
+    require(state.p_op[e] == o)
+    require(state.p_view[e] <= state.view[r])
+    require(any_of(o < state.op[r], all_of(o == state.op[r], at(state, r, o) == e)))
+    require(o + SLOTS > state.op[r])
+    require(implies(d == 1, all_of(at(state, r, o) == e, state.dirty[r, o % SLOTS])))
+    require(implies(d == 0, at(state, r, o) != e))
+    require(
+        any_of(
+            state.p_view[head] == state.p_view[e],
+            all_of(
+                state.p_parent[at(state, r, o + 1)] == e,
+                chained(state, r, o + 1, state.op[r]),
+            ),
+            all_of(o == state.op[r], head == e),
+        )
+    )
+    require(any_of(state.canonical[o] == 0, state.canonical[o] == e))
+    put_header(state, r, o, e)
+
+
+ACTIONS = (
+    exit_view,
+    on_exit_view,
+    wants_exit,
+    exit_quorum,
+    start_view_change,
+    join_view,
+    join_view_bits,
+    on_join_view,
+    merge_log,
+    replace_header,
+    send_view,
+    start_view,
+    install_log,
+    follow_view,
+    start_sync,
+    end_sync,
+    repair_header,
+)
