@@ -89,7 +89,7 @@ def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
 
 @invariant("I13", "replay_safe")
 def replay_safe(s: Any) -> Any:
-    """What a step executes, a restart included, is committed by a quorum, contiguous, and chained: from the op after
+    """What a step executes, a restart included, is committed by a quorum, contiguous, and chained: all from the op after
     the one executed before, or after the snapshot, up to commit_min.
     """
     return forall(
@@ -98,6 +98,7 @@ def replay_safe(s: Any) -> Any:
             between(Op, executed_before(s, r) + 1, s.after.commit_min[r]),
             lambda o: all_of(
                 s.after.entry[r, o] != 0,
+                s.after.executed[r, o] == s.after.entry[r, o],
                 lambda: exists(
                     View, lambda w: all_of(chosen(s, w, o), lambda: entry_of_view(s, w, o) == s.after.entry[r, o])
                 ),
