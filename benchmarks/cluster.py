@@ -35,6 +35,7 @@ from pathlib import Path
 
 from benchmarks.text import table
 from benchmarks.watch import machine_busy_seconds
+from impl.durable import CLIENTS_SESSIONS, ClientTableConfig
 from impl.net.bench import bench
 from impl.net.client import fetch_status
 from impl.net.cluster import Cluster, free_ports
@@ -101,6 +102,7 @@ def measure_own(row: Row, seconds: float) -> Measured:
             Path(directory),
             REPLICAS,
             cluster=CLUSTER,
+            clients=ClientTableConfig(max(CLIENTS_SESSIONS.slots, 2 * row.clients), sessions=True),
             traced=row.traced,
             server_options=SERVER_OPTIONS[row.mode],
         ) as processes,
