@@ -83,7 +83,7 @@ _SUPERBLOCK: Final = (
     Rule(
         "wrote_view",
         Ok("view_pending[node]", "no such write was asked for"),
-        Eq("checkpoint", "checkpoint[node] if checkpoint_pending[node] else next_checkpoint[node]"),
+        Eq("checkpoint", "next_checkpoint[node]"),
         Eq("view", "next_view[node]"),
         Eq("log_view", "next_log_view[node]"),
     ),
@@ -97,9 +97,9 @@ _SUPERBLOCK: Final = (
     ),
     Rule(
         "ask_checkpoint",
-        Eq("before", "next_checkpoint[node]"),
-        Do("ask_checkpoint", c="checkpoint"),
-        Eq("commit", "next_commit[node]"),
+        Eq("before", "checkpoint[node]"),
+        Do("ask_checkpoint", c="checkpoint", v="view", w="log_view"),
+        Eq("commit", "ck_commit[node]"),
     ),
     Rule("checkpoint_durable", Do("checkpoint_durable")),
 )
@@ -454,7 +454,7 @@ _VIEW_CHANGE: Final = (
         Eq("before", "view[node]"),
         Eq("from_status", "'vsr.replica.Status.' + STATUS[status[node]]"),
         Do("start_view_change", v="view"),
-        If("view > next_view[node] and not view_pending[node]", Expect(("ask_superblock",))),
+        If("view > before and not view_pending[node]", Expect(("ask_superblock",))),
     ),
     Rule(
         "wait_join_view",

@@ -103,7 +103,12 @@ _SUPERBLOCK: Final = (
         N + "view_durable_update_callback: (view_durable={view} log_view_durable={log_view})",
         "view_is_durable",
     ),
-    step(S, "{node}: checkpoint: commit_min={before}..{checkpoint} commit_max={}..{commit} {}", "ask_checkpoint"),
+    step(
+        S,
+        "{node}: checkpoint: commit_min={before}..{checkpoint} commit_max={}..{commit} {} log_view={}..{log_view} "
+        "view={}..{view} head={}",
+        "ask_checkpoint",
+    ),
     step(S, "{node}: checkpoint: complete", "checkpoint_durable"),
     *notes(S, "{node}: view_change: {}", "{node}: checkpoint: {}"),
     *notes(

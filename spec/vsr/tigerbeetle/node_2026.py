@@ -36,12 +36,11 @@ def crash(state: Any, r: Any) -> None:
 @action(r=Replica, v=View, w=View, k=Op, c=Op)
 def open_superblock(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     """The process starts with what the superblock holds: the last write that ended, or one that was under way (I6)."""
-    view_written = all_of(v == state.next_view[r], w == state.next_log_view[r], state.view_pending[r])
-    view_kept = all_of(v == state.durable_view[r], w == state.durable_log_view[r])
-    moved = any_of(state.checkpoint_pending[r], state.view_pending[r])
+    kept = all_of(v == state.durable_view[r], w == state.durable_log_view[r], c == state.checkpoint[r])
+    viewed = all_of(v == state.next_view[r], w == state.next_log_view[r], c == state.next_checkpoint[r])
+    checkpointed = all_of(v == state.ck_view[r], w == state.ck_log_view[r], c == state.ck_checkpoint[r])
     require(not_(state.up[r]))
-    require(any_of(view_kept, view_written, all_of(moved, v == state.next_view[r], w == state.next_log_view[r])))
-    require(any_of(c == state.checkpoint[r], all_of(moved, c == state.next_checkpoint[r])))
+    require(any_of(kept, all_of(state.view_pending[r], viewed), all_of(state.checkpoint_pending[r], checkpointed)))
     require(k >= state.durable_commit[r])
     start(state, r, v, w, k, c)
 
@@ -215,18 +214,18 @@ def doubt_head(state: Any, r: Any) -> None:
 
 @action(r=Replica)
 def ask_superblock(state: Any, r: Any) -> None:
-    """view, log_view and commit_max are to become durable (I6: nothing falls)."""
-    c = where(state.syncing[r] != 0, state.m_checkpoint[state.syncing[r]], state.next_checkpoint[r])
+    """view, log_view and commit_max are to become durable (I6: nothing falls); a checkpoint jumped to as well."""
+    own = where(state.checkpoint_pending[r], state.ck_checkpoint[r], state.checkpoint[r])
     require(state.up[r])
-    require(state.view[r] >= state.next_view[r])
-    require(state.log_view[r] >= state.next_log_view[r])
+    require(state.view[r] >= state.durable_view[r])
+    require(state.log_view[r] >= state.durable_log_view[r])
     require(state.log_view[r] <= state.view[r])
     require(not_(state.view_pending[r]))
     state.view_pending[r] = True
     state.next_view[r] = state.view[r]
     state.next_log_view[r] = state.log_view[r]
     state.next_commit[r] = state.commit_max[r]
-    state.next_checkpoint[r] = largest(c, state.next_checkpoint[r])
+    state.next_checkpoint[r] = largest(own, where(state.syncing[r] != 0, state.m_checkpoint[state.syncing[r]], 0))
 
 
 @action(r=Replica)
@@ -238,19 +237,23 @@ def view_durable(state: Any, r: Any) -> None:
     state.durable_view[r] = state.next_view[r]
     state.durable_log_view[r] = state.next_log_view[r]
     state.durable_commit[r] = state.next_commit[r]
-    state.checkpoint[r] = where(state.checkpoint_pending[r], state.checkpoint[r], state.next_checkpoint[r])
+    state.checkpoint[r] = largest(state.checkpoint[r], state.next_checkpoint[r])
 
 
-@action(r=Replica, c=Op)
-def ask_checkpoint(state: Any, r: Any, c: Any) -> None:
-    """After its trigger is executed, the next checkpoint is to become durable (I5)."""
+@action(r=Replica, c=Op, v=View, w=View)
+def ask_checkpoint(state: Any, r: Any, c: Any, v: Any, w: Any) -> None:
+    """After its trigger is executed, the next checkpoint is to become durable (I5), and the view along with it."""
     require(state.up[r])
     require(not_(state.checkpoint_pending[r]))
-    require(c == checkpoint_after(state.next_checkpoint[r]))
+    require(c == checkpoint_after(state.checkpoint[r]))
     require(state.commit_min[r] >= c + COMPACTION_OPS)
+    require(all_of(state.durable_view[r] <= v, v <= state.view[r]))
+    require(all_of(state.durable_log_view[r] <= w, w <= state.log_view[r]))
     state.checkpoint_pending[r] = True
-    state.next_checkpoint[r] = c
-    state.next_commit[r] = state.commit_max[r]
+    state.ck_view[r] = v
+    state.ck_log_view[r] = w
+    state.ck_commit[r] = state.commit_max[r]
+    state.ck_checkpoint[r] = c
 
 
 @action(r=Replica)
@@ -259,8 +262,10 @@ def checkpoint_durable(state: Any, r: Any) -> None:
     require(state.up[r])
     require(state.checkpoint_pending[r])
     state.checkpoint_pending[r] = False
-    state.checkpoint[r] = state.next_checkpoint[r]
-    state.durable_commit[r] = largest(state.durable_commit[r], state.next_commit[r])
+    state.checkpoint[r] = state.ck_checkpoint[r]
+    state.durable_view[r] = largest(state.durable_view[r], state.ck_view[r])
+    state.durable_log_view[r] = largest(state.durable_log_view[r], state.ck_log_view[r])
+    state.durable_commit[r] = largest(state.durable_commit[r], state.ck_commit[r])
 
 
 def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
