@@ -5,7 +5,10 @@ lemma's id is `group.name`; its docstring is the sentence it says. The canonical
 its start_view carried and, above that, what its primary prepared.
 """
 
-from spec.vsr.lemmas import clients, committed, messages, quorums, replicas, types
+from spec.lang import Predicate
+from spec.vsr import client_table
+from spec.vsr.config import Config
+from spec.vsr.lemmas import clients, committed, messages, quorums, replicas, table, types
 
 GROUPS = {
     "types": types.LEMMAS,
@@ -16,5 +19,17 @@ GROUPS = {
     "clients": clients.LEMMAS,
 }
 LEMMAS = tuple(lemma for group in GROUPS.values() for lemma in group)
+"""The lemmas of the core."""
 
-__all__ = ["GROUPS", "LEMMAS"]
+
+def lemmas_of(cfg: Config) -> tuple[Predicate, ...]:
+    """The lemmas under a configuration: the core's, but where a module that is on has others."""
+    if not client_table.is_on(cfg):
+        return LEMMAS
+    left_out = {p.id for p in clients.LEMMAS}
+    if cfg.client_table.sessions:
+        left_out.add(messages.prepare_fields.id)
+    return (*(p for p in LEMMAS if p.id not in left_out), *table.lemmas(cfg))
+
+
+__all__ = ["GROUPS", "LEMMAS", "lemmas_of"]
