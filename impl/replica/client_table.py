@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass
+
+import msgspec
 
 from impl.checks import check
 from impl.durable import ClientTableConfig
@@ -22,8 +23,7 @@ class TableError(ValueError):
     """Bytes that are no client table of this configuration."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(msgspec.Struct, frozen=True, gc=False):
     """What is known of a client: its session and incarnation (0 without sessions), and its latest executed request.
 
     `request` is 0 while that is its register; `op` and `view` are those of the request's prepare, `body` its result.

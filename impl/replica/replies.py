@@ -43,13 +43,13 @@ class Replies(ReplicaState):
         else:
             session = header.session
             evicted = table.record(header.client, session, header.request, stamp, view, result)
-        slot = Slot(header.client, session, header.incarnation, header.request, header.op, view, result)
-        return self.reply_of(slot), evicted
+        replica = view % self.replica_count
+        return Reply(header.client, session, header.request, header.op, result, view, replica), evicted
 
     def reply_of(self, slot: Slot) -> Reply:
         """The reply to a slot's request: every field but `clock` is a function of the prepare."""
         replica = slot.view % self.replica_count
-        return Reply(slot.client, slot.session, slot.request, slot.op, slot.body, slot.view, replica, self.clock)
+        return Reply(slot.client, slot.session, slot.request, slot.op, slot.body, slot.view, replica)
 
     def emit_execute(self, header: PrepareHeader, reply: Reply | None, evicted: int | None) -> None:
         """The event of an executed entry; a primary whose client waits for the reply sends it."""
