@@ -6,13 +6,17 @@ Nothing is locked, repaired or cut off; of a directory in use this is what the f
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from impl.durable import SuperblockState
-from impl.messages import PrepareHeader
+from impl.messages import CHECKSUM_NONE, PrepareHeader
+from impl.replica.config import ReplicaConfig
+from impl.replica.restore import restore_snapshot
+from impl.snapshot import Snapshot, SnapshotError, checksum_snapshot
 from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
 from impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError
 from impl.storage.journal import Journal
+from impl.storage.snapshots import SNAPSHOT_PREFIX
 from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy
 
 __all__ = ["CopyView", "Inspection", "RecordView", "inspect_data_file"]
@@ -39,10 +43,31 @@ class RecordView:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotView:
+    """A snapshot file. ``in_use``: the superblock refers to it. ``reason``: why it cannot be used, or "".
+
+    ``keys`` are those of the store, ``clients`` those with a slot, ``features`` the enabled ones and the ops of their
+    entries.
+    """
+
+    name: str
+    op: int
+    size: int
+    checksum: str
+    in_use: bool
+    reason: str
+    entry: PrepareHeader | None = None
+    keys: int = 0
+    clients: int = 0
+    features: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """A data directory. ``problems`` is everything that opening it would repair, cut off or refuse.
 
-    ``superblock`` is None, and ``records`` empty, where opening would refuse the file.
+    ``superblock`` is None, and ``records`` empty, where opening would refuse the file. ``log_length`` counts the ops
+    above the checkpoint.
     """
 
     path: str
@@ -52,6 +77,7 @@ class Inspection:
     records: tuple[RecordView, ...]
     log_length: int
     problems: tuple[str, ...]
+    snapshots: tuple[SnapshotView, ...] = ()
 
     @property
     def opens(self) -> bool:
@@ -60,7 +86,7 @@ class Inspection:
 
 
 def inspect_data_file(path: str | os.PathLike[str], file_system: FileSystem | None = None) -> Inspection:
-    """Read superblock and journal. Raises DataFileError if a file is missing or cannot be read."""
+    """Read superblock, snapshots and journal. Raises DataFileError if a file is missing or cannot be read."""
     files = file_system or RealFileSystem()
     directory = os.fspath(path)
     superblock_file = _copy_of(files, os.path.join(directory, SUPERBLOCK_NAME))
@@ -75,20 +101,72 @@ def inspect_data_file(path: str | os.PathLike[str], file_system: FileSystem | No
         problems.append(str(error))
     records: tuple[RecordView, ...] = ()
     log_length = -1
+    snapshots = _snapshot_views(files, directory, superblock)
     if superblock is not None:
+        base, reason = _base_of(snapshots, superblock)
+        problems += [reason] if reason else []
+        problems += [f"{view.name}: left over, removed at the next start" for view in snapshots if not view.in_use]
         try:
             journal = Journal.open(journal_file, superblock.cluster, superblock.replica)
             if journal.recovery.cut_offset is not None:
                 problems.append(f"{journal_file.path}: {journal.recovery}")
-            log = {prepare.header.checksum for prepare in journal.log(superblock)}
-            log_length = len(log)
+            relics = journal.relics(superblock.checkpoint)
+            if relics:
+                problems.append(
+                    f"{journal_file.path}: {relics} records up to the checkpoint, drained at the next start"
+                )
+            log = journal.log_names(superblock, base) if not reason else set()
+            log_length = len(log) if not reason else -1
             records = tuple(
                 RecordView(offset, size, repair, header, header.checksum in log)
                 for offset, size, repair, header in journal.records()
             )
         except StorageError as error:
             problems.append(str(error))
-    return Inspection(directory, copies, superblock, journal_bytes, records, log_length, tuple(problems))
+    return Inspection(directory, copies, superblock, journal_bytes, records, log_length, tuple(problems), snapshots)
+
+
+def _base_of(snapshots: tuple[SnapshotView, ...], superblock: SuperblockState) -> tuple[str, str]:
+    """The checksum of the entry at the checkpoint, and why it is not known, or ""."""
+    if superblock.checkpoint == 0:
+        return CHECKSUM_NONE, ""
+    for view in snapshots:
+        if view.in_use and view.entry is not None:
+            return view.entry.checksum, ""
+        if view.in_use:
+            return "", f"{view.name}: {view.reason}"
+    name = f"{SNAPSHOT_PREFIX}{superblock.checkpoint}"
+    return "", f"{name}: the snapshot that the superblock refers to does not exist"
+
+
+def _snapshot_views(files: FileSystem, directory: str, superblock: SuperblockState | None) -> tuple[SnapshotView, ...]:
+    names = [name for name in files.names(directory) if name.startswith(SNAPSHOT_PREFIX)]
+    views = [_snapshot_view(files, directory, name, superblock) for name in names]
+    return tuple(sorted(views, key=lambda view: view.op))
+
+
+def _snapshot_view(files: FileSystem, directory: str, name: str, superblock: SuperblockState | None) -> SnapshotView:
+    data = bytes(_copy_of(files, os.path.join(directory, name)).content)
+    number = name.removeprefix(SNAPSHOT_PREFIX)
+    op = int(number) if number.isdigit() else 0
+    checksum = checksum_snapshot(data)
+    in_use = superblock is not None and op > 0 and op == superblock.checkpoint
+    wrong = SnapshotView(name, op, len(data), checksum, in_use, "")
+    if in_use and superblock is not None and checksum != superblock.snapshot:
+        return replace(wrong, reason=f"checksum {checksum}, the superblock says {superblock.snapshot}")
+    if superblock is None:
+        return replace(wrong, reason="without a superblock nothing says what it should hold")
+    try:
+        restored = restore_snapshot(Snapshot(op, checksum, data), superblock, ReplicaConfig())
+    except SnapshotError as error:
+        return replace(wrong, reason=str(error))
+    return replace(
+        wrong,
+        entry=restored.header,
+        keys=len(restored.state_machine.store),
+        clients=len(restored.client_table.places),
+        features=tuple(sorted(restored.enabled.ops.items())),
+    )
 
 
 def _copy_view(file: MemoryFile, copy: int) -> CopyView:

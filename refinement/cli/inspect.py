@@ -21,7 +21,7 @@ from refinement.verdict import EXIT_CONFORMS, EXIT_VIOLATES
 )
 @json_option
 def inspect(directory: Path, records: int, json_file: Path | None) -> int:
-    """Look into a data directory: superblock copies, journal records, damage.
+    """Look into a data directory: superblock copies, snapshots, journal records, damage.
 
     Exit code 1 if a replica would refuse to start on it.
     """
@@ -53,7 +53,21 @@ def _print(found: Inspection, records: int) -> None:
     if found.superblock is not None:
         for name, value in msgspec.to_builtins(found.superblock, enc_hook=str).items():
             click.echo(f"    {name} = {value}")
-    click.echo(f"journal: {found.journal_bytes:,} bytes, {len(found.records)} records, log of {found.log_length} ops")
+    checkpoint = 0 if found.superblock is None else found.superblock.checkpoint
+    above = f" above the checkpoint at {checkpoint}" if checkpoint else ""
+    for snapshot in found.snapshots:
+        use = "in use" if snapshot.in_use else "not in use"
+        click.echo(f"{snapshot.name}: {snapshot.size:,} bytes, checksum {snapshot.checksum}, {use}")
+        if snapshot.entry is not None:
+            features = ", ".join(f"{feature} since op {op}" for feature, op in snapshot.features) or "none"
+            click.echo(
+                f"    entry {snapshot.entry.checksum} of view {snapshot.entry.view}, {snapshot.keys} keys, "
+                f"{snapshot.clients} clients, features: {features}"
+            )
+    click.echo(
+        f"journal: {found.journal_bytes:,} bytes, {len(found.records)} records, "
+        f"log of {max(0, found.log_length)} ops{above}"
+    )
     for record in found.records[len(found.records) - min(records, len(found.records)) :]:
         header = record.header
         kind = ("log" if record.in_log else "not in the log") + (", repair" if record.repair else "")

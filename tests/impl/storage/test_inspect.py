@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from impl.durable import CLIENTS_SESSIONS, superblock_next
 from impl.messages import Prepare, make_header
+from impl.replica.client_table import ClientTable
+from impl.replica.features import FeatureState
+from impl.snapshot import Contents, encode_snapshot
+from impl.state_machine import Put, StateMachine, encode_operation
 from impl.storage.data_file import DataFileError, format_data_file, open_data_file
 from impl.storage.inspect import inspect_data_file
+from impl.storage.snapshots import SnapshotFileError
 
 
 def filled(path: Path) -> list[Prepare]:
@@ -59,3 +65,67 @@ def test_damage_is_named_and_left_as_it_is(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match="cannot read"):
         inspect_data_file(tmp_path)
+
+
+def with_checkpoint(path: Path) -> str:
+    """A data directory with a snapshot of two ops, one op above it, and a snapshot that nobody refers to."""
+    entries = filled(path)
+    machine = StateMachine()
+    machine.apply(encode_operation(Put(b"k", b"v")))
+    table = ClientTable(CLIENTS_SESSIONS)
+    contents = Contents(entries[1].header, machine.to_bytes(), table.to_bytes(), FeatureState().to_bytes())
+    snapshot = encode_snapshot(7, contents)
+    data = open_data_file(path)
+    data.write_snapshot(2, snapshot.data)
+    data.write_snapshot(5, snapshot.data)
+    data.append([entries[2]])
+    data.write_superblock(
+        superblock_next(
+            data.superblock,
+            view=0,
+            log_view=0,
+            head_op=2,
+            head_checksum=entries[1].header.checksum,
+            clock=1,
+            checkpoint=(2, snapshot.checksum),
+        )
+    )
+    data.close()
+    return snapshot.checksum
+
+
+def test_a_snapshot_is_shown_with_what_it_holds(tmp_path: Path) -> None:
+    checksum = with_checkpoint(tmp_path)
+    found = inspect_data_file(tmp_path)
+    assert found.opens
+    assert found.log_length == 1
+    used, left = found.snapshots
+    assert (used.op, used.checksum, used.in_use, used.reason) == (2, checksum, True, "")
+    assert (used.keys, used.clients, used.features) == (1, 0, ())
+    assert used.entry is not None
+    assert used.entry.op == 2
+    assert (left.in_use, "op 2" in left.reason) == (False, True)
+    assert any("2 records up to the checkpoint" in problem for problem in found.problems)
+    assert any("snapshot-5: left over" in problem for problem in found.problems)
+    open_data_file(tmp_path).close()
+    assert inspect_data_file(tmp_path).problems == ()
+
+
+def test_a_snapshot_that_is_damaged_or_gone_is_named(tmp_path: Path) -> None:
+    with_checkpoint(tmp_path)
+    snapshot = tmp_path / "snapshot-2"
+    whole = snapshot.read_bytes()
+    for position in range(len(whole)):
+        snapshot.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        found = inspect_data_file(tmp_path)
+        assert not found.opens
+        assert any("the superblock says" in problem for problem in found.problems)
+    data = open_data_file(tmp_path)
+    with pytest.raises(SnapshotFileError, match="is damaged"):
+        data.durable_state()
+    data.close()
+    snapshot.unlink()
+    assert any("does not exist" in problem for problem in inspect_data_file(tmp_path).problems)
+    data = open_data_file(tmp_path)
+    with pytest.raises(SnapshotFileError, match="cannot read the snapshot"):
+        data.durable_state()
