@@ -1,4 +1,4 @@
-"""Appends that fail: disk full, an I/O error, a short write (seed 000: sequencer and parent move only after the append).
+"""Appends that fail: disk full, an I/O error, a short write (seed 000: the sequencer moves only after the append).
 
 What was not appended leaves the log. A primary that has sent such a prepare must not prepare another one at that op in
 its view (`normal.require_room`); it gets on in a later view.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, count, forall, largest, not_, require, where, within
+from spec.lang import action, all_of, between, count, forall, not_, require, where, within
 from spec.vsr import client_table
 from spec.vsr.state import (
     NORMAL,
@@ -110,25 +110,26 @@ def take_prepare(state: Any, r: Any, o: Any) -> None:
 def append(state: Any, r: Any, o: Any) -> None:
     """The prepare at o becomes durable, in order; a normal replica then acknowledges it (VR Revisited §4.1, step 3).
 
-    The primary acknowledges its own prepares by the same rule (seed 000: only what the journal really holds).
+    The primary acknowledges its own prepares by the same rule (seed 000: only what the journal really holds). A slot of
+    a ring holds nothing then: what it held was at or below the checkpoint (`require_slot`), and drained.
     """
-    v = state.view[r]
+    require_append(state, r, o)
+    state.written[r, o] = True
+    acknowledge(state, r, o)
+
+
+def require_append(state: Any, r: Any, o: Any) -> None:
+    """Op o is the first of r's log that is not durable."""
     require(o <= state.op[r])
     require(not_(durable(state, r, o)))
     require(where(o == 1, True, lambda: durable(state, r, o - 1)))
+
+
+def acknowledge(state: Any, r: Any, o: Any) -> None:
+    """Replica r, if normal, acknowledges the entry at o, unless it has executed it."""
+    v = state.view[r]
     acknowledges = all_of(state.status[r] == NORMAL, o > state.commit_min[r])
-    write(state, r, o)
     state.ack[v, r, o] = where(acknowledges, state.entry[r, o], state.ack[v, r, o])
-
-
-def write(state: Any, r: Any, o: Any) -> None:
-    """Op o is durable in its slot of the journal; what a ring held there is gone."""
-    slots = state.cfg.journal_slots
-    if not slots:
-        state.written[r, o] = True
-        return
-    ring = between(Op, largest(o - slots, 1), o)
-    state.written.update((r, ring), lambda p: all_of(p != o - slots, any_of(p == o, state.written[r, p])))
 
 
 @action(r=Replica, o=Op)

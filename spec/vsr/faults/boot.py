@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, any_of, between, require, tagged, where, within
+from spec.lang import action, all_of, any_of, between, largest, require, tagged, where, within
 from spec.vsr import normal, restart
 from spec.vsr.config import Config
 from spec.vsr.faults.kinds import Fault, named
@@ -85,6 +85,16 @@ def on_prepare_evicting(state: Any, r: Any, o: Any) -> None:
     normal.take_prepare(state, r, o)
 
 
+@action(r=Replica, o=Op)
+def append_evicting(state: Any, r: Any, o: Any) -> None:
+    """The prepare becomes durable in its slot of the ring; what the slot held is gone [seed 003]."""
+    normal.require_append(state, r, o)
+    ring = between(Op, largest(o - state.cfg.journal_slots, 1), o)
+    kept = lambda p: all_of(p != o - state.cfg.journal_slots, state.written[r, p])  # noqa: E731
+    state.written.update((r, ring), lambda p: any_of(p == o, kept(p)))
+    normal.acknowledge(state, r, o)
+
+
 def _needs_ring(cfg: Config) -> str:
     return "" if cfg.journal_slots else "shows only where the journal is a ring"
 
@@ -109,7 +119,11 @@ FAULTS = (
     Fault(
         "boot.ring_evicts_live",
         "the ring wraps over a slot above the checkpoint",
-        (named("on_request", on_request_evicting), named("on_prepare", on_prepare_evicting)),
+        (
+            named("on_request", on_request_evicting),
+            named("on_prepare", on_prepare_evicting),
+            named("append", append_evicting),
+        ),
         refuses=_needs_ring,
     ),
 )
