@@ -68,9 +68,18 @@ HOLDS = (
     Judged("clients", {"replicas": 1, "views": 2, "ops": 2, "restarts": 1}, (1_589, 3_917, 16)),
     Judged("sessions", {"views": 1, "ops": 3}, (6_341, 54_385, 19)),
     Judged("iggy", {"views": 2, "ops": 2}, (6_957, 24_116, 21)),
+    Judged("iggy", {"replicas": 1, "views": 2, "ops": 2, "requests": 1, "restarts": 1, "slots": 1}, (1_167, 2_745, 16)),
+    Judged("control", {"replicas": 2, "views": 2, "ops": 1, "requests": 1}, (2_056, 6_151, 17)),
+    Judged("control", {"replicas": 2, "views": 2, "ops": 2, "requests": 1}, (11_844, 32_415, 24)),
+    Judged("checkpoint", {"replicas": 2, "views": 2, "ops": 1, "requests": 1, "restarts": 1}, (1_303, 2_899, 18)),
+    Judged("checkpoint", {"replicas": 2, "views": 2, "ops": 2, "requests": 2, "restarts": 1}, (25_251, 62_822, 26)),
+    Judged("ring", {"replicas": 2, "views": 2, "ops": 2, "requests": 2, "restarts": 1}, (5_732, 12_393, 27)),
     Judged(
-        "iggy", {"replicas": 1, "views": 2, "ops": 2, "requests": 1, "restarts": 1, "slots": 1}, (1_167, 2_745, 16)
+        "control_checkpoint",
+        {"replicas": 2, "views": 2, "ops": 1, "requests": 1, "restarts": 1},
+        (6_477, 19_613, 20),
     ),
+    Judged("pipeline", {"replicas": 2, "views": 2, "ops": 2, "clients": 2, "requests": 1}, (3_589, 7_642, 21)),
 )
 BROKEN = (
     Broken("commit.apply_at_replicate", "I5_bounds", 2),
@@ -83,4 +92,14 @@ BROKEN = (
     Broken("table.record_uncommitted", "I9_table_is_function", 1),
     Broken("table.replayed_register", "I8_exactly_once", 10),
     Broken("table.reply_from_current_view", "I8_exactly_once", 11),
+    Broken("commit.out_of_order", "Always_I4", 5),
+    Broken("commit.false_ack_after_start_view", "I3_honest_ack", 2),
+    Broken("commit.checkpoint_at_commit_max", "I5_bounds", 5),
+    Broken("control.applied_on_leader_only", "I14_same_digest", 3),
+    Broken("control.unsupported_member", "I14_same_digest", 6),
+    Broken("boot.replays_uncommitted", "Always_I13", 4),
+    Broken("boot.replays_over_gap", "Always_I4", 11),
+    Broken("boot.all_zero", "Always_I6", 2),
+    Broken("boot.view_file_unreadable_is_new", "Always_I6", 2),
+    Broken("boot.ring_evicts_live", "I3_honest_ack", 4),
 )
