@@ -15,9 +15,8 @@ from impl.faults import validate_faults
 from impl.groups.group import BOTH_PLANES, Group
 from impl.replica.config import quorums_in_force
 from impl.sim.cluster import SimCluster
-from impl.sim.nemesis import Nemesis
-from impl.sim.profile import SimProfile, profile_draw
-from impl.sim.run import SAFETY_PART, SimResult, sim_result, stopped_by
+from impl.sim.profile import SimProfile
+from impl.sim.run import SimResult, profile_of_run, run_phases, sim_result, stopped_by
 
 
 def simulate_groups(
@@ -29,6 +28,8 @@ def simulate_groups(
     requests: int = 200,
     quorums: Quorums | None = None,
     profile: SimProfile | None = None,
+    client_profile: str | None = None,
+    features: str | None = None,
     faults: frozenset[str] = frozenset(),
     out: Path | None = None,
     parquet: bool = False,
@@ -42,7 +43,7 @@ def simulate_groups(
         raise ConfigurationError("replicas and clients must be at least 1, requests and seed at least 0")
     in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)
     random = Random(seed)
-    drawn = profile if profile is not None else profile_draw(random)
+    drawn = profile_of_run(f"seed-{seed}", random, clients, profile, client_profile, features)
     clusters: dict[Group, SimCluster] = {}
     for group in groups:
         own = replace(drawn, plane=group.plane)
@@ -60,23 +61,5 @@ def simulate_groups(
     for cluster in clusters.values():
         cluster.mates = tuple(mate for mate in clusters.values() if mate is not cluster)
     core_size_min = max(in_force.replication, in_force.view_change, replicas // 2 + 1)
-    failure = stopped_by(lambda: _run_phases(tuple(clusters.values()), requests, core_size_min))
+    failure = stopped_by(lambda: run_phases(tuple(clusters.values()), requests, core_size_min))
     return {group: sim_result(seed, cluster, failure, out, parquet) for group, cluster in clusters.items()}
-
-
-def _run_phases(clusters: tuple[SimCluster, ...], requests: int, core_size_min: int) -> None:
-    first = clusters[0]
-    nemesis = Nemesis(first)
-    for cluster in clusters:
-        cluster.start()
-    enough = int(requests * SAFETY_PART)
-    while first.now < first.profile.safety_ticks_max and any(each.clients.completed < enough for each in clusters):
-        for cluster in clusters:
-            cluster.step()
-    nemesis.stop(core_size_min)
-    end = first.now + first.profile.liveness_ticks_max
-    while first.now < end:
-        for cluster in clusters:
-            cluster.step()
-        if first.now % 8 == 0 and all(not each.clients.requests_left and each.settled() for each in clusters):
-            break

@@ -6,8 +6,8 @@ The same arguments give the same run, byte for byte.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -55,6 +55,7 @@ def simulate(
     quorums: Quorums | None = None,
     profile: SimProfile | None = None,
     client_profile: str | None = None,
+    features: str | None = None,
     faults: frozenset[str] = frozenset(),
     out: Path | None = None,
     parquet: bool = False,
@@ -62,7 +63,8 @@ def simulate(
     """Runs the cluster under `seed` and judges it.
 
     `profile` is drawn from the seed unless given, and may ask for more clients than `clients`; so is
-    `client_profile`, one of `CLIENT_PROFILES`, unless it or `profile` is given; `quorums` are majorities unless given.
+    `client_profile`, one of `CLIENT_PROFILES`, unless it or `profile` is given; `features`, one of `FEATURES_CHOICES`,
+    takes the place of the profile's; `quorums` are majorities unless given.
     With `out`, the trace goes to `out/seed-<seed>/replica-<node>.ndjson` (replacing what was there), with `parquet`
     also to `.parquet` beside it. Raises `ConfigurationError` for impossible numbers, `FaultError` for an unknown
     fault, `OSError` for an unwritable `out`.
@@ -73,25 +75,38 @@ def simulate(
     in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)
     random = Random(seed)
     run = f"seed-{seed}"
-    drawn = profile if profile is not None else profile_draw(random)
-    client_count = max(clients, drawn.clients_min)
-    if profile is None or client_profile is not None:
-        drawn = client_profile_draw(drawn, client_profile, client_count, Random(f"clients of {run}"))
-    if profile is None:
-        drawn = storage_profile_draw(drawn, Random(f"storage of {run}"))
+    drawn = profile_of_run(run, random, clients, profile, client_profile, features)
     cluster = SimCluster(
         config=drawn.replica_config(run, faults),
         replica_count=replicas,
         quorums=quorums,
-        client_count=client_count,
+        client_count=max(clients, drawn.clients_min),
         requests=requests,
         profile=drawn,
         random=random,
         record=out is not None,
     )
     core_size_min = max(in_force.replication, in_force.view_change, replicas // 2 + 1)
-    stopped = stopped_by(lambda: _run_phases(cluster, requests, core_size_min))
+    stopped = stopped_by(lambda: run_phases((cluster,), requests, core_size_min))
     return sim_result(seed, cluster, stopped, out, parquet)
+
+
+def profile_of_run(
+    run: str,
+    random: Random,
+    clients: int,
+    profile: SimProfile | None,
+    client_profile: str | None,
+    features: str | None,
+) -> SimProfile:
+    """The profile of a run: what is given, else drawn, each kind by a generator of its own."""
+    drawn = profile if profile is not None else profile_draw(random)
+    if profile is None or client_profile is not None:
+        count = max(clients, drawn.clients_min)
+        drawn = client_profile_draw(drawn, client_profile, count, Random(f"clients of {run}"))
+    if profile is None:
+        drawn = storage_profile_draw(drawn, Random(f"storage of {run}"))
+    return drawn if features is None else replace(drawn, features=features)
 
 
 def stopped_by(phases: Callable[[], None]) -> Failure | None:
@@ -126,21 +141,28 @@ def sim_result(seed: int, cluster: SimCluster, stopped: Failure | None, out: Pat
     )
 
 
-def _run_phases(cluster: SimCluster, requests: int, core_size_min: int) -> None:
-    nemesis = Nemesis(cluster)
-    cluster.start()
-    safety_end = cluster.profile.safety_ticks_max
+def run_phases(clusters: Sequence[SimCluster], requests: int, core_size_min: int) -> None:
+    """Both phases of the groups of one set of processes; faults strike all groups of a process together."""
+    first = clusters[0]
+    nemesis = Nemesis(first)
+    for cluster in clusters:
+        cluster.start()
+    safety_end = first.profile.safety_ticks_max
     enough = int(requests * SAFETY_PART)
-    while cluster.now < safety_end and cluster.clients.completed < enough:
-        cluster.step()
-    cluster.statistics["ticks_safety"] = cluster.now
+    while first.now < safety_end and any(cluster.clients.completed < enough for cluster in clusters):
+        for cluster in clusters:
+            cluster.step()
+    safety = first.now
     nemesis.stop(core_size_min)
-    end = cluster.now + cluster.profile.liveness_ticks_max
-    while cluster.now < end:
-        cluster.step()
-        if not cluster.clients.requests_left and cluster.now % 8 == 0 and cluster.settled():
+    end = safety + first.profile.liveness_ticks_max
+    while first.now < end:
+        for cluster in clusters:
+            cluster.step()
+        if first.now % 8 == 0 and all(not each.clients.requests_left and each.settled() for each in clusters):
             break
-    cluster.statistics["ticks_liveness"] = cluster.now - cluster.statistics["ticks_safety"]
+    for cluster in clusters:
+        cluster.statistics["ticks_safety"] = safety
+        cluster.statistics["ticks_liveness"] = first.now - safety
 
 
 def _write_trace(cluster: SimCluster, directory: Path, parquet: bool) -> Path:

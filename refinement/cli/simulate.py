@@ -14,9 +14,10 @@ from typing import Any
 import click
 
 from impl.faults import FAULTS
-from impl.sim.profile import CLIENT_PROFILES
+from impl.groups.group import SINGLE, Group, parse_groups
+from impl.sim.groups import simulate_groups
+from impl.sim.profile import CLIENT_PROFILES, FEATURES_CHOICES
 from impl.sim.run import SimResult
-from impl.sim.run import simulate as simulate_run
 from refinement.cli.options import json_option_of_maker, protect
 from refinement.cli.output import note, save_json, steps
 from refinement.cli.used import note_other_runs
@@ -38,13 +39,21 @@ class Plan:
     out: Path | None
     parquet: bool
     client_profile: str | None = None
+    features: str | None = None
+    groups: tuple[Group, ...] = (SINGLE,)
+
+    @property
+    def extra(self) -> list[str]:
+        """The options of the last three, as words."""
+        words = [] if self.client_profile is None else ["--client-profile", self.client_profile]
+        words += [] if self.features is None else ["--features", self.features]
+        return [*words, *([] if self.groups == (SINGLE,) else ["--groups", ",".join(g.name for g in self.groups)])]
 
     def command(self, seed: int) -> str:
         """The command that runs one seed again, with its trace."""
         words = [f"vsr simulate --seed {seed} --replicas {self.replicas} --clients {self.clients}"]
         words += [f"--requests {self.requests}", *(f"--fault {fault}" for fault in self.faults)]
-        words += [] if self.client_profile is None else [f"--client-profile {self.client_profile}"]
-        words += ["--out replay"]
+        words += [*self.extra, "--out replay"]
         return " ".join(words)
 
     def rest(self, seeds: range, workers: int) -> str:
@@ -53,7 +62,7 @@ class Plan:
         sizes = {"replicas": self.replicas, "clients": self.clients, "requests": self.requests, "workers": workers}
         words += [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
         words += [word for fault in self.faults for word in ("--fault", fault)]
-        words += [] if self.client_profile is None else ["--client-profile", self.client_profile]
+        words += self.extra
         words += [] if self.out is None else ["--out", str(self.out)]
         return shlex.join([*words, *(["--parquet"] if self.parquet else [])])
 
@@ -73,6 +82,18 @@ class Plan:
     help="How clients are remembered; drawn from each seed unless given.",
 )
 @click.option(
+    "--features",
+    type=click.Choice(FEATURES_CHOICES),
+    help="Which members support features: none, all, all but one, or more with each restart; drawn unless given.",
+)
+@click.option(
+    "--groups",
+    default=SINGLE.name,
+    show_default=True,
+    callback=lambda context, parameter, value: parse_groups(value),
+    help="Consensus groups of every process: single, or metadata,partitions; each is a run of its own.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Write traces: OUT/seed-N/replica-I.ndjson."
 )
 @click.option("--parquet", is_flag=True, help="Write the traces as Parquet instead.")
@@ -86,6 +107,8 @@ def simulate(
     requests: int,
     faults: tuple[str, ...],
     client_profile: str | None,
+    features: str | None,
+    groups: tuple[Group, ...],
     out: Path | None,
     parquet: bool,
     workers: int,
@@ -99,29 +122,31 @@ def simulate(
     if parquet and out is None:
         raise click.UsageError("--parquet says how traces are written; --out DIR says where, and is missing")
     protect({"--json": json_file}, directories=[] if out is None else [out])
-    plan = Plan(replicas, clients, requests, tuple(dict.fromkeys(faults)), out, parquet, client_profile)
+    plan = Plan(
+        replicas, clients, requests, tuple(dict.fromkeys(faults)), out, parquet, client_profile, features, groups
+    )
     started = time.monotonic()
     results: list[SimResult] = []
     going_on = ""
     try:
         with steps("simulate") as progress:
-            for result in _results(range(seed, seed + runs), plan, workers):
-                results.append(result)
-                progress(len(results), runs, result.run)
+            for done, of_seed in enumerate(_results(range(seed, seed + runs), plan, workers), start=1):
+                results += of_seed
+                progress(done, runs, of_seed[-1].run)
     except KeyboardInterrupt:
-        left = range(seed + len(results), seed + runs)
+        left = range(seed + len(results) // len(plan.groups), seed + runs)
         going_on = plan.rest(left, workers) if left else ""
     failed = [result for result in results if not result.ok]
     conclusive = any(result.answered for result in results) and not going_on
     code = EXIT_VIOLATES if failed else EXIT_CONFORMS if conclusive else EXIT_INCONCLUSIVE
     _print(results, failed, plan, time.monotonic() - started)
     if going_on:
-        click.echo(f"interrupted: {len(results)} of {runs} seeds have run; to go on: {going_on}")
+        click.echo(f"interrupted: {len(results) // len(plan.groups)} of {runs} seeds have run; to go on: {going_on}")
     save_json(_to_dict(results, plan, code) | ({"stopped": going_on} if going_on else {}), json_file)
     return code
 
 
-def _results(seeds: range, plan: Plan, workers: int) -> Iterator[SimResult]:
+def _results(seeds: range, plan: Plan, workers: int) -> Iterator[list[SimResult]]:
     run = partial(run_seed, plan=plan)
     if workers == 1 or len(seeds) == 1:
         yield from map(run, seeds)
@@ -129,33 +154,37 @@ def _results(seeds: range, plan: Plan, workers: int) -> Iterator[SimResult]:
     yield from in_processes(run, seeds, min(workers, len(seeds)))
 
 
-def run_seed(seed: int, plan: Plan) -> SimResult:
-    """One run. Other trace files of replicas beside it are removed, as an audit would read them too.
+def run_seed(seed: int, plan: Plan) -> list[SimResult]:
+    """The run of one seed, one for each group. Other traces beside it are removed, as an audit would read them too.
 
     They are of an earlier run of the seed, with more replicas or in the other format, or, with Parquet, its NDJSON.
     """
-    result = simulate_run(
-        seed,
-        replicas=plan.replicas,
-        clients=plan.clients,
-        requests=plan.requests,
-        faults=frozenset(plan.faults),
-        client_profile=plan.client_profile,
-        out=plan.out,
-        parquet=plan.parquet,
+    results = list(
+        simulate_groups(
+            seed,
+            groups=plan.groups,
+            replicas=plan.replicas,
+            clients=plan.clients,
+            requests=plan.requests,
+            faults=frozenset(plan.faults),
+            client_profile=plan.client_profile,
+            features=plan.features,
+            out=plan.out,
+            parquet=plan.parquet,
+        ).values()
     )
-    if result.trace is not None:
-        suffix = "parquet" if plan.parquet else "ndjson"
-        written = {f"replica-{replica}.{suffix}" for replica in range(plan.replicas)}
-        for file in result.trace.glob("replica-*"):
+    suffix = "parquet" if plan.parquet else "ndjson"
+    written = {f"replica-{replica}.{suffix}" for replica in range(plan.replicas)}
+    for result in results:
+        for file in () if result.trace is None else result.trace.glob("replica-*"):
             if is_trace(file.name) and file.name not in written:
                 file.unlink()
-    return result
+    return results
 
 
 def _print(results: list[SimResult], failed: list[SimResult], plan: Plan, seconds: float) -> None:
     for result in failed[:FAILURES_SHOWN]:
-        click.echo(f"seed {result.seed} fails:")
+        click.echo(f"{result.run.replace('seed-', 'seed ')} fails:")
         for failure in result.failures[:5]:
             click.echo(f"    {failure}")
         click.echo(f"    replay: {plan.command(result.seed)}")
@@ -183,9 +212,12 @@ def _to_dict(results: list[SimResult], plan: Plan, code: int) -> dict[str, Any]:
         "requests": plan.requests,
         "faults": plan.faults,
         "client_profile": plan.client_profile,
+        "features": plan.features,
+        "groups": [group.name for group in plan.groups],
         "runs": [
             {
                 "seed": result.seed,
+                "run": result.run,
                 "ok": result.ok,
                 "failures": [str(failure) for failure in result.failures],
                 "events": result.events,

@@ -35,4 +35,4 @@ def test_each_group_writes_its_own_run(tmp_path: Path) -> None:
             events = read_ndjson(file)
         assert {event.run for event in events} == {result.run}
         digests.append({event.digest for event in events})
-    assert len(digests[0] & digests[1]) == 1, "only the empty state is common"
+    assert len(digests[0] & digests[1]) < 10 < len(digests[0]), "each group has a state of its own"

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from impl.groups.group import Group
+from impl.sim.groups import simulate_groups
 from impl.sim.run import SimResult
 from impl.sim.run import simulate as simulate_run
 from refinement import interrupts, local
@@ -67,13 +69,13 @@ def test_a_run_whose_other_pieces_are_not_read_is_not_judged(tmp_path: Path) -> 
 
 
 def test_an_interrupted_simulation_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def simulate(seed: int, **options: Any) -> SimResult:
+    def simulate(seed: int, **options: Any) -> dict[Group, SimResult]:
         if seed == 5 and not resumed:
             raise KeyboardInterrupt
-        return simulate_run(seed, **options)
+        return simulate_groups(seed, **options)
 
     resumed = False
-    monkeypatch.setattr("refinement.cli.simulate.simulate_run", simulate)
+    monkeypatch.setattr("refinement.cli.simulate.simulate_groups", simulate)
     words = ["simulate", "--seed", "3", "--runs", "4", "--requests", "10", "--replicas", "2", "--clients", "2"]
     result = CliRunner().invoke(cli, words)
     assert result.exit_code == 4, result.output
@@ -87,10 +89,10 @@ def test_an_interrupted_simulation_says_how_to_go_on(monkeypatch: pytest.MonkeyP
 
 
 def test_an_interrupted_simulation_that_failed_is_exit_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    def results(*_: Any) -> Iterator[SimResult]:
+    def results(*_: Any) -> Iterator[list[SimResult]]:
         for seed in range(1, 40):
             result = simulate_run(seed, requests=60, faults=frozenset({"commit.apply_at_replicate"}))
-            yield result
+            yield [result]
             if not result.ok:
                 raise KeyboardInterrupt
 
