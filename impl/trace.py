@@ -69,6 +69,7 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     client_gaps: int | None = None
     pipeline: int | None = None
     checkpoint_interval: int | None = None
+    journal_slots: int | None = None
     supports: int | None = None
 
 

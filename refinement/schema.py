@@ -81,7 +81,8 @@ MESSAGE_TYPES: Final = (
 OUTCOMES: Final = ("in_progress", "stale", "gap", "no_session", "fenced")
 
 _CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
-_OPTIONS = ("client_slots", "client_sessions", "client_gaps", "pipeline", "checkpoint_interval", "supports")
+_CLIENTS = ("client_slots", "client_sessions", "client_gaps")
+_BOOT = (*_CONFIGURATION, *_CLIENTS, "pipeline", "checkpoint_interval", "journal_slots", "supports")
 _CLIENT = ("m_client", "m_session", "m_request", "m_incarnation")
 _RECEIVED = ("m_from", "m_seq")
 _ACK = ("m_type", "m_view", "m_op", "m_checksum")
@@ -95,14 +96,15 @@ _PREPARE = ("m_view", "m_op", "m_commit", "m_checksum", "m_parent", *_ENTRY)
 EVENTS: Final[Mapping[str, Event]] = {
     event.name: event
     for event in (
-        Event("start", (*_CONFIGURATION, *_OPTIONS), "first boot over a formatted data file"),
-        Event("restart", (*_CONFIGURATION, *_OPTIONS), "boot over a used data file; observations are the recovered state"),
+        Event("start", _BOOT, "first boot over a formatted data file"),
+        Event("restart", _BOOT, "boot over a used data file; observations are the recovered state"),
         Event("on_request", ("m_type", *_PREPARE), "the primary has prepared a request or a register"),
         Event("drop_request", (*_CLIENT, "m_outcome"), "a normal primary dropped a request, and why"),
         Event("send_eviction", (*_CLIENT, "m_outcome"), "a client was told that it has no session, or an older one"),
         Event("on_features", (*_RECEIVED, "m_features"), "learned which features a member supports"),
         Event("propose_feature", _PREPARE, "the primary has prepared a control entry"),
         Event("on_prepare", ("m_type", *_RECEIVED, *_PREPARE), "a backup accepted a prepare; not yet durable"),
+        Event("drop_prepare", ("m_type", *_RECEIVED, "m_view", "m_op"), "a prepare was dropped as old: executed here"),
         Event("append", ("m_op",), "every prepare up to m_op is durable"),
         Event("repair", ("m_op", "m_checksum"), "a body of a log still to be installed is durable in the journal"),
         Event("prepare_ok", _ACK, "acknowledgement sent (also the primary's own, to itself)"),
@@ -171,6 +173,7 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("client_gaps", "int", False, "configuration: 1 if request numbers may skip"),
     Column("pipeline", "int", False, "configuration: most prepares above commit_max", minimum=1),
     Column("checkpoint_interval", "int", False, "configuration: ops between checkpoints; 0 or missing: none"),
+    Column("journal_slots", "int", False, "configuration: ops that the journal holds; 0 or missing: any number"),
     Column("supports", "int", False, "features that this member supports: bit f-1 is feature f"),
 )
 

@@ -103,7 +103,7 @@ class Checkpoints(Writes):
 
     def _raise_checkpoint(self, snapshot: Snapshot) -> None:
         """The checkpoint is complete: the log in memory begins above it."""
-        self.log.drain(snapshot.op)
+        self.log.drain(min(snapshot.op, self.commit_min))
         self.acks_sent = {op: seq for op, seq in self.acks_sent.items() if op > snapshot.op}
         self.keep_snapshot(snapshot)
         self.emit("checkpoint", m_op=snapshot.op)

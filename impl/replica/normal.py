@@ -71,11 +71,11 @@ class NormalOperation(CommitPath):
             self.ignore("prepare: ops start at 1")
             return
         self.heard_at = self.ticks
+        if header.op <= self.fence:
+            self._drop_prepare(message)
+            return
         if header.op <= self.op:
             self._on_prepare_known(header)
-            return
-        if header.op <= self.commit_max and "commit.fence_on_commit_max" in self.faults:
-            self.ignore("prepare: committed")
             return
         if self.journal_refuses or not self.fits(header.op):
             self.ignore("prepare: the journal refuses" if self.journal_refuses else "prepare: the journal is full")
@@ -94,6 +94,22 @@ class NormalOperation(CommitPath):
                 break
         self.append_queued()
         self.execute_committed()
+
+    @property
+    def fence(self) -> int:
+        """Prepares up to this op are old: this replica has executed them."""
+        return self.commit_max if "commit.fence_on_commit_max" in self.faults else self.commit_min
+
+    def _drop_prepare(self, prepare: Prepare) -> None:
+        self.emit(
+            "drop_prepare",
+            m_type="prepare",
+            m_from=prepare.replica,
+            m_seq=prepare.seq,
+            m_view=prepare.header.view,
+            m_op=prepare.header.op,
+        )
+        self.ignore("prepare: old")
 
     def _accept_prepare(self, prepare: Prepare) -> bool:
         header = prepare.header

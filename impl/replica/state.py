@@ -312,6 +312,7 @@ class ReplicaState:
             client_gaps=int(self.clients.gaps) if configuration else None,
             pipeline=self.config.pipeline_max if configuration else None,
             checkpoint_interval=self.config.checkpoint_interval if configuration else None,
+            journal_slots=self.config.journal_slots if configuration else None,
             supports=self.config.supports if configuration else None,
         )
         self.effects.append(Emit(trace_event))

@@ -20,7 +20,8 @@ class SimProfile:
     Delays are ticks. A message takes `delay_ticks_min` plus an exponential time of mean `delay_ticks_mean`, which also
     reorders. Clogging holds a path for a while; a partition cuts paths, in both directions or in one. A crash lasts
     `restart_ticks_mean`, with probability `outage_long` that of long outages. `crash_in_view_change` is per event of a
-    view change. `*_failure` are per write; a full disk refuses all but superblock writes. The fields from
+    view change. `*_failure` are per write (`sync_failure` per boot); a full disk refuses all but superblock writes. `superblock_damage` is
+    per crash: the replica never comes back. The fields from
     `pipeline_max` on are those of `ReplicaConfig`.
 
     `plane` is what the clients' operations are of. `features`: which replicas support all features: "none", "all",
@@ -58,6 +59,8 @@ class SimProfile:
     snapshot_failure: float = 0.0
     drain_failure: float = 0.0
     superblock_failure: float = 0.0
+    sync_failure: float = 0.0
+    superblock_damage: float = 0.0
     disk_full_interval_ticks: int = 0
     disk_full_ticks_mean: int = 60
 
@@ -109,6 +112,8 @@ class SimProfile:
             snapshot_failure=0.0,
             drain_failure=0.0,
             superblock_failure=0.0,
+            sync_failure=0.0,
+            superblock_damage=0.0,
             disk_full_interval_ticks=0,
             crash_in_view_change=0.0,
             outage_long=0.0,
@@ -250,6 +255,8 @@ def storage_profile_draw(profile: SimProfile, random: Random) -> SimProfile:
         changes["snapshot_failure"] = random.choice((0.0, 0.1, 0.7))
         changes["drain_failure"] = random.choice((0.0, 0.1, 0.5))
         changes["disk_full_interval_ticks"] = random.choice((0, 300))
+        changes["sync_failure"] = random.choice((0.0, 0.1))
+        changes["superblock_damage"] = random.choice((0.0, 0.0, 0.05))
     return replace(profile, **changes)
 
 

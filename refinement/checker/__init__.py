@@ -62,8 +62,9 @@ def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
     one.
     """
     replicas, q_r, q_v = (first[INDEX[name]] for name in _CONFIGURATION)
-    slots, sessions, gaps, pipeline = (first[INDEX[name]] for name in CONFIGURED)
+    slots, sessions, gaps, pipeline, journal_slots = (first[INDEX[name]] for name in CONFIGURED)
     table = ClientTable() if slots is None else ClientTable(slots, bool(sessions), bool(gaps), in_flight=0)
+    checkpoints = bool(first[INDEX["checkpoint_interval"]])
     return Config(
         replicas,
         q_r,
@@ -71,9 +72,11 @@ def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
         faults=faults,
         client_table=table,
         features=0 if first[INDEX["supports"]] is None else int(FEATURE_MAX),
-        checkpoints=bool(first[INDEX["checkpoint_interval"]]),
+        checkpoints=checkpoints,
         pipeline=pipeline or 0,
         failing_appends=slots is not None,
+        fence=slots is not None,
+        journal_slots=(journal_slots or 0) if checkpoints else 0,
     )
 
 

@@ -110,7 +110,7 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay",
 def configured(cfg: Config) -> dict[str, int]:
     """The columns of `CONFIGURED` as the configuration has them."""
     table = cfg.client_table
-    values = (table.slots, table.sessions, table.gaps, cfg.pipeline)
+    values = (table.slots, table.sessions, table.gaps, cfg.pipeline, cfg.journal_slots)
     return {column: int(value) for column, value in zip(CONFIGURED, values, strict=True)}
 
 

@@ -73,13 +73,14 @@ _PRIMARY = Holds(
 )
 _INSTALLED_LOG = InJournal("spec.entry[node, o]", ("o", "spec.commit_min[node] + 1", "spec.op[node]"))
 FEATURE_MAX = "63"
-CONFIGURED = ("client_slots", "client_sessions", "client_gaps", "pipeline")
+CONFIGURED = ("client_slots", "client_sessions", "client_gaps", "pipeline", "journal_slots")
 """Columns of the first event that say which options the specification is built with, the same on all replicas."""
 _CONFIGURATION: tuple[Line, ...] = (
     Check("replicas", "replica_count"),
     Check("quorum_replication", "q_r"),
     Check("quorum_view_change", "q_v"),
-    *(Check(column, f"configured_{column}") for column in CONFIGURED),
+    *(Check(column, f"configured_{column}") for column in CONFIGURED if column != "journal_slots"),
+    Check("journal_slots", "configured_journal_slots", when="checkpoints"),
     Step(
         "announce_feature",
         {"r": "node", "f": "f"},

@@ -81,6 +81,18 @@ OPTION_RULES: tuple[Rule, ...] = (
         when="checkpoints",
     ),
     Rule(
+        "drop_prepare",
+        (
+            Check("m_type", "'prepare'"),
+            Check("m_view", "spec.view[node]"),
+            Received("prepare_client", ("m_view", "m_op")),
+            Received("prepare_feature", ("m_view", "m_op"), when="control"),
+            Step("drop_prepare", {"r": "node", "o": "m_op"}),
+        ),
+        infer={"m_view": "spec.view[node]"},
+        when="fence",
+    ),
+    Rule(
         "append_failed",
         (Step("append_failed", {"r": "node", "o": "m_op"}),),
         when="append_failure",

@@ -54,7 +54,7 @@ class Config:
     `features`: how many features control entries can enable; member q never says that it supports feature f where
     (q, f) is in `unsupported`. `checkpoints`: replicas take them; `journal_slots`: the journal is a ring of so many
     slots (0: it has no end). `pipeline`: most prepares above commit_max (0: any number). `failing_appends`: an
-    append may fail. Options left at their defaults add nothing to the core.
+    append may fail. `fence`: replicas say which prepares they drop as old. Options left at their defaults add nothing to the core.
     Source: VR Revisited §4 (majorities); flexible quorums as in TigerBeetle: only q_r + q_v > n is needed.
     """
 
@@ -70,6 +70,7 @@ class Config:
     journal_slots: int = 0
     pipeline: int = 0
     failing_appends: bool = False
+    fence: bool = False
     repair: Repair = Repair()
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ With an option of the configuration at its default the core is left exactly as i
 
 from __future__ import annotations
 
-from spec.vsr import append_failure, checkpoint, clients, control, pipeline, recovery, repair, sessions
+from spec.vsr import append_failure, checkpoint, clients, control, fence, pipeline, recovery, repair, sessions
 from spec.vsr.config import Config
 from spec.vsr.module import Module
 
@@ -16,6 +16,7 @@ MODULES: tuple[Module, ...] = (
     control.MODULE,
     pipeline.MODULE,
     append_failure.MODULE,
+    fence.MODULE,
     repair.MODULE,
     recovery.NONCE,
     recovery.SUPERBLOCK,

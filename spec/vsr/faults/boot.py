@@ -90,8 +90,8 @@ def append_evicting(state: Any, r: Any, o: Any) -> None:
     """The prepare becomes durable in its slot of the ring; what the slot held is gone [seed 003]."""
     normal.require_append(state, r, o)
     ring = between(Op, largest(o - state.cfg.journal_slots, 1), o)
-    kept = lambda p: all_of(p != o - state.cfg.journal_slots, state.written[r, p])  # noqa: E731
-    state.written.update((r, ring), lambda p: any_of(p == o, kept(p)))
+    lost = o - state.cfg.journal_slots
+    state.written.update((r, ring), lambda p: any_of(p == o, all_of(p != lost, state.written[r, p])))
     normal.acknowledge(state, r, o)
 
 
