@@ -22,7 +22,7 @@ from spec.engines.smt.run import Proof, processors
 from spec.engines.smt.run import prove as run_proof
 from spec.lang import Spec
 from spec.vsr import FAULTS, MODELS, Bounds, model
-from spec.vsr.lemmas import LEMMAS
+from spec.vsr.lemmas import lemmas_of
 from spec.vsr.models import REPLICAS
 
 _count = click.IntRange(1)
@@ -117,9 +117,9 @@ def _induction(
     spec: Spec, inputs: dict[str, Any], workers: int, limit: int, shown: tuple[int, int], json_file: Path | None
 ) -> int:
     with steps("proving") as progress:
-        proof = run_proof(spec, LEMMAS, workers=workers, timeout_ms=limit, progress=progress)
+        proof = run_proof(spec, lemmas_of(spec.cfg), workers=workers, timeout_ms=limit, progress=progress)
     print_proof(proof)
-    answer = certificates.certificate(proof, LEMMAS)
+    answer = certificates.certificate(proof, lemmas_of(spec.cfg))
     code = EXIT_CONFORMS if proof.verdict == "proved" else EXIT_INCONCLUSIVE
     show, reach = shown
     failures = [f[0] for f in proof.failed().values() if f[0].status == "sat" and f[0].action != "initial state"]
@@ -175,7 +175,7 @@ def _search(spec: Spec, inputs: dict[str, Any], rounds: int, limit: int, json_fi
 
 
 def _witness(spec: Spec, inputs: dict[str, Any], json_file: Path | None) -> int:
-    found = witness.witnesses(spec, (*spec.invariants, *LEMMAS))
+    found = witness.witnesses(spec, (*spec.invariants, *lemmas_of(spec.cfg)))
     missing = [w for w in found if not w.reached]
     for w in missing:
         click.echo(f"{w.lemma}: no state reached in one round in which its part {w.shape} says anything")
@@ -189,18 +189,19 @@ def _witness(spec: Spec, inputs: dict[str, Any], json_file: Path | None) -> int:
 def _help(spec: Spec, inputs: dict[str, Any], how: str, workers: int, json_file: Path | None) -> int:
     """--houdini and --needed."""
     answer: dict[str, Any] = {"format": f"viewproof.{how}/1", "inputs": inputs}
+    lemmas = lemmas_of(spec.cfg)
     if how == "needed":
-        rest = houdini.needed(spec, LEMMAS, workers=workers, progress=note)
-        click.echo(f"needed: {len(rest)} of {len(LEMMAS)} lemmas")
+        rest = houdini.needed(spec, lemmas, workers=workers, progress=note)
+        click.echo(f"needed: {len(rest)} of {len(lemmas)} lemmas")
         for lemma in rest:
             click.echo(f"  {lemma.id:<32} {lemma.title}")
-        proved = len(rest) < len(LEMMAS) or _proves(spec, workers)
+        proved = len(rest) < len(lemmas) or _proves(spec, workers)
         answer["lemmas"] = [p.id for p in rest]
     else:
         states = houdini.sample(spec, runs=20, length=40)
         generated = houdini.candidates(spec, states)
         note(f"{len(generated)} generated candidates hold in {len(states)} sampled states")
-        result = houdini.largest_inductive(spec, (*LEMMAS, *generated), workers=workers, progress=note)
+        result = houdini.largest_inductive(spec, (*lemmas, *generated), workers=workers, progress=note)
         lost = [p.id for p in spec.invariants if p.id in result.dropped]
         click.echo(f"inductive: {len(result.kept)} candidates after {result.rounds} rounds")
         for id, (number, action) in result.dropped.items():
@@ -216,7 +217,7 @@ def _help(spec: Spec, inputs: dict[str, Any], how: str, workers: int, json_file:
 
 
 def _proves(spec: Spec, workers: int) -> bool:
-    return run_proof(spec, LEMMAS, workers=workers, stop_early=True).verdict == "proved"
+    return run_proof(spec, lemmas_of(spec.cfg), workers=workers, stop_early=True).verdict == "proved"
 
 
 def _recheck(file: Path, workers: int, limit: int, json_file: Path | None) -> int:
@@ -228,13 +229,13 @@ def _recheck(file: Path, workers: int, limit: int, json_file: Path | None) -> in
         spec = _spec(old["inputs"])
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise click.UsageError(f"{file} is not a certificate of a proof: {error}") from error
-    stale = certificates.changed(old, certificates.fingerprints(spec, LEMMAS))
+    stale = certificates.changed(old, certificates.fingerprints(spec, lemmas_of(spec.cfg)))
     if stale:
         click.echo(f"stale: the specification has changed since: {', '.join(stale)}")
         save_json({"certificate": str(file), "verdict": "stale", "changed": stale, "exit_code": 4}, json_file)
         return EXIT_INCONCLUSIVE
     with steps("proving again") as progress:
-        proof: Proof = run_proof(spec, LEMMAS, workers=workers, timeout_ms=limit, progress=progress)
+        proof: Proof = run_proof(spec, lemmas_of(spec.cfg), workers=workers, timeout_ms=limit, progress=progress)
     same = proof.verdict == old["verdict"]
     click.echo(
         f"{'confirmed' if same else 'DIFFERENT'}: {proof.verdict} in {proof.seconds:.1f} s (then {old['verdict']})"
