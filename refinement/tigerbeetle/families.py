@@ -61,12 +61,28 @@ def _constants_2022(cfg: Config, nodes: int) -> Mapping[str, Any]:
         "KIND": state_2022.KIND,
         "STATUS": state_2022.STATUS.labels,
         "DECISIONS": {"nil": 0, "eql": 1, "fix": 2, "vsr": 3, "cut": 4},
+        "UNUSED": _UNUSED_2022,
         "RECOVERY_LABELS": labels | {("@Truncate", "cut"): 0},
         "HEADERS_SIZE": state_2022.SLOTS * 128,
         "PREPARE_SIZE": 1 << 20,
         "SECTOR_SIZE": 4096,
     }
 
+
+_UNUSED_2022: Final = {
+    "commit": ("parent", "client", "request", "op", "timestamp"),
+    "start_view_change": ("parent", "client", "context", "request", "op", "commit", "timestamp"),
+    "do_view_change": ("parent", "client", "context", "request"),
+    "start_view": ("parent", "client", "context", "request", "timestamp"),
+    "recovery": ("parent", "client", "request", "op", "commit", "timestamp", "view"),
+    "recovery_response": ("parent", "client", "request", "timestamp"),
+    "request_start_view": ("parent", "client", "context", "request", "op", "commit", "timestamp"),
+    "request_headers": ("parent", "client", "context", "request", "timestamp"),
+    "request_prepare": ("parent", "client", "request", "commit"),
+    "headers": ("parent", "client", "context", "request", "op", "commit", "timestamp"),
+    "nack_prepare": ("parent", "client", "request", "commit", "timestamp"),
+}
+"""Fields of the one header that all messages share which have no meaning in a kind of message."""
 
 _CASES_2022: Final = {
     "A": (("vsr", "vsr"), 0),

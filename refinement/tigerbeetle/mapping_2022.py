@@ -48,6 +48,7 @@ _MESSAGES: Final = (
         Eq("status", "STATUS[status[node]]"),
         Ok("is_known(message)", "nobody sent this message"),
         Do("receive", m="id_of(message)"),
+        Note("walks(node, id_of(message))"),
     ),
     Rule(
         "client_send",
@@ -62,7 +63,7 @@ _MESSAGES: Final = (
         Ok("0 <= to < n", "there is no such replica"),
         Ok("message.command == command", "the header is of another kind"),
         Ok("message.sender == node or command in ('prepare', 'request')", "a replica sends in its own name"),
-        Let("known", "is_known(message)"),
+        Ok("are_zero(message, UNUSED.get(command, ()))", "a field that has no meaning here is not 0"),
         Let("m", "id_of(message)"),
         Let("mview", "message.view"),
         Let("mop", "message.op"),
@@ -163,6 +164,7 @@ _MESSAGES: Final = (
             Eq("mview", "view[node]"),
             Eq("to", "m_from[current[node]]"),
             Do("send_headers", m="m", lo="m_commit[current[node]]", hi="m_op[current[node]]"),
+            Note("answers(m, m_op[current[node]])"),
         ),
         If(
             "command == 'nack_prepare'",
@@ -241,6 +243,7 @@ _NORMAL: Final = (
     Rule(
         "count_prepare_ok",
         Let("e", "m_prepare[current[node]]"),
+        Ok("not ok_from[node, p_op[e], m_from[current[node]]]", "it is counted already"),
         Do("on_prepare_ok", q="m_from[current[node]]", e="e"),
         Do("prepare_oks", o="p_op[e]", k="count"),
         If("count == q_r", Expect(("quorum_prepare_ok",))),
@@ -426,6 +429,7 @@ _VIEW_CHANGE: Final = (
         Eq("op", "m_op[m]"),
         Eq("commit", "m_commit[m]"),
         Ok("named(m_header[m, op], message.checksum)", "the head of this vote is another prepare"),
+        Ok("same_prepare(message, m_header[m, op])", "the header differs from the one that was prepared"),
         Expect(("counted_do_view_change", "merge_log")),
     ),
     Rule(
@@ -443,6 +447,7 @@ _VIEW_CHANGE: Final = (
         ),
         Let("same", "entry[node, op] == m_header[m, op]"),
         Do("merge_log", b="b", k="commit"),
+        Note("walks_votes(node)"),
         If("not same", Expect(("set_header",), "-1")),
         Expect(("remove_from",), "op + 1"),
     ),
@@ -498,20 +503,40 @@ _VIEW_CHANGE: Final = (
 _HEADER: Final = ("set_header", "header_breaks")
 
 _REPAIR: Final = (
-    Rule("header_clean", Ok("entry[node, op] != 0 and not dirty[node, op]", "the slot is not clean")),
-    Rule("header_gap", Ok("entry[node, op] == 0", "the slot is not empty"), Expect(_HEADER, "op * 4")),
+    Rule(
+        "header_clean",
+        Eq("op", "next_header(node)"),
+        Ok("entry[node, op] != 0 and not dirty[node, op]", "the slot is not clean"),
+    ),
+    Rule(
+        "header_gap",
+        Eq("op", "next_header(node)"),
+        Ok("entry[node, op] == 0", "the slot is not empty"),
+        Expect(_HEADER, "op * 4"),
+    ),
     Rule(
         "header_dirty",
+        Eq("op", "next_header(node)"),
         Ok("entry[node, op] != 0 and dirty[node, op]", "the slot is not dirty"),
         Expect(_HEADER, "op * 4 + 1"),
     ),
-    Rule("header_connects", Ok("entry[node, op] != 0", "the slot is empty"), Expect(_HEADER, "op * 4 + 2")),
-    Rule("header_older", Ok("entry[node, op] != 0", "the slot is empty"), Expect(_HEADER, "op * 4 + 3")),
+    Rule(
+        "header_connects",
+        Eq("op", "next_header(node)"),
+        Ok("entry[node, op] != 0", "the slot is empty"),
+        Expect(_HEADER, "op * 4 + 2"),
+    ),
+    Rule(
+        "header_older",
+        Eq("op", "next_header(node)"),
+        Ok("entry[node, op] != 0", "the slot is empty"),
+        Expect(_HEADER, "op * 4 + 3"),
+    ),
     Rule("header_breaks", Took("g"), Eq("op", "g // 4")),
-    Rule("header_exists", Ok("entry[node, op] != 0", "the slot is empty")),
-    Rule("header_newer", Ok("entry[node, op] != 0", "the slot is empty")),
-    Rule("header_advances", Eq("op", "op[node]")),
-    Rule("header_changes", Eq("op", "op[node]")),
+    Rule("header_exists", Eq("op", "next_header(node)"), Ok("entry[node, op] != 0", "the slot is empty")),
+    Rule("header_newer", Eq("op", "next_header(node)"), Ok("entry[node, op] != 0", "the slot is empty")),
+    Rule("header_advances", Eq("op", "op[node]"), Ok("next_header(node) > op", "the header is not above the head")),
+    Rule("header_changes", Eq("op", "op[node]"), Ok("next_header(node) == op", "the header is not of the head's op")),
     Rule(
         "repair_break",
         Eq("view", "view[node]"),
@@ -648,6 +673,7 @@ _RECOVERY: Final = (
         Let("same", "entry[node, op] == m_header[m, op]"),
         Do("recover_log", b="b"),
         Note("recovers_from(node, b)"),
+        Note("walks(node, m)"),
         If("not same", Expect(("set_header",), "-1")),
         Expect(("remove_from",), "op + 1"),
     ),

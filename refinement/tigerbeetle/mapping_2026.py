@@ -33,6 +33,7 @@ _NODE: Final = (
     Rule(
         "recover_slot",
         Ok("(label, decision) in RECOVERY_LABELS", "this case of the table has another decision"),
+        Ok("op == slot and view == 0 or not what.endswith('reserved')", "an empty slot has no op or view of its own"),
         Let("e", "prepared[view, op] if decision in ('eql', 'fix') and not what.endswith('reserved') else 0"),
         Do("recover_slot", o="slot", d="DECISIONS[decision]", e="e"),
     ),
@@ -87,7 +88,7 @@ _SUPERBLOCK: Final = (
         Eq("view", "next_view[node]"),
         Eq("log_view", "next_log_view[node]"),
     ),
-    Rule("wrote_header", Ok("op >= 0", "no op")),
+    Rule("wrote_header", Ok("header_fits(checksum, op)", "the checksum is of another op")),
     Rule("view_durable", Do("view_durable"), Expect(("view_is_durable", "observe"))),
     Rule(
         "view_is_durable",
@@ -121,13 +122,34 @@ _MESSAGES: Final = (
         Ok("request_agrees(message)", "the client sent another request of this number before"),
         Do("client_send", m="id_of(message)", q="to", k="KIND.get(command, OTHER)"),
     ),
-    Rule("client_receive", Ok("reply_known(message)", "nobody gave this reply, or it differs from one given (I8)")),
+    Rule(
+        "send_client",
+        Ok("message.command == command", "the header is of another kind"),
+        If(
+            "command == 'reply'",
+            Let("mop", "message.op"),
+            Let("mcommit", "message.commit"),
+            Let("e", "canonical[mop]"),
+            Eq("mcommit", "mop"),
+            Ok("p_view[e] <= message.view <= view[node]", "it names a view that it cannot be of"),
+            Ok("message.sender in (p_view[e] % n, node)", "it is in the name of another replica"),
+            Ok("reply_fits(message, e)", "client, request or request checksum are not those of the prepare"),
+            Ok("reply_agrees(message)", "another reply was given for this op (I8)"),
+        ),
+        Let("m", "id_of(message)"),
+        Note("sends_to_client(message)"),
+    ),
+    Rule(
+        "client_receive",
+        Ok("was_sent_to_client(message)", "no replica sent this to a client"),
+    ),
     Rule(
         "send",
         Ok("0 <= to < n_nodes", "there is no such replica"),
         Ok("message.command == command", "the header is of another kind"),
         Ok("message.sender == node or command in ('prepare', 'request', 'reply', 'block')", "it sends in its own name"),
         Took("due", optional=True),
+        Let("known", "is_known(message)"),
         Let("m", "id_of(message)"),
         Let("mview", "message.view"),
         Let("mop", "message.op"),
@@ -209,6 +231,7 @@ _MESSAGES: Final = (
                 hi="current_message(node).number('op_max')",
             ),
         ),
+        If("command == 'request'", Ok("known or is_own_request(message)", "no client sent this request")),
         If(
             "command not in COMPOSED",
             Do("send_plain", m="m", v="mview", k="KIND.get(command, OTHER)"),
@@ -234,6 +257,7 @@ _MESSAGES: Final = (
         "drop",
         Took("due"),
         Eq("durable", "durable_view[node]"),
+        Eq("view", "m_view[sending(node)]"),
         Do("hold_back", m="sending(node)", q="sending_to(node)"),
     ),
     Rule(
@@ -309,6 +333,7 @@ _NORMAL: Final = (
     Rule(
         "count_prepare_ok",
         Let("e", "m_prepare[current[node]]"),
+        Ok("not ok_from[node, p_op[e], m_from[current[node]]]", "it is counted already"),
         Do("on_prepare_ok", q="m_from[current[node]]", e="e"),
         Do("prepare_oks", o="p_op[e]", k="count"),
         If("count == q_r", Expect(("quorum_prepare_ok",))),

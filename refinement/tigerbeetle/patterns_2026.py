@@ -131,6 +131,7 @@ _MESSAGES: Final = (
     ),
     message(R, N + "execute_op: replying to client: {message:m}", "reply"),
     message(R, N + "execute_op: no reply to client: {message:m}", "reply"),
+    message(R, N + "sending {command:w} to client {client:c}: {message:m}", "send_client"),
     message("client", "{client}: sending {command:w} to replica {to}: {message:m}", "client_send"),
     message("client", "{client}: on_message: {message:m}", "client_receive"),
     *notes(
@@ -140,7 +141,6 @@ _MESSAGES: Final = (
         N + "on_ping: {}",
         N + "on_pong: {}",
         N + "on_ping_client: {}",
-        N + "sending {} to client {}",
         N + "sending eviction message to client={} reason={}",
         N + "send_message_to_replica: invalid {}",
         N + "send_commit: {}",

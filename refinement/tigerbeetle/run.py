@@ -10,6 +10,9 @@ from refinement.tigerbeetle.headers import Headers, Message
 
 Row = Mapping[int, int]
 
+HEADERS_ASKED = 64
+"""Most headers in an answer to request_headers (2022)."""
+
 
 class Reject(Exception):  # noqa: N818 - a verdict on the log, not an error of the program
     """A line that the specification does not explain; `refused` is (action, guard conjunct, arguments)."""
@@ -60,6 +63,8 @@ class Run:
         self.nodes = nodes
         self.headers = Headers()
         self.ids: dict[str, int] = {}
+        self.contents: dict[str, str] = {}
+        self.checksums: dict[str, str] = {}
         self.messages: dict[int, Message] = {}
         self.labels: dict[int, str] = {}
         self.names: dict[str, int] = {}
@@ -86,6 +91,10 @@ class Run:
         self.new_disks: set[int] = set()
         self.opened = -1
         self.later: set[int] = set()
+        self.to_clients: set[str] = set()
+        self.walk: list[list[int]] = [[] for _ in range(nodes)]
+        self.rows: dict[int, list[int]] = {}
+        self.asked_top: dict[int, int] = {}
         self.outer = [0] * nodes
         self.last_sent: dict[int, tuple[int, int]] = {}
 
@@ -130,11 +139,32 @@ class Run:
         """The message's number; a new one for a new header."""
         number = self.ids.get(message.text)
         if number is None:
+            self._one_checksum(message)
             number = self.ids[message.text] = len(self.ids) + 1
             self.messages[number] = message
             if message.command == "request":
                 self.request_of_checksum[message.checksum] = message
         return number
+
+    def _one_checksum(self, message: Message) -> None:
+        """A checksum stands for one header, and a header has one."""
+        content = message.text.replace(message.checksum, "", 1)
+        if self.contents.setdefault(message.checksum, content) != content:
+            raise Reject("line.checksum", "another header had this checksum", self.contents[message.checksum], content)
+        if self.checksums.setdefault(content, message.checksum) != message.checksum:
+            raise Reject(
+                "line.checksum", "the same header had another checksum", self.checksums[content], message.checksum
+            )
+
+    @staticmethod
+    def are_zero(message: Message, fields: tuple[str, ...]) -> bool:
+        """Are fields that have no meaning in a message 0?"""
+        return not any(str(message.fields.get(field, "")).strip("0") for field in fields)
+
+    def header_fits(self, checksum: str, op: int) -> bool:
+        """Is the checksum, if it is one of a prepare, that of this op?"""
+        e = self.names.get(checksum, 0)
+        return e == 0 or self.store.v_p_op.get(e, 0) == op
 
     def current_message(self, node: int) -> Message:
         """The message that the replica handles."""
@@ -259,6 +289,19 @@ class Run:
             return True
         key = (message.string("client"), message.number("request"))
         return self.requests.setdefault(key, message.text) == message.text
+
+    def sends_to_client(self, message: Message) -> None:
+        """A replica sends this to a client."""
+        self.to_clients.add(message.text)
+
+    def was_sent_to_client(self, message: Message) -> bool:
+        """Did one?"""
+        return message.text in self.to_clients
+
+    @staticmethod
+    def is_own_request(message: Message) -> bool:
+        """Is it a request of the cluster itself, and no client's?"""
+        return not message.string("client").strip("0")
 
     def takes_request(self, node: int, checksum: str, client: str) -> None:
         """The primary takes up a request that reached it before, or that it makes itself."""
@@ -442,6 +485,39 @@ class Run:
         if not queue:
             raise Reject("line.unexpected", f"replica {node} wrote no prepare to slot {slot}")
         return queue.popleft()
+
+    # headers that a message brings
+
+    def walks(self, node: int, *messages: int) -> None:
+        """The replica goes through the headers of these messages now, each from its head down."""
+        ops: list[int] = []
+        for m in messages:
+            message = self.messages.get(m)
+            if message is None:
+                continue
+            row = self.rows.get(m)
+            if row is None:
+                row = self.rows[m] = self._row(m)
+            ops += row[:HEADERS_ASKED] or ([message.op] if message.command == "prepare" else [])
+        self.walk[node] = ops[::-1]
+
+    def walks_votes(self, node: int) -> None:
+        """The same for the votes that it counted."""
+        self.walks(node, *(m for _, m in sorted(self.store.v_dvc_of[node].items()) if m))
+
+    def _row(self, m: int) -> list[int]:
+        header = self.store.v_m_header
+        top = self.store.v_m_op.get(m, 0) or max(self.asked_top.get(m, 0), 0)
+        return [o for o in range(top, -1, -1) if header.get((m, o))]
+
+    def answers(self, m: int, hi: int) -> None:
+        """Message m carries headers up to op hi."""
+        self.asked_top[m] = hi
+
+    def next_header(self, node: int) -> int:
+        """The op of the header that comes next; without any, that of the prepare which the primary repairs for itself."""
+        walk = self.walk[node]
+        return walk.pop() if walk else int(self.store.v_pipeline_lo[node])
 
     # rows of the store
 

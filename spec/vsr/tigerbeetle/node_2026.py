@@ -309,6 +309,7 @@ def write_body(state: Any, r: Any, o: Any) -> None:
     require(state.up[r])
     require(e != 0)
     require(state.writing[r, e])
+    require(state.body[r, o % SLOTS] != e)
     state.body[r, o % SLOTS] = e
     state.on_disk[r, e] = True
 

@@ -159,7 +159,7 @@ def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
     require(state.status[r] == NORMAL)
     require(state.syncing[r] == 0)
     require(o <= state.op[r])
-    require(any_of(is_clean(state, r, o, e), state.body[r, o % SLOTS] == e))
+    require(is_clean(state, r, o, e))
     state.acked[r, e] = any_of(votes(state, r), state.acked[r, e])
 
 
