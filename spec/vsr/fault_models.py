@@ -70,5 +70,28 @@ FAULT_MODELS = {
         3, Bounds(views=2, ops=1, requests=1, restarts=1), "I6", "core_restart"
     ),
     "boot.ring_evicts_live": FaultModel(2, Bounds(views=1, ops=2, clients=2, requests=1), "I3", "ring"),
+    "view.log_view_at_merge": FaultModel(3, Bounds(views=3, ops=1, requests=1), "I12"),
+    "view.pipeline_not_rebuilt": FaultModel(2, Bounds(views=2, ops=1, requests=1), "L2"),
+    "view.acks_survive_view": FaultModel(2, Bounds(views=3, ops=1, requests=1), "I2", "repair"),
+    "view.scalar_dvc_truncates_hole": FaultModel(3, Bounds(views=2, ops=1, requests=1), "I2", "repair"),
+    "view.blind_start_view_head": FaultModel(3, Bounds(views=2, ops=1, requests=1), "I5", "repair"),
+    "view.pipeline_after_repair": FaultModel(3, Bounds(views=2, ops=1, clients=2, requests=1), "I1", "repair"),
+    "view.solo_keeps_view": FaultModel(1, Bounds(views=1, ops=1, clients=2, requests=1, restarts=1), "I7", "alone"),
+    "state.view_before_newstate": FaultModel(3, Bounds(views=3, ops=1, requests=1), "I12"),
+    "nack.below_window": FaultModel(3, Bounds(views=2, ops=2, clients=2, requests=1), "I11", "headers"),
+    "nack.clears_faulty": FaultModel(3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1), "I3", "recovery"),
+    "nack.not_nacked_is_present": FaultModel(
+        3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1), "L1.copy", "superblock"
+    ),
+    "recover.empty_journal_is_new": FaultModel(
+        3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1), "I6", "recovery"
+    ),
+    "recover.needs_normal_quorum": FaultModel(2, Bounds(views=2, ops=1, requests=1, restarts=2), "L1", "superblock"),
+    "recover.stale_nonce": FaultModel(3, Bounds(views=2, ops=1, requests=1, restarts=2), "I11", "recovery"),
+    "recover.any_primary": FaultModel(3, Bounds(views=2, ops=1, requests=1, restarts=1), "I6", "recovery"),
+    "recover.head_from_old_start_view": FaultModel(
+        3, Bounds(views=1, ops=1, requests=1, restarts=1, rots=1), "I3", "superblock"
+    ),
+    "diskless.forgets_promise": FaultModel(4, Bounds(views=2, ops=1, requests=1, restarts=1), "I6", "diskless"),
 }
 """Fault id → model."""

@@ -82,6 +82,9 @@ MODELS = {
     "repair": Bounds(views=2, ops=1, requests=1, rots=1),
     "recovery": Bounds(views=2, ops=1, requests=1, restarts=1, rots=1),
     "superblock": Bounds(views=2, ops=1, requests=1, restarts=1, rots=1),
+    "headers": Bounds(views=2, ops=2, clients=2, requests=1),
+    "diskless": Bounds(views=2, ops=1, requests=1, restarts=1),
+    "alone": Bounds(views=3, ops=2, clients=2, requests=1, restarts=2, rots=1),
 }
 """Model name → default bounds. A model without restarts leaves that action, and what is said of it, out."""
 
@@ -98,13 +101,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "repair": {"repair": Repair("nonce")},
     "recovery": {"repair": Repair("nonce")},
     "superblock": {"repair": Repair("superblock")},
+    "headers": {"repair": Repair("nonce", headers=1)},
+    "diskless": {"repair": Repair("nonce", diskless=True), "quorum_replication": 3, "quorum_view_change": 2},
+    "alone": {"repair": Repair("superblock")},
 }
 """Model name → options of its configuration, where it is more than the core."""
 
 AFTER_A_CRASH = (restarted_normal, executed_after_restart, *AFTER_RECOVERY)
 """Witnesses that a model without restarts leaves out."""
 
-REPLICAS = {"sessions": 2, "iggy": 2}
+REPLICAS = {"sessions": 2, "iggy": 2, "diskless": 4, "alone": 1}
 """Model name → replicas, where they are not 3."""
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spec.lang import Action, SpecError
-from spec.vsr.faults import boot, commit, control, core, table
+from spec.vsr.faults import boot, commit, control, core, recovery, table, view
 from spec.vsr.faults.kinds import Fault, named
 
 __all__ = ["FAULTS", "Alternatives", "Fault", "alternatives", "fault"]
 
-AREAS = (core, commit, control, boot, table)
+AREAS = (core, view, commit, control, boot, table, recovery)
 FAULTS: dict[str, Fault] = {f.id: f for area in AREAS for f in area.FAULTS}
 
 

@@ -8,7 +8,7 @@ from spec.vsr.module import Module
 from spec.vsr.recovery import alone, invariants, nonce, superblock
 from spec.vsr.repair import invariants as repaired
 
-BY_NONCE = (nonce.restart, nonce.replace_disk, nonce.answer_recovery, nonce.recover, nonce.open_empty)
+BY_NONCE = (nonce.restart, nonce.replace_disk, nonce.answer_recovery, nonce.recover)
 BY_SUPERBLOCK = (
     superblock.start_view_change,
     superblock.update_superblock,
@@ -33,13 +33,8 @@ def of_nonce(cfg: Config) -> tuple[Action, ...]:
 
 
 def of_superblock(cfg: Config) -> tuple[Action, ...]:
-    """View changes through the superblock, crash and recovery from it."""
-    return (*(a for a in BY_SUPERBLOCK if a is not superblock.restart), of_one(cfg))
-
-
-def of_one(cfg: Config) -> Action:
-    """The restart of a cluster of one, or of one of several."""
-    return alone.restart if cfg.replicas == 1 else superblock.restart
+    """View changes through the superblock, crash and recovery from it; a cluster of one changes its view by a crash."""
+    return (alone.restart,) if cfg.replicas == 1 else BY_SUPERBLOCK
 
 
 NONCE = Module(
@@ -56,6 +51,6 @@ SUPERBLOCK = Module(
     declare=superblock.declare,
     actions=of_superblock,
     removes=lambda cfg: ("do_view_change", "nack", "discard", "drop_header"),
-    invariants=lambda cfg: (invariants.superblock_leads,),
+    invariants=lambda cfg: (invariants.superblock_leads, repaired.copy_known),
     witnesses=lambda cfg: (invariants.recovered_later, invariants.unsure_of_head) if cfg.replicas > 1 else (),
 )

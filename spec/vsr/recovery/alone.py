@@ -13,7 +13,8 @@ from spec.vsr.state import NORMAL, Op, Replica, Restart, View
 @tagged("crash")
 @action(r=Replica)
 def restart(state: Any, r: Any) -> None:
-    """The only replica crashes, finds no faulty slot, replays its journal, and goes on in the next view.
+    """The only replica crashes, finds no faulty slot, replays its journal, all of which counts as committed, and goes
+    on in the next view.
 
     In the same view it could prepare another request at an op whose write was cut off.
     """
@@ -44,3 +45,4 @@ def start_alone(state: Any, r: Any, v: Any) -> None:
     state.sv_op[v] = n
     state.sv_entry.update((v, between(Op, 1, n)), lambda o: state.entry[r, o])
     state.commit_sent[v] = n
+    state.ack.update((v, r, between(Op, 1, n)), lambda o: state.entry[r, o])

@@ -2,7 +2,8 @@
 
 The promise of a do_view_change is kept over the crash: `durable_view` is a view that the replica took part in, and it
 comes back in no earlier one (Michael et al. 2017). Of the log it keeps what its journal holds, and a slot that it finds
-broken there counts as acknowledged.
+broken there counts as acknowledged. An empty journal is no sign of a first start: a primary may have sent prepares that
+it did not write. Only the initial state is normal without recovery.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from spec.lang import (
     exists,
     forall,
     maximum,
-    not_,
     require,
     tagged,
     up_to,
@@ -57,7 +57,7 @@ def restart(state: Any, r: Any) -> None:
 def replace_disk(state: Any, r: Any) -> None:
     """A replica crashes and comes back with an empty journal, of which there are copies elsewhere; it is told so."""
     require(within(Rot, state.rots + 1))
-    require(exists(Op, lambda o: state.body[r, o] != 0))
+    require(exists(between(Op, 1, state.op[r]), lambda o: state.body[r, o] != 0))
     require(forall(between(Op, 1, state.op[r]), lambda o: any_of(state.body[r, o] == 0, lambda: copied(state, r, o))))
     crash(state, r, wiped=True)
     state.rots = state.rots + 1
@@ -114,16 +114,21 @@ def recover(state: Any, r: Any, p: Any) -> None:
     answered, a replica becomes its backup: p's op and headers; repair follows (seed 002).
     """
     x = state.nonce[r]
+    require_primary(state, r, x, p)
+    v = state.received(r).answer_view[x, p] - 1
+    require(is_newest(state, r, x, v))
+    require(v >= state.durable_view[r])
+    become_backup(state, r, x, p)
+
+
+def require_primary(state: Any, r: Any, x: Any, p: Any) -> None:
+    """Recovering r has a quorum of answers to nonce x, one of them from p as the primary of its own view."""
     received = state.received(r)
     require(state.status[r] == RECOVERING)
     require(p != r)
     require(received.answer_view[x, p] != 0)
-    v = received.answer_view[x, p] - 1
-    require(primary(state, v) == p)
+    require(primary(state, received.answer_view[x, p] - 1) == p)
     require(answers(state, r, x) >= state.cfg.quorum_view_change)
-    require(v + 1 == maximum(Replica, lambda q: received.answer_view[x, q]))
-    require(v >= state.durable_view[r])
-    become_backup(state, r, x, p)
 
 
 def answers(state: Any, r: Any, x: Any) -> Any:
@@ -131,10 +136,16 @@ def answers(state: Any, r: Any, x: Any) -> Any:
     return count(Replica, lambda q: all_of(q != r, state.received(r).answer_view[x, q] != 0))
 
 
-def become_backup(state: Any, r: Any, x: Any, p: Any) -> None:
+def is_newest(state: Any, r: Any, x: Any, v: Any) -> Any:
+    """Is v the highest view in the answers to nonce x that r received?"""
+    return v + 1 == maximum(Replica, lambda q: state.received(r).answer_view[x, q])
+
+
+def become_backup(state: Any, r: Any, x: Any, p: Any, *, keeps: Any = True) -> None:
     """Take view, op, commit_max and headers of p's answer to nonce x.
 
-    Of a journal that was lost, every slot up to op may have held an acknowledged prepare: all are faulty.
+    Of a journal that was lost, every slot up to op may have held an acknowledged prepare: all are faulty. `keeps`: the
+    faulty slots stay so.
     """
     received = state.received(r)
     v = received.answer_view[x, p] - 1
@@ -149,25 +160,5 @@ def become_backup(state: Any, r: Any, x: Any, p: Any) -> None:
         sent = received.answer_entry[x, p, o]
         return where(sent == 0, state.entry[r, o], sent)
 
-    set_log(state, r, 1, n, header, lost=state.wiped[r])
+    set_log(state, r, 1, n, header, lost=state.wiped[r], keeps=keeps)
     state.wiped[r] = False
-
-
-@tagged("recovery")
-@action(r=Replica)
-def open_empty(state: Any, r: Any) -> None:
-    """A replica that restarts with an empty journal, that it never wrote to and was not replaced, begins anew: it
-    promised nothing (seed 002).
-    """
-    require(state.durable_view[r] == 0)
-    require(not_(state.wiped[r]))
-    begin_anew(state, r)
-
-
-def begin_anew(state: Any, r: Any) -> None:
-    """With an empty journal a recovering replica is normal in view 0."""
-    log = between(Op, 1, state.op[r])
-    require(state.status[r] == RECOVERING)
-    require(forall(log, lambda o: all_of(state.body[r, o] == 0, not_(state.faulty[r, o]))))
-    state.status[r] = NORMAL
-    state.op[r] = 0

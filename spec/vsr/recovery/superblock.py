@@ -90,35 +90,37 @@ def update_superblock(state: Any, r: Any) -> None:
 
 
 def offer(state: Any, r: Any, v: Any, offers: Any) -> None:
-    """Fill and send the do_view_change of r for view v: the one of the last view if that offered the same log_view,
-    else what its journal says.
+    """Fill and send the do_view_change of r for view v: log and log_view of the last one if that offered the same
+    log_view, else of its journal; what r holds of it, as it is now.
     """
     u = state.durable_view[r]
     again = all_of(state.durable_log_view[r] == state.log_view[r], state.durable_log_view[r] < u)
+    op = where(again, state.dvc_op[u, r], state.op[r])
+    ops = between(Op, 1, op)
 
-    def kept(name: str, now: Any, *index: Any) -> Any:
-        old = getattr(state, name)
-        return where(offers, where(again, old[(u, r, *index)], now), old[(v, r, *index)])
+    def entry(o: Any) -> Any:
+        return where(again, state.dvc_entry[u, r, o], state.entry[r, o])
 
-    ops = between(Op, 1, where(again, state.dvc_op[u, r], state.op[r]))
+    def kept(old: Any, new: Any) -> Any:
+        return where(offers, new, old)
+
     state.dvc[v, r] = any_of(offers, state.dvc[v, r])
-    state.dvc_log_view[v, r] = kept("dvc_log_view", state.log_view[r])
-    state.dvc_op[v, r] = kept("dvc_op", state.op[r])
-    state.dvc_commit[v, r] = kept("dvc_commit", state.commit_min[r])
-    state.dvc_low[v, r] = where(offers, 1, state.dvc_low[v, r])
-    state.dvc_entry.update((v, r, ops), lambda o: kept("dvc_entry", state.entry[r, o], o))
-    state.dvc_nack.update((v, r, ops), lambda o: kept("dvc_nack", never_had(state, r, o), o))
-    state.dvc_present.update((v, r, ops), lambda o: kept("dvc_present", holds(state, r, o), o))
+    state.dvc_log_view[v, r] = kept(state.dvc_log_view[v, r], state.log_view[r])
+    state.dvc_op[v, r] = kept(state.dvc_op[v, r], op)
+    state.dvc_commit[v, r] = kept(state.dvc_commit[v, r], where(again, state.dvc_commit[u, r], state.commit_min[r]))
+    state.dvc_low[v, r] = kept(state.dvc_low[v, r], 1)
+    state.dvc_entry.update((v, r, ops), lambda o: kept(state.dvc_entry[v, r, o], entry(o)))
+    state.dvc_nack.update((v, r, ops), lambda o: kept(state.dvc_nack[v, r, o], never_had(state, r, o, entry(o))))
+    state.dvc_present.update((v, r, ops), lambda o: kept(state.dvc_present[v, r, o], holds(state, r, o, entry(o))))
 
 
-def never_had(state: Any, r: Any, o: Any) -> Any:
-    """Did r never acknowledge a prepare at o of its log: none is, or was, in its journal?"""
-    return all_of(not_(state.faulty[r, o]), not_(state.written[r, o]))
+def never_had(state: Any, r: Any, o: Any, entry: Any) -> Any:
+    """Did r never acknowledge that entry at o (0: any): its journal does not hold it, and lost nothing there?"""
+    return all_of(not_(state.faulty[r, o]), any_of(entry == 0, state.body[r, o] != entry))
 
 
-def holds(state: Any, r: Any, o: Any) -> Any:
-    """Does r hold the prepare whose header it knows at o?"""
-    entry = state.entry[r, o]
+def holds(state: Any, r: Any, o: Any, entry: Any) -> Any:
+    """Does r hold the prepare that an entry at o names?"""
     return all_of(entry != 0, any_of(state.body[r, o] == entry, state.memory[r, o] == entry))
 
 
@@ -127,6 +129,15 @@ def merge(state: Any, r: Any, b: Any, n: Any) -> None:
     """The new primary makes one log of a quorum of do_view_changes: the headers of those with the highest log_view,
     b's, up to op n, before the first that q_n nack; above the commit point, each has a copy somewhere. log_view is
     the new view, in memory (protocol.md §3: merge rule).
+    """
+    require_quorum(state, r, b)
+    require_decision(state, r, state.view[r], b, n, is_kept)
+    take_decision(state, r, state.view[r], b, n)
+
+
+def require_quorum(state: Any, r: Any, b: Any) -> None:
+    """New primary r has a quorum of do_view_changes, its own among them, with no log_view above b's; it merged none
+    yet.
     """
     v = state.view[r]
     received = state.received(r)
@@ -137,19 +148,36 @@ def merge(state: Any, r: Any, b: Any, n: Any) -> None:
     require(received.dvc[v, r])
     require(received.dvc[v, b])
     require(count(Replica, lambda q: counted(received, v, q, b)) >= state.cfg.quorum_view_change)
-    known = maximum(Replica, lambda q: where(counted(received, v, q, b), received.dvc_commit[v, q], 0))
+
+
+def require_decision(state: Any, r: Any, v: Any, b: Any, n: Any, stays: Any) -> None:
+    """The do_view_changes decide that the log ends at n: up to there every op above the commit point `stays`, and n is
+    the last op, or the next is nacked.
+    """
+    received = state.received(r)
     last = maximum(Replica, lambda q: where(is_canonical(received, v, q, b), received.dvc_op[v, q], 0))
+    known = commit_point(received, v, b)
     require(n >= known)
     require(n <= last)
-    require(forall(between(Op, known + 1, n), lambda o: is_kept(state, received, v, b, o)))
+    require(forall(between(Op, known + 1, n), lambda o: stays(state, received, v, b, o)))
     require(any_of(n == last, lambda: is_nacked(state, received, v, b, n + 1)))
+
+
+def commit_point(received: Any, v: Any, b: Any) -> Any:
+    """Largest commit number in the do_view_changes that count with b's."""
+    return maximum(Replica, lambda q: where(counted(received, v, q, b), received.dvc_commit[v, q], 0))
+
+
+def take_decision(state: Any, r: Any, v: Any, b: Any, n: Any) -> None:
+    """The canonical headers up to n are r's log, and the new view its log_view, in memory."""
+    received = state.received(r)
 
     def header(o: Any) -> Any:
         sent = canonical_header(received, v, b, o)
         return where(sent == 0, state.entry[r, o], sent)
 
     set_log(state, r, state.commit_min[r] + 1, n, header)
-    state.commit_max[r] = largest(state.commit_max[r], known)
+    state.commit_max[r] = largest(state.commit_max[r], commit_point(received, v, b))
     state.log_view[r] = v
     state.merged[r] = v + 1
 
@@ -190,15 +218,20 @@ def is_nacked(state: Any, received: Any, v: Any, b: Any, o: Any) -> Any:
 
 def is_kept(state: Any, received: Any, v: Any, b: Any, o: Any) -> Any:
     """Does op o stay: its header is known, no nack quorum has spoken against it, and a copy of it is somewhere?"""
-    entry = canonical_header(received, v, b, o)
     return all_of(
-        entry != 0,
+        canonical_header(received, v, b, o) != 0,
         not_(is_nacked(state, received, v, b, o)),
-        exists(
-            Replica,
-            lambda q: all_of(
-                counted(received, v, q, b), received.dvc_entry[v, q, o] == entry, received.dvc_present[v, q, o]
-            ),
+        is_present(received, v, b, o),
+    )
+
+
+def is_present(received: Any, v: Any, b: Any, o: Any) -> Any:
+    """Does a sender of a do_view_change hold the canonical prepare at o?"""
+    entry = canonical_header(received, v, b, o)
+    return exists(
+        Replica,
+        lambda q: all_of(
+            counted(received, v, q, b), received.dvc_entry[v, q, o] == entry, received.dvc_present[v, q, o]
         ),
     )
 
@@ -234,7 +267,7 @@ def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
     if_unsure = all_of(state.status[r] == RECOVERING, lambda: tells_head(state, r, v, n))
     require(any_of(v > state.view[r], all_of(state.status[r] != RECOVERING, if_sure), if_unsure))
     require_sent(state, r, v, n)
-    install_headers(state, r, v, n)
+    install_headers(state, r, v, n, top=state.head_limit[r])
     state.head_limit[r] = 0
 
 
@@ -283,7 +316,8 @@ def restart(state: Any, r: Any) -> None:
     """
     require(within(Restart, state.restarts + 1))
     v, x = state.durable_view[r], state.durable_log_view[r]
-    log = between(Op, 1, largest(state.op[r], state.sv_op[x], where(x < v, state.dvc_op[v, r], 0)))
+    known = where(x < v, state.dvc_op[v, r], state.sv_op[x])
+    log = between(Op, 1, largest(state.op[r], state.head_limit[r], known))
     n = maximum(log, lambda o: where(recovered(state, r, v, x, o) != 0, o, 0))
     limit = maximum(log, lambda o: where(all_of(o > n, state.faulty[r, o]), o, 0))
     state.restarts = state.restarts + 1

@@ -32,9 +32,16 @@ OF_NACKS = (
     view_change.on_start_view,
 )
 
+VIEW_CHANGE = ("start_view_change", "do_view_change", "start_view", "on_start_view", "on_prepare", "on_commit")
+"""What a cluster of one never does."""
+
 
 def actions(cfg: Config) -> tuple[Action, ...]:
-    """Actions of the journal, and the view change with nacks as messages of their own."""
+    """Actions of the journal, and the view change with nacks as messages of their own; a cluster of one has neither
+    others to repair from nor to elect.
+    """
+    if cfg.replicas == 1:
+        return (journal.on_request, journal.append, journal.execute, rot)
     return (*OF_JOURNAL, *OF_NACKS)
 
 
@@ -43,6 +50,7 @@ MODULE = Module(
     lambda cfg: bool(cfg.repair.recovery),
     declare=declare,
     actions=actions,
+    removes=lambda cfg: VIEW_CHANGE if cfg.replicas == 1 else (),
     invariants=lambda cfg: (
         invariants.durability,
         invariants.honest_ack,

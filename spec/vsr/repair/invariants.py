@@ -204,21 +204,27 @@ def never_acked(s: Any, v: Any, r: Any, o: Any) -> Any:
 
 
 def discards(s: Any, r: Any) -> Any:
-    """Does the step cut an op, whose header is known, off the log of a new primary?"""
+    """Does the step cut an op off the log of a new primary?"""
     return all_of(
         leading(s, r),
         s.after.restarts == s.restarts,
         s.after.view[r] == s.view[r],
         s.after.op[r] < s.op[r],
-        lambda: s.entry[r, s.after.op[r] + 1] != 0,
     )
 
 
 def many_never_acked(s: Any, r: Any, o: Any) -> Any:
-    """q_n replicas never acknowledged, in a view before r's, the entry that r knows at o."""
-    return count(
-        Replica, lambda q: forall(between(View, 0, s.view[r] - 1), lambda w: s.ack[w, q, o] != s.entry[r, o])
-    ) >= quorum_nack(s.cfg)
+    """q_n replicas never acknowledged, in a view before r's, the entry that r knows at o; or, if it knows none,
+    anything there that still binds them.
+    """
+    entry = s.entry[r, o]
+
+    def never(w: Any, q: Any) -> Any:
+        no_ack = any_of(s.ack[w, q, o] == 0, lambda: void(s, w, q, o))
+        return where(entry == 0, no_ack, s.ack[w, q, o] != entry)
+
+    replicas = count(Replica, lambda q: forall(between(View, 0, s.view[r] - 1), lambda w: never(w, q)))
+    return replicas >= quorum_nack(s.cfg)
 
 
 @invariant("I12", "log_view_meaning")
@@ -252,6 +258,30 @@ def carries_log_view(s: Any, v: Any, r: Any) -> Any:
             lambda o: any_of(
                 s.dvc_entry[v, r, o] == entry_of_view(s, x, o),
                 all_of(s.dvc_entry[v, r, o] == 0, o < s.dvc_op[v, r]),
+            ),
+        ),
+    )
+
+
+@invariant("L1.copy", "copy_known")
+def copy_known(s: Any) -> Any:
+    """A new primary that chose its view's log by nack and present bits chose no op above the commit point of which
+    nobody said that it holds it: it could wait for that prepare for ever.
+    """
+    return forall(
+        Replica,
+        lambda r: implies(
+            leading(s, r),
+            lambda: forall(
+                between(Op, s.commit_max[r] + 1, s.op[r]),
+                lambda o: exists(
+                    Replica,
+                    lambda q: all_of(
+                        s.dvc[s.view[r], q],
+                        s.dvc_entry[s.view[r], q, o] == s.entry[r, o],
+                        s.dvc_present[s.view[r], q, o],
+                    ),
+                ),
             ),
         ),
     )

@@ -49,6 +49,11 @@ def discard(state: Any, r: Any, o: Any) -> None:
     """A new primary discards an uncommitted op, and what follows it, that enough others nacked (seed 002:
     discard_uncommitted_headers for a gap, discard_uncommitted_ops_from for a dirty op).
     """
+    discard_if(state, r, o, has_gap)
+
+
+def discard_if(state: Any, r: Any, o: Any, is_nacked: Any) -> None:
+    """Guard and effects of a discard: a header that r does not know counts as nacked where `is_nacked` says so."""
     received = state.received(r)
     v, entry = state.view[r], state.entry[r, o]
     require(leading(state, r))
@@ -60,7 +65,7 @@ def discard(state: Any, r: Any, o: Any) -> None:
         Replica,
         lambda q: all_of(
             q != r,
-            where(entry == 0, lambda: has_gap(received, v, q, o), lambda: received.nack[v, q, o] == entry),
+            where(entry == 0, lambda: is_nacked(received, v, q, o), lambda: received.nack[v, q, o] == entry),
         ),
     )
     require(others >= nacks_needed(state, state.faulty[r, o]))

@@ -63,11 +63,13 @@ def set_headers(s: Any, r: Any, ops: Between, header: Callable[[Any], Any]) -> N
     s.written.update((r, ops), lambda o: all_of(header(o) != 0, lambda: s.body[r, o] == header(o)))
 
 
-def set_log(s: Any, r: Any, lo: Any, n: Any, header: Callable[[Any], Any], lost: Any = False) -> None:
-    """The log of r ends at n, with these headers from lo on; what it knew above is gone. A faulty slot stays faulty;
-    all are, if the journal was `lost`.
+def set_log(
+    s: Any, r: Any, lo: Any, n: Any, header: Callable[[Any], Any], *, lost: Any = False, keeps: Any = True, top: Any = 0
+) -> None:
+    """The log of r ends at n, with these headers from lo on; what it knew above is gone. A faulty slot stays faulty,
+    as it `keeps` what it knows; all are, if the journal was `lost`. What was faulty may be above the log, up to `top`.
     """
-    changed = between(Op, lo, largest(n, s.op[r]))
+    changed = between(Op, lo, largest(n, s.op[r], top))
     set_headers(s, r, changed, lambda o: where(o <= n, lambda: header(o), 0))
-    s.faulty.update((r, changed), lambda o: all_of(o <= n, any_of(lost, s.faulty[r, o])))
+    s.faulty.update((r, changed), lambda o: all_of(keeps, o <= n, any_of(lost, s.faulty[r, o])))
     s.op[r] = n

@@ -75,12 +75,7 @@ def merge(state: Any, r: Any, b: Any) -> None:
     """
     v = state.view[r]
     received = state.received(r)
-    require(state.status[r] == VIEW_CHANGE)
-    require(primary(state, v) == r)
-    require(state.merged[r] != v + 1)
-    require(received.dvc[v, r])
-    require(received.dvc[v, b])
-    require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
+    require_merge(state, r, b)
     known = maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), received.dvc_commit[v, q], 0))
     n = received.dvc_op[v, b]
 
@@ -91,6 +86,18 @@ def merge(state: Any, r: Any, b: Any) -> None:
     set_log(state, r, state.commit_min[r] + 1, n, header)
     state.commit_max[r] = largest(state.commit_max[r], known)
     state.merged[r] = v + 1
+
+
+def require_merge(state: Any, r: Any, b: Any) -> None:
+    """New primary r has a quorum of do_view_changes, its own among them, b's the largest; it merged none yet."""
+    v = state.view[r]
+    received = state.received(r)
+    require(state.status[r] == VIEW_CHANGE)
+    require(primary(state, v) == r)
+    require(state.merged[r] != v + 1)
+    require(received.dvc[v, r])
+    require(received.dvc[v, b])
+    require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
 
 
 def canonical_header(state: Any, r: Any, v: Any, b: Any, o: Any) -> Any:
@@ -149,10 +156,10 @@ def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
     state.durable_view[r] = v
 
 
-def install_headers(state: Any, r: Any, v: Any, n: Any) -> None:
-    """The headers of view v up to op n are r's log, and r is its normal backup."""
+def install_headers(state: Any, r: Any, v: Any, n: Any, *, top: Any = 0) -> None:
+    """The headers of view v up to op n are r's log, and r is its normal backup (`top`: see `set_log`)."""
     received = state.received(r)
     state.status[r] = NORMAL
     state.view[r] = v
     state.log_view[r] = v
-    set_log(state, r, state.commit_min[r] + 1, n, lambda o: entry_of_view(received, v, o))
+    set_log(state, r, state.commit_min[r] + 1, n, lambda o: entry_of_view(received, v, o), top=top)

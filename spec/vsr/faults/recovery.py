@@ -1,0 +1,180 @@
+"""Mistakes in nacks and in recovery: what a replica that lost something says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from spec.lang import action, all_of, any_of, between, forall, not_, require, tagged
+from spec.vsr.config import Config, Repair
+from spec.vsr.faults.kinds import Fault, named
+from spec.vsr.recovery import nonce, superblock
+from spec.vsr.repair import nacks
+from spec.vsr.repair.view_change import install_headers
+from spec.vsr.state import NORMAL, RECOVERING, Length, Op, Replica, Restart, View
+
+
+@action(r=Replica, o=Op)
+def discard_below_window(state: Any, r: Any, o: Any) -> None:
+    """An op below the lowest header of a do_view_change counts as nacked by its sender [seed 002]."""
+    nacks.discard_if(
+        state, r, o, lambda received, v, q, p: all_of(received.dvc[v, q], received.dvc_entry[v, q, p] == 0)
+    )
+
+
+@tagged("recovery")
+@action(r=Replica, p=Replica)
+def recover_clearing_faulty(state: Any, r: Any, p: Any) -> None:
+    """To install a header clears the faulty bit of its slot: what was lost there is dirty, as if never held
+    [seed 002].
+    """
+    x = state.nonce[r]
+    nonce.require_primary(state, r, x, p)
+    v = state.received(r).answer_view[x, p] - 1
+    require(nonce.is_newest(state, r, x, v))
+    require(v >= state.durable_view[r])
+    nonce.become_backup(state, r, x, p, keeps=False)
+
+
+@action(r=Replica, b=Replica, n=Length)
+def merge_without_copy(state: Any, r: Any, b: Any, n: Any) -> None:
+    """An op that is not nacked is taken to be present: nobody has to say that it holds a copy [TigerBeetle]."""
+    superblock.require_quorum(state, r, b)
+    superblock.require_decision(
+        state,
+        r,
+        state.view[r],
+        b,
+        n,
+        lambda state, received, v, b, o: all_of(
+            superblock.canonical_header(received, v, b, o) != 0,
+            not_(superblock.is_nacked(state, received, v, b, o)),
+        ),
+    )
+    superblock.take_decision(state, r, state.view[r], b, n)
+
+
+@tagged("recovery")
+@action(r=Replica)
+def open_empty(state: Any, r: Any) -> None:
+    """A replica that restarts with an empty journal is normal in view 0, as at its first start [seed 002]."""
+    log = between(Op, 1, state.op[r])
+    require(state.status[r] == RECOVERING)
+    require(forall(log, lambda o: all_of(state.body[r, o] == 0, not_(state.faulty[r, o]))))
+    state.status[r] = NORMAL
+    state.wiped[r] = False
+    state.op[r] = 0
+
+
+@tagged("recovery")
+@action(r=Replica, p=Replica, x=Restart)
+def recover_with_any_nonce(state: Any, r: Any, p: Any, x: Any) -> None:
+    """Answers to an earlier nonce of the replica's are taken too [seed 002]."""
+    require(x <= state.nonce[r])
+    nonce.require_primary(state, r, x, p)
+    v = state.received(r).answer_view[x, p] - 1
+    require(nonce.is_newest(state, r, x, v))
+    require(v >= state.durable_view[r])
+    nonce.become_backup(state, r, x, p)
+
+
+@tagged("recovery")
+@action(r=Replica, p=Replica)
+def recover_from_any_primary(state: Any, r: Any, p: Any) -> None:
+    """The answer of any primary of its own view is taken, whatever views the others answered [a public TLA+ spec of
+    the paper].
+    """
+    x = state.nonce[r]
+    nonce.require_primary(state, r, x, p)
+    nonce.become_backup(state, r, x, p)
+
+
+@tagged("recovery")
+@action(r=Replica, p=Replica)
+def recover_forgetting(state: Any, r: Any, p: Any) -> None:
+    """A replica comes back in a view below one for which it sent a do_view_change [Michael et al. 2017]."""
+    x = state.nonce[r]
+    nonce.require_primary(state, r, x, p)
+    require(nonce.is_newest(state, r, x, state.received(r).answer_view[x, p] - 1))
+    nonce.become_backup(state, r, x, p)
+
+
+@action(r=Replica, v=View, n=Length)
+def on_start_view_of_any_age(state: Any, r: Any, v: Any, n: Any) -> None:
+    """A replica unsure of its head takes any start_view of its view for the truth [TigerBeetle]."""
+    may = any_of(state.status[r] != NORMAL, n > state.op[r])
+    require(any_of(v > state.view[r], all_of(v == state.view[r], may)))
+    superblock.require_sent(state, r, v, n)
+    install_headers(state, r, v, n, top=state.head_limit[r])
+    state.head_limit[r] = 0
+
+
+def _by(recovery: str, model: str) -> Any:
+    def refuses(cfg: Config) -> str:
+        return (
+            "" if cfg.repair.recovery == recovery else f"is a mistake of recovery by {recovery}; see the model {model}"
+        )
+
+    return refuses
+
+
+def _nonce_instead(cfg: Config) -> Config:
+    return replace(cfg, repair=Repair("nonce"))
+
+
+FAULTS = (
+    Fault(
+        "nack.below_window",
+        "ops below a do_view_change's lowest header count as nacked",
+        (named("discard", discard_below_window),),
+        refuses=_by("nonce", "headers"),
+    ),
+    Fault(
+        "nack.clears_faulty",
+        "installing a header clears the faulty bit, so an acknowledged op can be nacked",
+        (named("recover", recover_clearing_faulty),),
+        refuses=_by("nonce", "recovery"),
+    ),
+    Fault(
+        "nack.not_nacked_is_present",
+        "not nacked is read as present",
+        (named("merge", merge_without_copy),),
+        refuses=_by("superblock", "superblock"),
+    ),
+    Fault(
+        "recover.empty_journal_is_new",
+        "an empty journal means normal in view 0",
+        added=(open_empty,),
+        refuses=_by("nonce", "recovery"),
+    ),
+    Fault(
+        "recover.needs_normal_quorum",
+        "recovery waits for normal replicas only, so a whole-cluster restart hangs",
+        configure=_nonce_instead,
+        refuses=_by("superblock", "superblock"),
+    ),
+    Fault(
+        "recover.stale_nonce",
+        "the nonce of an answer is not checked",
+        (named("recover", recover_with_any_nonce),),
+        refuses=_by("nonce", "recovery"),
+    ),
+    Fault(
+        "recover.any_primary",
+        "any primary's answer is taken, not that of the highest view",
+        (named("recover", recover_from_any_primary),),
+        refuses=_by("nonce", "recovery"),
+    ),
+    Fault(
+        "recover.head_from_old_start_view",
+        "a replica unsure of its head takes an older start_view",
+        (named("on_start_view", on_start_view_of_any_age),),
+        refuses=_by("superblock", "superblock"),
+    ),
+    Fault(
+        "diskless.forgets_promise",
+        "a replica without a disk forgets the start_view_change or do_view_change that it sent",
+        (named("recover", recover_forgetting),),
+        refuses=_by("nonce", "diskless"),
+    ),
+)

@@ -1,0 +1,185 @@
+"""Mistakes in view change and state transfer: what a view starts with, and who counts as having acknowledged it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import action, all_of, between, count, exists, forall, largest, maximum, not_, require, tagged, where
+from spec.vsr import normal
+from spec.vsr.config import Config
+from spec.vsr.faults.kinds import Fault, named
+from spec.vsr.recovery import alone
+from spec.vsr.repair import journal
+from spec.vsr.repair.state import set_log
+from spec.vsr.repair.view_change import require_merge
+from spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, Length, Op, Replica, View, primary
+from spec.vsr.view_change import offered_by, require_start_view
+
+
+@action(r=Replica, b=Replica)
+def merge_early(state: Any, r: Any, b: Any) -> None:
+    """On a quorum of do_view_changes the new primary raises its log_view; it installs the log, and starts the view,
+    later [Iggy later].
+    """
+    v = state.view[r]
+    received = state.received(r)
+    require(state.status[r] == VIEW_CHANGE)
+    require(primary(state, v) == r)
+    require(state.log_view[r] < v)
+    require(received.dvc[v, b])
+    require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
+    state.log_view[r] = v
+    state.durable_log_view[r] = v
+
+
+@action(r=Replica, v=View)
+def on_get_state_keeping_log(state: Any, r: Any, v: Any) -> None:
+    """A replica that sees a later view adopts view and log_view when it asks for the state, before it has it
+    [VR Revisited §5.2].
+    """
+    require(v > state.view[r])
+    require(primary(state, v) != r)
+    require(state.received(r).sv[v])
+    state.status[r] = NORMAL
+    state.view[r] = v
+    state.log_view[r] = v
+    state.durable_view[r] = v
+    state.durable_log_view[r] = v
+
+
+@action(r=Replica, o=Op)
+def commit_own_view_only(state: Any, r: Any, o: Any) -> None:
+    """A new primary knows no prepare of an older view in its pipeline: acknowledgements of them count for nothing
+    [Iggy later].
+    """
+    require(state.entry[r, o] == state.view[r] + 1)
+    normal.commit.fn(state, r, o)
+
+
+@action(r=Replica, o=Op)
+def commit_with_old_acks(state: Any, r: Any, o: Any) -> None:
+    """The primary counts acknowledgements of its entry from older views too, which it kept [seed 002]."""
+    v = state.view[r]
+    received = state.received(r)
+    require(state.status[r] == NORMAL)
+    require(primary(state, v) == r)
+    require(o == state.commit_max[r] + 1)
+    require(o <= state.op[r])
+    acked = count(
+        Replica,
+        lambda q: exists(between(View, 0, v), lambda w: received.ack[w, q, o] == state.entry[r, o]),
+    )
+    require(acked >= state.cfg.quorum_replication)
+    state.commit_max[r] = o
+    state.commit_sent[v] = o
+
+
+@action(r=Replica, b=Replica)
+def merge_up_to_hole(state: Any, r: Any, b: Any) -> None:
+    """do_view_changes carry op and commit only; the new primary cuts its own log at the first op that it lacks
+    [Iggy later].
+    """
+    v = state.view[r]
+    received = state.received(r)
+    require_merge(state, r, b)
+    n = maximum(
+        between(Op, 1, state.op[r]),
+        lambda o: where(forall(between(Op, 1, o), lambda p: state.written[r, p]), o, 0),
+    )
+    known = maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), received.dvc_commit[v, q], 0))
+    set_log(state, r, state.commit_min[r] + 1, n, lambda o: state.entry[r, o])
+    state.commit_max[r] = largest(state.commit_max[r], known)
+    state.merged[r] = v + 1
+
+
+@action(r=Replica, v=View, n=Length)
+def on_start_view_blind(state: Any, r: Any, v: Any, n: Any) -> None:
+    """A backup sets op to that of start_view, without the entries [Iggy later]."""
+    require(state.status[r] != RECOVERING)
+    require_start_view(state, r, v, n)
+    state.status[r] = NORMAL
+    state.view[r] = v
+    state.log_view[r] = v
+    state.durable_view[r] = v
+    set_log(state, r, state.commit_min[r] + 1, n, lambda o: state.entry[r, o])
+
+
+@action(r=Replica, o=Op)
+def append_from_pipeline(state: Any, r: Any, o: Any) -> None:
+    """What is in memory for an op is written and acknowledged, although its header was repaired since [seed 002]."""
+    require(o <= state.op[r])
+    require(state.entry[r, o] != 0)
+    require(state.memory[r, o] != 0)
+    v, stale = state.view[r], state.memory[r, o]
+    acknowledges = all_of(journal.may_acknowledge(state, r), o > state.commit_min[r])
+    state.entry[r, o] = stale
+    state.written[r, o] = True
+    state.body[r, o] = stale
+    state.faulty[r, o] = False
+    state.memory[r, o] = 0
+    state.ack[v, r, o] = where(acknowledges, stale, state.ack[v, r, o])
+
+
+@tagged("crash")
+@action(r=Replica)
+def restart_in_same_view(state: Any, r: Any) -> None:
+    """A cluster of one goes on in the view in which it crashed [TigerBeetle]."""
+    require(not_(state.sv[state.durable_view[r]]))
+    alone.start_alone(state, r, state.durable_view[r])
+
+
+def _needs_repair(cfg: Config) -> str:
+    return "" if cfg.repair.recovery == "nonce" else "is a mistake of journals with gaps; see the model repair"
+
+
+def _needs_one(cfg: Config) -> str:
+    return "" if cfg.replicas == 1 and cfg.repair.recovery else "is a mistake of a cluster of one; see the model alone"
+
+
+FAULTS = (
+    Fault(
+        "view.log_view_at_merge",
+        "log_view is raised when logs are merged, not when the view starts",
+        added=(merge_early,),
+    ),
+    Fault(
+        "state.view_before_newstate",
+        "view and log_view are adopted when the state is asked for, not when it is there",
+        added=(on_get_state_keeping_log,),
+    ),
+    Fault(
+        "view.pipeline_not_rebuilt",
+        "a new primary does not take the uncommitted tail into its pipeline",
+        (named("commit", commit_own_view_only),),
+    ),
+    Fault(
+        "view.acks_survive_view",
+        "acknowledgements of an older view count in a newer one",
+        (named("commit", commit_with_old_acks),),
+        refuses=_needs_repair,
+    ),
+    Fault(
+        "view.scalar_dvc_truncates_hole",
+        "do_view_change carries op and commit only; the new primary truncates at its own hole",
+        (named("merge", merge_up_to_hole),),
+        refuses=_needs_repair,
+    ),
+    Fault(
+        "view.blind_start_view_head",
+        "a backup sets op to start_view's without the entries",
+        (named("on_start_view", on_start_view_blind),),
+        refuses=_needs_repair,
+    ),
+    Fault(
+        "view.pipeline_after_repair",
+        "a stale prepare in the pipeline outlives the repair of its header",
+        (named("append", append_from_pipeline),),
+        refuses=_needs_repair,
+    ),
+    Fault(
+        "view.solo_keeps_view",
+        "a cluster of one recovers into the same view",
+        (named("restart", restart_in_same_view),),
+        refuses=_needs_one,
+    ),
+)
