@@ -209,23 +209,17 @@ def table_is_function(s: Any) -> Any:
     """The client table is that of the executed prefix: per client the largest request number executed up to
     commit_min.
     """
-    return forall(
-        Replica,
-        lambda r: forall(
-            Client,
-            lambda c: (
-                s.table[r, c]
-                == maximum(
-                    between(Op, 1, s.commit_min[r]),
-                    lambda o: where(
-                        s.first_executed[o] == 0,
-                        0,
-                        lambda: where(
-                            client_of(s, s.first_executed[o], o) == c, lambda: request_of(s, s.first_executed[o], o), 0
-                        ),
-                    ),
-                )
-            ),
+    return forall(Replica, lambda r: forall(Client, lambda c: s.table[r, c] == last_request(s, c, s.commit_min[r])))
+
+
+def last_request(s: Any, c: Any, limit: Any) -> Any:
+    """The largest request number of client c executed up to that op."""
+    return maximum(
+        between(Op, 1, limit),
+        lambda o: where(
+            s.first_executed[o] == 0,
+            0,
+            lambda: where(client_of(s, s.first_executed[o], o) == c, lambda: request_of(s, s.first_executed[o], o), 0),
         ),
     )
 

@@ -8,7 +8,18 @@ its start_view carried and, above that, what its primary prepared.
 from spec.lang import Predicate
 from spec.vsr import client_table
 from spec.vsr.config import Config
-from spec.vsr.lemmas import clients, committed, messages, quorums, replicas, table, types
+from spec.vsr.lemmas import (
+    checkpoint,
+    clients,
+    committed,
+    control,
+    messages,
+    pipeline,
+    quorums,
+    replicas,
+    table,
+    types,
+)
 
 GROUPS = {
     "types": types.LEMMAS,
@@ -24,12 +35,17 @@ LEMMAS = tuple(lemma for group in GROUPS.values() for lemma in group)
 
 def lemmas_of(cfg: Config) -> tuple[Predicate, ...]:
     """The lemmas under a configuration: the core's, but where a module that is on has others."""
+    more = (
+        *(control.LEMMAS if cfg.features else ()),
+        *(pipeline.LEMMAS if cfg.pipeline else ()),
+        *(checkpoint.lemmas(cfg) if cfg.checkpoints else ()),
+    )
     if not client_table.is_on(cfg):
-        return LEMMAS
+        return (*LEMMAS, *more)
     left_out = {p.id for p in clients.LEMMAS}
     if cfg.client_table.sessions:
         left_out.add(messages.prepare_fields.id)
-    return (*(p for p in LEMMAS if p.id not in left_out), *table.lemmas(cfg))
+    return (*(p for p in LEMMAS if p.id not in left_out), *table.lemmas(cfg), *more)
 
 
 __all__ = ["GROUPS", "LEMMAS", "lemmas_of"]

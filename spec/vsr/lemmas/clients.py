@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import any_of, between, forall, invariant
+from spec.lang import any_of, between, forall, invariant, not_
 from spec.vsr.lemmas.words import each_view_entry
+from spec.vsr.normal import is_request
 from spec.vsr.state import Op, client_of, entry_of_view, request_of
 
 
@@ -17,6 +18,7 @@ def requests_rise(s: Any) -> Any:
             between(Op, 1, o - 1),
             lambda p: any_of(
                 o > s.sv_op[v],
+                lambda: not_(is_request(s, s.sv_entry[v, o], o)),
                 lambda: client_of(s, s.sv_entry[v, o], o) != client_of(s, s.sv_entry[v, p], p),
                 lambda: request_of(s, s.sv_entry[v, p], p) < request_of(s, s.sv_entry[v, o], o),
             ),

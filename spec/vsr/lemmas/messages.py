@@ -6,7 +6,7 @@ from typing import Any
 
 from spec.lang import all_of, any_of, between, forall, implies, invariant, not_, where
 from spec.vsr.lemmas.words import each_view_entry, each_vote, each_vote_entry, exists_prepare, started
-from spec.vsr.state import NORMAL, Op, View, entry_of_view, primary
+from spec.vsr.state import NORMAL, Op, View, durable, entry_of_view, is_prepared, primary
 
 
 @invariant("messages.prepare_fields", "a prepare has a client and a request number")
@@ -20,11 +20,11 @@ def prepare_place(s: Any) -> Any:
     """Prepares exist only in started views, above what the view started with, without gaps, each on its predecessor."""
     return each_view_entry(
         lambda v, o: implies(
-            s.prepare_client[v, o] != 0,
+            is_prepared(s, v, o),
             lambda: all_of(
                 started(s, v),
                 o > s.sv_op[v],
-                any_of(o - 1 == s.sv_op[v], lambda: s.prepare_client[v, o - 1] != 0),
+                any_of(o - 1 == s.sv_op[v], lambda: is_prepared(s, v, o - 1)),
                 s.prepare_parent[v, o] == where(o == 1, 0, lambda: entry_of_view(s, v, o - 1)),
             ),
         )
@@ -81,7 +81,7 @@ def ack(s: Any) -> Any:
 @invariant("messages.ack_durable", "what a replica acknowledged in its log_view it holds")
 def ack_durable(s: Any) -> Any:
     """An entry that a replica acknowledged in its log_view is durable in its log."""
-    return each_vote_entry(lambda v, r, o: implies(all_of(s.ack[v, r, o] != 0, v == s.log_view[r]), s.written[r, o]))
+    return each_vote_entry(lambda v, r, o: implies(all_of(s.ack[v, r, o] != 0, v == s.log_view[r]), durable(s, r, o)))
 
 
 @invariant("messages.votes_below_view", "a vote is for a view its sender has reached")

@@ -6,7 +6,7 @@ from typing import Any
 
 from spec.lang import all_of, any_of, forall, implies, invariant
 from spec.vsr.lemmas.words import each_entry, each_replica, each_view_entry, exists_prepare, started
-from spec.vsr.state import NORMAL, Replica, entry_of_view, primary
+from spec.vsr.state import NORMAL, Replica, durable, entry_of_view, is_prepared, primary
 
 
 @invariant("replicas.log_view_started", "a log_view is a started view")
@@ -24,7 +24,7 @@ def canonical_log(s: Any) -> Any:
 @invariant("replicas.start_durable", "what a view started with is durable")
 def start_durable(s: Any) -> Any:
     """A replica holds durably all that its log_view's start_view carried."""
-    return each_entry(lambda r, o: implies(o <= s.sv_op[s.log_view[r]], s.written[r, o]))
+    return each_entry(lambda r, o: implies(o <= s.sv_op[s.log_view[r]], durable(s, r, o)))
 
 
 @invariant("replicas.prepared", "an entry was prepared")
@@ -40,7 +40,7 @@ def primary_has_prepares(s: Any) -> Any:
         Replica,
         lambda r: each_view_entry(
             lambda v, o: implies(
-                all_of(s.status[r] == NORMAL, s.view[r] == v, primary(s, v) == r, s.prepare_client[v, o] != 0),
+                all_of(s.status[r] == NORMAL, s.view[r] == v, primary(s, v) == r, is_prepared(s, v, o)),
                 o <= s.op[r],
             )
         ),

@@ -6,7 +6,7 @@ from typing import Any
 
 from spec.lang import all_of, any_of, implies, invariant, not_
 from spec.vsr.lemmas.words import each_entry, each_replica
-from spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, primary
+from spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, durable, primary
 
 
 @invariant("types.durable_views", "durable views are the views")
@@ -57,8 +57,8 @@ def durable_prefix(s: Any) -> Any:
     """Before a durable entry all entries are durable; so are all executed ones."""
     return each_entry(
         lambda r, o: all_of(
-            any_of(o == 1, not_(s.written[r, o]), lambda: s.written[r, o - 1]),
-            implies(o <= s.commit_min[r], s.written[r, o]),
+            any_of(o == 1, not_(s.written[r, o]), lambda: durable(s, r, o - 1)),
+            implies(o <= s.commit_min[r], durable(s, r, o)),
         )
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from spec.lang import all_of, any_of, between, exists, forall
 from spec.vsr.invariants import chosen
-from spec.vsr.state import Op, Replica, View, entry_of_view
+from spec.vsr.state import Op, Replica, View, entry_of_view, is_prepared
 
 
 def started(s: Any, v: Any) -> Any:
@@ -16,7 +16,7 @@ def started(s: Any, v: Any) -> Any:
 
 def exists_prepare(s: Any, entry: Any, o: Any) -> Any:
     """Was the prepare that this entry names sent?"""
-    return s.prepare_client[entry - 1, o] != 0
+    return is_prepared(s, entry - 1, o)
 
 
 def chosen_up_to(s: Any, v: Any, o: Any) -> Any:

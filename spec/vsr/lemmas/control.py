@@ -1,0 +1,60 @@
+"""Lemmas about control entries: the features of a replica are those of the prefix that it executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from spec.lang import all_of, any_of, forall, invariant
+from spec.vsr.control import CHAINED_CHECKSUM
+from spec.vsr.lemmas.words import each_replica, each_view_entry
+from spec.vsr.state import Feature, Op, Replica, feature_of
+
+
+@invariant("control.prepare_kind", "a prepare is of one kind")
+def prepare_kind(s: Any) -> Any:
+    """A prepare of a client enables no feature."""
+    return each_view_entry(lambda v, o: any_of(s.prepare_client[v, o] == 0, s.prepare_feature[v, o] == 0))
+
+
+@invariant("control.supported", "what is proposed is supported")
+def supported(s: Any) -> Any:
+    """Every member said that it supports a feature that was proposed."""
+    return each_view_entry(
+        lambda v, o: forall(
+            Feature, lambda f: any_of(s.prepare_feature[v, o] != f, forall(Replica, lambda q: s.supports[q, f]))
+        )
+    )
+
+
+def features_as_of(s: Any, limit: Any, enabled_at: Callable[[Any], Any], chain_from: Any) -> Any:
+    """Are these the features of the prefix executed up to that op: each enabled by the first of its entries, and the
+    chain by the first entry of feature 1?
+    """
+
+    def of_entry(f: Any, o: Any) -> Any:
+        enables = any_of(s.first_executed[o] == 0, lambda: feature_of(s, s.first_executed[o], o) != f)
+        return all_of(
+            any_of(
+                enabled_at(f) != o, all_of(o <= limit, s.first_executed[o] != 0, lambda: feature_of_first(s, o) == f)
+            ),
+            any_of(o > limit, enables, all_of(enabled_at(f) != 0, enabled_at(f) <= o)),
+        )
+
+    return all_of(
+        forall(Feature, lambda f: forall(Op, lambda o: of_entry(f, o))), chain_from == enabled_at(CHAINED_CHECKSUM)
+    )
+
+
+def feature_of_first(s: Any, o: Any) -> Any:
+    """The feature that what was executed first at o enables."""
+    return feature_of(s, s.first_executed[o], o)
+
+
+@invariant("control.features", "features are those of the executed prefix")
+def features(s: Any) -> Any:
+    """A replica's features, and where its checksum chain began, are those of what was executed up to its commit_min."""
+    return each_replica(lambda r: features_as_of(s, s.commit_min[r], lambda f: s.enabled_at[r, f], s.chain_from[r]))
+
+
+LEMMAS = (prepare_kind, supported, features)
