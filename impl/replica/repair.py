@@ -94,13 +94,16 @@ class Repair(Transfer):
             self.ignore("start_view: one as new is being installed")
             return
         connects = self.connects(message.headers)
-        full = message.op - self.checkpoint > self.config.journal_slots
-        if (not connects or full) and message.checkpoint > self.commit_min and _reaches_snapshot(message):
+        if (not connects or self._overflows(message.op)) and message.checkpoint > self.commit_min and _reaches_snapshot(message):
             self._aim_at(message, with_snapshot=True)
         elif connects:
             self._aim_at(message, with_snapshot=False)
         else:
             self._request_longer_window(message)
+
+    def _overflows(self, op: int) -> bool:
+        """True if a log up to `op` has no room in the journal above the checkpoint."""
+        return op - self.checkpoint > self.config.journal_slots
 
     def _is_newer(self, message: StartView) -> bool:
         """True if a start_view is of a later log than what is being installed, or has a later snapshot below it."""
@@ -207,8 +210,8 @@ class Repair(Transfer):
         if any(self.body_of(header) is None for header in self._above_base(target)):
             self._request_bodies(target)
             return
-        if self.journal_busy or self.journal_refuses:
-            return
+        if self.journal_busy or self.journal_refuses or (target.snapshot is None and self._overflows(target.op)):
+            return  # in the last case for the checkpoint that is pending
         log = self.log_of(target)
         restored = None if target.snapshot is None else target.snapshot.restored
         unsure = log.slice(min(target.base, self.durable_op) + 1, log.op)
