@@ -94,7 +94,8 @@ class Repair(Transfer):
             self.ignore("start_view: one as new is being installed")
             return
         connects = self.connects(message.headers)
-        if (not connects or self._overflows(message.op)) and message.checkpoint > self.commit_min and _reaches_snapshot(message):
+        needs_snapshot = not connects or self._overflows(message.op)
+        if needs_snapshot and message.checkpoint > self.commit_min and _reaches_snapshot(message):
             self._aim_at(message, with_snapshot=True)
         elif connects:
             self._aim_at(message, with_snapshot=False)
