@@ -39,6 +39,9 @@ class Network:
         if profile.repeat and random.random() < profile.repeat:
             statistics["messages_repeated"] += 1
             return (first, first + self._delay() * random.randint(1, 8))
+        if profile.late and random.random() < profile.late:
+            statistics["messages_late"] += 1
+            return (first, first + random.randint(1, profile.late_ticks_max))
         return (first,)
 
     def _delay(self) -> int:

@@ -18,11 +18,11 @@ class SimProfile:
     """Probabilities are per message or per write; intervals are mean ticks between faults (0: never).
 
     Delays are ticks. A message takes `delay_ticks_min` plus an exponential time of mean `delay_ticks_mean`, which also
-    reorders. Clogging holds a path for a while; a partition cuts paths, in both directions or in one. A crash lasts
-    `restart_ticks_mean`, with probability `outage_long` that of long outages. `crash_in_view_change` is per event of a
-    view change. `*_failure` are per write (`sync_failure` per boot); a full disk refuses all but superblock writes. `superblock_damage` is
-    per crash: the replica never comes back. The fields from
-    `pipeline_max` on are those of `ReplicaConfig`.
+    reorders; with probability `late` a copy comes up to `late_ticks_max` later, views after. Clogging holds a path for
+    a while; a partition cuts paths, in both directions or in one. A crash lasts `restart_ticks_mean`, with probability
+    `outage_long` that of long outages. `crash_in_view_change` is per event of a view change. `*_failure` are per write
+    (`sync_failure` per boot); a full disk refuses all but superblock writes. `superblock_damage` is per crash: the
+    replica never comes back. The fields from `pipeline_max` on are those of `ReplicaConfig`.
 
     `plane` is what the clients' operations are of. `features`: which replicas support all features: "none", "all",
     "partial" (not one of them), or "upgrade" (some; the others once they restart).
@@ -35,6 +35,8 @@ class SimProfile:
 
     loss: float = 0.05
     repeat: float = 0.03
+    late: float = 0.0
+    late_ticks_max: int = 400
     delay_ticks_min: int = 1
     delay_ticks_mean: float = 1.5
     clog_interval_ticks: int = 400
@@ -100,6 +102,7 @@ class SimProfile:
             self,
             loss=0.0,
             repeat=0.0,
+            late=0.0,
             delay_ticks_mean=min(self.delay_ticks_mean, 2.0),
             clog_interval_ticks=0,
             partition_interval_ticks=0,
@@ -200,6 +203,7 @@ def _draw_harsh(usual: SimProfile, random: Random) -> SimProfile:
         (0.5, _crashes_in_view_change),
         (0.4, _slow_writes),
         (0.6, _many_partitions),
+        (0.5, _late_copies),
     )
     changes: dict[str, Any] = {}
     for probability, draw in parts:
@@ -255,8 +259,8 @@ def storage_profile_draw(profile: SimProfile, random: Random) -> SimProfile:
         changes["snapshot_failure"] = random.choice((0.0, 0.1, 0.7))
         changes["drain_failure"] = random.choice((0.0, 0.1, 0.5))
         changes["disk_full_interval_ticks"] = random.choice((0, 300))
-        changes["sync_failure"] = random.choice((0.0, 0.1))
-        changes["superblock_damage"] = random.choice((0.0, 0.0, 0.05))
+        changes["sync_failure"] = random.choice((0.0, 0.3))
+        changes["superblock_damage"] = random.choice((0.0, 0.05, 0.2))
     return replace(profile, **changes)
 
 
@@ -272,6 +276,10 @@ def _short_timeouts(random: Random) -> dict[str, Any]:
         "jitter_ticks": random.randint(8, 20),
         "abdicate_timeout_ticks": random.randint(40, 100),
     }
+
+
+def _late_copies(random: Random) -> dict[str, Any]:
+    return {"late": random.choice((0.05, 0.2))}
 
 
 def _many_clients(random: Random) -> dict[str, Any]:

@@ -93,8 +93,9 @@ def test_the_faults_of_network_storage_and_processes_do_occur() -> None:
 
 SITUATIONS = {
     "view_changes_superseded": 15,
-    "acks_stale": 8,
-    "do_view_changes_stale": 5,
+    "acks_stale": 14,
+    "acks_stale_at_primary": 2,
+    "do_view_changes_stale": 12,
     "logs_replaced": 5,
     "restarts_in_view_change": 10,
     "crashes_in_install": 5,
@@ -119,11 +120,6 @@ def test_rare_situations_are_reached_by_the_default_draw() -> None:
         for name, count in simulate(seed, requests=120).statistics.items():
             seeds[name] = seeds.get(name, 0) + (count > 0)
     assert {name: seeds.get(name, 0) for name, least in SITUATIONS.items() if seeds.get(name, 0) < least} == {}
-
-
-@pytest.mark.long
-def test_a_stale_acknowledgement_reaches_a_primary() -> None:
-    assert any(simulate(seed, requests=120).statistics.get("acks_stale_at_primary", 0) for seed in range(600))
 
 
 @pytest.mark.parametrize("name", CLIENT_PROFILES)
