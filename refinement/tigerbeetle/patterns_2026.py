@@ -167,6 +167,7 @@ _NORMAL: Final = (
         "execute",
     ),
     step(R, N + "send_prepare_ok: op={op} checksum={checksum:c}", "acknowledge"),
+    check(R, N + "send_prepare_ok: not sending (old)", "not_sent"),
     check(
         R, N + "client_table_entry_create: write (client={client:c} session={session} request={request})", "new_session"
     ),
@@ -236,7 +237,10 @@ _JOURNAL: Final = (
         "{node}: write: view={view} slot={slot} op={op} len={size}: {checksum:c} entry {how:t} while writing headers",
         "write_header_moot",
     ),
-    step(J, "{node}: read_prepare: op={op} checksum={checksum:c}: corrupt {part:t}", "rot"),
+    step(J, "{node}: read_prepare: op={op} checksum={checksum:c}: corrupt {}", "rot"),
+    step(J, "{node}: read_prepare: op={op} checksum={checksum:c}: wrong cluster", "rot"),
+    step(J, "{node}: read_prepare: op={op} checksum={checksum:c}: op changed during read", "rot"),
+    step(J, "{node}: read_prepare: op={op} checksum={checksum:c}: checksum changed during read", "rot"),
     *notes(
         J,
         "{node}: write: view={} slot={} op={} len={}: {} waiting for IOP",

@@ -81,6 +81,7 @@ def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     state.session.update((r, Client), lambda x: 0)
     state.answered.update((r, Client), lambda x: 0)
     state.pipeline.update((r, Op), lambda o: 0)
+    state.agreed.update((r, Prepare), lambda e: False)
 
 
 @action(r=Replica, v=View, w=View, k=Op, c=Op)
@@ -111,7 +112,9 @@ def recover_slot(state: Any, r: Any, o: Any, d: Any, e: Any) -> None:
     require(state.up[r])
     require(not_(state.journal_ready[r]))
     require(o == state.next_slot[r])
-    require(implies(any_of(d == EQL, d == FIX), all_of(e != 0, state.p_op[e] % SLOTS == o, state.on_disk[r, e])))
+    require(implies(d == EQL, e != 0))
+    require(implies(d == FIX, any_of(e != 0, state.cfg.replicas == 1)))
+    require(implies(e != 0, all_of(state.p_op[e] % SLOTS == o, state.on_disk[r, e])))
     require(implies(all_of(d != EQL, d != FIX), e == 0))
     require(implies(d == NIL, not_(state.acked[r, was])))
     state.next_slot[r] = o + 1
@@ -159,7 +162,7 @@ def find_head(state: Any, r: Any) -> None:
     require(state.up[r])
     require(state.journal_ready[r])
     require(state.status[r] == RECOVERING)
-    state.op[r] = head
+    state.op[r] = largest(head, state.checkpoint[r])
     state.commit_max[r] = largest(state.commit_max[r], where(head < PIPELINE, 0, head - PIPELINE))
 
 
@@ -300,6 +303,7 @@ def write_start(state: Any, r: Any, o: Any, e: Any) -> None:
     require(not_(state.writing[r, e]))
     state.body[r, o % SLOTS] = 0
     state.writing[r, e] = True
+    state.on_disk[r, e] = True
 
 
 @action(r=Replica, o=Op)
@@ -311,7 +315,6 @@ def write_body(state: Any, r: Any, o: Any) -> None:
     require(state.writing[r, e])
     require(state.body[r, o % SLOTS] != e)
     state.body[r, o % SLOTS] = e
-    state.on_disk[r, e] = True
 
 
 @action(r=Replica, o=Op, e=Prepare)
@@ -334,7 +337,6 @@ def write_given_up(state: Any, r: Any, o: Any, e: Any, b: Any) -> None:
     require(state.writing[r, e])
     require(implies(b == 1, at(state, r, o) != e))
     state.writing[r, e] = False
-    state.on_disk[r, e] = True
     state.body[r, o % SLOTS] = where(b == 1, e, state.body[r, o % SLOTS])
     state.dirty[r, o % SLOTS] = where(b == 1, True, state.dirty[r, o % SLOTS])
 

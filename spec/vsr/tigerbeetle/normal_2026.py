@@ -49,7 +49,7 @@ def receive(state: Any, r: Any, m: Any) -> None:
 
 @action(r=Replica, e=Prepare, c=Client, s=Request, register=Request)
 def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> None:
-    """The primary prepares a request, a client's or the cluster's own: the next op (I7: one prepare per view and op)."""
+    """The primary prepares a request, a client's or the cluster's own: the next op (I7: one per view and op)."""
     v, o = state.view[r], state.op[r] + 1
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -106,7 +106,14 @@ def learn_commit(state: Any, r: Any, k: Any) -> None:
     require(state.m_view[m] == state.view[r])
     require(state.m_commit[m] == k)
     require(k > state.commit_max[r])
+    listed = state.m_kind[m] == KIND["view"]
     state.commit_max[r] = k
+    state.list_op[r] = where(listed, state.m_op[m], state.list_op[r])
+    state.list_low[r] = where(listed, state.m_low[m], state.list_low[r])
+    state.list_header.update(
+        (r, between(Op, state.m_low[m], state.m_op[m])),
+        lambda o: where(listed, state.m_header[m, o], state.list_header[r, o]),
+    )
 
 
 @action(r=Replica, k=Op)
@@ -195,6 +202,7 @@ def prepare_oks(state: Any, r: Any, o: Any, k: Any) -> None:
 def prepare_quorum(state: Any, r: Any, o: Any) -> None:
     """Enough replicas acknowledged the prepare at o in this view."""
     require(oks(state, r, o) >= state.cfg.quorum_replication)
+    state.agreed[r, state.pipeline[r, o]] = True
 
 
 @action(r=Replica, e=Prepare)
@@ -229,7 +237,7 @@ def follows(state: Any, r: Any, e: Any, o: Any) -> Any:
 def execute(state: Any, r: Any, e: Any) -> None:
     """A backup, a primary that repairs its log, or a cluster of one at its start executes the next committed op.
 
-    It needs the log linked from there to the head, or a prepare of the head's own view; the body may come from memory.
+    A primary that began to commit an op executes it, too, if a view change comes in between. The body may be in memory.
     """
     o = state.commit_min[r] + 1
     require(state.up[r])
@@ -240,7 +248,7 @@ def execute(state: Any, r: Any, e: Any) -> None:
             all_of(state.status[r] == RECOVERING, state.cfg.replicas == 1),
         )
     )
-    require(o <= state.commit_max[r])
+    require(any_of(o <= state.commit_max[r], all_of(o == state.commit_max[r] + 1, state.agreed[r, e])))
     require(state.p_op[e] == o)
     require(any_of(at(state, r, o) == e, at(state, r, o) == 0))
     require(follows(state, r, e, o))

@@ -1,4 +1,4 @@
-"""State of a cluster as the July 2026 build keeps it (protocol.md §4, "later TigerBeetle"): superblock, slots, checkpoints.
+"""State of a cluster as the July 2026 build keeps it: superblock, slots, checkpoints (protocol.md §4, "later").
 
 Prepares and messages are numbered as in `state_2022`. Nodes from `cfg.replicas` on are standbys: they never vote.
 """
@@ -101,6 +101,7 @@ def _votes(s: Schema) -> None:
     s.state("join_of", (Replica, Replica), up_to(Message), doc="join_view of this view received from that replica")
     s.state("join_quorum", (Replica,), BOOL, doc="are they merged?")
     s.state("pipeline", (Replica, Op), up_to(Prepare), doc="prepare in the pipeline at that op; in memory only")
+    s.state("agreed", (Replica, Prepare), BOOL, doc="did r, as primary, count a quorum of acknowledgements for it?")
     s.state(
         "ok_from", (Replica, Op, Replica), BOOL, doc="acknowledgement of that pipeline entry, of this view, counted"
     )

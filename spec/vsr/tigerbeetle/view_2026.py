@@ -148,7 +148,7 @@ def drop_votes(state: Any, r: Any) -> None:
 
 
 def nacked(state: Any, r: Any, o: Any) -> Any:
-    """May r say that it never had the prepare of its list at o: no trace of it, and no fault that could hide one (I11)?"""
+    """May r say that it never had the prepare of its list at o: no trace of it, no fault that could hide one (I11)?"""
     listed, own = state.list_header[r, o], at(state, r, o)
     dirty, faulty = state.dirty[r, o % SLOTS], state.faulty[r, o % SLOTS]
     return any_of(
@@ -181,7 +181,7 @@ def join_view(state: Any, r: Any, m: Any) -> None:
 
 @action(r=Replica, m=Message, o=Op, b=Op, p=Op)
 def join_view_bits(state: Any, r: Any, m: Any, o: Any, b: Any, p: Any) -> None:
-    """The nack bit (b) and the present bit (p) of one header: a nack is honest (I11), and what is on disk is present."""
+    """Nack bit (b) and present bit (p) of one header: a nack is honest (I11), what is on disk is present."""
     held = all_of(
         state.list_header[r, o] != 0,
         any_of(state.body[r, o % SLOTS] == state.list_header[r, o], state.writing[r, state.list_header[r, o]]),
@@ -269,7 +269,7 @@ def nack_quorum(state: Any) -> Any:
 
 @action(r=Replica, h=Op, k=Op)
 def merge_log(state: Any, r: Any, h: Any, k: Any) -> None:
-    """The new primary takes the canonical log up to h: above, a prepare is denied by a nack quorum, or there is none."""
+    """The new primary takes the canonical log up to h: above, a nack quorum denies the next, or there is none."""
     low = floor(state, r)
     top = maximum(Replica, lambda q: where(is_canonical(state, r, q), state.m_op[state.join_of[r, q]], 0))
     require(state.up[r])
@@ -353,7 +353,7 @@ def send_view(state: Any, r: Any, m: Any, low: Any) -> None:
 
 @action(r=Replica)
 def start_view(state: Any, r: Any) -> None:
-    """The primary is normal in its view: its log is linked and executed up to commit_max, the rest is its pipeline (I2)."""
+    """The primary is normal in its view: log linked, executed up to commit_max, the rest is its pipeline (I2)."""
     rest = between(Op, state.commit_max[r] + 1, state.op[r])
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -439,7 +439,7 @@ def end_sync(state: Any, r: Any) -> None:
 
 @action(r=Replica, o=Op, e=Prepare, d=Op)
 def repair_header(state: Any, r: Any, o: Any, e: Any, d: Any) -> None:
-    """A header that is of the head's view, or linked to the head, takes its place below it; `d` = 1: it is there, dirty."""
+    """A header of the head's view, or linked to the head, takes its place below it; `d` = 1: it is there, dirty."""
     head = at(state, r, state.op[r])
     require(state.up[r])
     require(
