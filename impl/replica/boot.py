@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from impl.checks import check
 from impl.messages import CHECKSUM_NONE
 from impl.replica.log import Log
 from impl.replica.restore import restore_nothing
@@ -23,6 +24,10 @@ class Boot(ViewChange):
             self.emit("start", configuration=True)
             self.write_superblock(view=0, log_view=0, head_op=0, head_checksum=CHECKSUM_NONE, then=self._marked_used)
             return
+        check(
+            "boot.slot_collision_panics" not in self.faults or self.relics == 0,
+            f"the journal holds {self.relics} records at or below the checkpoint {self.checkpoint}",
+        )
         self._apply_faults()
         behind = self.log_view < self.view or self.primary == self.node
         self.status = Status.VIEW_CHANGE if behind else Status.NORMAL

@@ -50,7 +50,7 @@ from impl.sim.control_situations import ControlSituations
 from impl.sim.network import Network
 from impl.sim.profile import SimProfile, supports_drawn
 from impl.sim.situations import Situations
-from impl.sim.storage import SimStorage
+from impl.sim.storage import BootRefusedError, SimStorage
 from impl.trace import TraceEvent, encode_line
 
 COUNTED_EVENTS = frozenset(
@@ -111,15 +111,16 @@ class SimCluster:
                 profile,
                 random,
                 self.statistics,
+                config.faults,
             )
             for node in range(replica_count)
         ]
-        for storage in self.storages:
-            storage.evicts_live = "boot.ring_evicts_live" in config.faults
         self.supports = supports_drawn(profile.features, replica_count, random)
         self.replicas: list[Replica | None] = [None] * replica_count
         self.incarnations = [0] * replica_count
         self.doomed: dict[int, int] = {}
+        self.lost: set[int] = set()
+        self.spare = 0
         self.on_write: Callable[[int, IoEffect, int], None] = lambda node, io, latency: None
         self.on_event: Callable[[int, str], None] = lambda node, name: None
         self.on_stop: Callable[[int], None] = lambda node: None
@@ -188,7 +189,11 @@ class SimCluster:
 
     def boot_group(self, node: int) -> None:
         """Boots the replica of this group in its process."""
-        durable = self.storages[node].recover()
+        try:
+            durable = self.storages[node].recover()
+        except BootRefusedError as error:
+            self._on_boot_refused(node, error)
+            return
         if self.profile.features == "upgrade" and self.seqs[node]:
             self.supports[node] = SUPPORTS_ALL
         config = replace(self.config, supports=self.supports[node])
@@ -198,6 +203,14 @@ class SimCluster:
         for checker in self.checkers:
             checker.on_boot(node, replica)
         self._run_effects(node, replica, effects)
+
+    def _on_boot_refused(self, node: int, error: BootRefusedError) -> None:
+        """The process ends at once; it is started again, unless its disk is lost."""
+        self.statistics["boots_refused"] += 1
+        if error.lost:
+            self.lost.add(node)
+        else:
+            self.on_stop(node)
 
     def crash(self, node: int) -> None:
         """Kills the replica's process: what it had in memory, of all its groups, is gone, writes in flight are torn."""
@@ -215,6 +228,11 @@ class SimCluster:
         self.incarnations[node] += 1
         self.storages[node].crash()
         self.statistics["crashes"] += 1
+        damage = self.profile.superblock_damage
+        if damage and len(self.lost) < self.spare and self.random.random() < damage:
+            self.statistics["superblocks_lost"] += 1
+            self.storages[node].unreadable = True
+            self.lost.add(node)
 
     # Effects
 

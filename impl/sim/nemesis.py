@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from impl.checks import check
 from impl.effects import AppendPrepares, IoEffect
 from impl.sim.cluster import SimCluster
 from impl.sim.storage import SimStorage
@@ -31,11 +32,11 @@ class Nemesis:
                 group.on_write = self._on_write
             if profile.crash_in_view_change:
                 group.on_event = partial(self._on_event, group)
+            group.on_stop = self._restart_later
         self._repeat(profile.partition_interval_ticks, self._partition)
         self._repeat(profile.clog_interval_ticks, self._clog)
         self._repeat(profile.crash_interval_ticks, self._crash)
         self._repeat(profile.disk_full_interval_ticks, self._fill_disk)
-        cluster.on_stop = self._restart_later
 
     def _repeat(self, interval: int, fault: object) -> None:
         if interval:
@@ -145,7 +146,9 @@ class Nemesis:
         cluster = self.cluster
         self.active = False
         count = len(cluster.replicas)
-        core = sorted(self.random.sample(range(count), self.random.randint(core_size_min, count)))
+        sound = [node for node in range(count) if node not in cluster.lost]
+        check(len(sound) >= core_size_min, f"{len(sound)} replicas can come back, {core_size_min} are needed")
+        core = sorted(self.random.sample(sound, self.random.randint(core_size_min, len(sound))))
         cluster.network.heal()
         cluster.network.clogged.clear()
         calm = cluster.profile.without_faults()
@@ -155,7 +158,7 @@ class Nemesis:
             group.doomed.clear()
             for storage in group.storages:
                 storage.profile = calm
-            _make_room(storage)
+                _make_room(storage)
         for node in range(count):
             if node in core:
                 cluster.boot(node)

@@ -144,6 +144,7 @@ def sim_result(seed: int, cluster: SimCluster, stopped: Failure | None, out: Pat
 def run_phases(clusters: Sequence[SimCluster], requests: int, core_size_min: int) -> None:
     """Both phases of the groups of one set of processes; faults strike all groups of a process together."""
     first = clusters[0]
+    first.spare = len(first.replicas) - core_size_min if len(clusters) == 1 else 0
     nemesis = Nemesis(first)
     for cluster in clusters:
         cluster.start()

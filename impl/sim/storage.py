@@ -24,6 +24,14 @@ class StorageError(RuntimeError):
     """The log that the superblock names is not in the journal: a promise of the replica or the storage was broken."""
 
 
+class BootRefusedError(RuntimeError):
+    """A replica does not start over its disk, now or (`lost`) ever; it was right to refuse."""
+
+    def __init__(self, message: str, *, lost: bool) -> None:
+        super().__init__(message)
+        self.lost = lost
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record of the journal."""
@@ -33,11 +41,22 @@ class Record:
 
 
 class SimStorage:
-    """Journal, superblock and snapshots in memory. A write is durable only when its completion was reported."""
+    """Journal, superblock and snapshots in memory. A write is durable only when its completion was reported.
+
+    What a crash left of a write in flight is durable once the next boot has synced it. `faults` are those of
+    `impl.faults` that concern storage. `unreadable`: the superblock was damaged beyond repair.
+    """
 
     def __init__(
-        self, superblock: SuperblockState, profile: SimProfile, random: Random, statistics: dict[str, int]
+        self,
+        superblock: SuperblockState,
+        profile: SimProfile,
+        random: Random,
+        statistics: dict[str, int],
+        faults: frozenset[str] = frozenset(),
     ) -> None:
+        self.faults = faults
+        self.formatted = superblock
         self.superblock = superblock
         self.profile = profile
         self.random = random
@@ -45,7 +64,10 @@ class SimStorage:
         self.records: list[Record] = []
         self.snapshots: dict[int, tuple[str, bytes]] = {}
         self.full = False
-        self.evicts_live = False
+        self.unreadable = False
+        self.torn = False
+        self.survivors: list[Record] = []
+        self.unsynced: list[Record] = []
         self.in_flight: list[IoEffect] = []
 
     def start(self, io: IoEffect) -> int:
@@ -89,7 +111,7 @@ class SimStorage:
         if not io.repair and oldest > 0:
             self.statistics["journal_wrapped"] += 1
             below = [record.prepare.header.op for record in self.records if record.prepare.header.op <= oldest]
-            if self.evicts_live:
+            if "boot.ring_evicts_live" in self.faults:
                 self.records = [record for record in self.records if record.prepare.header.op > oldest]
             elif below:
                 raise StorageError(
@@ -118,10 +140,13 @@ class SimStorage:
             log = {prepare.header.checksum for prepare in self._log()}
             kept = [record for record in kept if record.prepare.header.checksum in log]
         self.records = kept
+        self.unsynced = []
         self.snapshots = {at: snapshot for at, snapshot in self.snapshots.items() if at >= op}
 
     def crash(self) -> None:
-        """The process dies: of each write in flight a part may have reached the disk."""
+        """The process dies: of each write in flight a part may have reached the disk, what was never synced is gone."""
+        self.records = [record for record in self.records if not any(record is lost for lost in self.unsynced)]
+        self.survivors, self.unsynced, self.torn = [], [], False
         for io in self.in_flight:
             if isinstance(io, AppendPrepares):
                 self._crash_append(io)
@@ -139,14 +164,21 @@ class SimStorage:
         left = self.random.randint(0, sum(sizes))
         for prepare, size in zip(io.prepares, sizes, strict=True):
             if size > left:
+                self.torn = left > 0
                 self.statistics["crash_append_torn" if left else "crash_append_cut"] += 1
                 return
             left -= size
-            self.records.append(Record(prepare, io.repair))
+            self.survivors.append(Record(prepare, io.repair))
+            self.records.append(self.survivors[-1])
         self.statistics["crash_append_whole"] += 1
 
     def recover(self) -> DurableState:
-        """Superblock, snapshot and log (rules in `impl.durable`). Raises `StorageError` if one of them is not there."""
+        """Superblock, snapshot and log (rules in `impl.durable`).
+
+        Raises `StorageError` if one of them is not there although it was durable, `BootRefusedError` if the disk has
+        failed.
+        """
+        self._open()
         superblock = self.superblock
         checkpoint = superblock.checkpoint
         data = b""
@@ -154,11 +186,34 @@ class SimStorage:
             checksum, data = self.snapshots.get(checkpoint, ("", b""))
             if checksum != superblock.snapshot:
                 raise StorageError(f"replica {superblock.replica}: no snapshot of op {checkpoint}")
-        log = tuple(Prepare(prepare.header, prepare.body) for prepare in self._log())
+        found = self._log_over_gaps() if "boot.replays_over_gap" in self.faults else self._log()
+        log = tuple(Prepare(prepare.header, prepare.body) for prepare in found)
         relics = sum(record.prepare.header.op <= checkpoint for record in self.records)
         self._drain(checkpoint, stale=False)
         self.snapshots = {checkpoint: self.snapshots[checkpoint]} if checkpoint else {}
         return DurableState(superblock, log, data, relics)
+
+    def _open(self) -> None:
+        """What opening finds of the disk's failures."""
+        if self.unreadable:
+            if "boot.view_file_unreadable_is_new" not in self.faults:
+                raise BootRefusedError("the superblock is unreadable", lost=True)
+            self.superblock, self.unreadable = self.formatted, False
+        if self.torn and "boot.one_bad_entry_forever" in self.faults:
+            raise BootRefusedError("a record of the journal is torn", lost=True)
+        failure = self.profile.sync_failure
+        if failure and self.random.random() < failure:
+            if "boot.swallows_sync_error" not in self.faults:
+                raise BootRefusedError("the journal cannot be synced", lost=False)
+            self.unsynced = self.survivors
+
+    def _log_over_gaps(self) -> list[Prepare]:
+        """Fault boot.replays_over_gap: the newest record of each op, chained or not."""
+        newest = {record.prepare.header.op: record.prepare for record in self.records}
+        log: list[Prepare] = []
+        while (prepare := newest.get(self.superblock.checkpoint + len(log) + 1)) is not None:
+            log.append(prepare)
+        return log
 
     def _log(self) -> list[Prepare]:
         superblock = self.superblock
