@@ -25,11 +25,11 @@ from spec.engines.explicit.result import ActionCoverage, Result, Step
 from spec.engines.story import Ending
 from spec.lang import Spec, not_
 from spec.lang.concrete import State
+from spec.vsr.profiles import PROFILES
 from spec.vsr.progress import goals
 
 __all__ = ["check", "show_change", "show_value"]
 
-PROFILES = ("core",)
 LIVE_SECONDS = 0.25
 EXIT_CODES = {"holds": EXIT_CONFORMS, "violated": EXIT_VIOLATES, "inconclusive": EXIT_INCONCLUSIVE}
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
@@ -59,7 +59,9 @@ _folder = click.Path(path_type=Path, file_okay=False)
 
 @click.command()
 @model_options
-@click.option("--profile", default="core", help="Options of the protocol; there is: core.", show_default=True)
+@click.option(
+    "--profile", type=click.Choice(list(PROFILES)), default="core", help="Options of the protocol.", show_default=True
+)
 @click.option("--workers", type=_count, help="Threads; they never change the result.  [default: the cores]")
 @click.option("--max-states", type=_count, help="Stop, inconclusive, at this number of distinct states.")
 @click.option("--memory", type=Size(), help="Memory for states; files take what is more.  [default: 60 % of the free]")
@@ -89,12 +91,10 @@ def check(
     that Ctrl-C stops is saved to the directory of --checkpoint or --resume, and --resume goes on with it. Walks
     (--simulate) find a violation or nothing: they never say that an invariant holds.
     """
-    if profile not in PROFILES:
-        raise click.UsageError(f"no profile {profile} in this version; there is: {', '.join(PROFILES)}")
     questions = [q for q in ("simulate", "always", "sometimes") if options[q]]
     if len(questions) > 1 or (questions and engine == "interp"):
         raise click.UsageError("--simulate, --always and --sometimes are one question each, for the explicit engine")
-    spec, text = bounded_model(name, replicas, faults, {k: options.pop(k) for k in SIZES})
+    spec, text = bounded_model(name, replicas, faults, {k: options.pop(k) for k in SIZES}, profile)
     asked = parse_questions(spec, options)
     note(f"{name}: {text}")
     options["always"] = options["always"] or (not questions and _breaks_progress(name, faults))

@@ -54,7 +54,7 @@ def fault_model(name: str, faults: Sequence[str]) -> FaultModel | None:
 
 
 def bounded_model(
-    name: str, replicas: int | None, faults: tuple[str, ...], sizes: dict[str, int | None]
+    name: str, replicas: int | None, faults: tuple[str, ...], sizes: dict[str, int | None], profile: str = "core"
 ) -> tuple[Spec, str]:
     """The specification of a bounded model, and its sizes in words.
 
@@ -64,7 +64,7 @@ def bounded_model(
     given = {key: value for key, value in sizes.items() if value is not None}
     limits: Bounds = replace(chosen.bounds if chosen else MODELS[name], **given)
     count = replicas or (chosen.replicas if chosen else REPLICAS.get(name, 3))
-    spec = model(name, replicas=count, faults=faults, bounds=limits)
+    spec = model(name, replicas=count, faults=faults, bounds=limits, profile=profile)
     return spec, sizes_text(count, limits) + (f"; faults: {', '.join(faults)}" if faults else "")
 
 

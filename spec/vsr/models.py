@@ -14,6 +14,7 @@ from spec.vsr.faults import fault
 from spec.vsr.invariants import INVARIANTS, WITNESSES, restarted_normal
 from spec.vsr.module import Parts
 from spec.vsr.modules import MODULES
+from spec.vsr.profiles import profile_options
 from spec.vsr.recovery import AFTER_RECOVERY, AFTER_ROT
 from spec.vsr.state import core_schema
 
@@ -150,16 +151,27 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
 
 
 def model(
-    name: str, *, replicas: int | None = None, faults: Iterable[str] = (), bounds: Bounds | None = None, **sizes: int
+    name: str,
+    *,
+    replicas: int | None = None,
+    faults: Iterable[str] = (),
+    bounds: Bounds | None = None,
+    profile: str = "core",
+    **sizes: int,
 ) -> Spec:
-    """A named bounded model; `sizes` (views, ops, clients, requests, restarts …) override its default bounds."""
+    """A named bounded model; `sizes` (views, ops, clients, requests, restarts …) override its default bounds, and the
+    options of a `profile` those of the model.
+    """
     if name not in MODELS:
         raise SpecError(f"unknown model {name}; there are: {', '.join(MODELS)}")
     limits = replace(bounds or MODELS[name], **sizes)
     replicas = replicas or REPLICAS.get(name, 3)
-    cfg = Config(replicas, faults=frozenset(faults), **OPTIONS.get(name, {}))
-    if limits.slots:
-        cfg = replace(cfg, client_table=replace(cfg.client_table, slots=limits.slots))
+    options = {**OPTIONS.get(name, {}), **profile_options(profile, replicas)}
+    cfg = Config(replicas, profile=profile, faults=frozenset(faults), **options)
+    slots = limits.slots or min(cfg.client_table.slots, limits.clients)  # more are never used
+    cfg = replace(cfg, client_table=replace(cfg.client_table, slots=slots))
+    if cfg.client_table.sessions:
+        limits = replace(limits, incarnations=max(1, limits.incarnations))
     instance = limits.instance(replicas)
     if client_table.is_on(cfg):
         instance = Instance({**instance.bounds, "Outcome": len(client_table.OUTCOMES) - 1})

@@ -26,6 +26,7 @@ PROFILES: dict[str, Callable[[int], Options]] = {
     "core": lambda replicas: {},
     "paper": lambda replicas: {},
     "iggy-3023": lambda replicas: {"client_table": ClientTable(slots=8192, gaps=True)},
+    "sessions": lambda replicas: {"client_table": ClientTable(slots=64, sessions=True)},
     "oxia-882": lambda replicas: {"features": 1},
     "tigerbeetle-2022": lambda replicas: {"repair": Repair("nonce")},
     "tigerbeetle-2026": lambda replicas: {"repair": Repair("superblock"), **_later_quorums(replicas)},
@@ -33,11 +34,13 @@ PROFILES: dict[str, Callable[[int], Options]] = {
 """Profile → its options for a number of replicas."""
 
 
-def profile(name: str, replicas: int = 3, **options: Any) -> Config:
-    """The configuration of a profile; `options` override its own.
-
-    Raises `SpecError` for an unknown profile, or a number of replicas that it does not have.
-    """
+def profile_options(name: str, replicas: int) -> Options:
+    """The options of a profile. Raises `SpecError` for an unknown one, or replicas that it does not have."""
     if name not in PROFILES:
         raise SpecError(f"unknown profile {name}; there are: {', '.join(PROFILES)}")
-    return replace(Config(replicas, profile=name, **PROFILES[name](replicas)), **options)
+    return PROFILES[name](replicas)
+
+
+def profile(name: str, replicas: int = 3, **options: Any) -> Config:
+    """The configuration of a profile; `options` override its own. Raises `SpecError` as `profile_options` does."""
+    return replace(Config(replicas, profile=name, **profile_options(name, replicas)), **options)
