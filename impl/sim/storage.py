@@ -85,6 +85,13 @@ class SimStorage:
         self.in_flight.remove(io)
         self._take_effect(io)
 
+    def holds(self, op: int, checksum: str) -> bool:
+        """True if the entry is durable here, as a record or in the snapshot in use."""
+        for record in reversed(self.records):
+            if record.prepare.header.checksum == checksum:
+                return not any(record is lost for lost in self.unsynced)
+        return op <= self.superblock.checkpoint
+
     def failure(self, io: IoEffect) -> str | None:
         """Why a write that ends now fails, or None. Nothing of it counts then."""
         profile = self.profile

@@ -11,6 +11,7 @@ from impl.sim.checkers.features import FeaturesChecker
 from impl.sim.checkers.fences import FencesChecker
 from impl.sim.checkers.liveness import LivenessChecker
 from impl.sim.checkers.offsets import OffsetsChecker
+from impl.sim.checkers.promises import PromisesChecker
 from impl.sim.checkers.replies import RepliesChecker
 from impl.sim.checkers.snapshots import SnapshotsChecker
 from impl.sim.checkers.tables import TablesChecker
@@ -30,6 +31,7 @@ __all__ = [
     "FinalState",
     "LivenessChecker",
     "OffsetsChecker",
+    "PromisesChecker",
     "RepliesChecker",
     "SnapshotsChecker",
     "TablesChecker",
