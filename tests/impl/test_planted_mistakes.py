@@ -61,7 +61,7 @@ def test_acknowledgements_of_an_older_view_counted_are_rejected(
         if not replica.is_normal_primary or message.view >= replica.view:
             original(replica, message)
         elif replica.commit_max < message.op <= replica.op:
-            replica.acks[message.op] = replica.acks.get(message.op, 0) | 1 << message.replica
+            replica._count_ack(message.op, message.replica)
             replica.commit_acknowledged()
 
     monkeypatch.setattr(Replica, "on_prepare_ok", counting)
