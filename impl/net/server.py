@@ -38,7 +38,8 @@ from impl.net.server_config import (
     parse_addresses,
     trace_path,
 )
-from impl.replica.features import parse_features
+from impl.replica.features import UnknownEntryError, parse_features
+from impl.snapshot import SnapshotError
 from impl.storage.data_file import DataFile, open_data_file
 from impl.storage.file import RealFileSystem, StorageError
 from impl.trace import TraceError, TraceWriter
@@ -196,7 +197,7 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
             await server.run()
             if watcher is not None:
                 watcher.cancel()
-        except (StorageError, TraceError, ConfigurationError, FaultError) as error:
+        except (StorageError, SnapshotError, TraceError, ConfigurationError, FaultError, UnknownEntryError) as error:
             raise ServerError(str(error)) from error
         except OSError as error:
             raise ServerError(f"{error.filename or config.trace}: {error.strerror or error}") from error

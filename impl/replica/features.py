@@ -8,7 +8,7 @@ differed from the others' keeps a different checksum for ever.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 import msgspec
@@ -24,6 +24,9 @@ FEATURES: dict[int, str] = {DATABASE_CHECKSUM: "database_checksum"}
 
 FEATURE_MAX = 63
 """Largest feature number: a set of features is a bitmask in a signed 64-bit column."""
+
+FEATURES_ANY = (1 << FEATURE_MAX) - 1
+"""Bitmask of all features that there can be: for tools that only look."""
 
 SUPPORTS_ALL = sum(1 << feature - 1 for feature in FEATURES)
 """Bitmask of the features that this version implements."""
@@ -45,6 +48,21 @@ def parse_features(names: Iterable[str]) -> int:
             raise ConfigurationError(f"unknown feature {name!r}; this version implements {known}")
         mask |= 1 << feature - 1
     return mask
+
+
+class UnknownEntryError(ValueError):
+    """The log holds an entry that this replica cannot apply; the text names its op and the remedy."""
+
+
+def require_supported(ops: Mapping[int, int], supports: int) -> None:
+    """Raises `UnknownEntryError` for a feature, enabled at its op in `ops`, that the bitmask `supports` lacks."""
+    for feature, op in sorted(ops.items()):
+        if not supports >> feature - 1 & 1:
+            known = FEATURES.get(feature, "unknown to this version")
+            raise UnknownEntryError(
+                f"op {op} enables feature {feature} ({known}), which this replica does not support: start it with a"
+                " version and a configuration that support it"
+            )
 
 
 class FeatureState:

@@ -10,12 +10,20 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias
 
 from impl.messages import Prepare, PrepareHeader, make_header, register_result
-from impl.replica.features import FEATURES, FeatureState
+from impl.replica.features import FeatureState, UnknownEntryError, require_supported
 from impl.state_machine import StateMachine
 
-
-class UnknownEntryError(ValueError):
-    """The log holds an entry that this replica cannot apply; the text names its op and the remedy."""
+__all__ = [
+    "KINDS",
+    "EnableFeature",
+    "Executed",
+    "Proposal",
+    "Register",
+    "UnknownEntryError",
+    "UserRequest",
+    "apply_entry",
+    "read_proposal",
+]
 
 
 class Executed(Protocol):
@@ -132,12 +140,7 @@ class EnableFeature:
 
     def apply(self, executed: Executed, op: int) -> bytes:
         """Nothing; raises `UnknownEntryError` if this replica does not support the feature."""
-        if not executed.supports >> self.feature - 1 & 1:
-            known = FEATURES.get(self.feature, "unknown to this version")
-            raise UnknownEntryError(
-                f"op {op} enables feature {self.feature} ({known}), which this replica does not support: start it with"
-                " a version and a configuration that support it"
-            )
+        require_supported({self.feature: op}, executed.supports)
         if "control.applied_on_leader_only" not in executed.faults:
             executed.enabled.enable(self.feature, op)
         return b""

@@ -11,7 +11,7 @@ from impl.durable import DurableState, SuperblockState
 from impl.messages import PrepareHeader
 from impl.replica.client_table import ClientTable, TableError
 from impl.replica.config import ReplicaConfig
-from impl.replica.features import FeatureState
+from impl.replica.features import FeatureState, require_supported
 from impl.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
 from impl.state_machine import StateError, StateMachine
 
@@ -40,14 +40,17 @@ def restore_nothing(superblock: SuperblockState, config: ReplicaConfig) -> Resto
 
 
 def restore_snapshot(snapshot: Snapshot, superblock: SuperblockState, config: ReplicaConfig) -> Restored:
-    """The prefix in a snapshot. Raises `SnapshotError` if it is damaged or not one of this cluster's."""
+    """The prefix in a snapshot. Raises `SnapshotError` if it is damaged or not one of this cluster's.
+
+    Raises `UnknownEntryError` if a feature is enabled in it that this replica does not support.
+    """
     found = checksum_snapshot(snapshot.data)
     if found != snapshot.checksum:
         raise SnapshotError(f"snapshot of op {snapshot.op}: checksum {found}, expected {snapshot.checksum}")
     contents = decode_snapshot(snapshot.data, cluster=superblock.cluster, op=snapshot.op)
     node, faults = superblock.replica, config.faults
     try:
-        return Restored(
+        restored = Restored(
             contents.header,
             StateMachine.from_bytes(contents.state_machine, config.plane),
             ClientTable.from_bytes(contents.client_table, superblock.clients, faults, node),
@@ -56,10 +59,12 @@ def restore_snapshot(snapshot: Snapshot, superblock: SuperblockState, config: Re
         )
     except (StateError, TableError) as error:
         raise SnapshotError(f"snapshot of op {snapshot.op}: {error}") from error
+    require_supported(restored.enabled.ops, config.supports)
+    return restored
 
 
 def restore_durable(durable: DurableState, config: ReplicaConfig) -> Restored:
-    """What the superblock refers to. Raises `SnapshotError`."""
+    """What the superblock refers to. Raises as `restore_snapshot`."""
     superblock = durable.superblock
     if superblock.checkpoint == 0:
         return restore_nothing(superblock, config)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from impl.durable import SuperblockState
 from impl.messages import CHECKSUM_NONE, PrepareHeader
 from impl.replica.config import ReplicaConfig
+from impl.replica.features import FEATURES_ANY
 from impl.replica.restore import restore_snapshot
 from impl.snapshot import Snapshot, SnapshotError, checksum_snapshot
 from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
@@ -157,7 +158,7 @@ def _snapshot_view(files: FileSystem, directory: str, name: str, superblock: Sup
     if superblock is None:
         return replace(wrong, reason="without a superblock nothing says what it should hold")
     try:
-        restored = restore_snapshot(Snapshot(op, checksum, data), superblock, ReplicaConfig())
+        restored = restore_snapshot(Snapshot(op, checksum, data), superblock, ReplicaConfig(supports=FEATURES_ANY))
     except SnapshotError as error:
         return replace(wrong, reason=str(error))
     return replace(

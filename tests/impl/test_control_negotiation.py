@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from impl.messages import Commit, Message, PrepareOk, Supports
+from impl.replica import ReplicaConfig
 from impl.replica.features import DATABASE_CHECKSUM, FEATURE_MAX
 from impl.replica.proposals import UnknownEntryError
+from impl.replica.restore import restore_snapshot
+from impl.snapshot import Contents, encode_snapshot
 from impl.state_machine import Put
 from tests.impl.link import Link
 
@@ -161,3 +164,15 @@ def test_the_faults_of_control_requests_do_what_they_say() -> None:
     link = Link(supports=(1, 1, 1), faults=("control.map_order_digest",))
     link.tick(3 * HEARTBEAT_TICKS)
     assert len({link[node].digest for node in range(3)}) == 3
+
+
+def test_a_snapshot_with_a_feature_that_is_not_supported_is_refused_by_the_op_that_enabled_it() -> None:
+    link = Link(1, supports=(1,))
+    link.tick(2 * HEARTBEAT_TICKS)
+    header = link[0].log[1].header
+    parts = (link[0].state_machine.to_bytes(), link[0].client_table.to_bytes(), link[0].enabled.to_bytes())
+    snapshot = encode_snapshot(1, Contents(header, *parts))
+    superblock = link[0].superblock
+    assert restore_snapshot(snapshot, superblock, ReplicaConfig(supports=1)).enabled.ops == {1: 1}
+    with pytest.raises(UnknownEntryError, match=r"op 1 enables feature 1 \(database_checksum\).*does not support"):
+        restore_snapshot(snapshot, superblock, ReplicaConfig(supports=0))

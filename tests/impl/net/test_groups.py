@@ -153,3 +153,23 @@ def test_features_and_messages_survive_checkpoints_and_restarts_of_all(tmp_path:
         restarts = [event for event in events if event.event == "restart"]
         assert all((event.checkpoint or 0) >= 16 and event.features == 1 for event in restarts)
         assert len([event for event in events if event.event == "propose_feature"]) <= 1
+
+
+async def enable(cluster: Cluster) -> None:
+    await cluster.wait_ready()
+    assert await enabled(cluster) == {1}
+
+
+def test_a_member_without_an_enabled_feature_ends_with_the_op_and_the_remedy(tmp_path: Path) -> None:
+    with Cluster(tmp_path, groups=BOTH_PLANES, features=["database_checksum"]) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(enable(cluster))
+        assert cluster.stop(2) == 0
+        cluster.features[2] = ()
+        cluster.start(2)
+        deadline = time.monotonic() + 20
+        while cluster.alive(2) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert cluster.exit_code(2) == 2
+        assert "op 1 enables feature 1 (database_checksum), which this replica does not support" in cluster.log_tail(2)
