@@ -199,8 +199,9 @@ def test_traces_have_gapless_seqs_and_causal_clocks(tmp_path: Path) -> None:
                     received = {"on_" + source.event, "on_prepare", "drop_prepare", "on_start_view", "on_commit"}
                     assert event.event in received
                     assert (source.m_view, source.m_op) == (event.m_view, event.m_op)
-                    assert source.m_checksum == event.m_checksum
-                    assert source.m_commit == event.m_commit
+                    if event.event != "drop_prepare":
+                        assert source.m_checksum == event.m_checksum
+                        assert source.m_commit == event.m_commit
 
 
 def test_a_parquet_trace_has_the_rows_and_columns_of_the_ndjson(tmp_path: Path) -> None:
