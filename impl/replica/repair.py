@@ -104,7 +104,7 @@ class Repair(Transfer):
 
     def _overflows(self, op: int) -> bool:
         """True if a log up to `op` has no room in the journal above the checkpoint."""
-        return op - self.checkpoint > self.config.journal_slots
+        return 0 < self.journal_slots < op - self.checkpoint
 
     def _is_newer(self, message: StartView) -> bool:
         """True if a start_view is of a later log than what is being installed, or has a later snapshot below it."""

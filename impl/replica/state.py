@@ -214,6 +214,11 @@ class ReplicaState:
         return self.status is Status.NORMAL and self.view % self.replica_count == self.node
 
     @property
+    def journal_slots(self) -> int:
+        """How far the log may rise above what is drained; 0: without bound."""
+        return self.config.journal_slots if self.config.checkpoint_interval else 0
+
+    @property
     def digest(self) -> str:
         """Digest of state machine, client table and features at `commit_min`, 32 hexadecimal digits."""
         if not self._digest_text:
@@ -312,7 +317,7 @@ class ReplicaState:
             client_gaps=int(self.clients.gaps) if configuration else None,
             pipeline=self.config.pipeline_max if configuration else None,
             checkpoint_interval=self.config.checkpoint_interval if configuration else None,
-            journal_slots=self.config.journal_slots if configuration else None,
+            journal_slots=self.journal_slots if configuration else None,
             supports=self.config.supports if configuration else None,
         )
         self.effects.append(Emit(trace_event))

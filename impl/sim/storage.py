@@ -115,7 +115,7 @@ class SimStorage:
         """The entries take their slots: op modulo `journal_slots`. A slot must be free of entries of lower ops."""
         slots = self.profile.journal_slots
         oldest = io.prepares[-1].header.op - slots
-        if not io.repair and oldest > 0:
+        if not io.repair and oldest > 0 and self.profile.checkpoint_interval:
             self.statistics["journal_wrapped"] += 1
             below = [record.prepare.header.op for record in self.records if record.prepare.header.op <= oldest]
             if "boot.ring_evicts_live" in self.faults:
@@ -134,6 +134,7 @@ class SimStorage:
             self.snapshots[io.op] = (io.checksum, io.data)
         elif isinstance(io, DrainJournal):
             self._drain(io.op, stale=io.stale)
+            self.unsynced = []
         else:
             self.superblock = io.superblock
 
@@ -147,7 +148,6 @@ class SimStorage:
             log = {prepare.header.checksum for prepare in self._log()}
             kept = [record for record in kept if record.prepare.header.checksum in log]
         self.records = kept
-        self.unsynced = []
         self.snapshots = {at: snapshot for at, snapshot in self.snapshots.items() if at >= op}
 
     def crash(self) -> None:
