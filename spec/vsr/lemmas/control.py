@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spec.lang import all_of, any_of, forall, invariant
+from spec.lang import all_of, any_of, forall, invariant, not_
 from spec.vsr.control import CHAINED_CHECKSUM
 from spec.vsr.lemmas.words import each_replica, each_view_entry
 from spec.vsr.state import Feature, Op, Replica, feature_of
@@ -33,16 +33,20 @@ def features_as_of(s: Any, limit: Any, enabled_at: Callable[[Any], Any], chain_f
     """
 
     def of_entry(f: Any, o: Any) -> Any:
-        enables = any_of(s.first_executed[o] == 0, lambda: feature_of(s, s.first_executed[o], o) != f)
+        executed = s.first_executed[o] != 0
         return all_of(
+            any_of(o > limit, enabled_at(f) != o, all_of(executed, lambda: feature_of_first(s, o) == f)),
             any_of(
-                enabled_at(f) != o, all_of(o <= limit, s.first_executed[o] != 0, lambda: feature_of_first(s, o) == f)
+                o > limit,
+                not_(executed),
+                lambda: feature_of_first(s, o) != f,
+                all_of(enabled_at(f) != 0, enabled_at(f) <= o),
             ),
-            any_of(o > limit, enables, all_of(enabled_at(f) != 0, enabled_at(f) <= o)),
         )
 
     return all_of(
-        forall(Feature, lambda f: forall(Op, lambda o: of_entry(f, o))), chain_from == enabled_at(CHAINED_CHECKSUM)
+        forall(Feature, lambda f: all_of(enabled_at(f) <= limit, forall(Op, lambda o: of_entry(f, o)))),
+        chain_from == enabled_at(CHAINED_CHECKSUM),
     )
 
 
