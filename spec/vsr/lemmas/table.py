@@ -65,19 +65,6 @@ def not_executed(s: Any) -> Any:
     )
 
 
-@invariant("table.executed_chain", "what was executed is a chain")
-def executed_chain(s: Any) -> Any:
-    """The parent of an executed entry was executed at the op before."""
-    return forall(
-        Op,
-        lambda o: any_of(
-            o == 1,
-            s.first_executed[o] == 0,
-            lambda: s.prepare_parent[s.first_executed[o] - 1, o] == s.first_executed[o - 1],
-        ),
-    )
-
-
 @invariant("table.slots", "slots are counted, and above evicted_to")
 def slots(s: Any) -> Any:
     """`slots_used` is the number of clients with a slot; every slot has an op above `evicted_to`."""
@@ -194,7 +181,7 @@ def answered_before(s: Any) -> Any:
 def lemmas(cfg: Config) -> tuple[Predicate, ...]:
     """The lemmas that make sense under a configuration."""
     table = cfg.client_table
-    found: tuple[Predicate, ...] = (not_executed, executed_chain, one_unexecuted, requests_rise)
+    found: tuple[Predicate, ...] = (not_executed, one_unexecuted, requests_rise)
     if table.sessions:
         found += (prepare_fields, no_gap, fresh_register)
     elif table.in_flight:
