@@ -20,7 +20,7 @@ class Load:
     """Seeded clients on shared keys. ``history`` grows with every answered or given-up operation.
 
     ``rate`` is the aim in requests per second over all clients (None: as fast as answers come). The operations are
-    a function of ``seed``; their interleaving is not.
+    a function of ``seed``; their interleaving is not. ``group`` is that of the keys.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class Load:
         timeout_seconds: float = 60.0,
         first_client_id: int = 1,
         send_twice: float = 0.0,
+        group: int = 0,
     ) -> None:
         self.history: list[Operation] = []
         self.latencies_ns: list[int] = []
@@ -46,6 +47,7 @@ class Load:
         self._pause_seconds = clients / rate if rate else 0.0
         self._next_client_id = first_client_id
         self._send_twice = send_twice
+        self._group = group
         self._clients = [self._new_client() for _ in range(clients)]
         self._randoms = [random.Random(f"{seed}-{number}") for number in range(clients)]
         self._seen: dict[bytes, bytes | None] = {}
@@ -95,6 +97,7 @@ class Load:
             self._next_client_id,
             self._timeout_seconds,
             send_twice=self._send_twice,
+            group=self._group,
         )
         self._next_client_id += 1
         return client

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from impl.durable import CLIENTS_SESSIONS, ClientTableConfig
+from impl.groups.group import PARTITIONS, SINGLE, Group
 from impl.net.cluster import Cluster, ClusterError
 from impl.net.history import CheckResult, check_history
 from impl.net.load import Load
+from impl.net.partition_load import PartitionLoad
 
 __all__ = ["RecordOptions", "RecordResult", "RoundResult", "RoundsResult", "record", "rounds"]
 
@@ -30,6 +32,7 @@ class RecordOptions:
     ``down_seconds`` is how long a killed process stays down; ``kill`` False records a quiet run. ``timeout_seconds``:
     when a request is given up. ``client_table`` of a new cluster; with fewer slots than clients they evict each other.
     ``send_twice``: chance that a client sends a request twice. ``checkpoint_interval``: the server's unless given.
+    With the group partitions among ``groups``, as many producers append to its partitions, beside the clients.
     """
 
     replica_count: int = 3
@@ -46,6 +49,8 @@ class RecordOptions:
     client_table: ClientTableConfig = CLIENTS_SESSIONS
     send_twice: float = 0.05
     checkpoint_interval: int | None = None
+    groups: tuple[Group, ...] = (SINGLE,)
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +70,13 @@ class RecordResult:
     latency_ms_max: float
     check: CheckResult
     traces: tuple[Path, ...]
+    appends: int = 0
+    problems: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         """True if the clients saw one consistent store and no request was left without an answer."""
-        return self.check.ok and self.unanswered == 0
+        return self.check.ok and self.unanswered == 0 and not self.problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,13 @@ class RoundResult:
     retries: int
     seconds: float
     check: CheckResult
+    appends: int = 0
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True if what the clients and producers saw is consistent."""
+        return self.check.ok and not self.problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +113,7 @@ class RoundsResult:
     @property
     def ok(self) -> bool:
         """True if every round was checked and consistent."""
-        return bool(self.rounds) and all(result.check.ok for result in self.rounds)
+        return bool(self.rounds) and all(result.ok for result in self.rounds)
 
 
 def record(directory: Path, trace_directory: Path, run: str, options: RecordOptions | None = None) -> RecordResult:
@@ -125,8 +139,10 @@ def rounds(
 
 
 def _cluster(directory: Path, trace_directory: Path, run: str, options: RecordOptions) -> Cluster:
-    if (trace_directory / run).exists() and any((trace_directory / run).iterdir()):
-        raise ClusterError(f"{trace_directory / run} holds a run already; give another run id, or delete it")
+    for group in options.groups:
+        path = trace_directory / group.run(run)
+        if path.exists() and any(path.iterdir()):
+            raise ClusterError(f"{path} holds a run already; give another run id, or delete it")
     interval = options.checkpoint_interval
     return Cluster(
         directory,
@@ -137,7 +153,59 @@ def _cluster(directory: Path, trace_directory: Path, run: str, options: RecordOp
         tick_seconds=options.tick_seconds,
         faults=options.faults,
         server_options=() if interval is None else ("--checkpoint-interval", str(interval)),
+        groups=options.groups,
+        features=options.features,
     )
+
+
+class _Loads:
+    """The load on the keys and, if there is such a group, the one on the partitions, side by side."""
+
+    def __init__(self, cluster: Cluster, options: RecordOptions) -> None:
+        self.keys = _load(cluster, options)
+        self.partitions: PartitionLoad | None = None
+        if PARTITIONS in options.groups:
+            self.partitions = PartitionLoad(
+                cluster.addresses,
+                cluster.cluster,
+                clients=options.clients,
+                seed=options.seed,
+                rate=options.rate,
+                timeout_seconds=options.timeout_seconds,
+            )
+
+    async def run(self, *, requests: int, at_least_until: asyncio.Event | None = None) -> None:
+        """`requests` on each."""
+        loads = [self.keys.run(requests=requests, at_least_until=at_least_until)]
+        if self.partitions is not None:
+            loads.append(self.partitions.run(requests=requests, at_least_until=at_least_until))
+        await asyncio.gather(*loads)
+
+    async def read_all(self) -> None:
+        """Reads every key and every partition."""
+        await self.keys.read_all()
+        if self.partitions is not None:
+            await self.partitions.read_all()
+
+    async def close(self) -> None:
+        """Closes all clients."""
+        await self.keys.close()
+        if self.partitions is not None:
+            await self.partitions.close()
+
+    @property
+    def unanswered(self) -> int:
+        """Requests given up."""
+        return self.keys.unanswered + (0 if self.partitions is None else self.partitions.unanswered)
+
+    @property
+    def appends(self) -> int:
+        """Appends to partitions, answered or not."""
+        return 0 if self.partitions is None else len(self.partitions.appends)
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the partitions."""
+        return () if self.partitions is None else self.partitions.problems()
 
 
 def _load(cluster: Cluster, options: RecordOptions) -> Load:
@@ -150,6 +218,7 @@ def _load(cluster: Cluster, options: RecordOptions) -> Load:
         rate=options.rate,
         timeout_seconds=options.timeout_seconds,
         send_twice=options.send_twice,
+        group=options.groups[0].number,
     )
 
 
@@ -159,27 +228,28 @@ async def _record(directory: Path, trace_directory: Path, run: str, options: Rec
         cluster.start_all()
         await cluster.wait_ready()
         view_before = await _view(cluster)
-        load = _load(cluster, options)
+        loads = _Loads(cluster, options)
+        load = loads.keys
         started = time.monotonic()
         killed: int | None = None
         part = options.requests // 3 if options.kill else options.requests
-        await load.run(requests=part)
+        await loads.run(requests=part)
         if options.kill:
             killed = await cluster.primary()
             victim = killed if killed is not None else 0
-            await _kill_under_load(cluster, load, options.requests - part, victim, 0.05, options.down_seconds)
+            await _kill_under_load(cluster, loads, options.requests - part, victim, 0.05, options.down_seconds)
         seconds = time.monotonic() - started
-        await load.read_all()
+        await loads.read_all()
         await cluster.wait_ready()
         view_after = await _view(cluster)
-        await load.close()
+        await loads.close()
         cluster.stop_all()
     latencies = sorted(load.latencies_ns)
     answered = len(latencies)
     return RecordResult(
         run=run,
         requests=answered,
-        unanswered=load.unanswered,
+        unanswered=loads.unanswered,
         retries=load.retries,
         killed=killed,
         view_before=view_before,
@@ -190,6 +260,8 @@ async def _record(directory: Path, trace_directory: Path, run: str, options: Rec
         latency_ms_max=latencies[-1] / 1e6 if latencies else 0.0,
         check=check_history(load.history),
         traces=_traces(cluster),
+        appends=loads.appends,
+        problems=loads.problems(),
     )
 
 
@@ -205,29 +277,30 @@ async def _rounds(
     results: list[RoundResult] = []
     with _cluster(directory, trace_directory, run, options) as cluster:
         cluster.format()
-        load = _load(cluster, options)
+        loads = _Loads(cluster, options)
         for number in range(1, count + 1):
-            result = await _round(cluster, load, number, source, options)
+            result = await _round(cluster, loads, number, source, options)
             results.append(result)
             if after_round is not None:
                 after_round(result)
-            if not result.check.ok:
+            if not result.ok:
                 break
-        await load.close()
-    return RoundsResult(run, tuple(results), load.unanswered, _traces(cluster))
+        await loads.close()
+    return RoundsResult(run, tuple(results), loads.unanswered, _traces(cluster))
 
 
 async def _round(
-    cluster: Cluster, load: Load, number: int, source: random.Random, options: RecordOptions
+    cluster: Cluster, loads: _Loads, number: int, source: random.Random, options: RecordOptions
 ) -> RoundResult:
+    load = loads.keys
     started = time.monotonic()
     cluster.start_all()
     primary = await cluster.wait_ready()
     view_before = await _view(cluster)
     before, retries = len(load.latencies_ns), load.retries
     victim = source.randrange(cluster.replica_count)
-    await _kill_under_load(cluster, load, options.requests, victim, source.uniform(0.02, 0.3), options.down_seconds)
-    await load.read_all()
+    await _kill_under_load(cluster, loads, options.requests, victim, source.uniform(0.02, 0.3), options.down_seconds)
+    await loads.read_all()
     await cluster.wait_ready()
     view_after = await _view(cluster)
     cluster.stop_all()
@@ -241,15 +314,17 @@ async def _round(
         retries=load.retries - retries,
         seconds=time.monotonic() - started,
         check=check_history(load.history),
+        appends=loads.appends,
+        problems=loads.problems(),
     )
 
 
 async def _kill_under_load(
-    cluster: Cluster, load: Load, requests: int, replica: int, after_seconds: float, down_seconds: float
+    cluster: Cluster, loads: _Loads, requests: int, replica: int, after_seconds: float, down_seconds: float
 ) -> None:
     """SIGKILL and restart while the clients run: they make ``requests``, and go on until the process is back."""
     back = asyncio.Event()
-    running = asyncio.create_task(load.run(requests=requests, at_least_until=back))
+    running = asyncio.create_task(loads.run(requests=requests, at_least_until=back))
     try:
         await asyncio.sleep(after_seconds)
         cluster.kill(replica)

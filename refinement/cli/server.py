@@ -297,6 +297,8 @@ def cluster(
     show_default=True,
     help="Sessions that the cluster keeps; fewer than the clients, and they evict each other.",
 )
+@_groups
+@_features
 @json_option_of_maker
 def record(
     out: Path,
@@ -309,9 +311,14 @@ def record(
     rounds: int,
     faults: tuple[str, ...],
     client_slots: int,
+    groups: tuple[Group, ...],
+    features: tuple[str, ...],
     json_file: Path | None,
 ) -> int:
-    """Record traces of a real cluster of processes under load. Exit code 1 if a client saw a wrong answer."""
+    """Record traces of a real cluster of processes under load. Exit code 1 if a client saw a wrong answer.
+
+    With --groups metadata,partitions there is a load on the keys and one on partitions, and a run for each group.
+    """
     protect({"--json": json_file}, directories=[out])
     options = RecordOptions(
         replica_count=replicas,
@@ -321,6 +328,8 @@ def record(
         kill=kill,
         faults=faults,
         client_table=ClientTableConfig(client_slots, sessions=True),
+        groups=groups,
+        features=features,
     )
     with tempfile.TemporaryDirectory(prefix="vsr-record-") as data:
         if rounds:
@@ -331,9 +340,11 @@ def record(
             ok, result = one.ok, _plain(one)
             _print_record(one)
     code = EXIT_CONFORMS if ok else EXIT_VIOLATES
-    audit = shlex.join(["vsr", "audit", str(out / run)])
-    click.echo(f"clients' view: {'consistent' if ok else 'WRONG'}; traces: {out / run} ({audit})")
-    note_other_runs(out, [run])
+    runs = [group.run(run) for group in groups]
+    traces = [str(out / name) for name in runs]
+    audit = shlex.join(["vsr", "audit", *traces])
+    click.echo(f"clients' view: {'consistent' if ok else 'WRONG'}; traces: {' '.join(traces)} ({audit})")
+    note_other_runs(out, runs)
     save_json(result | {"exit_code": code}, json_file)
     return code
 
@@ -349,6 +360,7 @@ def _print_record(result: RecordResult) -> None:
         f"view {result.view_before} → {result.view_after}; {result.requests_per_second:.0f} requests/s, "
         f"latency {result.latency_ms_median:.1f} ms median, {result.latency_ms_max:.0f} ms at most"
     )
+    _print_appends(result)
 
 
 def _print_round(result: RoundResult) -> None:
@@ -357,3 +369,10 @@ def _print_round(result: RoundResult) -> None:
         f"round {result.number}: replica {result.killed} ({role}) killed, view {result.view_before} → "
         f"{result.view_after}, {result.requests} requests, {'consistent' if result.check.ok else 'WRONG'}"
     )
+    _print_appends(result)
+
+
+def _print_appends(result: RecordResult | RoundResult) -> None:
+    if result.appends:
+        state = "; ".join(result.problems[:3]) or "none lost or doubled, offsets unique and rising"
+        note(f"{result.appends} appends to partitions: {state}")

@@ -1,0 +1,161 @@
+"""Load on the partitions of a cluster, and what its producers may conclude from the answers (protocol.md, I15).
+
+Every message is unique, so that a message that was lost, doubled or moved shows when the partitions are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from impl.namespaces import NamespaceLayout
+from impl.net.client import Address, EvictedError, RequestTimeoutError
+from impl.net.partitions import PartitionsClient
+
+__all__ = ["Append", "PartitionLoad", "check_appends"]
+
+MESSAGES_MAX = 3
+POLL_COUNT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One append as its producer saw it, times in nanoseconds; `offset` None: it had no answer, and may be there."""
+
+    producer: int
+    namespace: int
+    messages: tuple[bytes, ...]
+    called: int
+    returned: int
+    offset: int | None
+
+
+class PartitionLoad:
+    """Seeded producers on shared partitions. `appends` grows with every answered or given-up append."""
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        cluster: int,
+        *,
+        clients: int = 4,
+        partitions: int = 3,
+        seed: int = 1,
+        rate: float | None = None,
+        timeout_seconds: float = 60.0,
+    ) -> None:
+        layout = NamespaceLayout()
+        self.appends: list[Append] = []
+        self.unanswered = 0
+        self.contents: dict[int, list[bytes]] = {}
+        self._namespaces = [layout.pack(0, number // 2, number % 2) for number in range(partitions)]
+        self._addresses = tuple(addresses)
+        self._cluster = cluster
+        self._timeout_seconds = timeout_seconds
+        self._pause_seconds = clients / rate if rate else 0.0
+        self._next_client_id = 1
+        self._clients = [self._new_client() for _ in range(clients)]
+        self._randoms = [random.Random(f"{seed}-partitions-{number}") for number in range(clients)]
+        self._count = 0
+
+    async def run(self, *, requests: int, at_least_until: asyncio.Event | None = None) -> None:
+        """Run until `requests` more were made over all producers, and on until the event is set."""
+        limit = self._count + requests
+
+        def go_on() -> bool:
+            return self._count < limit or (at_least_until is not None and not at_least_until.is_set())
+
+        await asyncio.gather(*(self._run_producer(number, go_on) for number in range(len(self._clients))))
+
+    async def read_all(self) -> None:
+        """Polls every partition to its end, into `contents`."""
+        for namespace in self._namespaces:
+            messages: list[bytes] = []
+            while True:
+                polled = await self._clients[0].poll(namespace, len(messages), POLL_COUNT)
+                messages += polled.messages
+                if len(messages) >= polled.end:
+                    break
+            self.contents[namespace] = messages
+
+    async def close(self) -> None:
+        """Close the clients."""
+        for client in self._clients:
+            await client.close()
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the answers and `contents`; see `check_appends`."""
+        return check_appends(self.appends, self.contents)
+
+    def _new_client(self) -> PartitionsClient:
+        client = PartitionsClient(self._addresses, self._cluster, self._next_client_id, self._timeout_seconds)
+        self._next_client_id += 1
+        return client
+
+    async def _run_producer(self, number: int, go_on: Callable[[], bool]) -> None:
+        source = self._randoms[number]
+        while go_on():
+            self._count += 1
+            messages = tuple(
+                b"%d.%d.%d" % (number, self._count, part) for part in range(source.randint(1, MESSAGES_MAX))
+            )
+            await self._append(number, source.choice(self._namespaces), messages)
+            if self._pause_seconds:
+                await asyncio.sleep(self._pause_seconds * source.uniform(0.5, 1.5))
+
+    async def _append(self, number: int, namespace: int, messages: tuple[bytes, ...]) -> None:
+        client = self._clients[number]
+        offset: int | None = None
+        called = time.monotonic_ns()
+        try:
+            offset = await client.append_messages(namespace, messages)
+        except EvictedError:
+            self.unanswered += 1
+        except RequestTimeoutError:
+            self.unanswered += 1
+            await client.close()
+            self._clients[number] = self._new_client()
+        self.appends.append(Append(number, namespace, messages, called, time.monotonic_ns(), offset))
+
+
+def check_appends(appends: Sequence[Append], contents: dict[int, list[bytes]]) -> tuple[str, ...]:
+    """Problems, none if all is well: every answered append lies at its offset; no message is there twice or unsent.
+
+    An append that was called after another one of its partition was answered has the higher offset.
+    """
+    problems: list[str] = []
+    for namespace, messages in sorted(contents.items()):
+        own = [append for append in appends if append.namespace == namespace]
+        sent = {message for append in own for message in append.messages}
+        problems += [f"{namespace}: {message!r} was never sent" for message in messages if message not in sent]
+        if len(set(messages)) < len(messages):
+            doubled = sorted({message for message in messages if messages.count(message) > 1})
+            problems.append(f"{namespace}: {doubled[:3]} are there more than once")
+        for append in own:
+            if append.offset is not None:
+                there = tuple(messages[append.offset : append.offset + len(append.messages)])
+                if there != append.messages:
+                    problems.append(
+                        f"{namespace}: offset {append.offset} was answered for {append.messages}, but {there} is there"
+                    )
+        problems += _late_offsets(namespace, [append for append in own if append.offset is not None])
+    unread = {append.namespace for append in appends} - contents.keys()
+    problems += [f"{namespace}: was not read" for namespace in sorted(unread)]
+    return tuple(problems)
+
+
+def _late_offsets(namespace: int, answered: list[Append]) -> list[str]:
+    problems: list[str] = []
+    by_return = sorted(answered, key=lambda append: append.returned)
+    position, end = 0, 0
+    for append in sorted(answered, key=lambda append: append.called):
+        while position < len(by_return) and by_return[position].returned < append.called:
+            before = by_return[position]
+            end = max(end, (before.offset or 0) + len(before.messages))
+            position += 1
+        if (append.offset or 0) < end:
+            problems.append(f"{namespace}: offset {append.offset} was given after those below {end} were answered")
+    return problems
