@@ -168,7 +168,7 @@ class SimStorage:
 
     def _crash_append(self, io: AppendPrepares) -> None:
         sizes = [RECORD_HEADER_BYTES + len(prepare.body) for prepare in io.prepares]
-        left = self.random.randint(0, sum(sizes))
+        left = sum(sizes) if self.random.random() < 0.25 else self.random.randint(0, sum(sizes))
         for prepare, size in zip(io.prepares, sizes, strict=True):
             if size > left:
                 self.torn = left > 0

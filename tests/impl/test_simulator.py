@@ -63,7 +63,7 @@ def test_runs_under_a_storm_of_faults_pass() -> None:
     for seed in range(8):
         result = simulate(seed, replicas=3, clients=10, requests=150, profile=storm)
         assert result.ok, result.failures
-        assert result.statistics["crashes"] > 10
+        assert result.statistics["crashes"] > 5
 
 
 def test_the_faults_of_network_storage_and_processes_do_occur() -> None:
