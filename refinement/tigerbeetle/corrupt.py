@@ -6,6 +6,8 @@ removed, doubled, or swapped with the next one of the same replica.
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import re
 from collections import Counter
@@ -146,18 +148,39 @@ class Bench:
             lines[at], lines[corruption.other] = lines[corruption.other], lines[at]
         return lines
 
-    def judge(self, lines: list[str]) -> tuple[int, str]:
-        """The line at which the audit rejects, 0 if it does not; and why."""
+    def try_all(self, count: int, seed: int) -> list[Outcome]:
+        """Each corruption judged; the lines before it are judged once for all, the rest by a copy of the process."""
         judge = Judge(self.segment, self.cluster, self.options)
-        judge.feed(lines)
-        found = judge.violation
-        return (found.line, f"{found.rule_id}: {found.message}") if found else (0, "")
+        judged = 0
+        outcomes = []
+        for corruption in sorted(self.corruptions(count, seed), key=lambda c: c.line):
+            if not judge.feed(self.lines[judged : corruption.line]):
+                raise ValueError(f"the log itself is rejected: {judge.violation}")
+            judged = corruption.line
+            lines = self.corrupted(corruption)[judged:]
+            line, reason = _in_copy(judge, lines)
+            outcomes.append(Outcome(corruption, line, reason))
+        return outcomes
 
-    def try_all(self, count: int, seed: int) -> Iterator[Outcome]:
-        """Each corruption judged."""
-        for corruption in self.corruptions(count, seed):
-            line, reason = self.judge(self.corrupted(corruption))
-            yield Outcome(corruption, line, reason)
+
+def _in_copy(judge: Judge, lines: list[str]) -> tuple[int, str]:
+    """Where and why a copy of the judge rejects these lines; (0, "") if it does not."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            judge.feed(lines)
+            found = judge.violation
+            answer = [found.line, f"{found.rule_id}: {found.message}"] if found else [0, ""]
+            os.write(writer, json.dumps(answer).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as stream:
+        answer_text = stream.read()
+    os.waitpid(child, 0)
+    line, reason = json.loads(answer_text or b'[-1, "the audit failed"]')
+    return line, reason
 
 
 def _node(line: str) -> str:

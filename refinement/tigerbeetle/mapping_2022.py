@@ -189,6 +189,7 @@ _MESSAGES: Final = (
         Eq("sender", "p_view[canonical[mop]] % n"),
         Ok("reply_fits(message, canonical[mop])", "client, request or request checksum are not those of the prepare"),
         Ok("reply_agrees(message)", "another reply was given for this op (I8)"),
+        Let("m", "id_of(message)"),
     ),
 )
 
@@ -207,6 +208,7 @@ _NORMAL: Final = (
         Eq("op", "op[node] + 1"),
         If(
             "e > 0",
+            Ok("is_new(checksum, e)", "another prepare was announced"),
             Ok("named(entry[node, op[node]], parent)", "the parent is not the head of the log"),
             Note("name_parent(entry[node, op[node]], parent)"),
             Do(

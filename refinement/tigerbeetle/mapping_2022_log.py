@@ -44,7 +44,7 @@ _JOURNAL: Final = (
             otherwise=(Do("write_headers_done", lo="offset // SECTOR_SIZE * SECTOR"),),
         ),
     ),
-    Rule("write_header", Do("write_headers_start", lo="op // SECTOR * SECTOR")),
+    Rule("write_header", Do("write_headers_start", lo="op // SECTOR * SECTOR", o="op")),
     Rule(
         "write_done",
         Let("e", "prepare_of(checksum)"),
@@ -261,8 +261,14 @@ _REPAIR: Final = (
         "answer_pipeline",
         Eq("op", "m_op[current[node]]"),
         Ok("pipeline[node, op] > 0", "nothing is at this op of the pipeline"),
+        Ok("checksum == 'null' or named(pipeline[node, op], checksum)", "the pipeline has another prepare"),
     ),
-    Rule("answer_reading", Eq("op", "m_op[current[node]]"), Ok("body[node, op] > 0", "the slot holds no prepare")),
+    Rule(
+        "answer_reading",
+        Eq("op", "m_op[current[node]]"),
+        Ok("body[node, op] > 0", "the slot holds no prepare"),
+        Ok("checksum == 'null' or named(body[node, op], checksum)", "the slot holds another prepare"),
+    ),
     Rule(
         "answer_nack",
         Eq("op", "m_op[current[node]]"),

@@ -85,6 +85,7 @@ _SUPERBLOCK: Final = (
     Rule(
         "wrote_view",
         Ok("view_pending[node]", "no such write was asked for"),
+        Eq("commit", "next_commit[node]"),
         Eq("checkpoint", "next_checkpoint[node]"),
         Eq("view", "next_view[node]"),
         Eq("log_view", "next_log_view[node]"),
@@ -237,6 +238,7 @@ _MESSAGES: Final = (
             "command not in COMPOSED",
             Do("send_plain", m="m", v="mview", k="KIND.get(command, OTHER)"),
         ),
+        If("command == 'get_prepare'", Ok("mview in (0, view[node])", "it names a view it is not in")),
         If("command in ('ping', 'pong', 'get_headers')", Ok("mview <= view[node]", "it names a view it is not in")),
         Do("address", m="m", q="to"),
         Note("sends(node, m, to)"),
@@ -280,6 +282,7 @@ _MESSAGES: Final = (
         Eq("sender", "p_view[canonical[mop]] % n"),
         Ok("reply_fits(message, canonical[mop])", "client, request or request checksum are not those of the prepare"),
         Ok("reply_agrees(message)", "another reply was given for this op (I8)"),
+        Let("m", "id_of(message)"),
     ),
 )
 

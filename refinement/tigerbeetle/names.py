@@ -69,6 +69,7 @@ class Names:
         self.labels: dict[int, str] = {}
         self.names: dict[str, int] = {}
         self.prepares: dict[int, Prepared] = {}
+        self.announced: dict[int, str] = {}
         self.clients: dict[str, int] = {}
         self.nonces: dict[str, int] = {}
         self.replies: dict[int, str] = {}
@@ -204,7 +205,12 @@ class Names:
         """A number for a new prepare."""
         if checksum in self.names:
             raise Reject("line.checksum", f"a prepare with checksum {checksum} was made before")
+        self.announced[len(self.prepares) + 2] = checksum
         return len(self.prepares) + 2
+
+    def is_new(self, checksum: str, e: int) -> bool:
+        """Is that the checksum under which the new prepare was announced?"""
+        return self.announced.get(e) == checksum
 
     def prepared(self, e: int, node: int, checksum: str, parent: str) -> None:
         """Prepare e was made from the request that the replica handles."""
@@ -232,8 +238,12 @@ class Names:
         prepare = self.prepares.get(e)
         if prepare is None:
             return e == 1
+        store = self.store
         return (
             message.parent == prepare.parent
+            and message.op == store.v_p_op.get(e, 0)
+            and message.view == store.v_p_view.get(e, 0)
+            and message.commit == store.v_p_commit.get(e, 0)
             and message.string("client") == prepare.client
             and message.number("request") == prepare.request
             and message.string("operation") == prepare.operation

@@ -16,7 +16,7 @@ _START: Final = (
     check(J, "{node}: slot_count={slots} size={} headers_size={} prepares_size={}", "init_journal"),
     step("health", "crash replica={node}", "crash"),
     step("health", "restart replica={node}", "restart"),
-    step(J, "{node}: recover: recovering", "recover_journal"),
+    check(J, "{node}: recover: recovering", "recover_journal"),
     step(J, "{node}: recover_slot: recovered slot={slot} label={label:w} decision={decision:w}", "recover_slot"),
     step(J, "{node}: recover_slots: dirty={dirty} faulty={faulty}", "recovered_journal"),
     step(R, "{node}: transition_to_normal_from_recovering_status: view={view} {role:w}", "recovered"),

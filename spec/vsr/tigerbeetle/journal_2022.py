@@ -60,10 +60,12 @@ def write_body(state: Any, r: Any, o: Any, e: Any) -> None:
     state.body[r, o] = where(state.entry[r, o] == e, e, state.body[r, o])
 
 
-@action(r=Replica, lo=Op)
-def write_headers_start(state: Any, r: Any, lo: Any) -> None:
-    """The sector of the headers ring from slot lo is composed: what is not known to be whole is not promised."""
+@action(r=Replica, lo=Op, o=Op)
+def write_headers_start(state: Any, r: Any, lo: Any, o: Any) -> None:
+    """After the body of o, the sector of the headers ring with it is composed: what is not whole is not promised."""
     require(state.up[r])
+    require(all_of(state.disk_body[r, o] != 0, state.writing[r, o, state.disk_body[r, o]]))
+    require(all_of(lo <= o, o < lo + SECTOR))
     require(lo % SECTOR == 0)
     require(not_(state.sector_busy[r, lo]))
     state.sector_busy[r, lo] = True
