@@ -8,12 +8,18 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from impl.net.client import Address, Client, EvictedError, RequestTimeoutError
 from impl.net.history import Kind, Operation
 
-__all__ = ["Load"]
+__all__ = ["APPENDS", "MIXED", "Load"]
+
+MIXED: Mapping[Kind, int] = {"get": 30, "put": 30, "append": 15, "cas": 20, "delete": 5}
+"""Kind of operation → its weight among those that clients choose."""
+
+APPENDS: Mapping[Kind, int] = {"append": 70, "get": 30}
+"""Only operations that leave what was written before: a lost or a doubled one shows in every later read."""
 
 
 class Load:
@@ -36,6 +42,7 @@ class Load:
         first_client_id: int = 1,
         send_twice: float = 0.0,
         group: int = 0,
+        weights: Mapping[Kind, int] = MIXED,
     ) -> None:
         self.history: list[Operation] = []
         self.latencies_ns: list[int] = []
@@ -48,11 +55,17 @@ class Load:
         self._next_client_id = first_client_id
         self._send_twice = send_twice
         self._group = group
+        self._weights = weights
         self._clients = [self._new_client() for _ in range(clients)]
         self._randoms = [random.Random(f"{seed}-{number}") for number in range(clients)]
         self._seen: dict[bytes, bytes | None] = {}
         self._count = 0
         self._retries_closed = 0
+
+    @property
+    def evictions(self) -> int:
+        """Times a client was told that it has no session."""
+        return sum(client.evictions for client in self._clients)
 
     @property
     def retries(self) -> int:
@@ -112,8 +125,7 @@ class Load:
                 await asyncio.sleep(self._pause_seconds * source.uniform(0.5, 1.5))
 
     def _choose(self, source: random.Random, number: int) -> tuple[Kind, bytes, bytes]:
-        kinds: list[Kind] = ["get", "put", "append", "cas", "delete"]
-        kind = source.choices(kinds, weights=[30, 30, 15, 20, 5])[0]
+        kind = source.choices(list(self._weights), weights=list(self._weights.values()))[0]
         key = source.choice(self._keys)
         return kind, key, f"{number}.{self._count};".encode()
 

@@ -1,0 +1,131 @@
+"""Exactly once, from outside: a real cluster that is killed, behind a network that loses and copies requests.
+
+Every appended token is unique. What was acknowledged is there once; what was not (evicted, given up) at most once; the
+history as a whole has an order that explains every answer; and the traces conform.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from impl.durable import CLIENTS_PAPER, ClientTableConfig
+from impl.net.cluster import Cluster
+from impl.net.history import CheckResult, Operation, check_history
+from impl.net.load import APPENDS, Load
+from refinement.checker import check_run
+from refinement.verdict import AuditOptions
+from tests.impl.net.mischief import Chances, Mischief
+from tests.refinement.traces import load as load_trace
+
+CLIENTS = 4
+EVICTING = ClientTableConfig(slots=2, sessions=True)
+"""Fewer slots than clients: they evict each other all the time."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the clients of a run saw, and what was done to them."""
+
+    history: list[Operation]
+    check: CheckResult
+    mischief: Counter[str]
+    evictions: int
+    retries: int
+
+
+def run(
+    directory: Path,
+    table: ClientTableConfig,
+    *,
+    requests: int,
+    kills: int,
+    seed: int,
+    faults: tuple[str, ...] = (),
+    chances: Chances | None = None,
+) -> Seen:
+    """Appends and gets under mischief, with ``kills`` random processes killed and restarted meanwhile."""
+
+    async def scenario(cluster: Cluster) -> Seen:
+        source = random.Random(seed)
+        await cluster.wait_ready()
+        async with Mischief(cluster.addresses, seed, chances) as mischief:
+            load = Load(
+                mischief.addresses, cluster.cluster, clients=CLIENTS, keys=3, seed=seed, weights=APPENDS, send_twice=0.1
+            )
+            back = asyncio.Event()
+            running = asyncio.create_task(load.run(requests=requests, at_least_until=back))
+            for _ in range(kills):
+                await asyncio.sleep(source.uniform(0.1, 0.6))
+                victim = source.randrange(cluster.replica_count)
+                cluster.kill(victim)
+                await asyncio.sleep(source.uniform(0.1, 0.8))
+                cluster.start(victim)
+                await cluster.wait_answering(victim)
+            back.set()
+            await running
+            await asyncio.sleep((chances or Chances()).copy_seconds_max)
+            await load.read_all()
+            await load.close()
+        return Seen(load.history, check_history(load.history), mischief.counts, load.evictions, load.retries)
+
+    with Cluster(directory, run="once", clients=table, faults=faults) as cluster:
+        cluster.format()
+        cluster.start_all()
+        seen = asyncio.run(scenario(cluster))
+        cluster.stop_all()
+    return seen
+
+
+def wrong_tokens(history: list[Operation]) -> list[str]:
+    """Tokens that are lost, doubled or never appended, in the last read of each key."""
+    last = {op.key: op for op in history if op.kind == "get" and op.returned is not None}
+    wrong: list[str] = []
+    for key, read in last.items():
+        tokens = [token + b";" for token in (read.value or b"").split(b";")[:-1]]
+        found = Counter(tokens)
+        appends = [op for op in history if op.kind == "append" and op.key == key]
+        sent = {op.argument for op in appends}
+        acknowledged = [op.argument for op in appends if op.returned is not None and op.returned < read.called]
+        wrong += [f"{key!r}: {token!r} is there {count} times" for token, count in found.items() if count > 1]
+        wrong += [f"{key!r}: {token!r} was never appended" for token in found if token not in sent]
+        wrong += [f"{key!r}: {token!r} is lost" for token in acknowledged if token not in found]
+    return wrong
+
+
+def judge(directory: Path, seen: Seen) -> None:
+    """Nothing is lost or doubled, seen from the clients and from the traces."""
+    assert wrong_tokens(seen.history) == []
+    assert seen.check.ok, seen.check.failures
+    verdict = check_run("once", load_trace(directory / "traces"), AuditOptions())
+    assert verdict.verdict == "conforms", (verdict.violations, verdict.missing)
+    for done in ("copy", "lose", "cut"):
+        assert seen.mischief[done] > 0, seen.mischief
+    assert seen.retries > 0
+
+
+def test_nothing_is_lost_or_doubled_while_clients_evict_each_other(tmp_path: Path) -> None:
+    seen = run(tmp_path, EVICTING, requests=250, kills=1, seed=1)
+    judge(tmp_path, seen)
+    assert seen.evictions > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("table", [EVICTING, ClientTableConfig(sessions=True), CLIENTS_PAPER], ids=repr)
+def test_nothing_is_lost_or_doubled_over_many_kills(tmp_path: Path, table: ClientTableConfig, seed: int) -> None:
+    seen = run(tmp_path, table, requests=1500, kills=6, seed=100 + seed)
+    judge(tmp_path, seen)
+    assert (seen.evictions > 0) == (table == EVICTING)
+
+
+def test_a_table_that_forgets_evicted_clients_is_seen_to_double(tmp_path: Path) -> None:
+    chances = Chances(copy=0.8, copy_seconds_max=0.5)
+    seen = run(tmp_path, EVICTING, requests=300, kills=0, seed=3, faults=("table.evict_forgets",), chances=chances)
+    assert any("times" in text for text in wrong_tokens(seen.history))
+    assert seen.check.verdict == "violation"
