@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from impl.messages import Message, Request
 from impl.replica import ReplicaConfig, Status
 from impl.state_machine import Append, encode_operation
 from impl.storage.data_file import DataFile, format_data_file, open_data_file
-from impl.storage.file import MemoryFile, MemoryFileSystem
+from impl.storage.file import MemoryFile, MemoryFileSystem, StorageError, WriteRefusedError
 from impl.trace import encode_line
 from tests.impl.link import Link
 
@@ -30,17 +31,23 @@ class PowerLossError(BaseException):
 
 
 class Fuse:
-    """Counts the I/Os of one file system; the power goes before the one numbered `at` (from 1; 0: never)."""
+    """Counts the I/Os of one file system; the power goes before the one numbered `at` (from 1; 0: never).
+
+    With `error` that I/O fails with this number instead, and the power stays.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self.at = 0
+        self.error = 0
         self.what: list[str] = []
 
     def burn(self, what: str) -> None:
         """One more I/O is about to happen."""
         self.count += 1
         self.what.append(what)
+        if self.count == self.at and self.error:
+            raise OSError(self.error, os.strerror(self.error))
         if self.count == self.at:
             raise PowerLossError
 
@@ -51,7 +58,11 @@ class PoweredFile(MemoryFile):
     fuse: Fuse
 
     def write_at(self, offset: int, data: bytes) -> None:
-        self.fuse.burn("write")
+        try:
+            self.fuse.burn("write")
+        except OSError:
+            super().write_at(offset, data[: len(data) // 2])
+            raise
         super().write_at(offset, data)
 
     def sync(self) -> None:
@@ -130,7 +141,8 @@ class PowerLink(Link):
     """Three replicas, each over data files. `victim` loses power at its I/O number `at`, and boots again at once.
 
     `survives` says what a power loss leaves of writes that were not synced. With `again` the power goes a second time,
-    so many I/Os into the boot that follows.
+    so many I/Os into the boot that follows. With `error` (errno) the I/O fails instead, a write half-way; a replica
+    that cannot go on boots again.
     """
 
     def __init__(
@@ -140,7 +152,8 @@ class PowerLink(Link):
         at: int = 0,
         survives: Choice = SURVIVAL["nothing"],
         again: int = 0,
-    ):
+        error: int = 0,
+    ) -> None:
         self.victim = victim
         self.survives = survives
         self.again = again
@@ -151,7 +164,8 @@ class PowerLink(Link):
         super().__init__(3, storages=self.file_storages, config=config, booted=False)
         fuse = self.file_storages[victim].files.fuse
         fuse.count, fuse.what = 0, []
-        fuse.at = at
+        fuse.at, fuse.error = at, error
+        self.outcomes: list[str] = []
         for node in range(3):
             self.start(node)
         self.run()
@@ -164,6 +178,8 @@ class PowerLink(Link):
                 return
             except PowerLossError:
                 self._lose_power(node)
+            except StorageError:
+                self.outcomes.append("did not boot")
 
     def finish(self, node: int, io: IoEffect) -> None:
         """The write happens, unless the power goes."""
@@ -174,8 +190,15 @@ class PowerLink(Link):
             self.crash(node)
             self._lose_power(node)
             self.start(node)
-            return
-        self.handle(node, self.replicas[node].on_io_done(io))
+        except WriteRefusedError as error:
+            self.outcomes.append("went on")
+            self.handle(node, self.replicas[node].on_io_failed(io, str(error)))
+        except StorageError:
+            self.outcomes.append("stopped")
+            self.stop(node)
+            self.start(node)
+        else:
+            self.handle(node, self.replicas[node].on_io_done(io))
 
     def stop(self, node: int) -> None:
         """The process is killed: what it wrote stays, also where it was not synced."""

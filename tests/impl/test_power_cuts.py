@@ -6,6 +6,7 @@ and the audit finds that the traces conform.
 
 from __future__ import annotations
 
+import errno
 from functools import partial
 from pathlib import Path
 
@@ -105,6 +106,18 @@ def run_cut(name: str, directory: Path, link: PowerLink) -> int:
         error.add_note(f"{name}: {link.cuts}")
         raise
     return len(link.cuts)
+
+
+@pytest.mark.parametrize("victim", range(3))
+def test_an_error_at_every_io(victim: int, tmp_path: Path) -> None:
+    """Once, at any I/O: the replica goes on, or stops and boots again; nothing is lost either way."""
+    outcomes: set[str] = set()
+    for point in range(1, len(steps_of(victim)) + 1, 2):
+        link = PowerLink(CONFIG, victim, point, error=(errno.ENOSPC, errno.EIO)[point // 2 % 2])
+        run_cut(f"replica {victim}, error at I/O {point}", tmp_path, link)
+        assert link.outcomes, point
+        outcomes |= set(link.outcomes)
+    assert outcomes >= {"went on", "stopped"}
 
 
 @pytest.mark.long
