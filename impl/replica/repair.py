@@ -211,14 +211,15 @@ class Repair(Transfer):
         if any(self.body_of(header) is None for header in self._above_base(target)):
             self._request_bodies(target)
             return
-        if self.journal_busy or self.journal_refuses or (target.snapshot is None and self._overflows(target.op)):
-            return  # in the last case for the checkpoint that is pending
+        if self.journal_busy or (target.snapshot is None and self._overflows(target.op)):
+            return  # in the second case for the checkpoint that is pending
         log = self.log_of(target)
         restored = None if target.snapshot is None else target.snapshot.restored
         unsure = log.slice(min(target.base, self.durable_op) + 1, log.op)
         missing = [prepare for prepare in unsure if not self._is_journaled(prepare)]
         if missing:
-            self.write_prepares(missing, repair=True)
+            if not self.journal_refuses:
+                self.write_prepares(missing, repair=True)
             return
         self.write_superblock(
             view=target.view,

@@ -92,7 +92,7 @@ class InstallTarget:
 
     `headers` is a window that ends at `op` and connects to the own log below it, or to `snapshot`, which then takes
     the place of all below. `source` is the replica whose log it is, `seq` the event of the start_view (0 for the
-    primary's own choice).
+    primary's own choice). What it lacks is asked of `source` first, or of the replica `shift` places after it.
     """
 
     view: int
@@ -104,6 +104,7 @@ class InstallTarget:
     as_primary: bool
     snapshot: WantedSnapshot | None = None
     attempts: int = 0
+    shift: int = 0
     asked_at: int = 0
 
     @property

@@ -58,7 +58,7 @@ class Transfer(Control):
             self.io_errors.append(str(error))
             self.ignore("snapshot_chunk: the snapshot is bad")
             wanted.received.clear()
-            target.attempts = 1
+            target.shift += 1
 
     def fetch_snapshot(self, target: InstallTarget, wanted: WantedSnapshot) -> None:
         """Asks for the next chunk, at once after one arrived, else once per repair timeout."""
@@ -77,7 +77,7 @@ class Transfer(Control):
         if target.attempts > ATTEMPTS_PER_REPLICA * self.replica_count:
             self.target = None
             return None
-        to = (target.source + target.attempts) % self.replica_count
+        to = (target.source + target.shift + target.attempts) % self.replica_count
         if to == self.node:
             target.attempts += 1
             to = (to + 1) % self.replica_count
