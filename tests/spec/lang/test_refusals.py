@@ -75,6 +75,12 @@ def twice(s: Any, i: Any) -> None:
     s.x[s.n] = 2  # here
 
 
+def twice_another_guard(s: Any, i: Any) -> None:
+    require(i != s.x[i])
+    s.x[i] = 1
+    s.x[s.n] = 2  # here
+
+
 def guard_late(s: Any, i: Any) -> None:
     s.x[i] = 1
     require(s.n == 0)  # here
@@ -131,6 +137,7 @@ def text_value(s: Any, i: Any) -> None:
 REFUSED = [
     (python_if, "`if`"), (python_and, "`and`"), (python_or, "`or`"), (python_not, "`not`"), (chain, "comparison chain"),
     (loop, "loop"), (python_range, "range"), (twice, "assigned twice"), (guard_late, "before the first assignment"),
+    (twice_another_guard, "assigned twice"),
     (mixed_types, "Boolean with an integer"), (mixed_branches, "differ in type"), (bool_arithmetic, "on a Boolean"),
     (wrong_type, "is Boolean"), (number_as_guard, "expected a Boolean"), (unknown, "nonsense"),
     (unknown_write, "nonsense"), (received_state, "not a message"), (assigns_received, "cannot be assigned"),
@@ -197,6 +204,16 @@ def test_a_read_out_of_range_that_does_not_count_is_no_error() -> None:
 
     after = run(guarded)
     assert isinstance(after, State)
+
+
+def test_two_cells_that_a_guard_tells_apart_may_be_assigned() -> None:
+    def apart(s: Any, i: Any) -> None:
+        require(i != s.n)
+        s.x[i] = 1
+        s.x[s.n] = 2
+
+    assert len(record(apart).updates) == 2
+    assert run(apart) == interp.Blocked("apart", 0)
 
 
 @pytest.mark.parametrize("name", ["received", "x y", "guards"])

@@ -15,11 +15,15 @@ from spec.lang import Schema, Sort, Spec, SpecError, action
 from spec.lang.concrete import State
 from spec.lang.sorts import Instance, Values
 from spec.vsr import Config, model, unbounded
+from spec.vsr.config import ClientTable
 
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"features": 63, "pipeline": 2},
     {"features": 63, "checkpoints": True, "journal_slots": 2},
+    {"client_table": ClientTable(slots=1, sessions=True, in_flight=0)},
+    {"client_table": ClientTable(slots=2, gaps=True)},
+    {"client_table": ClientTable(slots=1, sessions=True, in_flight=0), "features": 63, "checkpoints": True},
 ]
 
 
@@ -125,5 +129,5 @@ def test_an_update_of_all_members_of_an_unbounded_sort_is_refused() -> None:
 
 
 def test_every_model_compiles_without_bounds() -> None:
-    for name in ("control", "checkpoint", "ring", "pipeline"):
+    for name in ("control", "checkpoint", "ring", "pipeline", "clients", "sessions", "iggy"):
         assert compile_spec(unbounded(model(name).cfg)).functions
