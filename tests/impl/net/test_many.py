@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from impl.durable import CLIENTS_PAPER
 from impl.messages import Reply, Request
 from impl.net.bench import bench
 from impl.net.client import Client, ClientError, RefusedError, UnreachableError
@@ -51,7 +52,7 @@ def test_nobody_there_is_said() -> None:
 
 
 def test_a_shared_connection_serves_several_ids_and_a_single_one_only_its_own(tmp_path: Path) -> None:
-    with Cluster(tmp_path, 1, traced=False) as cluster:
+    with Cluster(tmp_path, 1, traced=False, clients=CLIENTS_PAPER) as cluster:
         cluster.format()
         cluster.start_all()
         asyncio.run(cluster.wait_ready())
