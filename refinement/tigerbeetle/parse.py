@@ -11,7 +11,7 @@ from typing import Final
 from refinement.tigerbeetle.table import Pattern, Table
 
 LEVELS: Final = ("debug", "info", "warn", "err")
-KEY: Final = 15
+KEY: Final = 11
 """Characters of a line that tell its subsystem, as far as they can."""
 
 _WORD = re.compile(r"[a-z_]+")

@@ -1,0 +1,35 @@
+"""Where the shipped logs are, and what the audit must say of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[4] / "shared" / "traces" / "real"
+
+ACKS, SOLO = "view.acks_survive_view", "view.solo_keeps_view"
+
+REJECTED = {
+    "tigerbeetle-2022-06/seed-1.log.zst": (10648, ACKS),
+    "tigerbeetle-2022-06/seed-4.log.zst": (19852, ACKS),
+    "tigerbeetle-2022-06/seed-7.log.zst": (17718, ACKS),
+    "tigerbeetle-2022-06/seed-12.log.zst": (2574, SOLO),
+}
+"""Log → line at which it is rejected, and the deviation that explains it."""
+
+CONFORMING = (
+    "tigerbeetle-2022-06/seed-11.log.zst",
+    "tigerbeetle-2026-07/seed-103.log.zst",
+    "tigerbeetle-2026-07/seed-108.log.zst",
+    "tigerbeetle-2026-07/seed-109.log.zst",
+    "tigerbeetle-2026-07/seed-118.log.zst",
+)
+
+
+def shipped(name: str) -> str:
+    """Path of a shipped log; the test is skipped where the logs are not at hand."""
+    path = FOLDER / name
+    if not path.exists():
+        pytest.skip(f"{path} is not here")
+    return str(path)

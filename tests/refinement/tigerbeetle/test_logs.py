@@ -1,0 +1,123 @@
+"""Verdicts on the shipped logs, on cut and packed ones, and on files that are no such logs."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from refinement.cli import cli
+from refinement.tigerbeetle.audit import audit, judge_segment
+from refinement.tigerbeetle.reading import Lines, Segment, segments
+from refinement.verdict import AuditOptions, AuditReport
+from tests.refinement.tigerbeetle.logs import ACKS, CONFORMING, REJECTED, SOLO, shipped
+
+QUICK = "tigerbeetle-2022-06/seed-12.log.zst"
+"""A cluster of one that restarts seven times: 17,000 lines."""
+
+
+def lines_of(name: str, count: int = 0) -> list[str]:
+    """The first lines of a shipped log."""
+    found: list[str] = []
+    for chunk in Lines(Segment(shipped(name))).chunks():
+        found += chunk
+        if count and len(found) >= count:
+            break
+    return found[:count] if count else found
+
+
+def judged(path: Path | str, *allow: str) -> AuditReport:
+    """The report on one file."""
+    return audit([str(path)], AuditOptions("core", allow))
+
+
+def check_rejected(name: str) -> None:
+    """It is rejected at its line, for the deviation that explains it; with that permitted it conforms."""
+    line, fault = REJECTED[name]
+    (verdict,) = judged(shipped(name)).verdicts
+    (violation,) = verdict.violations
+    assert violation.line == line
+    assert any(fault in reason for reason in violation.why_not)
+    (permitted,) = judged(shipped(name), fault).verdicts
+    assert permitted.verdict == "conforms"
+    assert {use.fault for use in permitted.allowed_uses} == {fault}
+
+
+def test_a_log_of_2022_with_a_known_mistake() -> None:
+    check_rejected(QUICK)
+
+
+@pytest.mark.parametrize("name", [CONFORMING[0], CONFORMING[4]])
+def test_logs_that_conform(name: str) -> None:
+    (verdict,) = judged(shipped(name)).verdicts
+    assert verdict.verdict == "conforms"
+    assert "0 are unexplained" in verdict.notes[0]
+    assert verdict.coverage["on_request"] > 20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*REJECTED])
+def test_all_logs_with_known_mistakes(name: str) -> None:
+    check_rejected(name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CONFORMING)
+def test_all_logs_that_conform(name: str) -> None:
+    (verdict,) = judged(shipped(name)).verdicts
+    assert verdict.verdict == "conforms"
+    assert "0 are unexplained" in verdict.notes[0]
+
+
+@pytest.mark.parametrize("count", [900, 1400, 1536, 1970, 2573])
+def test_a_log_that_is_cut_off_is_judged_to_its_end(tmp_path: Path, count: int) -> None:
+    lines = lines_of(QUICK, count)
+    file = tmp_path / "cut.log"
+    file.write_text("\n".join(lines) + "\n[debug] (replica): 0: commit_op: exec")
+    (verdict,) = judged(file).verdicts
+    assert verdict.verdict == "conforms"
+    assert any("cut off" in note for note in verdict.notes)
+
+
+def test_packed_logs_and_several_runs_in_one(tmp_path: Path) -> None:
+    text = "\n".join([*lines_of(QUICK), ""]).encode()
+    plain, packed = tmp_path / "two.log", tmp_path / "two.log.gz"
+    plain.write_bytes(text * 2)
+    packed.write_bytes(gzip.compress(text * 2))
+    assert [part.ordinal for part in segments(str(plain))] == [1, 2]
+    places = [[v.violations[0].line for v in judged(file).verdicts] for file in (plain, packed)]
+    assert places[0] == [2574, 2574 + text.count(b"\n")]
+    assert places[1] == places[0]
+
+
+def test_a_panic_of_the_build_is_a_violation(tmp_path: Path) -> None:
+    file = tmp_path / "panic.log"
+    file.write_text("\n".join([*lines_of(QUICK, 1500), "thread 7 panic: reached unreachable code", ""]))
+    (violation,) = judged(file).verdicts[0].violations
+    assert (violation.rule_id, violation.line) == ("panic", 1501)
+
+
+def test_a_file_that_is_no_log_is_refused_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "other.log"
+    file.write_text("hello\n")
+    result = CliRunner().invoke(cli, ["audit", "--input", "tigerbeetle", str(file)])
+    assert result.exit_code == 2
+    assert "expected the debug log of a TigerBeetle simulator" in result.output
+    assert CliRunner().invoke(cli, ["audit", "--input", "tigerbeetle", str(tmp_path / "no")]).exit_code == 2
+
+
+def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x.log"
+    file.write_text("hello\n")
+    unknown = CliRunner().invoke(cli, ["audit", "--input", "tigerbeetle", "--allow", "no.such", str(file)])
+    assert unknown.exit_code == 2
+    assert ACKS in unknown.output
+    native = CliRunner().invoke(cli, ["audit", "--profile", "tigerbeetle-2022", str(file)])
+    assert native.exit_code == 2
+
+
+def test_the_wrong_profile_is_refused() -> None:
+    result = judge_segment(Segment(shipped(QUICK)), AuditOptions("tigerbeetle-2026", (SOLO,)))
+    assert "tigerbeetle-2026" in str(result.problems[0])
