@@ -5,16 +5,19 @@
 Each row is the median of several measurements of each side, taken in turn. Three replicas, each a process with files;
 closed-loop clients put values, each with one request outstanding.
 
-* `group`: durable; entries that wait together share one write and one flush;
-* `each`: durable; every entry has a flush of its own, on both sides;
-* `none`: written to a file by every replica before it acknowledges, but not flushed.
+* `append`: durable; each side flushes after what it calls an append: ours takes all entries that wait, as one group;
+  that of PySyncObj takes one entry;
+* `entry`: durable; a flush for every single entry on both sides;
+* `group`: durable; PySyncObj is made to flush once per group, too, which it cannot do by itself;
+* `none`: written to a file by every replica before it acknowledges, but never flushed.
 
-Columns: `ms` are p50 and p99 of the time to the answer; `batch` are entries in one write of the primary's journal;
-`setting`: the faster of the settings of PySyncObj that are measured (SETTINGS); `ratio` is our throughput over its;
-`others` are the cores that other processes of the machine kept busy: where that is not near 0, look at the ratio only.
+Columns: `ms` are p50 and p99 of the time to the answer; `batch` are entries in one flush of the primary's journal (of
+ours without flushes: in one write); `setting`: the faster of the settings of PySyncObj that are measured (SETTINGS);
+`ratio` is our throughput over its; `others` are the cores that other processes of the machine kept busy: where that is
+not near 0, look at the ratio only.
 
-Our clients are a process of their own and come over TCP; PySyncObj has no client, its requests start in the leader's
-process, which spares it that work. Neither side writes a trace; the last row shows what ours costs.
+Our clients are a process of their own and come over one TCP connection; PySyncObj has no client, its requests start in
+the leader's process, which spares it that work. Neither side writes a trace, but for our last row.
 """
 
 from __future__ import annotations
@@ -44,8 +47,11 @@ from impl.net.framing import Status
 CLUSTER = 1
 REPLICAS = 3
 WARM_UP_SECONDS = 0.5
-SERVER_OPTIONS = {"group": (), "each": ("--flush-each",), "none": ("--no-sync",)}
+SERVER_OPTIONS = {"append": (), "entry": ("--flush-each",), "group": (), "none": ("--no-sync",)}
 """Mode → options of our server."""
+
+FLUSHES = {"append": "each", "entry": "each", "group": "group", "none": "none"}
+"""Mode → when PySyncObj flushes (`benchmarks/pysyncobj_node.py`)."""
 
 SETTINGS: dict[str, dict[str, object]] = {
     "at once": {"batch": False, "period": 0.1, "tick": 0.05},
@@ -70,12 +76,12 @@ class Row:
 
 
 ROWS = (
-    *(Row("group", clients, 64) for clients in (1, 32, 256)),
-    *(Row("group", 256, value_bytes) for value_bytes in (1024, 16384)),
-    *(Row("each", clients, 64) for clients in (32, 256)),
+    *(Row("append", clients, 64) for clients in (1, 32, 256)),
+    *(Row("append", 256, value_bytes) for value_bytes in (1024, 16384)),
+    Row("entry", 256, 64),
+    *(Row("group", clients, 64) for clients in (32, 256)),
     *(Row("none", clients, 64) for clients in (32, 256)),
-    Row("none", 256, 1024),
-    Row("group", 256, 64, traced=True),
+    Row("append", 256, 64, traced=True),
 )
 
 
@@ -136,7 +142,7 @@ def measure_pysyncobj(row: Row, setting: str, seconds: float) -> Measured:
     """A new cluster of PySyncObj under load (`benchmarks/pysyncobj_node.py`)."""
     options = {
         **SETTINGS[setting],
-        "flush": row.mode,
+        "flush": FLUSHES[row.mode],
         "clients": row.clients,
         "value_bytes": row.value_bytes,
         "warm_up": WARM_UP_SECONDS,

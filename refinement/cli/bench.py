@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import tempfile
 from pathlib import Path
 
 import click
 import msgspec
 
+from impl.durable import CLIENTS_SESSIONS, ClientTableConfig
 from impl.net.bench import BenchResult
 from impl.net.bench import bench as measure
 from impl.net.cluster import Cluster
@@ -16,6 +18,9 @@ from impl.net.server import parse_addresses
 from refinement.cli.options import Seconds
 from refinement.cli.output import json_option, note, save_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
+
+FLUSHES = {"group": (), "each": ("--flush-each",), "none": ("--no-sync",)}
+"""--flush → options of the servers."""
 
 
 @click.command()
@@ -25,6 +30,15 @@ from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 @click.option("--clients", type=click.IntRange(1), default=32, show_default=True, help="Each with one request open.")
 @click.option("--seconds", type=Seconds(), default=5.0, show_default=True)
 @click.option("--payload", type=click.IntRange(0), default=64, show_default=True, help="Bytes of each value.")
+@click.option("--connections", type=click.IntRange(1), default=1, show_default=True, help="Which the clients share.")
+@click.option(
+    "--flush",
+    type=click.Choice(list(FLUSHES)),
+    default="group",
+    show_default=True,
+    help="Of the cluster it starts: entries that wait share a flush, each has its own, or none is made (not durable).",
+)
+@click.option("--no-trace", is_flag=True, help="The cluster it starts writes no trace.")
 @json_option
 def bench(
     addresses: str | None,
@@ -33,39 +47,50 @@ def bench(
     clients: int,
     seconds: float,
     payload: int,
+    connections: int,
+    flush: str,
+    no_trace: bool,
     json_file: Path | None,
 ) -> int:
     """Measure a cluster: answered puts a second and their latency.
 
     The cluster that it starts has its processes, and the clients, on this machine; every put is durable on a quorum
-    before it is answered, and traced. Its data is removed afterwards. Exit code 4 if nothing was answered.
+    before it is answered, unless --flush none, and traced, unless --no-trace. Its data is removed afterwards. Exit
+    code 4 if nothing was answered. (Next to PySyncObj: python -m benchmarks.cluster.)
     """
+    load = functools.partial(
+        measure, cluster=cluster_id, clients=clients, connections=connections, seconds=seconds, value_bytes=payload
+    )
     if addresses is not None:
-        result = measure(parse_addresses(addresses), cluster_id, clients=clients, seconds=seconds, value_bytes=payload)
+        result = load(parse_addresses(addresses))
     else:
-        result = _on_own_cluster(cluster_id, replicas, clients, seconds, payload)
+        slots = max(clients, CLIENTS_SESSIONS.slots)
+        with (
+            tempfile.TemporaryDirectory(prefix="vsr-bench-") as directory,
+            Cluster(
+                Path(directory),
+                replicas,
+                cluster=cluster_id,
+                clients=ClientTableConfig(slots=slots, sessions=True),
+                traced=not no_trace,
+                server_options=FLUSHES[flush],
+            ) as processes,
+        ):
+            processes.format()
+            processes.start_all()
+            primary = asyncio.run(processes.wait_ready())
+            note(f"{replicas} replicas on this machine, primary {primary}; {seconds:g} s")
+            result = load(processes.addresses)
+            processes.stop_all()
     _print(result)
     code = EXIT_CONFORMS if result.requests else EXIT_INCONCLUSIVE
     save_json({"format": "viewproof.bench/1", **msgspec.to_builtins(result), "exit_code": code}, json_file)
     return code
 
 
-def _on_own_cluster(cluster_id: int, replicas: int, clients: int, seconds: float, payload: int) -> BenchResult:
-    with (
-        tempfile.TemporaryDirectory(prefix="vsr-bench-") as directory,
-        Cluster(Path(directory), replicas, cluster=cluster_id) as processes,
-    ):
-        processes.format()
-        processes.start_all()
-        primary = asyncio.run(processes.wait_ready())
-        note(f"{replicas} replicas on this machine, primary {primary}; {seconds:g} s")
-        result = measure(processes.addresses, cluster_id, clients=clients, seconds=seconds, value_bytes=payload)
-        processes.stop_all()
-    return result
-
-
 def _print(result: BenchResult) -> None:
     click.echo(f"{result.requests_per_second:,.0f} requests/s ({result.requests:,} in {result.seconds:.1f} s)")
     latencies = (result.latency_ms_median, result.latency_ms_99, result.latency_ms_max)
     click.echo("latency ms: p50 {:.2f}, p99 {:.2f}, max {:.2f}".format(*latencies))
-    click.echo(f"{result.clients} clients, values of {result.value_bytes} bytes, {result.retries} retries")
+    shared = f"{result.clients} clients over {result.connections} connections"
+    click.echo(f"{shared}, values of {result.value_bytes} bytes, {result.retries} retries")
