@@ -119,8 +119,8 @@ class SuperblockState:
 class DurableState:
     """What recovery returns: the superblock, its snapshot's bytes, and the log above it, chained by parents.
 
-    `snapshot` is empty without a checkpoint; else its checksum is the superblock's. `relics` counts records of the
-    journal at or below the checkpoint: a drain was cut short.
+    `snapshot` is empty without a checkpoint, or if it is unreadable; else its checksum is the superblock's. `relics`
+    counts records of the journal at or below the checkpoint: a drain was cut short.
     """
 
     superblock: SuperblockState

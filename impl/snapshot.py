@@ -43,9 +43,21 @@ class Snapshot(msgspec.Struct, frozen=True):
 _DECODER: msgspec.msgpack.Decoder[Contents] = msgspec.msgpack.Decoder(Contents)
 
 
+class SnapshotHash:
+    """The checksum of a snapshot that comes in parts."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=CHECKSUM_BYTES, person=b"snapshot")
+
+    def update(self, data: bytes) -> str:
+        """Takes the next part. Returns the checksum so far, 32 hexadecimal digits."""
+        self._hash.update(data)
+        return self._hash.hexdigest()
+
+
 def checksum_snapshot(data: bytes) -> str:
     """blake2b-128 of a snapshot's bytes, 32 hexadecimal digits."""
-    return hashlib.blake2b(data, digest_size=CHECKSUM_BYTES, person=b"snapshot").hexdigest()
+    return SnapshotHash().update(data)
 
 
 def encode_snapshot(cluster: int, contents: Contents) -> Snapshot:

@@ -39,20 +39,31 @@ class Replica(Timeouts):
     """
 
     def boot(self) -> list[Effect]:
-        """The effects of booting: `start` (and the mark of a used data file) or `restart`."""
+        """The effects of booting: `start` (and the mark of a used data file) or `restart`.
+
+        A replica whose snapshot is unreadable boots later, once it has fetched it.
+        """
         check(self.status is Status.RECOVERING, "boot is called once")
-        self.boot_now()
+        self.boot_or_recover()
         return self._take_effects()
 
     def on_message(self, message: Message) -> list[Effect]:
         """A message arrived, from a replica or a client. Bad or useless messages are counted in `ignored` by reason."""
         if message.clock > self.clock:
             self.clock = message.clock
-        if self.superblock_writing is not None or self.status is Status.RECOVERING:
+        if self.superblock_writing is not None:
             self.ignore("any: a superblock write is pending")
+        elif self.status is Status.RECOVERING:
+            self._on_message_unbooted(message)
         elif self._is_acceptable(message):
             self._dispatch(message)
         return self._take_effects()
+
+    def _on_message_unbooted(self, message: Message) -> None:
+        if isinstance(message, SnapshotChunk) and self._is_acceptable(message):
+            self.on_lost_chunk(message)
+        else:
+            self.ignore("any: not booted")
 
     def on_tick(self) -> list[Effect]:
         """One tick of the host's clock has passed."""

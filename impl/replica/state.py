@@ -32,8 +32,8 @@ from impl.messages import (
 from impl.replica.config import ReplicaConfig, quorums_in_force
 from impl.replica.log import Log
 from impl.replica.pipeline import Pipeline
-from impl.replica.restore import Restored, restore_durable
-from impl.snapshot import Snapshot
+from impl.replica.restore import Restored, restore_durable, restore_nothing
+from impl.snapshot import Snapshot, SnapshotHash
 from impl.state_machine import DIGEST_MODULUS
 from impl.trace import TraceEvent
 
@@ -87,6 +87,18 @@ class WantedSnapshot:
 
 
 @dataclass(slots=True)
+class LostSnapshot:
+    """The own snapshot, unreadable on this disk, as far as it was fetched from others; `restored` once it is whole."""
+
+    received: bytearray = field(default_factory=bytearray)
+    hash: SnapshotHash = field(default_factory=SnapshotHash)
+    asked: int = 0
+    unanswered: int = 0
+    asked_at: int = -1_000_000
+    restored: Restored | None = None
+
+
+@dataclass(slots=True)
 class InstallTarget:
     """A log that is to be installed: that of a start_view, or the one the new primary chose.
 
@@ -131,8 +143,20 @@ class ReplicaState:
         self.status = Status.RECOVERING
         self.view = superblock.view
         self.log_view = superblock.log_view
-        restored = restore_durable(durable, config)
-        self.log = Log(durable.log, restored.header)
+        self.unrestored = durable if superblock.checkpoint and not durable.snapshot else None
+        if self.unrestored is None:
+            self.load(durable.log, restore_durable(durable, config))
+        else:
+            self.load((), restore_nothing(superblock, config))
+        self.relics = durable.relics
+        self.supports = config.supports
+        self.effects: list[Effect] = []
+        self.ignored: dict[str, int] = {}
+        self._reset_volatile()
+
+    def load(self, log: tuple[Prepare, ...], restored: Restored) -> None:
+        """What the replica starts with: a log, and below it all that a snapshot holds."""
+        self.log = Log(log, restored.header)
         self.durable_op = self.log.op
         self.journaled: set[str] = {prepare.header.checksum for prepare in self.log}
         self.commit_min = restored.op
@@ -140,15 +164,10 @@ class ReplicaState:
         self.checkpoint = restored.op
         self.drained = restored.op
         self.snapshot = restored.snapshot
-        self.relics = durable.relics
         self.state_machine = restored.state_machine
         self.client_table = restored.client_table
         self.enabled = restored.enabled
-        self.supports = config.supports
-        self.effects: list[Effect] = []
-        self.ignored: dict[str, int] = {}
         self.update_digest()
-        self._reset_volatile()
 
     def _reset_volatile(self) -> None:
         self.superblock_writing: SuperblockState | None = None
@@ -181,6 +200,7 @@ class ReplicaState:
         self.start_view_own: StartView | None = None
         self.target: InstallTarget | None = None
         self.fetched: WantedSnapshot | None = None
+        self.lost_snapshot: LostSnapshot | None = None
         self.repaired: dict[str, Prepare] = {}
         self.ticks = 0
         self.heard_at = 0

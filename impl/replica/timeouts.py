@@ -7,11 +7,11 @@ its messages may reach the backups although theirs do not reach it.
 
 from __future__ import annotations
 
-from impl.replica.boot import Boot
+from impl.replica.recovery import Recovery
 from impl.replica.state import Status
 
 
-class Timeouts(Boot):
+class Timeouts(Recovery):
     """The handlers of elapsed time."""
 
     def tick(self) -> None:
@@ -20,6 +20,7 @@ class Timeouts(Boot):
         if self.writes_failed:
             self.retry_writes()
         self.advance_checkpoint()
+        self.ask_for_lost_snapshot()
         if self.superblock_writing is not None or self.status is Status.RECOVERING:
             return
         if self.status is Status.VIEW_CHANGE:

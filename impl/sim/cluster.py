@@ -235,6 +235,12 @@ class SimCluster:
             self.statistics["superblocks_lost"] += 1
             self.storages[node].unreadable = True
             self.lost.add(node)
+            return
+        damage = self.profile.snapshot_damage
+        strikes = bool(damage) and len(self.lost) < self.spare and self.random.random() < damage
+        if strikes and self.storages[node].damage_snapshot():
+            self.statistics["snapshots_lost"] += 1
+            self.lost.add(node)
 
     # Effects
 
@@ -312,6 +318,9 @@ class SimCluster:
             return
         self.storages[node].finish(io)
         self.statistics[WRITES[type(io)]] += 1
+        if replica.lost_snapshot is not None:
+            self.statistics["snapshots_repaired"] += 1
+            self.lost.discard(node)
         self._run_effects(node, replica, replica.on_io_done(io))
 
     def _on_io_failed(self, node: int, replica: Replica, io: IoEffect, error: str) -> None:

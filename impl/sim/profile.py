@@ -22,7 +22,8 @@ class SimProfile:
     a while; a partition cuts paths, in both directions or in one. A crash lasts `restart_ticks_mean`, with probability
     `outage_long` that of long outages. `crash_in_view_change` is per event of a view change. `*_failure` are per write
     (`sync_failure` per boot); a full disk refuses all but superblock writes. `superblock_damage` is per crash: the
-    replica never comes back. The fields from `pipeline_max` on are those of `ReplicaConfig`.
+    replica never comes back; after `snapshot_damage` it does if another one still has its snapshot. The fields from
+    `pipeline_max` on are those of `ReplicaConfig`.
 
     `plane` is what the clients' operations are of. `features`: which replicas support all features: "none", "all",
     "partial" (not one of them), or "upgrade" (some; the others once they restart).
@@ -63,6 +64,7 @@ class SimProfile:
     superblock_failure: float = 0.0
     sync_failure: float = 0.0
     superblock_damage: float = 0.0
+    snapshot_damage: float = 0.0
     disk_full_interval_ticks: int = 0
     disk_full_ticks_mean: int = 60
 
@@ -117,6 +119,7 @@ class SimProfile:
             superblock_failure=0.0,
             sync_failure=0.0,
             superblock_damage=0.0,
+            snapshot_damage=0.0,
             disk_full_interval_ticks=0,
             crash_in_view_change=0.0,
             outage_long=0.0,
@@ -261,6 +264,7 @@ def storage_profile_draw(profile: SimProfile, random: Random) -> SimProfile:
         changes["disk_full_interval_ticks"] = random.choice((0, 300))
         changes["sync_failure"] = random.choice((0.0, 0.3))
         changes["superblock_damage"] = random.choice((0.0, 0.05, 0.2))
+        changes["snapshot_damage"] = random.choice((0.0, 0.2))
     return replace(profile, **changes)
 
 

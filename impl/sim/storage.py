@@ -65,6 +65,7 @@ class SimStorage:
         self.snapshots: dict[int, tuple[str, bytes]] = {}
         self.full = False
         self.unreadable = False
+        self.snapshot_damaged = False
         self.torn = False
         self.survivors: list[Record] = []
         self.unsynced: list[Record] = []
@@ -132,6 +133,7 @@ class SimStorage:
             self._append(io)
         elif isinstance(io, WriteSnapshot):
             self.snapshots[io.op] = (io.checksum, io.data)
+            self.snapshot_damaged &= io.op != self.superblock.checkpoint
         elif isinstance(io, DrainJournal):
             self._drain(io.op, stale=io.stale)
             self.unsynced = []
@@ -191,14 +193,22 @@ class SimStorage:
         data = b""
         if checkpoint:
             checksum, data = self.snapshots.get(checkpoint, ("", b""))
-            if checksum != superblock.snapshot:
+            if checksum != superblock.snapshot and not self.snapshot_damaged:
                 raise StorageError(f"replica {superblock.replica}: no snapshot of op {checkpoint}")
         found = self._log_over_gaps() if "boot.replays_over_gap" in self.faults else self._log()
         log = tuple(Prepare(prepare.header, prepare.body) for prepare in found)
         relics = sum(record.prepare.header.op <= checkpoint for record in self.records)
         self._drain(checkpoint, stale=False)
-        self.snapshots = {checkpoint: self.snapshots[checkpoint]} if checkpoint else {}
+        self.snapshots = {op: snapshot for op, snapshot in self.snapshots.items() if op == checkpoint}
         return DurableState(superblock, log, data, relics)
+
+    def damage_snapshot(self) -> bool:
+        """The snapshot in use cannot be read any more; false if there is none."""
+        if self.superblock.checkpoint == 0:
+            return False
+        self.snapshots.pop(self.superblock.checkpoint, None)
+        self.snapshot_damaged = True
+        return True
 
     def _open(self) -> None:
         """What opening finds of the disk's failures."""

@@ -12,7 +12,7 @@ class AgreementChecker(Checker):
     """Keeps the first executed entry of every op; each later execution must be of it, in op order per replica."""
 
     name = "agreement"
-    events = frozenset({"checkpoint", "on_start_view"})
+    events = frozenset({"checkpoint", "on_start_view", "restart"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -20,8 +20,7 @@ class AgreementChecker(Checker):
         self.executed: dict[int, int] = {}
 
     def on_boot(self, node: int, replica: Replica) -> None:
-        self.executed[node] = replica.checkpoint
-        self._check_snapshot(node, replica)
+        self.executed[node] = 0
 
     def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
         op = event.m_op or 0
@@ -38,7 +37,9 @@ class AgreementChecker(Checker):
     def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
         if event.m_checkpoint:
             self.executed[node] = event.m_checkpoint
-        if event.m_checkpoint or event.event == "checkpoint":
+        if event.event == "restart":
+            self.executed[node] = replica.checkpoint
+        if event.m_checkpoint or event.event != "on_start_view":
             self._check_snapshot(node, replica)
 
     def _check_snapshot(self, node: int, replica: Replica) -> None:
