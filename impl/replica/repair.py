@@ -93,10 +93,12 @@ class Repair(Transfer):
         if not self._is_newer(message):
             self.ignore("start_view: one as new is being installed")
             return
-        connects = self.connects(message.headers)
-        needs_snapshot = not connects or self._overflows(message.op)
-        if needs_snapshot and message.checkpoint > self.commit_min and _reaches_snapshot(message):
+        connects, overflows = self.connects(message.headers), self._overflows(message.op)
+        has_snapshot = message.checkpoint > self.commit_min
+        if has_snapshot and (overflows or not connects) and _reaches_snapshot(message):
             self._aim_at(message, with_snapshot=True)
+        elif has_snapshot and overflows and connects:
+            self.request_start_view(message.view, message.checkpoint + 1)
         elif connects:
             self._aim_at(message, with_snapshot=False)
         else:
