@@ -84,6 +84,8 @@ class GroupHost:
             seq=trace.seq if trace is not None else 0,
             clock=trace.clock if trace is not None else 0,
         )
+        if self.replica.unrestored is not None:
+            logger.warning("%s", data.problems[-1])
         self._io_thread = ThreadPoolExecutor(1, thread_name_prefix=f"storage-{group.name}")
         self._events: list[TraceEvent] = []
         self._encoded: tuple[Message, bytes] | None = None

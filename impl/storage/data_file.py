@@ -72,10 +72,18 @@ class DataFile:
     def durable_state(self) -> DurableState:
         """Superblock, snapshot and log as they are durable now.
 
-        Raises SnapshotFileError or JournalError if one of them cannot be used.
+        Without a snapshot that can be read, if there are others to fetch it from; this is a problem then. Raises
+        SnapshotFileError if there are none, JournalError if the log cannot be used.
         """
         state = self._superblock.state
-        data, base = self._snapshot()
+        data: bytes = b""
+        base: str | None = None
+        try:
+            data, base = self._snapshot()
+        except SnapshotFileError as error:
+            if state.replica_count == 1:
+                raise
+            self.problems.append(f"{error}. It is fetched from the other replicas, if one still has it")
         return DurableState(state, self._journal.log(state, base), data, self._journal.relics(state.checkpoint))
 
     def _snapshot(self) -> tuple[bytes, str]:

@@ -116,8 +116,8 @@ def inspect_data_file(path: str | os.PathLike[str], file_system: FileSystem | No
                 problems.append(
                     f"{journal_file.path}: {relics} records up to the checkpoint, drained at the next start"
                 )
-            log = journal.log_names(superblock, base) if not reason else set()
-            log_length = len(log) if not reason else -1
+            log = {prepare.header.checksum for prepare in journal.log(superblock, None if reason else base)}
+            log_length = -1 if reason and superblock.replica_count == 1 else len(log)
             records = tuple(
                 RecordView(offset, size, repair, header, header.checksum in log)
                 for offset, size, repair, header in journal.records()

@@ -238,8 +238,8 @@ class Journal:
     def __contains__(self, checksum: str) -> bool:
         return checksum in self._by_checksum
 
-    def log(self, superblock: SuperblockState, base_checksum: str = CHECKSUM_NONE) -> tuple[Prepare, ...]:
-        """The log that ``superblock`` names, above its checkpoint, whose entry has ``base_checksum``.
+    def log(self, superblock: SuperblockState, base_checksum: str | None = CHECKSUM_NONE) -> tuple[Prepare, ...]:
+        """The log that ``superblock`` names, above its checkpoint, whose entry has ``base_checksum`` (None: not known).
 
         Raises JournalError if the chain is broken.
         """
@@ -249,7 +249,7 @@ class Journal:
         """The checksums of the log that ``superblock`` names. Raises JournalError as ``log`` does."""
         return {record.header.checksum for record in self._chain(superblock, base_checksum)}
 
-    def _chain(self, superblock: SuperblockState, base_checksum: str) -> list[Record]:
+    def _chain(self, superblock: SuperblockState, base_checksum: str | None) -> list[Record]:
         chain: list[Record] = []
         base = superblock.checkpoint
         op, checksum = superblock.head_op, superblock.head_checksum
@@ -263,7 +263,7 @@ class Journal:
                 )
             chain.append(record)
             op, checksum = op - 1, record.header.parent
-        if checksum != base_checksum:
+        if base_checksum is not None and checksum != base_checksum:
             raise JournalError(
                 f"{self._file.path}: op {base + 1} of the log has the parent {checksum or 'none'}; expected "
                 f"{base_checksum or 'none'}, the entry at the checkpoint {base}"

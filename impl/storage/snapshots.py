@@ -62,10 +62,7 @@ class Snapshots:
     def read(self, op: int, checksum: str) -> bytes:
         """The verified bytes of a snapshot. Raises SnapshotFileError."""
         path = self.path(op)
-        remedy = (
-            "The replica will not start without it. Restore the file from another replica's snapshot of the same op (it"
-            " is the same there, byte for byte), or replace the replica"
-        )
+        remedy = "Another replica's snapshot of the same op can take its place (it is the same there, byte for byte)"
         try:
             file = self._files.open(path)
             try:

@@ -174,7 +174,7 @@ def test_a_snapshot_that_is_not_the_superblocks_is_refused() -> None:
     link = Link(config=CONFIG)
     requests(link, 0, 1, 4)
     durable = link.storages[0].recover()
-    for snapshot in (durable.snapshot[:-1], durable.snapshot[:-1] + b"?", b""):
+    for snapshot in (durable.snapshot[:-1], durable.snapshot[:-1] + b"?"):
         with pytest.raises(SnapshotError, match="snapshot of op 4: checksum"):
             Replica(replace(durable, snapshot=snapshot), CONFIG)
     with pytest.raises(SnapshotError, match="of cluster 1, expected 2"):
@@ -182,6 +182,46 @@ def test_a_snapshot_that_is_not_the_superblocks_is_refused() -> None:
     for data, reason in ((b"", "too few"), (b"x" * 30, "magic"), (durable.snapshot[:30], "does not decode")):
         with pytest.raises(SnapshotError, match=reason):
             decode_snapshot(data)
+
+
+def test_a_lost_snapshot_is_fetched_before_the_replica_boots() -> None:
+    link = Link(config=CONFIG)
+    requests(link, 0, 1, 6)
+    link.tick(20)
+    right, op = link[2].snapshot, link[2].op
+    disk = disk_of(link, 2)
+    link.crash(2)
+    assert disk.damage_snapshot()
+    lost: list[Message] = []
+    link.lose = lambda source, to, message: isinstance(message, SnapshotChunk) and not lost and not lost.append(message)
+    link.boot(2)
+    replica = link[2]
+    assert (replica.status, replica.commit_min, replica.unrestored is None) == (Status.RECOVERING, 0, False)
+    assert link.of(2, "restart") == []
+    link.deliver(2, SnapshotChunk(4, "ab", 0, b"x", checksum_chunk(4, 0, b"x"), 0))
+    link.deliver(2, a_request(7))
+    link.tick(40)
+    assert len(lost) == 1
+    assert (replica.status, replica.op, replica.checkpoint, replica.snapshot) == (Status.NORMAL, op, 4, right)
+    assert [event.commit_min for event in link.of(2, "restart")] == [4]
+    assert (replica.commit_min, replica.digest) == (6, link[0].digest)
+    assert disk.recover().snapshot == (b"" if right is None else right.data)
+
+
+def test_a_lost_snapshot_that_comes_bad_is_fetched_anew() -> None:
+    link = Link(config=CONFIG)
+    requests(link, 0, 1, 4)
+    link.tick(20)
+    right = link[0].snapshot
+    assert right is not None
+    link[0].snapshot = Snapshot(right.op, right.checksum, right.data[:-1] + b"?")
+    link.crash(2)
+    disk_of(link, 2).damage_snapshot()
+    link.boot(2)
+    link.run()
+    assert link[2].status is Status.RECOVERING
+    link.tick(80)
+    assert (link[2].status, link[2].snapshot) == (Status.NORMAL, right)
 
 
 def test_a_journal_that_cannot_hold_an_interval_is_refused() -> None:

@@ -17,8 +17,8 @@ from impl.storage.inspect import inspect_data_file
 from impl.storage.snapshots import SnapshotFileError
 
 
-def filled(path: Path) -> list[Prepare]:
-    format_data_file(path, 7, 1, 3)
+def filled(path: Path, replica_count: int = 3) -> list[Prepare]:
+    format_data_file(path, 7, min(1, replica_count - 1), replica_count)
     data = open_data_file(path)
     entries: list[Prepare] = []
     parent = ""
@@ -67,9 +67,9 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         inspect_data_file(tmp_path)
 
 
-def with_checkpoint(path: Path) -> str:
+def with_checkpoint(path: Path, replica_count: int = 3) -> str:
     """A data directory with a snapshot of two ops, one op above it, and a snapshot that nobody refers to."""
-    entries = filled(path)
+    entries = filled(path, replica_count)
     machine = StateMachine()
     machine.apply(encode_operation(Put(b"k", b"v")))
     table = ClientTable(CLIENTS_SESSIONS)
@@ -118,14 +118,22 @@ def test_a_snapshot_that_is_damaged_or_gone_is_named(tmp_path: Path) -> None:
     for position in range(len(whole)):
         snapshot.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
         found = inspect_data_file(tmp_path)
-        assert not found.opens
+        assert found.opens
         assert any("the superblock says" in problem for problem in found.problems)
-    data = open_data_file(tmp_path)
-    with pytest.raises(SnapshotFileError, match="is damaged"):
-        data.durable_state()
-    data.close()
-    snapshot.unlink()
+    for reason in ("is damaged", "cannot read the snapshot"):
+        data = open_data_file(tmp_path)
+        state = data.durable_state()
+        assert (state.snapshot, len(state.log), state.superblock.checkpoint) == (b"", 1, 2)
+        assert any(reason in problem and "fetched from the other replicas" in problem for problem in data.problems)
+        data.close()
+        snapshot.unlink(missing_ok=True)
     assert any("does not exist" in problem for problem in inspect_data_file(tmp_path).problems)
+
+
+def test_a_single_replica_does_not_start_without_its_snapshot(tmp_path: Path) -> None:
+    with_checkpoint(tmp_path, replica_count=1)
+    (tmp_path / "snapshot-2").unlink()
+    assert not inspect_data_file(tmp_path).opens
     data = open_data_file(tmp_path)
     with pytest.raises(SnapshotFileError, match="cannot read the snapshot"):
         data.durable_state()
