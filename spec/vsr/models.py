@@ -185,7 +185,10 @@ def model(
 def unbounded(cfg: Config) -> Spec:
     """The protocol with any number of views, ops, clients and requests (for traces).
 
-    Traces show the requests that a primary drops, so these are actions here in the core, too.
+    Traces show the requests that a primary drops, so these are actions here in the core, too; and messages that arrive
+    after their sender lost what they carry.
     """
+    if cfg.repair.recovery:
+        cfg = replace(cfg, repair=replace(cfg.repair, lasting=True))
     spec = build(cfg, Instance({"Replica": cfg.replicas - 1}))
     return spec if client_table.is_on(cfg) else spec.with_actions({}, (clients.drop_request,))

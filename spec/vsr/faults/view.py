@@ -9,9 +9,8 @@ from spec.vsr import normal
 from spec.vsr.config import Config
 from spec.vsr.faults.kinds import Fault, named
 from spec.vsr.recovery import alone
-from spec.vsr.repair import journal
-from spec.vsr.repair.state import set_log
-from spec.vsr.repair.view_change import require_merge
+from spec.vsr.repair.state import leading, set_headers, set_log
+from spec.vsr.repair.view_change import is_repaired, require_merge
 from spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, Length, Op, Replica, View, primary
 from spec.vsr.view_change import offered_by, require_start_view
 
@@ -104,20 +103,28 @@ def on_start_view_blind(state: Any, r: Any, v: Any, n: Any) -> None:
     set_log(state, r, state.commit_min[r] + 1, n, lambda o: state.entry[r, o])
 
 
-@action(r=Replica, o=Op)
-def append_from_pipeline(state: Any, r: Any, o: Any) -> None:
-    """What is in memory for an op is written and acknowledged, although its header was repaired since [seed 002]."""
-    require(o <= state.op[r])
-    require(state.entry[r, o] != 0)
-    require(state.memory[r, o] != 0)
-    v, stale = state.view[r], state.memory[r, o]
-    acknowledges = all_of(journal.may_acknowledge(state, r), o > state.commit_min[r])
-    state.entry[r, o] = stale
-    state.written[r, o] = True
-    state.body[r, o] = stale
-    state.faulty[r, o] = False
-    state.memory[r, o] = 0
-    state.ack[v, r, o] = where(acknowledges, stale, state.ack[v, r, o])
+@action(r=Replica)
+def start_view_with_stale_pipeline(state: Any, r: Any) -> None:
+    """The new primary proposes again what its pipeline holds, although the header there was repaired since
+    [seed 002].
+    """
+    v = state.view[r]
+    require(leading(state, r))
+    require(is_repaired(state, r))
+
+    def proposed(o: Any) -> Any:
+        stale = all_of(o > state.commit_max[r], state.memory[r, o] != 0)
+        return where(stale, state.memory[r, o], state.entry[r, o])
+
+    log = between(Op, 1, state.op[r])
+    state.status[r] = NORMAL
+    state.log_view[r] = v
+    state.durable_view[r] = v
+    set_headers(state, r, log, proposed)
+    state.sv[v] = True
+    state.sv_op[v] = state.op[r]
+    state.sv_entry.update((v, log), proposed)
+    state.commit_sent[v] = state.commit_max[r]
 
 
 @tagged("crash")
@@ -173,7 +180,7 @@ FAULTS = (
     Fault(
         "view.pipeline_after_repair",
         "a stale prepare in the pipeline outlives the repair of its header",
-        (named("append", append_from_pipeline),),
+        (named("start_view", start_view_with_stale_pipeline),),
         refuses=_needs_repair,
     ),
     Fault(

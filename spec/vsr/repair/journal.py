@@ -74,13 +74,16 @@ def repair(state: Any, r: Any, o: Any) -> None:
 
 
 def write(state: Any, r: Any, o: Any) -> None:
-    """The prepare that r knows at o is durable in its journal; it acknowledges it if it may."""
+    """The prepare that r knows at o is durable in its journal; it acknowledges it if it may.
+
+    Another one that it holds in memory for that op stays there (seed 002: the pipeline outlives a view).
+    """
     v = state.view[r]
     entry = state.entry[r, o]
     state.written[r, o] = True
     state.body[r, o] = entry
     state.faulty[r, o] = False
-    state.memory[r, o] = 0
+    state.memory[r, o] = where(state.memory[r, o] == entry, 0, state.memory[r, o])
     state.ack[v, r, o] = where(all_of(may_acknowledge(state, r), o > state.commit_min[r]), entry, state.ack[v, r, o])
 
 
