@@ -27,7 +27,7 @@ from impl.net.record import RecordOptions, RecordResult, RoundResult
 from impl.net.record import record as record_run
 from impl.net.record import rounds as record_rounds
 from impl.net.server import ServerConfig, parse_addresses, run_server
-from impl.net.server_config import data_path
+from impl.net.server_config import CHECKPOINT_INTERVAL, data_path
 from impl.replica.features import FEATURES, feature_numbers, parse_features
 from impl.storage.data_file import format_data_file
 from refinement.cli import repl as lines
@@ -47,6 +47,13 @@ _groups = click.option(
     show_default=True,
     callback=lambda context, parameter, value: parse_groups(value),
     help="Consensus groups of every process: single, or metadata,partitions.",
+)
+_checkpoint_interval = click.option(
+    "--checkpoint-interval",
+    type=click.IntRange(0),
+    default=CHECKPOINT_INTERVAL,
+    show_default=True,
+    help="Ops between two checkpoints, the same on every replica; 0: none, and the journal grows for ever.",
 )
 _features = click.option(
     "--feature", "features", multiple=True, type=click.Choice(sorted(FEATURES.values())), help="Supported feature."
@@ -109,6 +116,7 @@ def format_data(
 @click.option("--trace", type=OutputFile(made=True), help="Trace file, continued if it exists.")
 @click.option("--run", default="run", show_default=True, help="Run id written to the trace.")
 @click.option("--tick", type=Seconds(), default=0.01, show_default=True, help="Seconds.")
+@_checkpoint_interval
 @_groups
 @_features
 @json_option
@@ -120,6 +128,7 @@ def start(
     trace: Path | None,
     run: str,
     tick: float,
+    checkpoint_interval: int,
     groups: tuple[Group, ...],
     features: tuple[str, ...],
     json_file: Path | None,
@@ -142,6 +151,7 @@ def start(
             trace=trace,
             run=run,
             tick_seconds=tick,
+            checkpoint_interval=checkpoint_interval,
             groups=groups,
             supports=parse_features(features),
         )
@@ -297,6 +307,7 @@ def cluster(
     show_default=True,
     help="Sessions that the cluster keeps; fewer than the clients, and they evict each other.",
 )
+@_checkpoint_interval
 @_groups
 @_features
 @json_option_of_maker
@@ -311,6 +322,7 @@ def record(
     rounds: int,
     faults: tuple[str, ...],
     client_slots: int,
+    checkpoint_interval: int,
     groups: tuple[Group, ...],
     features: tuple[str, ...],
     json_file: Path | None,
@@ -328,6 +340,7 @@ def record(
         kill=kill,
         faults=faults,
         client_table=ClientTableConfig(client_slots, sessions=True),
+        checkpoint_interval=checkpoint_interval,
         groups=groups,
         features=features,
     )
