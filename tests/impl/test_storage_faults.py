@@ -63,6 +63,7 @@ def test_the_situations_are_reached() -> None:
         drain_failure=0.3,
         superblock_failure=0.02,
         sync_failure=0.2,
+        snapshot_damage=0.1,
         disk_full_interval_ticks=150,
     )
     seen: dict[str, int] = {}
@@ -74,6 +75,6 @@ def test_the_situations_are_reached() -> None:
     wanted = (
         "append_failed", "boots_refused", "checkpoint", "crashes_in_checkpoint", "disks_full", "drains_failed",
         "journal_wrapped", "restarts_from_checkpoint", "restarts_in_checkpoint", "snapshots_failed",
-        "snapshots_installed", "snapshots_installed_in_view", "superblock_writes_failed",
+        "snapshots_installed", "snapshots_installed_in_view", "snapshots_repaired", "superblock_writes_failed",
     )  # fmt: skip
     assert [name for name in wanted if not seen.get(name)] == []
