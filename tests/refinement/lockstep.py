@@ -12,7 +12,7 @@ from functools import cache
 from random import Random
 
 from impl.durable import ClientTableConfig, superblock_formatted
-from impl.effects import Effect, Emit, IoEffect, Send, SendClient
+from impl.effects import Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
 from impl.messages import Eviction, Message, Reply, Request
 from impl.replica import Replica, ReplicaConfig
 from impl.sim.profile import SimProfile
@@ -219,6 +219,15 @@ class World:
         io = self.writes(node)[number]
         self.disks[node].finish(io)
         self._carry_out(node, self.replicas[node].on_io_done(io))
+
+    def fail(self, node: int, number: int) -> None:
+        """A write in flight fails, and nothing of it counts; one of the superblock ends the process, too."""
+        io = self.writes(node)[number]
+        self.disks[node].fail(io)
+        if isinstance(io, WriteSuperblock):
+            self.crash(node, 0)
+        else:
+            self._carry_out(node, self.replicas[node].on_io_failed(io, "disk full"))
 
     def writes(self, node: int) -> list[IoEffect]:
         """Writes in flight."""

@@ -86,6 +86,12 @@ class Lockstep(RuleBasedStateMachine):
         self._do("finish", node, number % len(self.world.writes(node)))
 
     @precondition(lambda self: any(self.world.writes(node) for node in self.world.replicas))
+    @rule(choice=nodes, number=indices)
+    def fail(self, choice: int, number: int) -> None:
+        node = self._writing(choice)
+        self._do("fail", node, number % len(self.world.writes(node)))
+
+    @precondition(lambda self: any(self.world.writes(node) for node in self.world.replicas))
     @rule(choice=nodes)
     def finish_all(self, choice: int) -> None:
         self._do("finish_all", self._writing(choice))
@@ -194,7 +200,7 @@ RARE = {
 def find(fault: str, cluster: Setup, examples: int) -> None:
     """The mistake is found, and the steps that hypothesis shrinks it to are few."""
     with pytest.raises((DivergedError, InvariantError, StorageError)):
-        drive((replace(cluster, faults=frozenset({fault})),), examples=examples, steps=40)
+        drive((replace(cluster, faults=frozenset({fault})),), examples=examples, steps=20)
     assert 0 < len(Lockstep.steps) < STEPS_MAX, Lockstep.steps
 
 
