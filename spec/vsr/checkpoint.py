@@ -32,6 +32,7 @@ from spec.vsr.module import Module
 from spec.vsr.snapshot import copy, drain, save
 from spec.vsr.state import (
     EXECUTED_STATE,
+    VIEW_CHANGE,
     Length,
     Op,
     Replica,
@@ -46,6 +47,8 @@ def declare(s: Schema, cfg: Config) -> None:
     """Declare the checkpoint, the snapshot and the snapshots sent."""
     by_primary = lambda view, *_: view % cfg.replicas  # noqa: E731
     s.state("checkpoint", (Replica,), up_to(Op), doc="op of its durable snapshot; its journal holds what is above")
+    if cfg.drains_later:
+        s.state("drained", (Replica,), up_to(Op), doc="op up to which its journal is drained")
     s.register("snapshot", (View, Op), sender=by_primary, doc="start_view sent with the snapshot of that op")
     for name in (n for n in EXECUTED_STATE if n in s.vars):
         var = s.vars[name]
@@ -63,7 +66,15 @@ def take_checkpoint(state: Any, r: Any) -> None:
     o = state.commit_min[r]
     require(o > state.checkpoint[r])
     save(state, r, o)
-    drain(state, r, o)
+    if not state.cfg.drains_later:
+        drain(state, r, o)
+
+
+@action(r=Replica)
+def drain_journal(state: Any, r: Any) -> None:
+    """A replica frees what its journal holds up to the checkpoint (seed 000)."""
+    require(state.drained[r] < state.checkpoint[r])
+    drain(state, r, state.checkpoint[r])
 
 
 @action(r=Replica, v=View, n=Length, k=Op)
@@ -80,6 +91,8 @@ def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
         require(n <= k + state.cfg.journal_slots)
     install_log(state, r, v, n, lambda o: entry_of_view(received, v, o), snapshot=k)
     state.checkpoint[r] = k
+    if state.cfg.drains_later:
+        state.drained[r] = k
     state.commit_min[r] = k
     state.commit_max[r] = largest(state.commit_max[r], k)
     for name in executed_state(state):
@@ -89,8 +102,8 @@ def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
 
 @invariant("I13", "replay_safe")
 def replay_safe(s: Any) -> Any:
-    """What a step executes, a restart included, is committed by a quorum, contiguous, and chained: all from the op after
-    the one executed before, or after the snapshot, up to commit_min.
+    """What a step executes, a restart included, is committed by a quorum, contiguous, and chained: all ops from the one
+    after those executed before, or after the snapshot, up to commit_min.
     """
     return forall(
         Replica,
@@ -173,6 +186,15 @@ def ring_wrapped(s: Any) -> Any:
     return exists(Replica, lambda r: exists(Op, lambda o: all_of(o > s.cfg.journal_slots, s.written[r, o])))
 
 
+@witness("I5.crash_before_drain", "a crash came between a checkpoint and the drain")
+def crash_before_drain(s: Any) -> Any:
+    """A primary that restarted (it is in view_change in its log_view, and takes no checkpoint) has more to drain."""
+    return exists(
+        Replica,
+        lambda r: all_of(s.status[r] == VIEW_CHANGE, s.log_view[r] == s.view[r], s.drained[r] < s.checkpoint[r]),
+    )
+
+
 def witnesses(cfg: Config) -> tuple[Predicate, ...]:
     """The ring's only where there is one."""
     common = (
@@ -183,14 +205,15 @@ def witnesses(cfg: Config) -> tuple[Predicate, ...]:
         transfer_across_views,
         transfer_races_view_change,
     )
-    return (*common, ring_wrapped) if cfg.journal_slots else common
+    ring = (ring_wrapped,) if cfg.journal_slots else ()
+    return (*common, *ring, *((crash_before_drain,) if cfg.drains_later else ()))
 
 
 MODULE = Module(
     "checkpoints",
     lambda cfg: cfg.checkpoints,
     declare=declare,
-    actions=lambda cfg: (take_checkpoint, install_snapshot),
+    actions=lambda cfg: (take_checkpoint, install_snapshot, *((drain_journal,) if cfg.drains_later else ())),
     invariants=lambda cfg: (replay_safe,),
     witnesses=witnesses,
 )

@@ -53,8 +53,10 @@ class Config:
 
     `features`: how many features control entries can enable; member q never says that it supports feature f where
     (q, f) is in `unsupported`. `checkpoints`: replicas take them; `journal_slots`: the journal is a ring of so many
-    slots (0: it has no end). `pipeline`: most prepares above commit_max (0: any number). `failing_appends`: an
-    append may fail. `fence`: replicas say which prepares they drop as old. Options left at their defaults add nothing to the core.
+    slots (0: it has no end); `drains_later`: draining the journal is a step after the checkpoint (for bounded models: a
+    crash may come between). `pipeline`: most prepares above commit_max (0: any number). `failing_appends`: an
+    append may fail. `fence`: replicas say which prepares they drop as old. Options left at their defaults add nothing
+    to the core.
     Source: VR Revisited §4 (majorities); flexible quorums as in TigerBeetle: only q_r + q_v > n is needed.
     """
 
@@ -68,6 +70,7 @@ class Config:
     unsupported: frozenset[tuple[int, int]] = frozenset()
     checkpoints: bool = False
     journal_slots: int = 0
+    drains_later: bool = False
     pipeline: int = 0
     failing_appends: bool = False
     fence: bool = False

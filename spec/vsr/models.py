@@ -75,6 +75,8 @@ MODELS = {
     "control_checkpoint": Bounds(views=2, ops=2, requests=1),
     "checkpoint": Bounds(views=2, ops=2, requests=2, restarts=1),
     "ring": Bounds(views=2, ops=2, requests=2, restarts=1),
+    "drain": Bounds(views=2, ops=2, requests=2, restarts=1),
+    "combined": Bounds(views=2, ops=3, clients=2, requests=1, incarnations=1),
     "pipeline": Bounds(views=2, ops=2, clients=2, requests=1),
     "append_failure": Bounds(views=2, ops=2, requests=2),
     "clients": Bounds(views=2, ops=2, clients=2, requests=1, incarnations=1),
@@ -94,6 +96,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "control_checkpoint": {"features": 1, "checkpoints": True},
     "checkpoint": {"checkpoints": True},
     "ring": {"checkpoints": True, "journal_slots": 1},
+    "drain": {"checkpoints": True, "journal_slots": 1, "drains_later": True},
+    "combined": {
+        "client_table": ClientTable(slots=1, sessions=True),
+        "features": 1,
+        "checkpoints": True,
+        "pipeline": 2,
+    },
     "pipeline": {"pipeline": 1},
     "append_failure": {"failing_appends": True},
     "clients": {"client_table": ClientTable(slots=1, sessions=True)},
@@ -111,7 +120,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 AFTER_A_CRASH = (restarted_normal, executed_after_restart, *AFTER_RECOVERY)
 """Witnesses that a model without restarts leaves out."""
 
-REPLICAS = {"sessions": 2, "iggy": 2, "diskless": 4, "alone": 1}
+REPLICAS = {"combined": 2, "sessions": 2, "iggy": 2, "diskless": 4, "alone": 1}
 """Model name → replicas, where they are not 3."""
 
 

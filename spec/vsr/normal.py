@@ -8,6 +8,7 @@ from typing import Any
 
 from spec.lang import action, all_of, between, count, forall, not_, require, where, within
 from spec.vsr import client_table
+from spec.vsr.snapshot import drained
 from spec.vsr.state import (
     NORMAL,
     Client,
@@ -65,9 +66,9 @@ def require_room(state: Any, r: Any, o: Any) -> None:
 
 
 def require_slot(state: Any, r: Any, o: Any) -> None:
-    """The slot of op o in the journal, if that is a ring, holds nothing above the checkpoint."""
+    """The slot of op o in the journal, if that is a ring, was drained."""
     if state.cfg.journal_slots:
-        require(o <= state.checkpoint[r] + state.cfg.journal_slots)
+        require(o <= drained(state, r) + state.cfg.journal_slots)
 
 
 def prepare(state: Any, r: Any, v: Any, o: Any) -> None:

@@ -23,7 +23,14 @@ def save(state: Any, r: Any, o: Any) -> None:
 
 def drain(state: Any, r: Any, o: Any) -> None:
     """The journal of r holds nothing up to op o."""
-    state.written.update((r, between(Op, state.checkpoint[r] + 1, o)), lambda p: False)
+    state.written.update((r, between(Op, drained(state, r) + 1, o)), lambda p: False)
+    if state.cfg.drains_later:
+        state.drained[r] = o
+
+
+def drained(state: Any, r: Any) -> Any:
+    """The op up to which r's journal is drained."""
+    return state.drained[r] if state.cfg.drains_later else state.checkpoint[r]
 
 
 def send_snapshot(state: Any, r: Any, v: Any) -> None:

@@ -20,7 +20,7 @@ from spec.lang import (
     within,
 )
 from spec.vsr.normal import require_slot
-from spec.vsr.snapshot import send_snapshot
+from spec.vsr.snapshot import drained, send_snapshot
 from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view, is_prepared, primary
 
 
@@ -150,7 +150,7 @@ def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any, snapshot: Any = 
     if snapshot is None:
         state.written.update((r, changed), lambda o: o <= n)
     else:
-        journal = between(Op, state.checkpoint[r] + 1, largest(n, state.op[r]))
+        journal = between(Op, drained(state, r) + 1, largest(n, state.op[r]))
         state.written.update((r, journal), lambda o: all_of(o > snapshot, o <= n))
     state.ack.update((v, r, between(Op, executed + 1, n)), entry)
 

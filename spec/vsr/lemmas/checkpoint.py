@@ -9,19 +9,24 @@ from spec.vsr.config import Config
 from spec.vsr.invariants import last_request
 from spec.vsr.lemmas.control import features_as_of
 from spec.vsr.lemmas.words import chosen_up_to, each_entry, each_replica, each_view_entry, started
+from spec.vsr.snapshot import drained as drained_up_to
 from spec.vsr.state import Client, Op, entry_of_view
 
 
 @invariant("checkpoint.drained", "the journal is drained")
 def drained(s: Any) -> Any:
-    """A journal holds nothing up to the checkpoint."""
-    return each_entry(lambda r, o: any_of(o > s.checkpoint[r], not_(s.written[r, o])))
+    """A journal holds nothing up to the op up to which it is drained, which is at most the checkpoint."""
+    return each_entry(
+        lambda r, o: all_of(
+            any_of(o > drained_up_to(s, r), not_(s.written[r, o])), drained_up_to(s, r) <= s.checkpoint[r]
+        )
+    )
 
 
 @invariant("checkpoint.log_fits", "a log fits into the ring")
 def log_fits(s: Any) -> Any:
-    """A log ends at most as many ops above the checkpoint as the journal has slots."""
-    return each_replica(lambda r: s.op[r] <= s.checkpoint[r] + s.cfg.journal_slots)
+    """A log ends at most as many ops above what is drained as the journal has slots."""
+    return each_replica(lambda r: s.op[r] <= drained_up_to(s, r) + s.cfg.journal_slots)
 
 
 @invariant("checkpoint.saved_table", "a durable client table is that of the snapshot's op")
