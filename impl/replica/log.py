@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from impl.checks import check
+from impl.checks import InvariantError, check
 from impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 
 
@@ -40,7 +40,8 @@ class Log:
 
     def __getitem__(self, op: int) -> Prepare:
         """The entry at `op`, base < op ≤ self.op. Raises `InvariantError` outside."""
-        check(self.base < op <= self.op, f"op {op} is not in the log of ops {self.base + 1}..{self.op}")
+        if not self.base < op <= self.op:
+            raise InvariantError(f"op {op} is not in the log of ops {self.base + 1}..{self.op}")
         return self._entries[op - self.base - 1]
 
     def get(self, op: int) -> Prepare | None:
@@ -67,7 +68,8 @@ class Log:
     def append(self, prepare: Prepare) -> None:
         """The entry at op + 1."""
         header = prepare.header
-        check(header.op == self.op + 1, f"op {header.op} appended after op {self.op}")
+        if header.op != self.op + 1:
+            raise InvariantError(f"op {header.op} appended after op {self.op}")
         self._entries.append(prepare)
         self.op = header.op
         self.head = header.checksum
