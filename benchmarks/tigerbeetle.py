@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import click
+
 from refinement.tigerbeetle.audit import audit, find_cluster
 from refinement.tigerbeetle.inputs import survey_logs
 from refinement.tigerbeetle.parse import Parser
@@ -58,7 +60,7 @@ def main() -> None:
     given = arguments.parse_args()
     files = survey_logs(given.logs).files
     lines, seconds = parsing(files)
-    print(f"matching alone: {lines / seconds:,.0f} lines/s of processor time")
+    click.echo(f"matching alone: {lines / seconds:,.0f} lines/s of processor time")
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "joined.log"
         size = join(files, given.megabytes, target)
@@ -67,9 +69,11 @@ def main() -> None:
         report = audit([str(target)], AuditOptions("core", ALLOW), workers=given.workers)
     spent = sum(report.spent.values())
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(f"{size / 1e6:,.0f} MB, {total:,} lines, {len(report.verdicts)} runs: {report.verdict}")
-    print(f"{report.seconds:.1f} s, {total / report.seconds:,.0f} lines/s with {given.workers} workers")
-    print(f"{spent:.1f} s of processor time, {total / spent:,.0f} lines/s of it; peak of a process {peak >> 10} MB")
+    click.echo(f"{size / 1e6:,.0f} MB, {total:,} lines, {len(report.verdicts)} runs: {report.verdict}")
+    click.echo(f"{report.seconds:.1f} s, {total / report.seconds:,.0f} lines/s with {given.workers} workers")
+    click.echo(
+        f"{spent:.1f} s of processor time, {total / spent:,.0f} lines/s of it; peak of a process {peak >> 10} MB"
+    )
 
 
 if __name__ == "__main__":

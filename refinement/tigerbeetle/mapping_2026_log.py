@@ -150,7 +150,7 @@ _VIEW_CHANGE: Final = (
     Rule(
         "sync_stage",
         If("stage == 'idle'", Do("end_sync")),
-        If("stage == 'updating_checkpoint'", Note("starts_later(node)")),
+        If("stage == 'updating_checkpoint'", Do("forget_clients"), Note("starts_later(node)")),
     ),
     Rule(
         "start_view",

@@ -282,6 +282,14 @@ def load_session(state: Any, r: Any, c: Any, o: Any, s: Any) -> None:
     state.answered[r, c] = s
 
 
+@action(r=Replica)
+def forget_clients(state: Any, r: Any) -> None:
+    """A replica that jumps to a checkpoint drops its client table for that of the checkpoint."""
+    require(state.up[r])
+    state.session.update((r, Client), lambda c: 0)
+    state.answered.update((r, Client), lambda c: 0)
+
+
 @action(m=Message, q=Replica, k=Op)
 def client_send(state: Any, m: Any, q: Any, k: Any) -> None:
     """A client sends a request or another message to a replica."""
@@ -397,6 +405,7 @@ ACTIONS = (
     execute,
     evict,
     load_session,
+    forget_clients,
     client_send,
     address,
     hold_back,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,29 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 def test_the_wrong_profile_is_refused() -> None:
     result = judge_segment(Segment(shipped(QUICK)), AuditOptions("tigerbeetle-2026", (SOLO,)))
     assert "tigerbeetle-2026" in str(result.problems[0])
+
+
+def test_the_report_goes_out_in_every_form(tmp_path: Path) -> None:
+    names = {"json": "r.json", "junit": "r.xml", "sarif": "r.sarif", "html": "r.html", "violations": "r.ndjson"}
+    options = [text for option, name in names.items() for text in (f"--{option}", str(tmp_path / name))]
+    result = CliRunner().invoke(cli, ["audit", "--input", "tigerbeetle", shipped(QUICK), *options])
+    assert result.exit_code == 1
+    assert "of the protocol's" in result.output
+    assert all((tmp_path / name).stat().st_size for name in names.values())
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["coverage"]["on_request"] == 4
+    assert report["coverage"]["do_view_change"] == 0
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_spark_gives_the_same_verdicts() -> None:
+    folder = str(Path(shipped(QUICK)).parent)
+    runner = CliRunner()
+    outputs = []
+    for engine in ("local", "spark"):
+        result = runner.invoke(cli, ["audit", "--input", "tigerbeetle", "--engine", engine, folder])
+        assert result.exit_code == 1
+        outputs.append([line for line in result.stdout.splitlines() if line[:9] in ("conforms ", "violates ")])
+    assert outputs[0] == outputs[1]
+    assert len(outputs[0]) == 5
