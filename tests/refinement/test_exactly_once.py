@@ -21,6 +21,7 @@ from impl.net.load import APPENDS, Load
 from refinement.checker import check_run
 from refinement.verdict import AuditOptions
 from tests.impl.net.mischief import Chances, Mischief
+from tests.impl.net.porcupine import verdict_of_porcupine
 from tests.refinement.traces import load as load_trace
 
 CLIENTS = 4
@@ -121,6 +122,7 @@ def test_nothing_is_lost_or_doubled_while_clients_evict_each_other(tmp_path: Pat
 def test_nothing_is_lost_or_doubled_over_many_kills(tmp_path: Path, table: ClientTableConfig, seed: int) -> None:
     seen = run(tmp_path, table, requests=1500, kills=6, seed=100 + seed)
     judge(tmp_path, seen)
+    assert verdict_of_porcupine(seen.history) == "ok"
     assert (seen.evictions > 0) == (table == EVICTING)
 
 
