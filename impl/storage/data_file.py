@@ -121,7 +121,7 @@ class DataFile:
         state = self._superblock.state
         if state.checkpoint < op:
             raise JournalError(f"{self.path}: drain up to op {op}, but the checkpoint is {state.checkpoint}")
-        log = self._journal.log_names(state, self._snapshot()[1]) if stale else None
+        log = self._journal.log_names(state) if stale else None
         self._journal.drain(self._files, op, log)
         self._snapshots.prune(op, above=False)
 

@@ -245,9 +245,9 @@ class Journal:
         """
         return tuple(self._load(record) for record in self._chain(superblock, base_checksum))
 
-    def log_names(self, superblock: SuperblockState, base_checksum: str = CHECKSUM_NONE) -> set[str]:
+    def log_names(self, superblock: SuperblockState) -> set[str]:
         """The checksums of the log that ``superblock`` names. Raises JournalError as ``log`` does."""
-        return {record.header.checksum for record in self._chain(superblock, base_checksum)}
+        return {record.header.checksum for record in self._chain(superblock, None)}
 
     def _chain(self, superblock: SuperblockState, base_checksum: str | None) -> list[Record]:
         chain: list[Record] = []
