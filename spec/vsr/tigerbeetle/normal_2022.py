@@ -93,6 +93,7 @@ def compose_prepare(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -
     """Effects of preparing a request."""
     v, o = state.view[r], state.op[r] + 1
     state.prepared[v, o] = e
+    state.took_part[r] = any_of(state.took_part[r], state.cfg.replicas > 1)
     state.p_view[e] = v
     state.p_op[e] = o
     state.p_parent[e] = state.entry[r, state.op[r]]

@@ -134,7 +134,7 @@ def _history(s: Schema) -> None:
     s.state("prepared", (View, Op), up_to(Prepare), doc="the prepare of that view and op")
     s.state("acked", (Replica, Prepare), BOOL, doc="has the replica ever acknowledged it?")
     s.state("promised", (Replica,), up_to(View), doc="highest view it sent a start_view_change or do_view_change of")
-    s.state("took_part", (Replica,), BOOL, doc="has it ever acknowledged a prepare or voted?")
+    s.state("took_part", (Replica,), BOOL, doc="has it ever prepared for others, acknowledged or voted?")
     s.state("canonical", (Op,), up_to(Prepare), doc="prepare executed at that op by whoever was first")
     s.state("canonical_view", (Op,), up_to(View), doc="view of whoever was first")
     s.state("executed_top", (), up_to(Op), doc="highest op that any replica executed")

@@ -63,12 +63,6 @@ def on_exit_view(state: Any, r: Any, q: Any) -> None:
     state.exit_from[r, q] = True
 
 
-@action(r=Replica, q=Replica)
-def wants_exit(state: Any, r: Any, q: Any) -> None:
-    """q is among those that want to leave r's view."""
-    require(state.exit_from[r, q])
-
-
 @action(r=Replica, k=Op)
 def exit_quorum(state: Any, r: Any, k: Any) -> None:
     """k replicas want to leave the view: a quorum."""
@@ -468,7 +462,6 @@ def repair_header(state: Any, r: Any, o: Any, e: Any, d: Any) -> None:
 ACTIONS = (
     exit_view,
     on_exit_view,
-    wants_exit,
     exit_quorum,
     start_view_change,
     join_view,
