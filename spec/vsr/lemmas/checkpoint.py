@@ -5,12 +5,63 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import Predicate, all_of, any_of, between, forall, implies, invariant, not_
+from spec.vsr import client_table
+from spec.vsr.client_invariants import as_told, slot
 from spec.vsr.config import Config
 from spec.vsr.invariants import last_request
 from spec.vsr.lemmas.control import features_as_of
+from spec.vsr.lemmas.table import slots_counted
 from spec.vsr.lemmas.words import chosen_up_to, each_entry, each_replica, each_view_entry, started
 from spec.vsr.snapshot import drained as drained_up_to
-from spec.vsr.state import Client, Op, entry_of_view
+from spec.vsr.state import EXECUTED_STATE, Client, Op, entry_of_view
+
+
+class _Cells:
+    """Cells of a snapshot, read with a replica for an index in place of what says which snapshot."""
+
+    def __init__(self, cells: Any, snapshot: tuple[Any, ...]) -> None:
+        self.cells = cells
+        self.snapshot = snapshot
+
+    def __getitem__(self, raw: Any) -> Any:
+        rest = raw[1:] if isinstance(raw, tuple) else ()
+        index = (*self.snapshot, *rest)
+        return self.cells[index if len(index) > 1 else index[0]]
+
+
+class _Limit:
+    """The op of a snapshot, in place of every replica's commit_min."""
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+
+    def __getitem__(self, r: Any) -> Any:
+        return self.op
+
+
+class InSnapshot:
+    """The state, in which a snapshot stands for what a replica has executed, and its op for commit_min."""
+
+    def __init__(self, s: Any, prefix: str, snapshot: tuple[Any, ...], op: Any) -> None:
+        self._s = s
+        self._prefix = prefix
+        self._snapshot = snapshot
+        self.commit_min = _Limit(op)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in EXECUTED_STATE:
+            return getattr(self._s, name)
+        return _Cells(getattr(self._s, self._prefix + name), self._snapshot)
+
+
+def as_executed(s: Any, r: Any) -> Any:
+    """Is what r holds that of what was executed up to its commit_min: client table, features, checksum chain?"""
+    if client_table.is_on(s.cfg):
+        parts = [forall(Client, lambda c: as_told(s, r, c, slot(s, s.commit_min[r], c)))]
+        parts += [slots_counted(s, r)] if s.cfg.client_table.slots else []
+    else:
+        parts = [forall(Client, lambda c: s.table[r, c] == last_request(s, c, s.commit_min[r]))]
+    return all_of(*parts, *([features_as_of(s, r)] if s.cfg.features else []))
 
 
 @invariant("checkpoint.drained", "the journal is drained")
@@ -29,18 +80,10 @@ def log_fits(s: Any) -> Any:
     return each_replica(lambda r: s.op[r] <= drained_up_to(s, r) + s.cfg.journal_slots)
 
 
-@invariant("checkpoint.saved_table", "a durable client table is that of the snapshot's op")
-def saved_table(s: Any) -> Any:
-    """The client table in a replica's snapshot is that of what was executed up to its checkpoint."""
-    return each_replica(lambda r: forall(Client, lambda c: s.saved_table[r, c] == last_request(s, c, s.checkpoint[r])))
-
-
-@invariant("checkpoint.saved_features", "durable features are those of the snapshot's op")
-def saved_features(s: Any) -> Any:
-    """The features in a replica's snapshot are those of what was executed up to its checkpoint."""
-    return each_replica(
-        lambda r: features_as_of(s, s.checkpoint[r], lambda f: s.saved_enabled_at[r, f], s.saved_chain_from[r])
-    )
+@invariant("checkpoint.saved", "a durable snapshot is that of its op")
+def saved(s: Any) -> Any:
+    """What is in a replica's snapshot is that of what was executed up to its checkpoint."""
+    return each_replica(lambda r: as_executed(InSnapshot(s, "saved_", (r,), s.checkpoint[r]), r))
 
 
 @invariant("checkpoint.sent_prefix", "a snapshot sent is of a committed prefix")
@@ -64,29 +107,16 @@ def sent_prefix(s: Any) -> Any:
     )
 
 
-@invariant("checkpoint.sent_table", "a client table sent is that of the snapshot's op")
-def sent_table(s: Any) -> Any:
-    """The client table in a snapshot sent is that of what was executed up to its op."""
+@invariant("checkpoint.sent", "a snapshot sent is that of its op")
+def sent(s: Any) -> Any:
+    """What is in a snapshot sent is that of what was executed up to its op."""
     return each_view_entry(
         lambda v, k: implies(
-            s.snapshot[v, k], lambda: forall(Client, lambda c: s.snapshot_table[v, k, c] == last_request(s, c, k))
-        )
-    )
-
-
-@invariant("checkpoint.sent_features", "features sent are those of the snapshot's op")
-def sent_features(s: Any) -> Any:
-    """The features in a snapshot sent are those of what was executed up to its op."""
-    return each_view_entry(
-        lambda v, k: implies(
-            s.snapshot[v, k],
-            lambda: features_as_of(s, k, lambda f: s.snapshot_enabled_at[v, k, f], s.snapshot_chain_from[v, k]),
+            s.snapshot[v, k], lambda: as_executed(InSnapshot(s, "snapshot_", (v, k), k), v % s.cfg.replicas)
         )
     )
 
 
 def lemmas(cfg: Config) -> tuple[Predicate, ...]:
     """Those that the configuration needs."""
-    ring = (log_fits,) if cfg.journal_slots else ()
-    of_features = (saved_features, sent_features) if cfg.features else ()
-    return (drained, *ring, saved_table, sent_prefix, sent_table, *of_features)
+    return (drained, *((log_fits,) if cfg.journal_slots else ()), saved, sent_prefix, sent)

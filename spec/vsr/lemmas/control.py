@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from spec.lang import all_of, any_of, forall, invariant, not_
@@ -27,26 +26,27 @@ def supported(s: Any) -> Any:
     )
 
 
-def features_as_of(s: Any, limit: Any, enabled_at: Callable[[Any], Any], chain_from: Any) -> Any:
-    """Are these the features of the prefix executed up to that op: each enabled by the first of its entries, and the
-    chain by the first entry of feature 1?
+def features_as_of(s: Any, r: Any) -> Any:
+    """Are r's features those of the prefix that it executed: each enabled by the first of its entries, and the chain by
+    the first entry of feature 1?
     """
+    limit = s.commit_min[r]
 
     def of_entry(f: Any, o: Any) -> Any:
         executed = s.first_executed[o] != 0
         return all_of(
-            any_of(o > limit, enabled_at(f) != o, all_of(executed, lambda: feature_of_first(s, o) == f)),
+            any_of(o > limit, s.enabled_at[r, f] != o, all_of(executed, lambda: feature_of_first(s, o) == f)),
             any_of(
                 o > limit,
                 not_(executed),
                 lambda: feature_of_first(s, o) != f,
-                all_of(enabled_at(f) != 0, enabled_at(f) <= o),
+                all_of(s.enabled_at[r, f] != 0, s.enabled_at[r, f] <= o),
             ),
         )
 
     return all_of(
-        forall(Feature, lambda f: all_of(enabled_at(f) <= limit, forall(Op, lambda o: of_entry(f, o)))),
-        chain_from == enabled_at(CHAINED_CHECKSUM),
+        forall(Feature, lambda f: all_of(s.enabled_at[r, f] <= limit, forall(Op, lambda o: of_entry(f, o)))),
+        s.chain_from[r] == s.enabled_at[r, CHAINED_CHECKSUM],
     )
 
 
@@ -58,7 +58,7 @@ def feature_of_first(s: Any, o: Any) -> Any:
 @invariant("control.features", "features are those of the executed prefix")
 def features(s: Any) -> Any:
     """A replica's features, and where its checksum chain began, are those of what was executed up to its commit_min."""
-    return each_replica(lambda r: features_as_of(s, s.commit_min[r], lambda f: s.enabled_at[r, f], s.chain_from[r]))
+    return each_replica(lambda r: features_as_of(s, r))
 
 
 LEMMAS = (prepare_kind, supported, features)

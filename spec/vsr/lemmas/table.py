@@ -25,13 +25,19 @@ def each_log_entry(s: Any, body: Any) -> Any:
 
 
 def is_request(s: Any, entry: Any, o: Any) -> Any:
-    """Is the entry a request, no register?"""
-    return not_(is_register(s, entry, o)) if s.cfg.client_table.sessions else True
+    """Is the entry a request: no register, no control entry?"""
+    return request_of(s, entry, o) != 0
+
+
+def same_client(s: Any, a: Any, o: Any, b: Any, p: Any) -> Any:
+    """Are entries a (at o) and b (at p) of one client? Control entries are of none."""
+    same = client_of(s, a, o) == client_of(s, b, p)
+    return all_of(client_of(s, a, o) != 0, same) if s.cfg.features else same
 
 
 def same_session(s: Any, a: Any, o: Any, b: Any, p: Any) -> Any:
     """Are entries a (at o) and b (at p) of one client and one session?"""
-    same = client_of(s, a, o) == client_of(s, b, p)
+    same = same_client(s, a, o, b, p)
     return all_of(same, session_of(s, a, o) == session_of(s, b, p)) if s.cfg.client_table.sessions else same
 
 
@@ -68,12 +74,15 @@ def not_executed(s: Any) -> Any:
 @invariant("table.slots", "slots are counted, and above evicted_to")
 def slots(s: Any) -> Any:
     """`slots_used` is the number of clients with a slot; every slot has an op above `evicted_to`."""
-    return each_replica(
-        lambda r: all_of(
-            s.slots_used[r] == count(Client, lambda c: s.table_op[r, c] != 0),
-            s.evicted_to[r] <= s.commit_min[r],
-            forall(Client, lambda c: any_of(s.table_op[r, c] == 0, s.evicted_to[r] < s.table_op[r, c])),
-        )
+    return each_replica(lambda r: slots_counted(s, r))
+
+
+def slots_counted(s: Any, r: Any) -> Any:
+    """Does r count its slots, and are they above what was evicted?"""
+    return all_of(
+        s.slots_used[r] == count(Client, lambda c: s.table_op[r, c] != 0),
+        s.evicted_to[r] <= s.commit_min[r],
+        forall(Client, lambda c: any_of(s.table_op[r, c] == 0, s.evicted_to[r] < s.table_op[r, c])),
     )
 
 
@@ -85,7 +94,7 @@ def one_unexecuted(s: Any) -> Any:
         lambda v, o, a: forall(
             between(Op, 1, o - 1),
             lambda p: any_of(
-                client_of(s, entry_of_view(s, v, p), p) != client_of(s, a, o),
+                not_(same_client(s, a, o, entry_of_view(s, v, p), p)),
                 s.first_executed[p] == entry_of_view(s, v, p),
             ),
         ),
@@ -138,7 +147,7 @@ def fresh_register(s: Any) -> Any:
     return each_log_entry(
         s,
         lambda v, o, a: implies(
-            is_register(s, a, o),
+            all_of(client_of(s, a, o) != 0, is_register(s, a, o)),
             lambda: forall(between(Op, 1, o - 1), lambda m: implies(since(s, v, o, a, m), lambda: above(s, a, o, m))),
         ),
     )
