@@ -46,7 +46,8 @@ def padded(length: int) -> int:
     return -(-length // ALIGNMENT) * ALIGNMENT
 
 
-def _digest(offset: int, rest: bytes) -> bytes:
+def digest_at(offset: int, rest: bytes) -> bytes:
+    """Checksum of bytes that lie at this offset of the file."""
     return hashlib.blake2b(struct.pack(">Q", offset) + rest, digest_size=CHECKSUM_SIZE).digest()
 
 
@@ -79,18 +80,12 @@ def check_file_header(file: File, cluster: int, replica: int) -> int:
     )
 
 
-def encode_record(prepare: Prepare, offset: int, group: int, repair: bool, path: str) -> bytes:
-    """The record of a prepare at this offset of the file. Raises JournalError if it does not fit a record."""
-    header = prepare.header
-    if len(prepare.body) > BODY_SIZE_MAX or header.size != len(prepare.body):
-        raise JournalError(
-            f"{path}: op {header.op}: body of {len(prepare.body)} bytes, header says {header.size}, "
-            f"at most {BODY_SIZE_MAX} are allowed"
-        )
+def pack_header(header: PrepareHeader, magic: int, group: int, repair: bool, path: str) -> bytes:
+    """A header's fields in their widths. Raises JournalError if one does not fit."""
     flags = (_FLAG_REPAIR if repair else 0) | (_FLAG_FIRST if header.parent == CHECKSUM_NONE else 0)
     try:
-        rest = RECORD.pack(
-            RECORD_MAGIC,
+        return RECORD.pack(
+            magic,
             FORMAT_VERSION,
             flags,
             group,
@@ -108,22 +103,13 @@ def encode_record(prepare: Prepare, offset: int, group: int, repair: bool, path:
         )
     except (struct.error, ValueError) as error:
         raise JournalError(f"{path}: op {header.op}: a header field does not fit its width: {error}") from error
-    content = rest + prepare.body
-    content += bytes(padded(CHECKSUM_SIZE + len(content)) - CHECKSUM_SIZE - len(content))
-    return _digest(offset, content) + content
 
 
-def decode_record(data: bytes, offset: int) -> tuple[Record | None, bytes, str]:
-    """(record, body, "") if ``data`` is the whole record that was written at ``offset``, else (None, b"", reason)."""
-    *fields, size = RECORD.unpack_from(data, CHECKSUM_SIZE)
-    length = padded(RECORD_HEADER_SIZE + size)
-    if len(data) < length:
-        return None, b"", f"{len(data)} of {length} bytes of a record"
-    if _digest(offset, data[CHECKSUM_SIZE:length]) != data[:CHECKSUM_SIZE]:
-        return None, b"", "checksum does not match"
-    _, version, flags, group, checksum, parent, view, op, client, request, commit, *numbers = fields
-    if version != FORMAT_VERSION:
-        return None, b"", f"format version {version}; this program reads {FORMAT_VERSION}"
+def unpack_header(data: bytes, at: int) -> tuple[int, PrepareHeader, bool]:
+    """(group, header, repair) from what `pack_header` made."""
+    _, _, flags, group, checksum, parent, view, op, client, request, commit, *numbers, size = RECORD.unpack_from(
+        data, at
+    )
     header = PrepareHeader(
         checksum=checksum.hex(),
         parent=CHECKSUM_NONE if flags & _FLAG_FIRST else parent.hex(),
@@ -137,7 +123,35 @@ def decode_record(data: bytes, offset: int) -> tuple[Record | None, bytes, str]:
         incarnation=numbers[1],
         feature=numbers[2],
     )
+    return group, header, bool(flags & _FLAG_REPAIR)
+
+
+def encode_record(prepare: Prepare, offset: int, group: int, repair: bool, path: str) -> bytes:
+    """The record of a prepare at this offset of the file. Raises JournalError if it does not fit a record."""
+    header = prepare.header
+    if len(prepare.body) > BODY_SIZE_MAX or header.size != len(prepare.body):
+        raise JournalError(
+            f"{path}: op {header.op}: body of {len(prepare.body)} bytes, header says {header.size}, "
+            f"at most {BODY_SIZE_MAX} are allowed"
+        )
+    rest = pack_header(header, RECORD_MAGIC, group, repair, path)
+    content = rest + prepare.body
+    content += bytes(padded(CHECKSUM_SIZE + len(content)) - CHECKSUM_SIZE - len(content))
+    return digest_at(offset, content) + content
+
+
+def decode_record(data: bytes, offset: int) -> tuple[Record | None, bytes, str]:
+    """(record, body, "") if ``data`` is the whole record that was written at ``offset``, else (None, b"", reason)."""
+    _, version, *_, size = RECORD.unpack_from(data, CHECKSUM_SIZE)
+    length = padded(RECORD_HEADER_SIZE + size)
+    if len(data) < length:
+        return None, b"", f"{len(data)} of {length} bytes of a record"
+    if digest_at(offset, data[CHECKSUM_SIZE:length]) != data[:CHECKSUM_SIZE]:
+        return None, b"", "checksum does not match"
+    if version != FORMAT_VERSION:
+        return None, b"", f"format version {version}; this program reads {FORMAT_VERSION}"
+    group, header, repair = unpack_header(data, CHECKSUM_SIZE)
     body = data[RECORD_HEADER_SIZE : RECORD_HEADER_SIZE + size]
     if not prepare_is_valid(Prepare(header=header, body=body)):
         return None, b"", f"the entry's own checksum {header.checksum} does not match"
-    return Record(offset, length, group, bool(flags & _FLAG_REPAIR), header), body, ""
+    return Record(offset, length, group, repair, header), body, ""
