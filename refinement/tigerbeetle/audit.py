@@ -7,19 +7,18 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from refinement.checker.explain import leaves, why_not
 from refinement.tigerbeetle.families import FAMILIES, INIT, Cluster, program
 from refinement.tigerbeetle.parse import Parser
 from refinement.tigerbeetle.reading import Lines, Segment, segments
+from refinement.tigerbeetle.reasons import guard_text, known_deviations, read_values, state_around
 from refinement.tigerbeetle.run import Reject, Run
 from refinement.verdict import AllowedUse, AuditOptions, AuditReport, InputProblem, RunVerdict, UnitResult, Violation
 from refinement.workers import in_processes
-from spec.engines.replay import TAKEN
 from spec.lang import SpecError
 
 SEARCH_LINES: Final = 200_000
@@ -105,19 +104,23 @@ class Judge:
         self.run.uses.clear()
 
     def _explain(self, reject: Reject, pattern: int, line: str) -> Violation:
-        spec = self.program.replay.spec
-        before = self.program.replay.layout.to_state(self.store)
+        replay, store = self.program.replay, self.store
         event = self.parser.patterns[pattern].event if reject.rule != "panic" else "panic"
-        found = re.match(r"\[\w+\] \(\w+\): (?:crash replica=|restart replica=)?(\d+)", line)
-        node = int(found[1]) if found else -1
+        found = re.match(r"\[\w+\] \(\w+\): (?:crash replica=|restart replica=| )?(\d+)", line)
+        node = int(found[1]) if found and int(found[1]) < self.cluster.nodes else -1
         why: list[str] = []
-        expected, observed = str(reject.expected), str(reject.observed)
+        message, expected, observed = reject.message, str(reject.expected), str(reject.observed)
+        args: Mapping[str, int] = {}
         if reject.refused is not None:
             action, conjunct, args = reject.refused
-            guard = spec.ir(action).guards[conjunct]
-            why.append(why_not(spec, before, action, conjunct, args))
-            expected, observed = guard.source.text, spec.action(action).doc.partition("\n")[0]
-            why += self._known_deviations(action, args)
+            guard = replay.spec.ir(action).guards[conjunct]
+            values = read_values(replay, store, guard.cond, args, self.cluster.nodes)
+            expected, observed = guard.source.text, ", ".join(f"{name} = {value}" for name, value in values)
+            message += f": {replay.spec.action(action).doc.partition(chr(10))[0]}"
+            why.append(guard_text(replay, store, action, conjunct, args, self.cluster.nodes))
+        around = state_around(replay, store, node, args) if node >= 0 else {}
+        if reject.refused is not None:
+            why += known_deviations(replay, store, reject.refused[0], args)
         why.append(f"the line: {line[:300]}")
         return Violation(
             run_id=self.segment.run_id,
@@ -128,22 +131,14 @@ class Judge:
             action=event,
             rule_id=reject.rule,
             severity="error",
-            message=f"{event}: {reject.message}" + (f" ({observed})" if reject.refused else ""),
+            message=f"{event}: {message}",
             expected=expected,
             observed=observed,
             rule_fingerprint=hashlib.blake2b(f"{event}|{reject.rule}".encode(), digest_size=8).hexdigest(),
             prefix_length=self.accepted,
-            state_before=dict(leaves(spec, before, node)) if node >= 0 else {},
+            state_before=around,
             why_not=tuple(why),
         )
-
-    def _known_deviations(self, action: str, args: Any) -> Iterator[str]:
-        """Which known deviations would take the step."""
-        for name, function in self.program.replay.functions.items():
-            own, _, fault = name.partition("__")
-            if own == action and fault and function(self.store, *args.values()) == TAKEN:
-                id = fault.replace("_", ".", 1)
-                yield f"the known deviation {id} does it: {self.program.replay.spec.action(name).doc} (--allow {id})"
 
     def verdict(self, notes: tuple[str, ...] = ()) -> RunVerdict:
         """The verdict on the lines so far."""

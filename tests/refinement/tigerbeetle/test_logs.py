@@ -148,3 +148,11 @@ def test_spark_gives_the_same_verdicts() -> None:
         outputs.append([line for line in result.stdout.splitlines() if line[:9] in ("conforms ", "violates ")])
     assert outputs[0] == outputs[1]
     assert len(outputs[0]) == 5
+
+
+def test_a_violation_shows_the_values_of_the_guard() -> None:
+    (verdict,) = judged(shipped(QUICK)).verdicts
+    (violation,) = verdict.violations
+    assert violation.observed == "op[0] = 1, prepared[0, 2] = 3, view[0] = 0"
+    assert violation.state_before["commit_min[0]"] == "1"
+    assert "(--allow view.solo_keeps_view)" in violation.why_not[1]
