@@ -66,6 +66,7 @@ def same_incarnation(s: Any, o: Any, p: Any) -> Any:
         s.first_executed[o] != 0,
         s.first_executed[p] != 0,
         lambda: client_of(s, s.first_executed[o], o) == client_of(s, s.first_executed[p], p),
+        lambda: client_of(s, s.first_executed[o], o) != 0,
         lambda: register_at(s, o),
         lambda: register_at(s, p),
         lambda: incarnation_at(s, o) == incarnation_at(s, p),

@@ -11,7 +11,7 @@ from spec.vsr.client_invariants import is_of, register_at, same_incarnation
 from spec.vsr.client_table import DUPLICATE, FENCED, GAP, IN_PROGRESS, NO_SESSION, OUTCOMES, STALE
 from spec.vsr.config import Config
 from spec.vsr.sessions import Incarnation
-from spec.vsr.state import NORMAL, Client, Op, Replica, Request, primary
+from spec.vsr.state import NORMAL, Client, Op, Replica, Request, client_of, primary
 
 
 def leads(s: Any, r: Any) -> Any:
@@ -127,7 +127,12 @@ def replayed(s: Any) -> Any:
 @witness("I8.outlived", "a request outlives its session")
 def outlived(s: Any) -> Any:
     """A request was executed, but its session was gone by then."""
-    return exists(Op, lambda o: all_of(s.first_executed[o] != 0, not_(s.recorded[o])))
+    return exists(
+        Op,
+        lambda o: all_of(
+            s.first_executed[o] != 0, not_(s.recorded[o]), lambda: client_of(s, s.first_executed[o], o) != 0
+        ),
+    )
 
 
 @witness("I8.again", "a client begins anew")
