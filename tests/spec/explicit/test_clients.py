@@ -11,10 +11,11 @@ import pytest
 
 from spec.engines import explicit, interp
 from spec.engines.replay import compile_spec
-from spec.lang import Instance, SpecError
+from spec.lang import Instance, SpecError, forall, implies, invariant
 from spec.vsr import Config, build, model, unbounded
 from spec.vsr.client_table import OUTCOMES
 from spec.vsr.config import ClientTable
+from spec.vsr.state import Client, Replica
 from tests.spec.explicit.test_differential import facts
 
 COUNTS = {
@@ -52,6 +53,32 @@ def test_without_sessions_one_slot_for_two_clients_breaks_exactly_once() -> None
     found = explicit.explore(model("iggy", slots=1))
     assert (found.verdict, found.broken, len(found.behaviour)) == ("violated", "I8", 14)
     assert found.behaviour[8].action == "execute_evicting"
+
+
+@invariant("same_clients", "equal commit_min, equal slots")
+def same_clients(s: Any) -> Any:
+    """Replicas that executed as much hold slots of the same clients."""
+    return forall(
+        Replica,
+        lambda r: forall(
+            Replica,
+            lambda q: implies(
+                s.commit_min[r] == s.commit_min[q],
+                forall(Client, lambda c: (s.table_op[r, c] == 0) == (s.table_op[q, c] == 0)),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize("fault", [(), ("table.evict_by_commit_max",)], ids=["sound", "commit_max"])
+def test_slots_stamped_with_commit_max_make_replicas_evict_different_clients(fault: tuple[str, ...]) -> None:
+    spec = model("clients", replicas=2, views=1, ops=3, clients=3, slots=2, faults=fault)
+    found = explicit.explore(replace(spec, invariants=(same_clients,), witnesses=()))
+    assert found.verdict == ("violated" if fault else "holds")
+    if fault:
+        evicted = {s.args["r"]: s.args["c"] for s in found.behaviour if s.action == "execute_evicting"}
+        assert len(set(evicted.values())) == 2
+        assert len(found.behaviour) <= 25
 
 
 def test_an_uncommitted_number_in_the_table_stands_for_a_lost_request() -> None:
