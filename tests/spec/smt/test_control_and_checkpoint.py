@@ -22,19 +22,22 @@ from spec.vsr.lemmas import checkpoint, control, lemmas_of, pipeline
 from tests.spec.smt.comparison import random_state, random_walk
 from tests.spec.smt.test_lowering import agree
 
-NAMES = ("control", "checkpoint", "ring", "pipeline", "control_checkpoint")
+NAMES = ("control", "checkpoint", "ring", "drain", "pipeline", "control_checkpoint", "combined")
 LARGE: list[tuple[str, dict[str, Any]]] = [
     ("control", {"views": 3, "ops": 3, "requests": 3, "restarts": 1}),
     ("checkpoint", {"views": 3, "ops": 3, "requests": 3}),
     ("ring", {"views": 3, "ops": 3, "requests": 3}),
     ("pipeline", {"views": 3, "ops": 3, "requests": 2, "restarts": 1}),
     ("control_checkpoint", {"views": 3, "ops": 3, "requests": 2, "restarts": 1}),
+    ("combined", {"replicas": 3, "views": 2, "ops": 3}),
 ]
 SMALL: dict[str, dict[str, Any]] = {
     "control": {"views": 2, "ops": 1},
     "checkpoint": {"views": 2, "ops": 1},
     "ring": {"replicas": 2, "views": 2, "ops": 2},
+    "drain": {"replicas": 2, "views": 2, "ops": 1},
     "pipeline": {"replicas": 2, "views": 2, "ops": 2},
+    "combined": {"replicas": 2, "views": 1, "ops": 2},
     "control_checkpoint": {"replicas": 2, "views": 2, "ops": 1, "restarts": 1},
 }
 CULPRITS = {
@@ -123,6 +126,8 @@ OWN = {
     "control": control.LEMMAS,
     "checkpoint": checkpoint.lemmas(model("checkpoint").cfg),
     "ring": (checkpoint.log_fits,),
+    "drain": (checkpoint.drained,),
+    "combined": (checkpoint.saved,),
     "pipeline": pipeline.LEMMAS,
     "control_checkpoint": checkpoint.lemmas(model("control_checkpoint").cfg),
 }
