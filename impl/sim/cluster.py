@@ -129,6 +129,9 @@ class SimCluster:
         self.clocks = [0] * replica_count
         self.lines: list[list[bytes]] = [[] for _ in range(replica_count)]
         self.events = 0
+        self._add_checkers()
+
+    def _add_checkers(self) -> None:
         self.agreement = AgreementChecker()
         self.views = ViewsChecker()
         self.execution_checkers: tuple[Checker, ...] = (
