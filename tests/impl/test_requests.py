@@ -157,7 +157,8 @@ def test_what_no_client_sends_is_ignored() -> None:
     for link, count in ((sessions, len(bad)), (paper, len(bad) + 2)):
         assert sum(link[0].ignored.values()) == count
         assert link[0].op == 0
-        assert link.replies == link.evictions == []
+        assert not link.replies
+        assert not link.evictions
 
 
 # Replies and waiters

@@ -29,7 +29,9 @@ Answer = Callable[[Request, int], "Message | Control | None"]
 """(request, how many arrived before) → what the server sends, None: nothing."""
 
 
-def against(answer: Answer, scenario: Callable[[Client, list[Request]], Awaitable[None]], **options: float) -> None:
+def against(
+    answer: Answer, scenario: Callable[[Client, list[Request]], Awaitable[None]], timeout_seconds: float = 5
+) -> None:
     """Runs a client of one scripted replica; the scenario sees the requests that arrived."""
 
     async def run() -> None:
@@ -52,8 +54,7 @@ def against(answer: Answer, scenario: Callable[[Client, list[Request]], Awaitabl
             writer.close()
 
         async with await asyncio.start_server(serve, "127.0.0.1", port):
-            settings: dict[str, float] = {"timeout_seconds": 5, "retry_seconds": 0.05, **options}
-            async with Client([("127.0.0.1", port)], 7, 9, **settings) as client:
+            async with Client([("127.0.0.1", port)], 7, 9, timeout_seconds, retry_seconds=0.05) as client:
                 await scenario(client, requests)
 
     asyncio.run(run())
