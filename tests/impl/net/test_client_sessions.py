@@ -53,9 +53,11 @@ def against(
                             writer.write(frame_message(sent))
             writer.close()
 
-        async with await asyncio.start_server(serve, "127.0.0.1", port):
-            async with Client([("127.0.0.1", port)], 7, 9, timeout_seconds, retry_seconds=0.05) as client:
-                await scenario(client, requests)
+        async with (
+            await asyncio.start_server(serve, "127.0.0.1", port),
+            Client([("127.0.0.1", port)], 7, 9, timeout_seconds, retry_seconds=0.05) as client,
+        ):
+            await scenario(client, requests)
 
     asyncio.run(run())
 
