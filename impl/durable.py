@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from impl.messages import CHECKSUM_NONE, Prepare
+from impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 
 
 class ConfigurationError(ValueError):
@@ -116,17 +116,35 @@ class SuperblockState:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedLog:
+    """What a journal still knows of a log of which it lost prepares.
+
+    `held`: the prepares above the checkpoint that are clean, of the log or not; `known`: headers of prepares that are
+    broken or not durable. The log ends at `head_op`, as far as is known; it may have had ops up to `op_max`, equal to
+    `head_op` if its head is certain (protocol.md §4, op_certain).
+    """
+
+    held: tuple[Prepare, ...]
+    known: tuple[PrepareHeader, ...]
+    head_op: int
+    head_checksum: str
+    op_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class DurableState:
     """What recovery returns: the superblock, its snapshot's bytes, and the log above it, chained by parents.
 
     `snapshot` is empty without a checkpoint, or if it is unreadable; else its checksum is the superblock's. `relics`
-    counts records of the journal at or below the checkpoint: a drain was cut short.
+    counts records of the journal at or below the checkpoint: a drain was cut short. With `damage` the journal has lost
+    some of the log, and `log` is empty.
     """
 
     superblock: SuperblockState
     log: tuple[Prepare, ...] = ()
     snapshot: bytes = b""
     relics: int = 0
+    damage: DamagedLog | None = None
 
 
 def superblock_formatted(

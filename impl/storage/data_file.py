@@ -20,8 +20,10 @@ from impl.durable import (
 )
 from impl.messages import CHECKSUM_NONE, Prepare
 from impl.snapshot import SnapshotError, decode_snapshot
-from impl.storage.file import FileSystem, RealFileSystem, StorageError, WriteRefusedError
+from impl.storage.file import File, FileSystem, RealFileSystem, StorageError, WriteRefusedError
 from impl.storage.journal import Journal, JournalError, JournalRecovery
+from impl.storage.ring import RingJournal
+from impl.storage.ring_file import Geometry, is_ring
 from impl.storage.snapshots import SNAPSHOT_PREFIX, SnapshotFileError, Snapshots
 from impl.storage.superblock import Superblock
 
@@ -39,7 +41,12 @@ class DataFile:
     """An opened data directory. ``superblock_problems`` and ``journal_recovery`` report what opening had to mend."""
 
     def __init__(
-        self, path: str, files: FileSystem, superblock: Superblock, journal: Journal, release: Callable[[], None]
+        self,
+        path: str,
+        files: FileSystem,
+        superblock: Superblock,
+        journal: Journal | RingJournal,
+        release: Callable[[], None],
     ) -> None:
         self.path = path
         self._files = files
@@ -65,6 +72,11 @@ class DataFile:
         return self._journal.recovery
 
     @property
+    def journal_slots(self) -> int:
+        """Slots of the journal, if it is a ring; 0: it has no end."""
+        return self._journal.geometry.slots if isinstance(self._journal, RingJournal) else 0
+
+    @property
     def journal_bytes(self) -> int:
         """Size of the journal, bytes."""
         return self._journal.size
@@ -84,6 +96,9 @@ class DataFile:
             if state.replica_count == 1:
                 raise
             self.problems.append(f"{error}. It is fetched from the other replicas, if one still has it")
+        damage = self._journal.damage(state)
+        if damage is not None:
+            return DurableState(state, (), data, 0, damage)
         return DurableState(state, self._journal.log(state, base), data, self._journal.relics(state.checkpoint))
 
     def _snapshot(self) -> tuple[bytes, str]:
@@ -128,6 +143,7 @@ class DataFile:
     def write_superblock(self, state: SuperblockState) -> None:
         """Durable when it returns (effect WriteSuperblock). Raises SuperblockError."""
         self._superblock.write(state)
+        self._journal.on_superblock(state)
 
     def close(self) -> None:
         """Close both files and give up the lock."""
@@ -145,10 +161,12 @@ def format_data_file(
     file_system: FileSystem | None = None,
     group: int = 0,
     clients: ClientTableConfig = CLIENTS_SESSIONS,
+    ring: Geometry | None = None,
 ) -> SuperblockState:
     """Make a new data directory (its journal first, its superblock last) and return the superblock written.
 
-    Clients have sessions unless `clients` says otherwise; it must be the same on every replica.
+    With `ring` the journal is one (`impl.storage.ring`), else it is append-only. Clients have sessions unless `clients`
+    says otherwise; it must be the same on every replica.
 
     Raises ConfigurationError (impl/durable.py) for numbers that the protocol does not allow, DataFileError if the
     directory holds a journal or a superblock already, also one left by a format that did not finish.
@@ -171,7 +189,10 @@ def format_data_file(
             )
     try:
         journal = files.create(os.path.join(directory, JOURNAL_NAME))
-        Journal.format(journal, cluster, replica)
+        if ring is None:
+            Journal.format(journal, cluster, replica)
+        else:
+            RingJournal.format(journal, cluster, replica, ring.slots, ring.slot_size)
         journal.close()
         superblock = files.create(os.path.join(directory, SUPERBLOCK_NAME))
         Superblock.format(superblock, state)
@@ -213,7 +234,7 @@ def open_data_file(
         superblock = Superblock.open(files.open(superblock_path), check_views)
         state = superblock.state
         _check_identity(superblock_path, state, cluster, replica, replica_count, group)
-        journal = Journal.open(files.open(os.path.join(directory, JOURNAL_NAME)), state.cluster, state.replica)
+        journal = _open_journal(files.open(os.path.join(directory, JOURNAL_NAME)), state)
         data = DataFile(directory, files, superblock, journal, release)
         data.clean_up()
     except OSError as error:
@@ -223,6 +244,12 @@ def open_data_file(
         release()
         raise
     return data
+
+
+def _open_journal(file: File, superblock: SuperblockState) -> Journal | RingJournal:
+    if is_ring(file):
+        return RingJournal.open(file, superblock)
+    return Journal.open(file, superblock.cluster, superblock.replica)
 
 
 def _check_identity(

@@ -217,6 +217,12 @@ class Journal:
         file.sync()
         return records, offset
 
+    def damage(self, superblock: SuperblockState) -> None:
+        """Nothing is repaired: a journal of which something was lost does not open."""
+
+    def on_superblock(self, superblock: SuperblockState) -> None:
+        """The superblock is durable: nothing depends on it, as nothing is overwritten."""
+
     def relics(self, op: int) -> int:
         """Number of entries at or below ``op``."""
         return sum(record.header.op <= op for record in self._by_checksum.values())

@@ -1,0 +1,108 @@
+"""The cells of a ring journal's two rings, as they are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from impl.durable import SuperblockState
+from impl.messages import Prepare, PrepareHeader
+from impl.storage.file import File
+from impl.storage.journal import JournalRecovery
+from impl.storage.records import (
+    BODY_SIZE_MAX,
+    CHECKSUM_SIZE,
+    RECORD,
+    RECORD_HEADER_SIZE,
+    RECORD_MAGIC,
+    decode_record,
+    digest_at,
+    padded,
+    unpack_header,
+)
+from impl.storage.ring_file import SECTOR, Geometry
+from impl.storage.ring_table import BROKEN, RESERVED, Found
+
+
+@dataclass(slots=True)
+class Cell:
+    """A cell as recovered or written: its header if it is known, `clean` if the prepare is durable, `faulty` if not
+    but something was there. `unsure`: see the module's text. `written` orders the writes of this process.
+    """
+
+    header: PrepareHeader | None = None
+    others: tuple[PrepareHeader, ...] = ()
+    repair: bool = False
+    clean: bool = False
+    faulty: bool = False
+    unsure: bool = False
+    written: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RingRecovery(JournalRecovery):
+    """What opening found: how often each row of the decision table and each decision applied."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    decisions: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        return f"{self.records} records; cells: " + ", ".join(f"{n} {d}" for d, n in sorted(self.decisions.items()))
+
+
+class RingCells:
+    """Reads cells; `superblock` is that of the last opening or write."""
+
+    def __init__(self, file: File, geometry: Geometry, superblock: SuperblockState) -> None:
+        self._file = file
+        self.geometry = geometry
+        self._superblock = superblock
+
+    def _read_header(self, cell: int) -> tuple[Found, bool, bool]:
+        offset = self.geometry.header_at(cell)
+        data = self._read(offset, SECTOR)
+        if data is None or len(data) < SECTOR:
+            return BROKEN, False, False
+        if not any(data):
+            return RESERVED, False, False
+        if digest_at(offset, data[CHECKSUM_SIZE:]) != data[:CHECKSUM_SIZE]:
+            return BROKEN, False, False
+        group, header, repair = unpack_header(data, CHECKSUM_SIZE)
+        return Found(header), repair, self._is_unsure(group)
+
+    def _read_prepare(self, cell: int) -> tuple[Found, bool, bool]:
+        found = self._load_cell(cell)
+        if isinstance(found, Found):
+            return found, False, False
+        prepare, group, repair = found
+        return Found(prepare.header), repair, self._is_unsure(group)
+
+    def _is_unsure(self, group: int) -> bool:
+        return group == self._superblock.log_view + 1
+
+    def _load_cell(self, cell: int) -> Found | tuple[Prepare, int, bool]:
+        """The prepare in a cell with its flags, or that it is reserved or broken."""
+        offset = self.geometry.prepare_at(cell)
+        head = self._read(offset, SECTOR)
+        if head is None or len(head) < SECTOR:
+            return BROKEN
+        if not any(head):
+            return RESERVED
+        magic, *_, size = RECORD.unpack_from(head, CHECKSUM_SIZE)
+        length = padded(RECORD_HEADER_SIZE + size)
+        if magic != RECORD_MAGIC or size > BODY_SIZE_MAX or length > self.geometry.slot_size:
+            return BROKEN
+        rest = b"" if length <= SECTOR else self._read(offset + SECTOR, length - SECTOR)
+        if rest is None:
+            return BROKEN
+        record, body, _ = decode_record((head + rest)[:length], offset)
+        if record is None or record.header.op % self.geometry.slots != cell % self.geometry.slots:
+            return BROKEN
+        return Prepare(record.header, body), record.group, record.repair
+
+    def _read(self, offset: int, length: int) -> bytes | None:
+        """Bytes, or None for sectors that cannot be read."""
+        try:
+            return self._file.read_at(offset, length)
+        except OSError:
+            return None
