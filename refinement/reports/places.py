@@ -9,21 +9,33 @@ from typing import Any
 
 import spec
 from refinement.verdict import Violation
+from spec.vsr.config import ClientTable, Config
 from spec.vsr.invariants import INVARIANTS
 from spec.vsr.models import CORE_ACTIONS
+from spec.vsr.modules import MODULES
+
+ALL = Config(
+    client_table=ClientTable(slots=1, sessions=True), features=1, checkpoints=True, journal_slots=1, pipeline=1
+)
+"""A configuration with the options of the replica on."""
 
 
 @lru_cache(maxsize=1)
 def _places() -> dict[str, tuple[str, int]]:
-    """Name of an action, or id of an invariant → (file below the repository's root, line)."""
-    named: list[tuple[str, Callable[..., Any]]] = [(action.name, action.fn) for action in CORE_ACTIONS]
-    named += [(invariant.id.partition(".")[0], invariant.fn) for invariant in INVARIANTS]
+    """Name of an action, or id of an invariant → (file below the repository's root, line): the core's, else that of
+    the first part that has it.
+    """
+    parts = [(CORE_ACTIONS, INVARIANTS), *((m.actions(ALL), m.invariants(ALL)) for m in MODULES)]
+    named: list[tuple[str, Callable[..., Any]]] = []
+    for actions, invariants in parts:
+        named += [(action.name, action.fn) for action in actions]
+        named += [(invariant.id.partition(".")[0], invariant.fn) for invariant in invariants]
     root = Path(next(iter(spec.__path__))).resolve().parent
-    places = {}
+    places: dict[str, tuple[str, int]] = {}
     for name, fn in named:
         file = Path(fn.__code__.co_filename).resolve()
         shown = file.relative_to(root) if file.is_relative_to(root) else file
-        places[name] = (shown.as_posix(), fn.__code__.co_firstlineno)
+        places.setdefault(name, (shown.as_posix(), fn.__code__.co_firstlineno))
     return places
 
 
