@@ -81,7 +81,7 @@ FAULT_MODELS = {
     "nack.below_window": FaultModel(3, Bounds(views=2, ops=2, clients=2, requests=1), "I11", "headers"),
     "nack.clears_faulty": FaultModel(3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1), "I3", "recovery"),
     "nack.not_nacked_is_present": FaultModel(
-        3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1), "L1.copy", "superblock"
+        3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1), "L1_copy", "superblock"
     ),
     "recover.empty_journal_is_new": FaultModel(
         3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1), "I6", "recovery"

@@ -15,7 +15,7 @@ def acknowledged_in(s: Any, v: Any, r: Any) -> Any:
 
 def nacked_in(s: Any, v: Any, r: Any) -> Any:
     """After the step: did r nack anything in view v?"""
-    return exists(Op, lambda o: s.after.nack[v, r, o] != 0)
+    return exists(Op, lambda o: s.after.nack_sent[v, r, o] != 0)
 
 
 @invariant("I6", "view_monotone")

@@ -188,7 +188,7 @@ def says_nack(s: Any, v: Any, r: Any, o: Any) -> Any:
     gap = all_of(s.dvc[v, r], o >= s.dvc_low[v, r], s.dvc_entry[v, r, o] == 0)
     if s.cfg.repair.recovery == "superblock":
         return all_of(s.dvc[v, r], any_of(s.dvc_op[v, r] < o, s.dvc_nack[v, r, o]))
-    return any_of(s.nack[v, r, o] != 0, gap)
+    return any_of(s.nack_sent[v, r, o] != 0, gap)
 
 
 def never_acked(s: Any, v: Any, r: Any, o: Any) -> Any:
@@ -197,7 +197,7 @@ def never_acked(s: Any, v: Any, r: Any, o: Any) -> Any:
         between(View, 0, v - 1),
         lambda w: any_of(
             s.ack[w, r, o] == 0,
-            all_of(s.nack[v, r, o] != 0, s.ack[w, r, o] != s.nack[v, r, o]),
+            all_of(s.nack_sent[v, r, o] != 0, s.ack[w, r, o] != s.nack_sent[v, r, o]),
             void(s, w, r, o),
         ),
     )
@@ -263,7 +263,7 @@ def carries_log_view(s: Any, v: Any, r: Any) -> Any:
     )
 
 
-@invariant("L1.copy", "copy_known")
+@invariant("L1_copy", "copy_known")
 def copy_known(s: Any) -> Any:
     """A new primary that chose its view's log by nack and present bits chose no op above the commit point of which
     nobody said that it holds it: it could wait for that prepare for ever.

@@ -39,9 +39,9 @@ def nack(state: Any, r: Any, o: Any, w: Any) -> None:
     require(not_(state.faulty[r, o]))
     require(state.body[r, o] != entry)
     require(not_(all_of(primary(state, w) == r, state.memory[r, o] == entry)))
-    require(state.nack[v, r, o] != entry)
+    require(state.nack_sent[v, r, o] != entry)
     state.durable_view[r] = v
-    state.nack[v, r, o] = entry
+    state.nack_sent[v, r, o] = entry
 
 
 @action(r=Replica, o=Op)
@@ -65,7 +65,7 @@ def discard_if(state: Any, r: Any, o: Any, is_nacked: Any) -> None:
         Replica,
         lambda q: all_of(
             q != r,
-            where(entry == 0, lambda: is_nacked(received, v, q, o), lambda: received.nack[v, q, o] == entry),
+            where(entry == 0, lambda: is_nacked(received, v, q, o), lambda: received.nack_sent[v, q, o] == entry),
         ),
     )
     require(others >= nacks_needed(state, state.faulty[r, o]))

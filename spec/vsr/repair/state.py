@@ -26,7 +26,7 @@ def declare(s: Schema, cfg: Config) -> None:
     s.state("memory", (Replica, Op), ENTRY, doc="the prepare that it holds in memory, not yet written; 0 = none")
     s.state("merged", (Replica,), ENTRY, doc="1 + the last view for which it merged do_view_changes; 0 = none")
     s.register("dvc_low", (View, Replica), up_to(Op), sender=second, doc="do_view_change: lowest op it covers")
-    s.register("nack", (View, Replica, Op), ENTRY, sender=second, doc="nack: the prepare it never acknowledged")
+    s.register("nack_sent", (View, Replica, Op), ENTRY, sender=second, doc="nack: the prepare it never acknowledged")
     s.ghost("rots", (), up_to(Rot), doc="slots of a journal that went bad so far (bounds a finite model)")
 
 

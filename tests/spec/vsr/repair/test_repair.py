@@ -1,0 +1,283 @@
+"""Repair and recovery: pinned counts, actions, witnesses, agreement with interp and replay, faults, helpers."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+from spec.engines import explicit, interp
+from spec.engines.replay import TAKEN, Replay, compile_spec
+from spec.engines.replay.reference import by_interp
+from spec.lang import SpecError
+from spec.lang.concrete import State
+from spec.vsr import Config, model, unbounded
+from spec.vsr.config import Repair
+from spec.vsr.fault_models import FAULT_MODELS
+from spec.vsr.models import build
+from spec.vsr.profiles import PROFILES, profile
+from spec.vsr.progress import goals
+from spec.vsr.repair.nacks import quorum_nack
+from tests.spec.explicit.test_differential import facts
+
+Sizes = dict[str, Any]
+Counts = tuple[int, int, int]
+
+PINNED: list[tuple[str, Sizes, Counts, set[str]]] = [
+    ("repair", {}, (366_965, 1_325_126, 28), {"repair_header", "drop_header"}),
+    (
+        "repair",
+        {"replicas": 2, "views": 3, "ops": 2, "requests": 2},
+        (739_024, 2_119_023, 38),
+        {"repair_header", "drop_header", "nack"},
+    ),
+    ("recovery", {"rots": 0}, (2_855_370, 8_681_622, 33), {"repair_header", "drop_header"}),
+    ("headers", {"replicas": 2}, (70_890, 190_421, 27), {"drop_header", "nack"}),
+    ("superblock", {"replicas": 2, "views": 3}, (1_138_221, 2_825_798, 38), {"repair_header"}),
+    ("superblock", {"restarts": 0, "rots": 0}, (189_195, 617_621, 30), {"repair_header"}),
+    (
+        "superblock",
+        {"replicas": 2, "ops": 2, "requests": 2, "rots": 0},
+        (48_877, 124_694, 33),
+        {"repair_header", "answer_request_start_view"},
+    ),
+    ("alone", {}, (5_167, 7_401, 15), {"resend_reply"}),
+]
+"""Model, sizes → distinct, generated, depth; actions that such a small instance has no use for."""
+PINNED_LONG: list[tuple[str, Sizes, Counts]] = [
+    ("repair", {"ops": 2, "requests": 2, "rots": 0}, (19_390_485, 77_255_474, 41)),
+    ("repair", {"views": 3, "rots": 0}, (21_074_282, 60_111_815, 44)),
+    ("recovery", {}, (15_746_591, 57_873_592, 34)),
+    ("headers", {"clients": 1, "requests": 2}, (15_232_828, 61_093_915, 41)),
+    ("diskless", {"replicas": 3}, (932_984, 2_638_136, 33)),
+    ("superblock", {}, (9_498_146, 39_483_235, 36)),
+    ("superblock", {"ops": 2, "requests": 2, "restarts": 0, "rots": 0}, (34_616_725, 144_497_788, 42)),
+]
+SMALL: list[tuple[str, Sizes]] = [
+    ("repair", {"replicas": 2}),
+    ("repair", {"replicas": 2, "views": 1, "ops": 2, "requests": 2}),
+    ("recovery", {"views": 1, "rots": 0}),
+    ("superblock", {"replicas": 2, "rots": 0}),
+    ("superblock", {"replicas": 2, "views": 1}),
+    ("headers", {"replicas": 2, "views": 1}),
+    ("alone", {"views": 2}),
+    ("diskless", {"replicas": 3, "views": 1}),
+]
+STEPS = {
+    "view.log_view_at_merge": 8,
+    "view.pipeline_not_rebuilt": 2,
+    "view.acks_survive_view": 11,
+    "view.scalar_dvc_truncates_hole": 10,
+    "view.blind_start_view_head": 2,
+    "view.pipeline_after_repair": 18,
+    "view.solo_keeps_view": 3,
+    "state.view_before_newstate": 10,
+    "nack.below_window": 11,
+    "nack.clears_faulty": 8,
+    "nack.not_nacked_is_present": 10,
+    "recover.empty_journal_is_new": 5,
+    "recover.needs_normal_quorum": 1,
+    "recover.stale_nonce": 13,
+    "recover.any_primary": 10,
+    "recover.head_from_old_start_view": 7,
+    "diskless.forgets_promise": 7,
+}
+"""Fault → steps of a shortest counterexample in its own model."""
+CATALOGUE = [
+    ("view.log_view_at_merge", "I2", 13),
+    ("state.view_before_newstate", "I2", 14),
+    ("view.blind_start_view_head", "I12", 5),
+    ("nack.below_window", "I2", 12),
+    ("nack.clears_faulty", "I11", 13),
+    ("nack.clears_faulty", "I2", 16),
+    ("recover.empty_journal_is_new", "I11", 8),
+    ("recover.any_primary", "I2", 13),
+]
+"""Faults of which the catalogue names another invariant, too: the steps to that."""
+
+
+def title(value: Any) -> str:
+    """Sizes in a test's name."""
+    return "-".join(f"{k}{v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+
+
+def explored(name: str, sizes: Sizes, counts: Counts) -> explicit.Result:
+    """A complete search that holds, with those counts."""
+    found = explicit.explore(model(name, **sizes))
+    assert found.verdict == "holds"
+    assert (found.distinct, found.generated, found.depth) == counts
+    return found
+
+
+WAYS = {"nonce": {"repair", "recovery", "headers"}, "superblock": {"superblock"}, "alone": {"alone"}}
+BEYOND = {
+    "nonce": set(),
+    "superblock": {"I10.gap"},  # two ops, three replicas: PINNED_LONG
+    "alone": {"I1", "I3", "I3.lost", "I4", "I5", "I6", "I9", "I10.gap", "I11", "I12", "L2"},  # speak of others
+}
+"""Way of recovery → witnesses that its small instances do not reach."""
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_small_models_hold_with_the_pinned_counts_and_reach_the_witnesses(way: str) -> None:
+    missing: list[set[str]] = []
+    for name, sizes, counts, unused in (p for p in PINNED if p[0] in WAYS[way]):
+        found = explored(name, sizes, counts)
+        assert {c.name for c in found.coverage if not c.generated} == unused
+        missing.append(set(found.unwitnessed))
+    assert set.intersection(*missing) == BEYOND[way]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "sizes", "counts"), PINNED_LONG, ids=title)
+def test_the_models_own_sizes_hold_with_the_pinned_counts(name: str, sizes: Sizes, counts: Counts) -> None:
+    explored(name, sizes, counts)
+
+
+@pytest.mark.parametrize(("name", "sizes"), SMALL, ids=title)
+def test_interp_agrees_on_counts_and_witnesses(name: str, sizes: Sizes) -> None:
+    spec = model(name, **sizes)
+    assert facts(explicit.explore(spec)) == facts(interp.explore(spec))
+
+
+@pytest.mark.parametrize("fault", sorted(STEPS))
+def test_a_fault_is_found_in_so_many_steps(fault: str) -> None:
+    chosen = FAULT_MODELS[fault]
+    spec = chosen.spec(fault)
+    if not chosen.stops_progress:
+        found = explicit.explore(spec)
+        assert (found.broken, len(found.behaviour)) == (chosen.breaks, STEPS[fault])
+        return
+    wanted = [
+        explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg) if g.id == chosen.breaks
+    ]
+    (answer,) = explicit.always_reaches(spec, wanted)
+    assert (answer.result.verdict, len(answer.result.behaviour)) == ("violated", STEPS[fault])
+
+
+@pytest.mark.parametrize(("fault", "invariant", "steps"), CATALOGUE)
+def test_the_invariant_that_the_catalogue_names_breaks_too(fault: str, invariant: str, steps: int) -> None:
+    found = explicit.explore(FAULT_MODELS[fault].spec(fault), invariants=[invariant])
+    assert (found.verdict, found.broken, len(found.behaviour)) == ("violated", invariant, steps)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("fault", "steps"), [("diskless.forgets_promise", 15), ("recover.stale_nonce", 16)])
+def test_a_forgotten_promise_and_an_old_answer_lose_a_committed_op(fault: str, steps: int) -> None:
+    found = explicit.explore(FAULT_MODELS[fault].spec(fault), invariants=["I2"])
+    assert (found.broken, len(found.behaviour)) == ("I2", steps)
+
+
+def test_a_restart_of_the_whole_cluster_recovers_from_the_superblock() -> None:
+    spec = model("superblock", replicas=2, views=3, restarts=2, rots=0)
+    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
+    assert {a.goal.id: a.result.verdict for a in explicit.always_reaches(spec, wanted)} == {
+        g.id: "holds" for g in wanted
+    }
+
+
+STORY = """
+on_request r=0 c=1 s=1
+on_prepare r=2 o=1
+start_view_change r=1 v=1
+do_view_change r=1
+merge r=1 b=1
+start_view r=1
+on_request r=1 c=1 s=1
+on_request r=1 c=2 s=1
+on_start_view r=0 v=1 n=0
+on_prepare r=0 o=2
+start_view_change r=0 v=2
+start_view_change r=2 v=2
+do_view_change r=0
+do_view_change r=2
+merge r=2 b=0
+drop_header r=2 o=1
+discard r=2 o=1
+start_view r=2
+"""
+
+
+def test_a_header_that_the_chain_contradicts_is_dropped_and_the_gap_nacked() -> None:
+    cfg = Config(3, quorum_replication=3, quorum_view_change=1, repair=Repair("nonce"))
+    instance = model("repair", views=3, ops=2, clients=2, rots=0).instance
+    spec = build(cfg, instance, "repair")
+    state = State.initial()
+    for line in STORY.split("\n")[1:-1]:
+        name, *args = line.split()
+        named = {key: int(value) for key, value in (arg.split("=") for arg in args)}
+        after = interp.step(spec, state, spec.action(name), named)
+        assert isinstance(after, State), (line, after)
+        assert [p.id for p in spec.invariants if not interp.holds(spec, p, state, after)] == [], line
+        state = after
+    assert state.tables["sv"] == {(1,): 1, (2,): 1}
+    assert (2,) not in state.tables["sv_op"]
+
+
+def calls(replay: Replay) -> list[tuple[str, tuple[int, ...]]]:
+    """Actions with small arguments."""
+    small = {"Replica": range(replay.layout.actor_count), "View": range(3), "Op": range(1, 4), "Length": range(4)}
+    return [
+        (act.name, args)
+        for act in replay.spec.actions
+        for args in itertools.product(*(small.get(p.sort.name, range(1, 3)) for p in act.params))
+    ]
+
+
+@pytest.mark.parametrize("repair", [Repair("nonce"), Repair("nonce", headers=1), Repair("superblock")], ids=str)
+def test_an_unbounded_walk_is_the_same_in_the_compiled_replay_and_the_interpreter(repair: Repair) -> None:
+    replay = compile_spec(unbounded(Config(3, repair=repair)))
+    reference = by_interp(replay)
+    rng, store, taken = random.Random(1), replay.new_store(), dict.fromkeys(replay.functions, 0)
+    possible = calls(replay)
+    taken.update({act.name: 20 for act in replay.spec.actions if act.tags & {"crash", "fault"}})  # late, and seldom
+    taken["start_view_change"] = 6
+    for _ in range(80):
+        for var in (v for v in replay.spec.schema.vars.values() if v.is_message):
+            for receiver in range(replay.layout.actor_count):
+                getattr(store, f"in_{var.name}")[receiver] = dict(getattr(store, f"v_{var.name}"))
+        for name, args in rng.sample(possible, 4):
+            one, two = copy.deepcopy(store), copy.deepcopy(store)
+            assert replay.functions[name](one, *args) == reference.functions[name](two, *args)
+            assert replay.layout.to_state(one) == replay.layout.to_state(two)
+        rng.shuffle(possible)
+        possible.sort(key=lambda call: taken[call[0]] + 3 * rng.random())
+        name = next(n for n, a in possible if replay.functions[n](store, *a) == TAKEN)
+        taken[name] += 1
+    assert sum(n > 0 for n in taken.values()) > len(taken) / 3
+
+
+@pytest.mark.parametrize(("replicas", "quorum"), [(1, 1), (2, 1), (3, 2), (4, 3), (5, 3), (6, 4)])
+def test_nack_quorums_are_those_of_the_profile(replicas: int, quorum: int) -> None:
+    assert quorum_nack(profile("tigerbeetle-2026", replicas)) == quorum
+
+
+def test_profiles_are_named_sets_of_options() -> None:
+    assert all(profile(name).profile == name for name in PROFILES)
+    assert profile("tigerbeetle-2022").repair == Repair("nonce")
+    assert profile("tigerbeetle-2022", 4, repair=Repair("nonce", headers=8)).repair.headers == 8
+    with pytest.raises(SpecError, match="unknown profile vr"):
+        profile("vr")
+    with pytest.raises(SpecError, match="1 to 6 replicas, not 7"):
+        profile("tigerbeetle-2026", 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"recovery": "tape"}, "by nonce or superblock, not tape"),
+        ({"recovery": "superblock", "headers": 3}, "options of recovery by nonce"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(SpecError, match=problem):
+        Repair(**options)
+
+
+@pytest.mark.parametrize("fault", ["nack.below_window", "recover.head_from_old_start_view", "view.solo_keeps_view"])
+def test_a_fault_of_another_recovery_is_refused_by_name(fault: str) -> None:
+    with pytest.raises(SpecError, match=f"{fault} is a mistake of .*; see the model"):
+        model("core", faults=[fault])
