@@ -80,6 +80,9 @@ HOLDS = (
         (6_477, 19_613, 20),
     ),
     Judged("pipeline", {"replicas": 2, "views": 2, "ops": 2, "clients": 2, "requests": 1}, (3_589, 7_642, 21)),
+    Judged("drain", {"replicas": 2, "views": 2, "ops": 2, "requests": 2, "restarts": 1}, (8_891, 20_688, 31)),
+    Judged("combined", {"replicas": 2, "views": 1, "ops": 2}, (5_102, 25_017, 18)),
+    Judged("combined", {"replicas": 2, "views": 2, "ops": 1, "clients": 1}, (1_762, 5_442, 18)),
 )
 BROKEN = (
     Broken("commit.apply_at_replicate", "I5_bounds", 2),
