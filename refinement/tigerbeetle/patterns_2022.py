@@ -56,7 +56,7 @@ _NORMAL: Final = (
     step(R, "{node}: jump_to_newer_op: advancing: op={before}..{op} checksum={head:c}..{parent:c}", "jump"),
     check(R, "{node}: on_commit: checksum verified", "commit_verified"),
     step(R, "{node}: on_prepare_ok: {count} message(s)", "count_prepare_ok"),
-    step(R, "{node}: on_prepare_ok: ignoring (duplicate message replica={sender})", "duplicate_prepare_ok"),
+    check(R, "{node}: on_prepare_ok: ignoring (duplicate message replica={sender})", "duplicate_prepare_ok"),
     step(R, "{node}: on_prepare_ok: quorum received, context={checksum:c}", "quorum_prepare_ok"),
     step(R, "{node}: commit_ops: advancing commit_max={before}..{commit}", "advance_commit_max"),
     step(
