@@ -6,12 +6,12 @@ operation that is executed twice shows: its messages are there twice, and the of
 
 from __future__ import annotations
 
-import hashlib
 from typing import TypeAlias
 
 import msgspec
 
 from impl.namespaces import NAMESPACE_MAX
+from impl.partition_log import SEGMENT_BYTES, PartitionLog, record_hash
 
 POLL_MAX = 1024
 """Most messages that one poll returns."""
@@ -33,18 +33,23 @@ class Poll(msgspec.Struct, frozen=True, tag="poll", array_like=True, gc=False):
 
 
 class StoreOffset(msgspec.Struct, frozen=True, tag="store_offset", array_like=True, gc=False):
-    """A consumer has read everything below `offset`; refused (`Outcome(False)`) above the end of the partition."""
+    """A consumer has read everything below `offset`; refused (`Outcome(False)`) above the end of the partition.
+
+    `group`: the number is that of a consumer group; groups and single consumers have offsets of their own.
+    """
 
     namespace: int
     consumer: int
     offset: int
+    group: bool = False
 
 
 class ReadOffset(msgspec.Struct, frozen=True, tag="read_offset", array_like=True, gc=False):
-    """Asks for the stored offset of a consumer."""
+    """Asks for the stored offset of a consumer, or of a consumer group."""
 
     namespace: int
     consumer: int
+    group: bool = False
 
 
 PartitionOperation: TypeAlias = AppendMessages | Poll | StoreOffset | ReadOffset
@@ -82,49 +87,66 @@ def is_well_formed(operation: PartitionOperation) -> bool:
     return operation.consumer >= 0 and (isinstance(operation, ReadOffset) or operation.offset >= 0)
 
 
-def _hash(person: bytes, namespace: int, number: int, data: bytes) -> int:
-    packed = namespace.to_bytes(8, "little") + number.to_bytes(16, "little") + data
-    return int.from_bytes(hashlib.blake2b(packed, digest_size=16, person=person).digest(), "little")
+Reader: TypeAlias = tuple[int, bool, int]
+"""Whose offset is stored: namespace, whether it is a consumer group, and its number."""
 
 
 class Partitions:
-    """Messages by namespace and stored offsets by (namespace, consumer).
+    """Messages by namespace and stored offsets by reader.
 
     `digest` is the sum of the hashes of all messages, with their offsets, and of all stored offsets: the caller takes
     it modulo its own modulus.
     """
 
-    __slots__ = ("digest", "messages", "offsets")
+    __slots__ = ("digest", "logs", "offsets", "segment_bytes")
 
-    def __init__(self) -> None:
-        self.messages: dict[int, list[bytes]] = {}
-        self.offsets: dict[tuple[int, int], int] = {}
+    def __init__(self, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.logs: dict[int, PartitionLog] = {}
+        self.offsets: dict[Reader, int] = {}
         self.digest = 0
+        self.segment_bytes = segment_bytes
+
+    def end(self, namespace: int) -> int:
+        """Offset that the next message of a partition gets."""
+        log = self.logs.get(namespace)
+        return 0 if log is None else log.end
 
     def append(self, namespace: int, messages: tuple[bytes, ...]) -> int:
         """Appends and returns the offset of the first of them."""
-        partition = self.messages.setdefault(namespace, [])
-        first = len(partition)
-        for offset, message in enumerate(messages, start=first):
-            self.digest += _hash(b"message", namespace, offset, message)
-        partition += messages
+        log = self.logs.get(namespace)
+        if log is None:
+            log = self.logs[namespace] = PartitionLog(namespace, self.segment_bytes)
+        first = log.end
+        for message in messages:
+            self.digest += log.append(message)
         return first
+
+    def restore(self, log: PartitionLog) -> None:
+        """Takes a partition that is not here yet."""
+        self.logs[log.namespace] = log
+        self.digest += sum(segment.hashes for segment in log.segments)
+
+    def read(self, namespace: int, offset: int, count: int) -> tuple[bytes, ...]:
+        """Up to `count` messages from `offset` on."""
+        log = self.logs.get(namespace)
+        return () if log is None else log.read(offset, count)
 
     def poll(self, namespace: int, offset: int, count: int) -> Polled:
         """The messages from `offset` on, at most `count` and `POLL_MAX`."""
-        partition = self.messages.get(namespace, [])
-        return Polled(offset, tuple(partition[offset : offset + min(count, POLL_MAX)]), len(partition))
+        return Polled(offset, self.read(namespace, offset, min(count, POLL_MAX)), self.end(namespace))
 
-    def store_offset(self, namespace: int, consumer: int, offset: int) -> bool:
+    def store_offset(self, reader: Reader, offset: int) -> bool:
         """Stores it and returns true, unless it is above the end of the partition."""
-        if offset > len(self.messages.get(namespace, [])):
+        if offset > self.end(reader[0]):
             return False
-        before = self.offsets.get((namespace, consumer))
+        before = self.offsets.get(reader)
         if before is not None:
-            self.digest -= self._offset_hash(namespace, consumer, before)
-        self.offsets[namespace, consumer] = offset
-        self.digest += self._offset_hash(namespace, consumer, offset)
+            self.digest -= _offset_hash(reader, before)
+        self.offsets[reader] = offset
+        self.digest += _offset_hash(reader, offset)
         return True
 
-    def _offset_hash(self, namespace: int, consumer: int, offset: int) -> int:
-        return _hash(b"offset", namespace, offset, consumer.to_bytes(16, "little"))
+
+def _offset_hash(reader: Reader, offset: int) -> int:
+    namespace, group, consumer = reader
+    return record_hash(b"group offset" if group else b"offset", namespace, offset, consumer.to_bytes(16, "little"))

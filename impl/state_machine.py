@@ -17,6 +17,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from impl.groups.plane import Plane
+from impl.partition_log import SEGMENT_BYTES, PartitionLog, SegmentError
 from impl.partitions import (
     Appended,
     AppendMessages,
@@ -134,8 +135,32 @@ class StateError(ValueError):
     """The bytes of a snapshot are not those of a state; the text says why."""
 
 
-_State: TypeAlias = tuple[list[tuple[bytes, bytes]], list[tuple[int, list[bytes]]], list[tuple[int, int, int]]]
-_STATE_DECODER: msgspec.msgpack.Decoder[_State] = msgspec.msgpack.Decoder(_State)
+class State(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The contents as plain values, each list rising: the encoded form of a state machine.
+
+    `partitions`: the segments of each namespace, as bytes (`impl.partition_log`). `offsets`: namespace, whether the
+    reader is a consumer group, its number, stored offset.
+    """
+
+    pairs: list[tuple[bytes, bytes]]
+    partitions: list[tuple[int, list[bytes]]]
+    offsets: list[tuple[int, bool, int, int]]
+
+
+_STATE_DECODER: msgspec.msgpack.Decoder[State] = msgspec.msgpack.Decoder(State)
+
+
+def decode_state(data: bytes) -> State:
+    """The values in a state's bytes; nothing else is verified. Raises `StateError`."""
+    try:
+        return _STATE_DECODER.decode(data)
+    except msgspec.DecodeError as error:
+        raise StateError(f"the state does not decode: {error}") from error
+
+
+def encode_state(state: State) -> bytes:
+    """The bytes of these values."""
+    return _ENCODER.encode(state)
 
 
 class StateMachine:
@@ -143,10 +168,10 @@ class StateMachine:
 
     __slots__ = ("_store_digest", "partitions", "plane", "store")
 
-    def __init__(self, plane: Plane = Plane.SINGLE) -> None:
+    def __init__(self, plane: Plane = Plane.SINGLE, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.plane = plane
         self.store: dict[bytes, bytes] = {}
-        self.partitions = Partitions()
+        self.partitions = Partitions(segment_bytes)
         self._store_digest = 0
 
     @property
@@ -192,8 +217,8 @@ class StateMachine:
         if isinstance(operation, Poll):
             return partitions.poll(namespace, operation.offset, operation.count)
         if isinstance(operation, StoreOffset):
-            return Outcome(partitions.store_offset(namespace, operation.consumer, operation.offset))
-        return Offset(partitions.offsets.get((namespace, operation.consumer)))
+            return Outcome(partitions.store_offset((namespace, operation.group, operation.consumer), operation.offset))
+        return Offset(partitions.offsets.get((namespace, operation.group, operation.consumer)))
 
     def _set(self, key: bytes, value: bytes) -> None:
         self._remove(key)
@@ -210,38 +235,39 @@ class StateMachine:
     def to_bytes(self) -> bytes:
         """The contents in canonical form: equal contents give equal bytes, however they came about."""
         partitions = self.partitions
-        state: _State = (
+        logs = sorted(partitions.logs.items())
+        state = State(
             sorted(self.store.items()),
-            sorted(partitions.messages.items()),
-            [(namespace, consumer, offset) for (namespace, consumer), offset in sorted(partitions.offsets.items())],
+            [(namespace, [bytes(segment.content) for segment in log.segments]) for namespace, log in logs],
+            [(*reader, offset) for reader, offset in sorted(partitions.offsets.items())],
         )
-        return _ENCODER.encode(state)
+        return encode_state(state)
 
     @classmethod
-    def from_bytes(cls, data: bytes, plane: Plane = Plane.SINGLE) -> StateMachine:
+    def from_bytes(cls, data: bytes, plane: Plane = Plane.SINGLE, segment_bytes: int = SEGMENT_BYTES) -> StateMachine:
         """The state machine of these contents. Raises `StateError` if the bytes are not canonical contents."""
-        try:
-            pairs, partitions, offsets = _STATE_DECODER.decode(data)
-        except msgspec.DecodeError as error:
-            raise StateError(f"the state does not decode: {error}") from error
-        _check_rising("key", [key for key, _ in pairs])
-        _check_rising("namespace", [namespace for namespace, _ in partitions])
-        _check_rising("consumer", [(namespace, consumer) for namespace, consumer, _ in offsets])
-        machine = cls(plane)
-        for key, value in pairs:
+        state = decode_state(data)
+        _check_rising("key", [key for key, _ in state.pairs])
+        _check_rising("namespace", [namespace for namespace, _ in state.partitions])
+        _check_rising("consumer", [reader for *reader, _ in state.offsets])
+        machine = cls(plane, segment_bytes)
+        for key, value in state.pairs:
             machine._set(key, value)
-        for namespace, messages in partitions:
-            machine.partitions.append(namespace, tuple(messages))
-        for namespace, consumer, offset in offsets:
-            if not machine.partitions.store_offset(namespace, consumer, offset):
+        for namespace, contents in state.partitions:
+            try:
+                machine.partitions.restore(PartitionLog.of_segments(namespace, contents, segment_bytes))
+            except SegmentError as error:
+                raise StateError(f"the state is not one: {error}") from error
+        for namespace, group, consumer, offset in state.offsets:
+            if not machine.partitions.store_offset((namespace, group, consumer), offset):
                 raise StateError(
-                    f"the state is not one: offset {offset} of consumer {consumer} is above the end of namespace"
-                    f" {namespace}"
+                    f"the state is not one: offset {offset} of {'group' if group else 'consumer'} {consumer} is above"
+                    f" the end of namespace {namespace}"
                 )
         return machine
 
 
-_KeyT = TypeVar("_KeyT", int, bytes, tuple[int, int])
+_KeyT = TypeVar("_KeyT", int, bytes, list[int])
 
 
 def _check_rising(name: str, keys: list[_KeyT]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from impl.durable import ConfigurationError, Quorums, validate_quorums
 from impl.faults import validate_faults
 from impl.groups.plane import Plane
+from impl.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
 
 _MAY_BE_ZERO = frozenset({"supports", "checkpoint_interval"})
 
@@ -22,6 +23,7 @@ class ReplicaConfig:
     0: none. `plane`: which operations the state machine takes; the same on every replica of a group, for ever.
     `journal_slots`: how far the log may rise above the checkpoint; `snapshot_chunk_bytes`: a snapshot travels in chunks
     of at most so many bytes; `write_retry_ticks`: a write that failed is asked for again after so long.
+    `segment_bytes`: the size at which segments of messages roll; the same on every replica of a group, for ever.
     """
 
     run: str = "run"
@@ -37,6 +39,7 @@ class ReplicaConfig:
     prepare_buffer_max: int = 64
     journal_slots: int = 1 << 17
     snapshot_chunk_bytes: int = 1 << 18
+    segment_bytes: int = SEGMENT_BYTES
     write_retry_ticks: int = 30
     commit_timeout_ticks: int = 10
     prepare_timeout_ticks: int = 12
@@ -57,6 +60,9 @@ class ReplicaConfig:
             least = 0 if name in _MAY_BE_ZERO else 1
             if isinstance(value, int) and not isinstance(value, bool) and value < least:
                 raise ConfigurationError(f"{name} must be at least {least}, got {value}")
+        smallest, largest = HEAD_BYTES + RECORD_BYTES, (1 << 32) - 1
+        if not smallest <= self.segment_bytes <= largest:
+            raise ConfigurationError(f"segment_bytes must be in {smallest}..{largest}, got {self.segment_bytes}")
         if self.checkpoint_interval + self.pipeline_max > self.journal_slots:
             raise ConfigurationError(
                 f"journal_slots {self.journal_slots} must hold checkpoint_interval {self.checkpoint_interval} and"

@@ -36,7 +36,9 @@ def restore_nothing(superblock: SuperblockState, config: ReplicaConfig) -> Resto
     """The empty prefix."""
     node, faults = superblock.replica, config.faults
     table = ClientTable(superblock.clients, faults, node)
-    return Restored(None, StateMachine(config.plane), table, FeatureState(_map_order(node, faults)), None)
+    return Restored(
+        None, StateMachine(config.plane, config.segment_bytes), table, FeatureState(_map_order(node, faults)), None
+    )
 
 
 def restore_snapshot(snapshot: Snapshot, superblock: SuperblockState, config: ReplicaConfig) -> Restored:
@@ -52,7 +54,7 @@ def restore_snapshot(snapshot: Snapshot, superblock: SuperblockState, config: Re
     try:
         restored = Restored(
             contents.header,
-            StateMachine.from_bytes(contents.state_machine, config.plane),
+            StateMachine.from_bytes(contents.state_machine, config.plane, config.segment_bytes),
             ClientTable.from_bytes(contents.client_table, superblock.clients, faults, node),
             FeatureState.from_bytes(contents.features, _map_order(node, faults)),
             snapshot,

@@ -49,8 +49,8 @@ class OffsetsChecker(Checker):
         if not final.finished:
             return
         for replica in final.core:
-            messages = replica.state_machine.partitions.messages.get(namespace, [])
-            if tuple(messages[result.offset : result.offset + result.count]) != operation.messages:
+            found = replica.state_machine.partitions.read(namespace, result.offset, result.count)
+            if found != operation.messages:
                 self.fail(f"replica {replica.node} has other messages at offset {result.offset} of {namespace}")
 
 
