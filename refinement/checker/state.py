@@ -182,6 +182,10 @@ class RunState:
             if column == "head" and expected == "" and state[_OP]:
                 self.name(column, observed, entry, state[_OP])
                 continue
+            if column == "digest":  # it covers the table, which says more
+                table, known = row[INDEX["table"]], self.tables.get(state[_COMMIT_MIN])
+                if table is not None and known not in (None, table):
+                    column, observed, expected = "table", table, known
             rule = {"digest": "I14", "table": "I9"}.get(column, f"observed.{column}")
             raise Reject(rule, f"after the event {column} is {observed}, the spec says {expected}", expected, observed)
 
