@@ -68,11 +68,12 @@ class DrainJournal(msgspec.Struct, frozen=True):
     """Drop the journal's records at or below `op`, and all snapshots but the one that the superblock refers to.
 
     The superblock refers to the snapshot at `op`, durably. With `stale` also the records above `op` that are not part
-    of the log that the superblock names.
+    of the log that the superblock names, and with `end` those above it.
     """
 
     op: int
     stale: bool = False
+    end: int | None = None
 
 
 class Emit(msgspec.Struct, frozen=True, gc=False):

@@ -38,6 +38,11 @@ FAULTS: dict[str, str] = {
     "control.applied_on_leader_only": "a feature is enabled on the primary, when it is proposed, and nowhere else",
     "control.map_order_digest": "the database checksum hashes its fields in the order of each process's own map",
     "control.unsupported_member": "a feature is proposed although a member does not support it",
+    "view.solo_keeps_view": "a cluster of one boots into the view it was in",
+    "nack.clears_faulty": "what is lost from the journal counts as never held: the log ends below it",
+    "nack.not_nacked_is_present": "nacks are not counted: what is asked for must be somewhere",
+    "recover.empty_journal_is_new": "a replica whose journal holds nothing boots as a new one",
+    "recover.head_from_old_start_view": "a replica unsure of its log head takes a start_view that ends below it",
     "table.record_uncommitted": "request numbers are recorded when prepared, not when executed",
 }
 """Fault id → what the replica does wrong."""

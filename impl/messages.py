@@ -212,13 +212,16 @@ class RequestDoViewChange(msgspec.Struct, frozen=True, tag="request_do_view_chan
 class RequestPrepare(msgspec.Struct, frozen=True, tag="request_prepare", array_like=True, gc=False):
     """Asks for bodies: `wanted` is a list of (op, checksum).
 
-    With checksum `""` the primary of `view` is asked to send its prepare of that op in that view again.
+    With checksum `""` the primary of `view` is asked to send its prepare of that op in that view again. A replica that
+    recovers its log of log_view `view` says in which view each was prepared (`views`, -1: not known): who never had one
+    may answer with a `Nack`.
     """
 
     view: int
     wanted: tuple[tuple[int, str], ...]
     replica: int
     clock: int = 0
+    views: tuple[int, ...] = ()
 
 
 class PrepareResponse(msgspec.Struct, frozen=True, tag="prepare_response", array_like=True, gc=False):
@@ -227,6 +230,17 @@ class PrepareResponse(msgspec.Struct, frozen=True, tag="prepare_response", array
     prepares: tuple[Prepare, ...]
     replica: int
     clock: int = 0
+
+
+class Nack(msgspec.Struct, frozen=True, tag="nack", array_like=True, gc=False):
+    """`replica`, changing to `view`, lacks the entry `checksum` at `op`, and acknowledges it in no view below."""
+
+    view: int
+    op: int
+    checksum: str
+    replica: int
+    clock: int = 0
+    seq: int = 0
 
 
 class RequestSnapshot(msgspec.Struct, frozen=True, tag="request_snapshot", array_like=True, gc=False):
@@ -266,6 +280,7 @@ Message: TypeAlias = (
     | RequestDoViewChange
     | RequestPrepare
     | PrepareResponse
+    | Nack
     | RequestSnapshot
     | SnapshotChunk
 )

@@ -197,7 +197,7 @@ class GroupHost:
         elif isinstance(effect, WriteSnapshot):
             self._data.write_snapshot(effect.op, effect.data)
         else:
-            self._data.drain(effect.op, effect.stale)
+            self._data.drain(effect.op, effect.stale, effect.end)
 
     def _append(self, effect: AppendPrepares) -> None:
         """One write and one flush; with ``flush_each`` so many for every entry."""

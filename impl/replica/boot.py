@@ -29,7 +29,8 @@ class Boot(ViewChange):
             f"the journal holds {self.relics} records at or below the checkpoint {self.checkpoint}",
         )
         self._apply_faults()
-        behind = self.log_view < self.view or self.primary == self.node
+        keeps_view = self.replica_count == 1 and "view.solo_keeps_view" in self.faults
+        behind = self.log_view < self.view or (self.primary == self.node and not keeps_view)
         self.status = Status.VIEW_CHANGE if behind else Status.NORMAL
         self.do_view_change_allowed = False
         self.unexecuted = {prepare.header.client: prepare.header.op for prepare in self.log}

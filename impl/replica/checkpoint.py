@@ -82,7 +82,7 @@ class Checkpoints(Writes):
         """The journal is drained: the checkpoint is complete."""
         self.draining = None
         self.drained = max(self.drained, io.op)
-        kept = {prepare.header.checksum for prepare in self.log.slice(io.op + 1, self.durable_op)}
+        kept = {prepare.header.checksum: prepare.header.op for prepare in self.log.slice(io.op + 1, self.durable_op)}
         if io.stale:
             self.journaled = kept
         work = self.checkpoint_work

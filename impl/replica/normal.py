@@ -163,7 +163,9 @@ class NormalOperation(CommitPath):
 
         Bodies written as repair become part of the log only when it is installed; each is traced before that.
         """
-        written = {prepare.header.checksum for prepare in io.prepares}
+        written = {prepare.header.checksum: prepare.header.op for prepare in io.prepares}
+        if io.repair:
+            self.forget_overwritten(written)
         self.journaled |= written
         if io.repair:
             for prepare in io.prepares:

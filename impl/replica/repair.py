@@ -10,6 +10,7 @@ from __future__ import annotations
 from impl.checks import check
 from impl.effects import WriteSnapshot
 from impl.messages import (
+    Nack,
     Prepare,
     PrepareHeader,
     PrepareOk,
@@ -310,7 +311,8 @@ class Repair(Transfer):
         self.enter_normal()
         self.raise_commit_max(target.commit)
         self.emit(
-            "on_start_view",
+            "on_start_view" if self.log_repair is None else "recover",
+            configuration=self.log_repair is not None,
             m_type="start_view",
             m_from=target.source,
             m_seq=target.seq,
@@ -363,17 +365,34 @@ class Repair(Transfer):
         if drained:
             self.on_request_start_view(RequestStartView(message.view, min(drained), message.replica, message.clock))
             return
-        for op, checksum in message.wanted[: self.config.request_prepare_max]:
+        views = message.views
+        for place, (op, checksum) in enumerate(message.wanted[: self.config.request_prepare_max]):
             prepare = self.log.get(op)
             if checksum:
                 if prepare is None or prepare.header.checksum != checksum:
                     prepare = self.repaired.get(checksum)
                 if prepare is not None:
                     found.append(Prepare(prepare.header, prepare.body))
+                elif place < len(views):
+                    self._nack(message, op, checksum, views[place])
             elif prepare is not None and self.is_normal_primary and prepare.header.view == message.view == self.view:
                 self.send(message.replica, self.stamped(prepare))
         if found:
             self.send(message.replica, PrepareResponse(tuple(found), self.node, self.clock))
+
+    def _nack(self, message: RequestPrepare, op: int, checksum: str, view: int) -> None:
+        """This replica does not have an entry that the sender may have acknowledged in views up to `message.view`.
+
+        Only in a view change to a later one: in normal status the prepare may still come (protocol.md §4).
+        """
+        if self.status is not Status.VIEW_CHANGE or self.view <= message.view or op <= self.log.base or view < 0:
+            return
+        key = (self.view, op, checksum)
+        if key not in self.nacks_sent:
+            self.nacks_sent[key] = self.emit(
+                "nack", m_type="nack", m_view=self.view, m_log_view=view, m_op=op, m_checksum=checksum
+            )
+        self.send(message.replica, Nack(self.view, op, checksum, self.node, self.clock, self.nacks_sent[key]))
 
     def on_prepare_response(self, message: PrepareResponse) -> None:
         """Bodies of the log to install."""

@@ -60,10 +60,8 @@ class Replica(Timeouts):
         return self._take_effects()
 
     def _on_message_unbooted(self, message: Message) -> None:
-        if isinstance(message, SnapshotChunk) and self._is_acceptable(message):
-            self.on_lost_chunk(message)
-        else:
-            self.ignore("any: not booted")
+        if self._is_acceptable(message):
+            self.on_message_recovering(message)
 
     def on_tick(self) -> list[Effect]:
         """One tick of the host's clock has passed."""

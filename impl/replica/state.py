@@ -99,6 +99,36 @@ class LostSnapshot:
 
 
 @dataclass(slots=True)
+class LogRepair:
+    """The own log, damaged on this disk, as far as it is known (`impl.durable.DamagedLog`).
+
+    `held`: clean prepares by checksum; `known`: headers; `fetched`: prepares from others that are being written.
+    `nacks`: checksum → replicas that never had it; `end`: an op is being discarded, and all above `end` with it.
+    """
+
+    held: dict[str, Prepare]
+    known: dict[str, PrepareHeader]
+    head_op: int
+    head_checksum: str
+    op_max: int
+    fetched: dict[str, Prepare] = field(default_factory=dict)
+    nacks: dict[str, set[int]] = field(default_factory=dict)
+    end: int | None = None
+    rounds: int = 0
+    asked_at: int = -1_000_000
+
+    @classmethod
+    def of(cls, durable: DurableState) -> LogRepair | None:
+        """None for a log that is whole, or of a replica that never took part (its superblock was never written)."""
+        damage = durable.damage
+        if damage is None or durable.superblock.sequence == 1:
+            return None
+        held = {prepare.header.checksum: prepare for prepare in damage.held}
+        known = {header.checksum: header for header in damage.known}
+        return cls(held, known, damage.head_op, damage.head_checksum, damage.op_max)
+
+
+@dataclass(slots=True)
 class InstallTarget:
     """A log that is to be installed: that of a start_view, or the one the new primary chose.
 
@@ -149,6 +179,7 @@ class ReplicaState:
         else:
             self.load((), restore_nothing(superblock, config))
         self.relics = durable.relics
+        self.log_repair = LogRepair.of(durable)
         self.supports = config.supports
         self.effects: list[Effect] = []
         self.ignored: dict[str, int] = {}
@@ -158,7 +189,7 @@ class ReplicaState:
         """What the replica starts with: a log, and below it all that a snapshot holds."""
         self.log = Log(log, restored.header)
         self.durable_op = self.log.op
-        self.journaled: set[str] = {prepare.header.checksum for prepare in self.log}
+        self.journaled: dict[str, int] = {prepare.header.checksum: prepare.header.op for prepare in self.log}
         self.commit_min = restored.op
         self.commit_max = restored.op
         self.checkpoint = restored.op
@@ -201,6 +232,7 @@ class ReplicaState:
         self.target: InstallTarget | None = None
         self.fetched: WantedSnapshot | None = None
         self.lost_snapshot: LostSnapshot | None = None
+        self.nacks_sent: dict[tuple[int, int, str], int] = {}
         self.repaired: dict[str, Prepare] = {}
         self.ticks = 0
         self.heard_at = 0

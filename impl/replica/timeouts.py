@@ -7,11 +7,11 @@ its messages may reach the backups although theirs do not reach it.
 
 from __future__ import annotations
 
-from impl.replica.recovery import Recovery
+from impl.replica.log_recovery import LogRecovery
 from impl.replica.state import Status
 
 
-class Timeouts(Recovery):
+class Timeouts(LogRecovery):
     """The handlers of elapsed time."""
 
     def tick(self) -> None:
@@ -21,6 +21,7 @@ class Timeouts(Recovery):
             self.retry_writes()
         self.advance_checkpoint()
         self.ask_for_lost_snapshot()
+        self.ask_for_lost_prepares()
         if self.superblock_writing is not None or self.status is Status.RECOVERING:
             return
         if self.status is Status.VIEW_CHANGE:

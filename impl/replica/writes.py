@@ -114,10 +114,22 @@ class Writes(Replies):
         self.appending = AppendPrepares(tuple(prepares), repair)
         self.effects.append(self.appending)
 
-    def drain_journal(self, op: int, *, stale: bool) -> None:
-        """Starts dropping what lies at or below `op`, and with `stale` what is not of the log."""
+    def forget_overwritten(self, written: dict[str, int]) -> None:
+        """Prepares (checksum → op) were written as repair: what is not of the log may be gone from their slots."""
+        slots = self.journal_slots
+        if not slots:
+            return
+        taken = {op % slots for op in written.values()}
+        self.journaled = {
+            checksum: op
+            for checksum, op in self.journaled.items()
+            if op % slots not in taken or self.log.checksum(op) == checksum
+        }
+
+    def drain_journal(self, op: int, *, stale: bool, end: int | None = None) -> None:
+        """Starts dropping what lies at or below `op`, and with `stale` what is not of the log, or above `end` in it."""
         check(not self.journal_busy, "one journal write at a time")
-        self.draining = DrainJournal(op, stale)
+        self.draining = DrainJournal(op, stale, end)
         self.effects.append(self.draining)
 
     def write_snapshot(self, snapshot: Snapshot) -> None:

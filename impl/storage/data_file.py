@@ -131,12 +131,12 @@ class DataFile:
         """Durable when it returns (effect WriteSnapshot). Raises WriteRefusedError."""
         self._snapshots.write(op, data)
 
-    def drain(self, op: int, stale: bool = False) -> None:
+    def drain(self, op: int, stale: bool = False, end: int | None = None) -> None:
         """Durable when it returns (effect DrainJournal). Raises JournalError, WriteRefusedError if it can go on."""
         state = self._superblock.state
         if state.checkpoint < op:
             raise JournalError(f"{self.path}: drain up to op {op}, but the checkpoint is {state.checkpoint}")
-        log = self._journal.log_names(state) if stale else None
+        log = self._journal.log_names(state, end) if stale else None
         self._journal.drain(self._files, op, log)
         self._snapshots.prune(op, above=False)
 

@@ -251,9 +251,10 @@ class Journal:
         """
         return tuple(self._load(record) for record in self._chain(superblock, base_checksum))
 
-    def log_names(self, superblock: SuperblockState) -> set[str]:
-        """The checksums of the log that ``superblock`` names. Raises JournalError as ``log`` does."""
-        return {record.header.checksum for record in self._chain(superblock, None)}
+    def log_names(self, superblock: SuperblockState, end: int | None = None) -> set[str]:
+        """The checksums of the log that ``superblock`` names, up to ``end``. Raises JournalError as ``log`` does."""
+        headers = [record.header for record in self._chain(superblock, None)]
+        return {header.checksum for header in headers if end is None or header.op <= end}
 
     def _chain(self, superblock: SuperblockState, base_checksum: str | None) -> list[Record]:
         chain: list[Record] = []

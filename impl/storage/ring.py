@@ -231,10 +231,11 @@ class RingJournal(RingCells):
             )
         return tuple(log)
 
-    def log_names(self, superblock: SuperblockState) -> set[str]:
-        """The checksums of the log that ``superblock`` names, as far as they are clean."""
+    def log_names(self, superblock: SuperblockState, end: int | None = None) -> set[str]:
+        """The checksums of the log that ``superblock`` names, up to ``end``, as far as they are clean."""
         chain, _ = self._walk(*self._end(superblock), superblock.checkpoint)
-        return {header.checksum for cell in chain if (header := self._cells[cell].header) is not None}
+        headers = [header for cell in chain if (header := self._cells[cell].header) is not None]
+        return {header.checksum for header in headers if end is None or header.op <= end}
 
     def on_superblock(self, superblock: SuperblockState) -> None:
         """The superblock is durable: what it names must not be overwritten. What is faulty is of no later log_view."""
