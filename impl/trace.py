@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, TypedDict
 
 import msgspec
 import pyarrow as pa
@@ -71,6 +71,31 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     checkpoint_interval: int | None = None
     journal_slots: int | None = None
     supports: int | None = None
+
+
+class MessageColumns(TypedDict, total=False):
+    """The columns of the message, or the parameters, of an event."""
+
+    m_type: str | None
+    m_from: int | None
+    m_seq: int | None
+    m_view: int | None
+    m_op: int | None
+    m_commit: int | None
+    m_log_view: int | None
+    m_checksum: str | None
+    m_parent: str | None
+    m_client: int | None
+    m_session: int | None
+    m_request: int | None
+    m_incarnation: int | None
+    m_feature: int | None
+    m_features: int | None
+    m_outcome: str | None
+    m_evicted: int | None
+    m_checkpoint: int | None
+    m_reply: str | None
+    m_log: tuple[str, ...] | None
 
 
 _ENCODER = msgspec.json.Encoder()

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from itertools import pairwise
+from typing import Unpack
 
 from impl.checks import check
 from impl.durable import DurableState, SuperblockState
@@ -35,7 +36,7 @@ from impl.replica.pipeline import Pipeline
 from impl.replica.restore import Restored, restore_durable, restore_nothing
 from impl.snapshot import Snapshot, SnapshotHash
 from impl.state_machine import DIGEST_MODULUS
-from impl.trace import TraceEvent
+from impl.trace import MessageColumns, TraceEvent
 
 _DIGEST_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """Odd: multiples below the modulus differ."""
@@ -291,37 +292,14 @@ class ReplicaState:
 
     # Effects
 
-    def emit(
-        self,
-        event: str,
-        *,
-        m_type: str | None = None,
-        m_from: int | None = None,
-        m_seq: int | None = None,
-        m_view: int | None = None,
-        m_op: int | None = None,
-        m_commit: int | None = None,
-        m_log_view: int | None = None,
-        m_checksum: str | None = None,
-        m_parent: str | None = None,
-        m_client: int | None = None,
-        m_session: int | None = None,
-        m_request: int | None = None,
-        m_incarnation: int | None = None,
-        m_feature: int | None = None,
-        m_features: int | None = None,
-        m_outcome: str | None = None,
-        m_evicted: int | None = None,
-        m_checkpoint: int | None = None,
-        m_reply: str | None = None,
-        m_log: tuple[str, ...] | None = None,
-        configuration: bool = False,
-    ) -> int:
+    def emit(self, event: str, *, configuration: bool = False, **message: Unpack[MessageColumns]) -> int:
         """Emits an event with all observations before the sends it allows; returns its `seq`. `m_seq` 0: not known."""
         self.seq += 1
         self.clock += 1
         if not self.config.traced:
             return self.seq
+        if not message.get("m_seq"):
+            message["m_seq"] = None
         superblock = self.superblock
         trace_event = TraceEvent(
             run=self.config.run,
@@ -342,39 +320,26 @@ class ReplicaState:
             table=self._table_text,
             features=self.enabled.mask,
             checkpoint=self.checkpoint,
-            m_type=m_type,
-            m_from=m_from,
-            m_seq=m_seq or None,
-            m_view=m_view,
-            m_op=m_op,
-            m_commit=m_commit,
-            m_log_view=m_log_view,
-            m_checksum=m_checksum,
-            m_parent=m_parent,
-            m_client=m_client,
-            m_session=m_session,
-            m_request=m_request,
-            m_incarnation=m_incarnation,
-            m_feature=m_feature,
-            m_features=m_features,
-            m_outcome=m_outcome,
-            m_evicted=m_evicted,
-            m_checkpoint=m_checkpoint,
-            m_reply=m_reply,
-            m_log=m_log,
-            replicas=self.replica_count if configuration else None,
-            quorum_replication=self.quorums.replication if configuration else None,
-            quorum_view_change=self.quorums.view_change if configuration else None,
-            client_slots=self.clients.slots if configuration else None,
-            client_sessions=int(self.clients.sessions) if configuration else None,
-            client_gaps=int(self.clients.gaps) if configuration else None,
-            pipeline=self.config.pipeline_max if configuration else None,
-            checkpoint_interval=self.config.checkpoint_interval if configuration else None,
-            journal_slots=self.journal_slots if configuration else None,
-            supports=self.config.supports if configuration else None,
+            **message,
+            **(self._configuration() if configuration else {}),
         )
         self.effects.append(Emit(trace_event))
         return self.seq
+
+    def _configuration(self) -> dict[str, int]:
+        """The columns of `start` and `restart`."""
+        return {
+            "replicas": self.replica_count,
+            "quorum_replication": self.quorums.replication,
+            "quorum_view_change": self.quorums.view_change,
+            "client_slots": self.clients.slots,
+            "client_sessions": int(self.clients.sessions),
+            "client_gaps": int(self.clients.gaps),
+            "pipeline": self.config.pipeline_max,
+            "checkpoint_interval": self.config.checkpoint_interval,
+            "journal_slots": self.journal_slots,
+            "supports": self.config.supports,
+        }
 
     def send(self, to: int, message: Message) -> None:
         """Sends to another replica."""
