@@ -50,6 +50,8 @@ from impl.sim.clients import Clients
 from impl.sim.control_situations import ControlSituations
 from impl.sim.network import Network
 from impl.sim.profile import SimProfile, supports_drawn
+from impl.sim.ring_storage import RingStorage
+from impl.sim.rot import Rot
 from impl.sim.situations import Situations
 from impl.sim.storage import BootRefusedError, SimStorage
 from impl.trace import TraceEvent, encode_line
@@ -59,7 +61,9 @@ COUNTED_EVENTS = frozenset(
         "append_failed",
         "checkpoint",
         "do_view_change",
+        "nack",
         "on_start_view",
+        "recover",
         "repair",
         "restart",
         "start_view",
@@ -107,7 +111,7 @@ class SimCluster:
         self.buckets: dict[int, list[Callable[[], None]]] = defaultdict(list)
         self.clients = Clients(client_count, replica_count, requests, self, random, self.statistics)
         self.storages = [
-            SimStorage(
+            (RingStorage if profile.ring else SimStorage)(
                 superblock_formatted(1, node, replica_count, quorums, profile.client_table),
                 profile,
                 random,
@@ -122,6 +126,7 @@ class SimCluster:
         self.doomed: dict[int, int] = {}
         self.lost: set[int] = set()
         self.spare = 0
+        self.rot: Rot | None = None
         self.on_write: Callable[[int, IoEffect, int], None] = lambda node, io, latency: None
         self.on_event: Callable[[int, str], None] = lambda node, name: None
         self.on_stop: Callable[[int], None] = lambda node: None
@@ -233,6 +238,8 @@ class SimCluster:
         self.incarnations[node] += 1
         self.storages[node].crash()
         self.statistics["crashes"] += 1
+        if self.rot is not None and self.profile.rot and self.random.random() < self.profile.rot:
+            self.rot.strike(node)
         damage = self.profile.superblock_damage
         if damage and len(self.lost) < self.spare and self.random.random() < damage:
             self.statistics["superblocks_lost"] += 1
@@ -244,6 +251,15 @@ class SimCluster:
         if strikes and self.storages[node].damage_snapshot():
             self.statistics["snapshots_lost"] += 1
             self.lost.add(node)
+
+    def let_rot(self) -> None:
+        """From now on disks may be damaged, as far as the replicas that can be spared allow."""
+        rings = [storage for storage in self.storages if isinstance(storage, RingStorage)]
+        if len(rings) < 2:
+            return
+        self.rot = Rot(rings, self.spare, self.storages[0].superblock.quorums.replication, self.random)
+        for node, storage in enumerate(rings):
+            storage.may_lose = partial(self.rot.may_lose, node)
 
     # Effects
 
@@ -291,6 +307,10 @@ class SimCluster:
         self.situations.on_event(node, replica, event)
         self.control_situations.on_event(node, replica, event)
         name = event.event
+        if name in ("restart", "recover"):
+            storage = self.storages[node]
+            if isinstance(storage, RingStorage):
+                storage.stricken = storage.is_damaged
         self.on_event(node, name)
         if name == "execute":
             for checker in self.execution_checkers:
@@ -321,6 +341,8 @@ class SimCluster:
             return
         self.storages[node].finish(io)
         self.statistics[WRITES[type(io)]] += 1
+        if isinstance(io, DrainJournal) and io.end is not None:
+            self.statistics["discards"] += 1
         if replica.lost_snapshot is not None:
             self.statistics["snapshots_repaired"] += 1
             self.lost.discard(node)

@@ -7,6 +7,7 @@ from functools import partial
 from impl.checks import check
 from impl.effects import AppendPrepares, IoEffect
 from impl.sim.cluster import SimCluster
+from impl.sim.ring_storage import RingStorage
 from impl.sim.storage import SimStorage
 
 VIEW_CHANGE_EVENTS = frozenset(
@@ -149,6 +150,8 @@ class Nemesis:
         sound = [node for node in range(count) if node not in cluster.lost]
         check(len(sound) >= core_size_min, f"{len(sound)} replicas can come back, {core_size_min} are needed")
         core = sorted(self.random.sample(sound, self.random.randint(core_size_min, len(sound))))
+        if any(isinstance(storage, RingStorage) and storage.is_damaged for storage in cluster.storages):
+            core = sound  # what one lacks, any other may be the only one to have
         cluster.network.heal()
         cluster.network.clogged.clear()
         calm = cluster.profile.without_faults()

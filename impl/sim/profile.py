@@ -22,8 +22,9 @@ class SimProfile:
     a while; a partition cuts paths, in both directions or in one. A crash lasts `restart_ticks_mean`, with probability
     `outage_long` that of long outages. `crash_in_view_change` is per event of a view change. `*_failure` are per write
     (`sync_failure` per boot); a full disk refuses all but superblock writes. `superblock_damage` is per crash: the
-    replica never comes back; after `snapshot_damage` it does if another one still has its snapshot. The fields from
-    `pipeline_max` on are those of `ReplicaConfig`.
+    replica never comes back; after `snapshot_damage` it does if another one still has its snapshot. With `ring` the
+    journal is one of `journal_slots` slots; `rot` is per crash, `lost_write` and `misdirected_write` are per write of
+    it (`impl.sim.rot` says what they leave). The fields from `pipeline_max` on are those of `ReplicaConfig`.
 
     `plane` is what the clients' operations are of. `features`: which replicas support all features: "none", "all",
     "partial" (not one of them), or "upgrade" (some; the others once they restart).
@@ -65,6 +66,10 @@ class SimProfile:
     sync_failure: float = 0.0
     superblock_damage: float = 0.0
     snapshot_damage: float = 0.0
+    ring: bool = False
+    rot: float = 0.0
+    lost_write: float = 0.0
+    misdirected_write: float = 0.0
     disk_full_interval_ticks: int = 0
     disk_full_ticks_mean: int = 60
 
@@ -120,6 +125,9 @@ class SimProfile:
             sync_failure=0.0,
             superblock_damage=0.0,
             snapshot_damage=0.0,
+            rot=0.0,
+            lost_write=0.0,
+            misdirected_write=0.0,
             disk_full_interval_ticks=0,
             crash_in_view_change=0.0,
             outage_long=0.0,
@@ -265,6 +273,11 @@ def storage_profile_draw(profile: SimProfile, random: Random) -> SimProfile:
         changes["sync_failure"] = random.choice((0.0, 0.3))
         changes["superblock_damage"] = random.choice((0.0, 0.05, 0.2))
         changes["snapshot_damage"] = random.choice((0.0, 0.2))
+    if changes.get("journal_slots") and random.random() < 0.6:
+        changes["ring"] = True
+        changes["rot"] = random.choice((0.0, 0.3, 0.8))
+        changes["lost_write"] = random.choice((0.0, 0.02, 0.1))
+        changes["misdirected_write"] = random.choice((0.0, 0.02, 0.1))
     return replace(profile, **changes)
 
 

@@ -145,6 +145,8 @@ def run_phases(clusters: Sequence[SimCluster], requests: int, core_size_min: int
     """Both phases of the groups of one set of processes; faults strike all groups of a process together."""
     first = clusters[0]
     first.spare = len(first.replicas) - core_size_min if len(clusters) == 1 else 0
+    if len(clusters) == 1:
+        first.let_rot()
     nemesis = Nemesis(first)
     for cluster in clusters:
         cluster.start()

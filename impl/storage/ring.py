@@ -78,7 +78,7 @@ class RingJournal(RingCells):
         except OSError as error:
             raise JournalError(f"{file.path}: cannot write or sync the journal: {error.strerror or error}") from error
         journal.on_superblock(superblock)
-        journal._damaged = journal._is_damaged(superblock)
+        journal._damaged = journal.is_damaged(superblock)
         return journal
 
     @property
@@ -136,7 +136,7 @@ class RingJournal(RingCells):
         return damage
 
     def _damage(self, superblock: SuperblockState) -> DamagedLog | None:
-        if not self._is_damaged(superblock):
+        if not self.is_damaged(superblock):
             return None
         base = superblock.checkpoint
         head_op, head = self._end(superblock)
@@ -150,7 +150,7 @@ class RingJournal(RingCells):
         held = [prepare for cell in clean if (prepare := self._load(cell)) is not None]
         return DamagedLog(tuple(held), tuple(known), head_op, head, op_max)
 
-    def _is_damaged(self, superblock: SuperblockState) -> bool:
+    def is_damaged(self, superblock: SuperblockState) -> bool:
         head_op, head = self._end(superblock)
         return self._may_hold(head_op + 1, superblock) or bool(self._walk(head_op, head, superblock.checkpoint)[1])
 

@@ -12,7 +12,7 @@ class AgreementChecker(Checker):
     """Keeps the first executed entry of every op; each later execution must be of it, in op order per replica."""
 
     name = "agreement"
-    events = frozenset({"checkpoint", "on_start_view", "restart"})
+    events = frozenset({"checkpoint", "on_start_view", "recover", "restart"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class AgreementChecker(Checker):
     def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
         if event.m_checkpoint:
             self.executed[node] = event.m_checkpoint
-        if event.event == "restart":
+        if event.event in ("recover", "restart"):
             self.executed[node] = replica.checkpoint
         if event.m_checkpoint or event.event != "on_start_view":
             self._check_snapshot(node, replica)

@@ -1,0 +1,189 @@
+"""A simulated disk under a ring journal (`impl.storage.ring`): sectors rot, writes are lost or land elsewhere.
+
+The journal is the real one, over a file in memory. Superblock and snapshots are those of `SimStorage`. Damage leaves
+one good copy of each prepare that a quorum may have acknowledged: what may be damaged, `impl.sim.rot` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from impl.durable import DurableState, SuperblockState
+from impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSuperblock
+from impl.sim.profile import SimProfile
+from impl.sim.storage import BootRefusedError, SimStorage, StorageError
+from impl.storage.file import MemoryFile, MemoryFileSystem
+from impl.storage.records import JournalError
+from impl.storage.ring import RingJournal
+from impl.storage.ring_file import SECTOR, Geometry
+
+SLOT_SIZE = 4 * SECTOR
+
+
+class PowerLossError(Exception):
+    """The process dies in the middle of a journal write."""
+
+
+class SectorFile(MemoryFile):
+    """A file whose power may fail, and whose disk may lose a write or put it elsewhere.
+
+    `fuse`: so many writes and syncs are left; None: no end. `aim` says where a write really goes (None: nowhere).
+    """
+
+    fuse: int | None = None
+    aim: Callable[[int, bytes], int | None] = staticmethod(lambda offset, data: offset)
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        self._burn()
+        at = self.aim(offset, data)
+        if at is not None:
+            super().write_at(at, data)
+
+    def sync(self) -> None:
+        self._burn()
+        super().sync()
+
+    def _burn(self) -> None:
+        if self.fuse is None:
+            return
+        if self.fuse == 0:
+            raise PowerLossError
+        self.fuse -= 1
+
+    def copy(self) -> MemoryFile:
+        """The file as it is durable now."""
+        return MemoryFile(self.path, bytes(self.durable))
+
+
+class RingStorage(SimStorage):
+    """Journal as a ring, superblock and snapshots in memory.
+
+    `stricken`: the disk was damaged such that the replica may need a start_view or nacks, and it is not whole again.
+    """
+
+    def __init__(
+        self,
+        superblock: SuperblockState,
+        profile: SimProfile,
+        random: Random,
+        statistics: dict[str, int],
+        faults: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(superblock, profile, random, statistics, faults)
+        self.file = SectorFile(f"journal of replica {superblock.replica}")
+        RingJournal.format(self.file, superblock.cluster, superblock.replica, profile.journal_slots, SLOT_SIZE)
+        self.geometry = Geometry(profile.journal_slots, SLOT_SIZE)
+        self.journal = RingJournal.open(self.file, superblock)
+        self.file.aim = self._aim
+        self.may_lose: Callable[[int], bool] = lambda cell: False
+        self.unheadered: set[int] = set()
+        self.unwritten: set[int] = set()
+        self.stricken = False
+
+    def holds(self, op: int, checksum: str) -> bool:
+        """True if the entry is durable here, as far as this replica was told."""
+        return checksum in self.journal or op <= self.superblock.checkpoint
+
+    @property
+    def is_damaged(self) -> bool:
+        """True if the log on the disk is."""
+        return RingJournal.open(self.file.copy(), self.superblock).is_damaged(self.superblock)
+
+    def _take_effect(self, io: IoEffect) -> None:
+        if isinstance(io, AppendPrepares):
+            self.journal.append(io.prepares, io.repair)
+        elif isinstance(io, DrainJournal):
+            self._drain_ring(io)
+        else:
+            super()._take_effect(io)
+            if isinstance(io, WriteSuperblock):
+                self.journal.on_superblock(io.superblock)
+
+    def _drain_ring(self, io: DrainJournal) -> None:
+        if self.superblock.checkpoint < io.op:
+            raise StorageError(
+                f"replica {self.superblock.replica}: drain of op {io.op} at checkpoint {self.superblock.checkpoint}"
+            )
+        log = self.journal.log_names(self.superblock, io.end) if io.stale else None
+        self.journal.drain(MemoryFileSystem(), io.op, log)
+        self.snapshots = {at: snapshot for at, snapshot in self.snapshots.items() if at >= io.op}
+
+    def _crash_append(self, io: AppendPrepares) -> None:
+        """The power goes at some write or sync of the append; of what was not synced, whole sectors survive."""
+        self.file.fuse = self.random.randint(0, 2 * len(io.prepares) + 2)
+        try:
+            self.journal.append(io.prepares, io.repair)
+            self.statistics["crash_append_whole"] += 1
+        except PowerLossError:
+            self.statistics["crash_append_torn"] += 1
+        self.file.fuse = None
+        if self.random.random() < 0.3:
+            self.file.crash()
+        else:
+            self.file.crash(lambda length: SECTOR * self.random.randint(0, -(-length // SECTOR)))
+
+    def recover(self) -> DurableState:
+        """Opens the ring. Raises `StorageError` if superblock or snapshot contradict a promise, `BootRefusedError` if
+        the disk has failed, or (a cluster of one) the journal is damaged.
+        """
+        self._open()
+        superblock = self.superblock
+        self.unheadered.clear()
+        try:
+            self.journal = RingJournal.open(self.file, superblock)
+            damage = self.journal.damage(superblock)
+        except JournalError as error:
+            raise BootRefusedError(str(error), lost=True) from error
+        for row, number in self.journal.recovery.rows.items():
+            self.statistics[f"recovered: {row}"] += number
+        for decision, number in self.journal.recovery.decisions.items():
+            self.statistics[f"decision_{decision}"] += number
+        checkpoint = superblock.checkpoint
+        data = b""
+        if checkpoint:
+            checksum, data = self.snapshots.get(checkpoint, ("", b""))
+            if checksum != superblock.snapshot and not self.snapshot_damaged:
+                raise StorageError(f"replica {superblock.replica}: no snapshot of op {checkpoint}")
+        self.snapshots = {op: snapshot for op, snapshot in self.snapshots.items() if op == checkpoint}
+        if damage is not None:
+            self.statistics["boots_damaged"] += 1
+            if damage.op_max > damage.head_op:
+                self.statistics["boots_head_uncertain"] += 1
+            return DurableState(superblock, (), data, 0, damage)
+        return DurableState(superblock, self.journal.log(superblock), data)
+
+    # Writes that do not arrive
+
+    def _cell_at(self, offset: int) -> tuple[int, bool] | None:
+        """The cell that begins at an offset, and whether in the header ring; None elsewhere."""
+        geometry = self.geometry
+        first = geometry.prepare_at(0)
+        if offset < geometry.header_at(0):
+            return None
+        if offset < first:
+            return offset // SECTOR - 2, True
+        return (offset - first) // SLOT_SIZE, False
+
+    def _aim(self, offset: int, data: bytes) -> int | None:
+        place = self._cell_at(offset)
+        if place is None or not any(data):
+            return offset
+        cell, is_header = place
+        profile, random = self.profile, self.random
+        if not is_header:
+            self.unwritten.discard(cell)
+            self.unheadered.discard(cell)
+        strikes = profile.lost_write and random.random() < profile.lost_write
+        strays = not strikes and profile.misdirected_write and random.random() < profile.misdirected_write
+        if not (strikes or strays) or cell in self.unwritten or not self.may_lose(cell):
+            return offset
+        target = random.randrange(self.geometry.cells) if strays else cell
+        if strays and (target == cell or target in self.unheadered or not self.may_lose(target)):
+            return offset
+        (self.unheadered if is_header else self.unwritten).add(cell)
+        ring = "header" if is_header else "prepare"
+        self.statistics[f"{ring}_writes_{'misdirected' if strays else 'lost'}"] += 1
+        if not strays:
+            return None
+        return self.geometry.header_at(target) if is_header else self.geometry.prepare_at(target)

@@ -1,0 +1,137 @@
+"""What may be damaged on the disks of a cluster so that its data can be repaired (protocol.md §4, "always leaving one
+good copy of each item somewhere").
+
+A prepare of a replica's log may be damaged there if another replica's disk has it, clean; or if no other ever had it,
+so that it cannot be committed and nacks or a later view settle it. In the second case, and if the replica will not know
+where its log ended, or others may drain what it lost while it is down, it needs the others to go on without it: no more
+replicas may be in that state ("stricken") at a time than can be spared, or one whose nacks can suffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from impl.sim.ring_storage import RingStorage
+from impl.storage.file import MemoryFile
+from impl.storage.ring import RingJournal
+from impl.storage.ring_file import SECTOR
+
+Item = tuple[int, str]
+"""Op and checksum of a prepare."""
+
+
+def items_on(storage: RingStorage, file: MemoryFile | None = None) -> set[Item]:
+    """The prepares above the checkpoint that are clean on the disk, or in a copy of it: of the log if that is whole."""
+    block = storage.superblock
+    journal = RingJournal.open(file or storage.file.copy(), block)
+    names = None if journal.is_damaged(block) else journal.log_names(block)
+    headers = [header for _, _, _, header in journal.records() if header.op > block.checkpoint]
+    return {(header.op, header.checksum) for header in headers if names is None or header.checksum in names}
+
+
+class Rot:
+    """Damages disks of one cluster. `spare`: so many replicas can be down while the others go on."""
+
+    def __init__(self, storages: Sequence[RingStorage], spare: int, quorum_replication: int, random: Random) -> None:
+        self.storages = storages
+        self.spare = spare
+        self.quorum_nack = len(storages) - quorum_replication + 1
+        self.quorum_replication = quorum_replication
+        self.random = random
+        self.interval = storages[0].profile.checkpoint_interval
+        self.known: set[tuple[int, str, int]] = set()
+
+    def may_lose(self, node: int, cell: int) -> bool:
+        """True if what is, or is being written, in a cell of a replica's journal is on another's disk, or useless; the
+        replica is stricken then.
+        """
+        storage = self.storages[node]
+        if self._stricken_besides(node) >= self.spare:
+            return False
+        writing = [prepare.header for io in storage.in_flight for prepare in getattr(io, "prepares", ())]
+        found = storage.journal._cells[cell].header
+        self.known |= {(header.op, header.checksum, node) for header in writing}
+        headers = [*writing, *([found] if found is not None and found.op > storage.superblock.checkpoint else [])]
+        elsewhere = set().union(*(items_on(other) for other in self.storages if other is not storage))
+        loses = all((header.op, header.checksum) in elsewhere for header in headers)
+        storage.stricken |= loses
+        return loses
+
+    def strike(self, node: int) -> None:
+        """Damages some sectors of a replica that is down, if that leaves enough; counted in the statistics."""
+        storage = self.storages[node]
+        before = items_on(storage)
+        others = [other for other in self.storages if other is not storage]
+        for op, checksum in before:
+            self.known.add((op, checksum, node))
+        for other in others:
+            for op, checksum in items_on(other):
+                self.known.add((op, checksum, self.storages.index(other)))
+        file = storage.file.copy()
+        marks = self._spoil(storage, file)
+        lost = before - items_on(storage, MemoryFile(file.path, bytes(file.durable)))
+        damage = RingJournal.open(MemoryFile(file.path, bytes(file.durable)), storage.superblock)._damage(
+            storage.superblock
+        )
+        elsewhere = set().union(*(items_on(other) for other in others))
+        alone = {item for item in lost if item not in elsewhere}
+        if any(self._was_elsewhere(item, node) for item in alone) or (alone and self.quorum_replication == 1):
+            return
+        uncertain = damage is not None and damage.op_max > damage.head_op
+        stricken = bool(alone) or uncertain or any(op <= self._drained_next(node) for op, _ in lost)
+        drained = max(other.superblock.checkpoint for other in others)
+        nackable = not uncertain and all(op > drained for op, _ in alone)
+        if stricken and not self._may_be_stricken(node, nackable):
+            return
+        storage.file.durable = file.durable
+        storage.file.content = bytearray(file.durable)
+        storage.stricken |= stricken
+        for mark in marks:
+            storage.statistics[mark] += 1
+        if alone:
+            storage.statistics["rot_of_unacknowledged"] += len(alone)
+
+    def _drained_next(self, node: int) -> int:
+        """Up to where another replica may drain its log before it takes another prepare."""
+        interval = max(1, self.interval)
+        ops = [op for at, other in enumerate(self.storages) if at != node for op, _ in items_on(other)]
+        bases = [other.superblock.checkpoint for at, other in enumerate(self.storages) if at != node]
+        return max(*bases, max(ops, default=0) // interval * interval)
+
+    def _stricken_besides(self, node: int) -> int:
+        return sum(storage.stricken for at, storage in enumerate(self.storages) if at != node)
+
+    def _may_be_stricken(self, node: int, nackable: bool) -> bool:
+        count = self._stricken_besides(node)
+        return count < self.spare or (count == 0 and nackable and self.quorum_nack <= len(self.storages) - 1)
+
+    def _was_elsewhere(self, item: Item, node: int) -> bool:
+        return any((*item, other) in self.known for other in range(len(self.storages)) if other != node)
+
+    def _spoil(self, storage: RingStorage, file: MemoryFile) -> list[str]:
+        """Spoils sectors in a copy of a file, some of the log's, some of any cell's."""
+        random, geometry = self.random, storage.geometry
+        journal = RingJournal.open(MemoryFile(file.path, bytes(file.durable)), storage.superblock)
+        used = [cell for cell, found in enumerate(journal._cells) if found.header is not None]
+        marks: list[str] = []
+        for _ in range(random.choice((1, 1, 2, 3, 8))):
+            cell = random.choice(used) if used and random.random() < 0.7 else random.randrange(geometry.cells)
+            if random.random() < 0.3 and used:
+                cell = max(used, key=lambda each: found.op if (found := journal._cells[each].header) else 0)
+            kind = random.choice(("header", "prepare", "prepare", "both"))
+            if cell in storage.unheadered and kind != "header":
+                continue
+            marks.append(f"rot_{kind}")
+            if kind != "prepare":
+                _flip(file, geometry.header_at(cell), random)
+            if kind != "header":
+                _flip(file, geometry.prepare_at(cell), random)
+        return marks
+
+
+def _flip(file: MemoryFile, sector: int, random: Random) -> None:
+    """One bit of the sector, among those that any record uses."""
+    at = sector + random.randrange(min(SECTOR, 128))
+    for content in (file.durable, file.content):
+        content[at] ^= 1 << random.randrange(8)
