@@ -32,7 +32,7 @@ PINNED: list[tuple[str, Sizes, Counts, set[str]]] = [
         "repair",
         {"replicas": 2, "views": 3, "ops": 2, "requests": 2},
         (739_024, 2_119_023, 38),
-        {"repair_header", "drop_header", "nack"},
+        {"repair_header", "drop_header"},
     ),
     ("recovery", {"rots": 0}, (2_855_370, 8_681_622, 33), {"repair_header", "drop_header"}),
     ("headers", {"replicas": 2}, (70_890, 190_421, 27), {"drop_header", "nack"}),
@@ -56,15 +56,23 @@ PINNED_LONG: list[tuple[str, Sizes, Counts]] = [
     ("superblock", {}, (9_498_146, 39_483_235, 36)),
     ("superblock", {"ops": 2, "requests": 2, "restarts": 0, "rots": 0}, (34_616_725, 144_497_788, 42)),
 ]
-SMALL: list[tuple[str, Sizes]] = [
-    ("repair", {"replicas": 2}),
-    ("repair", {"replicas": 2, "views": 1, "ops": 2, "requests": 2}),
-    ("recovery", {"views": 1, "rots": 0}),
-    ("superblock", {"replicas": 2, "rots": 0}),
-    ("superblock", {"replicas": 2, "views": 1}),
+SMALL: list[Any] = [
+    ("repair", {"replicas": 2, "rots": 0}),
+    ("superblock", {"replicas": 2, "views": 1, "restarts": 0}),
     ("headers", {"replicas": 2, "views": 1}),
-    ("alone", {"views": 2}),
-    ("diskless", {"replicas": 3, "views": 1}),
+    ("alone", {"views": 2, "ops": 1, "restarts": 1}),
+    *(
+        pytest.param(name, sizes, marks=pytest.mark.long)
+        for name, sizes in [
+            ("repair", {"replicas": 2}),
+            ("repair", {"replicas": 2, "views": 1, "ops": 2, "requests": 2}),
+            ("superblock", {"replicas": 2, "rots": 0}),
+            ("superblock", {"replicas": 2, "views": 1}),
+            ("recovery", {"views": 1, "rots": 0}),
+            ("diskless", {"replicas": 3, "views": 1}),
+            ("alone", {"views": 2}),
+        ]
+    ),
 ]
 STEPS = {
     "view.log_view_at_merge": 8,
