@@ -121,6 +121,15 @@ def scan_segment(data: bytes, namespace: int, base: int) -> tuple[Segment, str]:
     return segment, ""
 
 
+def record_positions(content: bytes, start: int = HEAD_BYTES) -> list[int]:
+    """Where the records begin in a segment known to be good, from the one at `start` on."""
+    positions: list[int] = []
+    while start < len(content):
+        positions.append(start)
+        start += RECORD_BYTES + _RECORD.unpack_from(content, start)[1]
+    return positions
+
+
 def _scan_record(segment: Segment, data: bytes, at: int) -> str:
     """Takes the record at `at` into the segment, or says why it is none."""
     if len(data) - at < RECORD_BYTES:

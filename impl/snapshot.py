@@ -17,6 +17,8 @@ from impl.messages import CHECKSUM_BYTES, PrepareHeader
 MAGIC = b"VSRSNAPS"
 FORMAT_VERSION = 1
 _HEAD = struct.Struct(">8sHQQ")
+HEAD_SIZE = _HEAD.size
+"""Bytes before the contents."""
 
 
 class SnapshotError(ValueError):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from impl.durable import (
     CLIENTS_SESSIONS,
@@ -19,11 +20,12 @@ from impl.durable import (
     validate_quorums,
 )
 from impl.messages import CHECKSUM_NONE, Prepare
-from impl.snapshot import SnapshotError, decode_snapshot
+from impl.snapshot import SnapshotError, checksum_snapshot, decode_snapshot
 from impl.storage.file import File, FileSystem, RealFileSystem, StorageError, WriteRefusedError
 from impl.storage.journal import Journal, JournalError, JournalRecovery
 from impl.storage.ring import RingJournal
 from impl.storage.ring_file import Geometry, is_ring
+from impl.storage.segments import LOSING, SEGMENT_PREFIX
 from impl.storage.snapshots import SNAPSHOT_PREFIX, SnapshotFileError, Snapshots
 from impl.storage.superblock import Superblock
 
@@ -47,12 +49,16 @@ class DataFile:
         superblock: Superblock,
         journal: Journal | RingJournal,
         release: Callable[[], None],
+        faults: frozenset[str] = frozenset(),
+        accept_loss: bool = False,
     ) -> None:
         self.path = path
         self._files = files
         self._superblock = superblock
         self._journal = journal
-        self._snapshots = Snapshots(files, path)
+        self._snapshots = Snapshots(files, path, faults)
+        self._faults = faults
+        self._accept_loss = accept_loss
         self._release = release
         self.problems: list[str] = []
 
@@ -93,13 +99,41 @@ class DataFile:
         try:
             data, base = self._snapshot()
         except SnapshotFileError as error:
-            if state.replica_count == 1:
-                raise
-            self.problems.append(f"{error}. It is fetched from the other replicas, if one still has it")
+            data, base = self._without_snapshot(error)
+            state = self._superblock.state
+        if data and self._faults & LOSING:
+            state = replace(state, snapshot=checksum_snapshot(data))
         damage = self._journal.damage(state)
         if damage is not None:
             return DurableState(state, (), data, 0, damage)
         return DurableState(state, self._journal.log(state, base), data, self._journal.relics(state.checkpoint))
+
+    def _without_snapshot(self, error: SnapshotFileError) -> tuple[bytes, str | None]:
+        """The snapshot in use cannot be read: it is fetched, or, if there is nowhere to fetch it from, refused.
+
+        With `accept_loss` what is left of it becomes the snapshot in use.
+        """
+        state = self._superblock.state
+        if state.replica_count > 1:
+            if self._accept_loss:
+                raise SnapshotFileError(
+                    f"{error}. Refusing to accept the loss: this is one of {state.replica_count} replicas, the others"
+                    " hold what is lost here; start it without --accept-loss"
+                ) from error
+            self.problems.append(f"{error}. It is fetched from the other replicas, if one still has it")
+            return b"", None
+        if not self._accept_loss:
+            raise SnapshotFileError(
+                f"{error}; but there is no other replica. Restore the file from a backup, or give up what is lost and"
+                " start with --accept-loss"
+            ) from error
+        op = state.checkpoint
+        data, losses = self._snapshots.salvage(op)
+        checksum = checksum_snapshot(data)
+        self._snapshots.write(op, data)
+        self.write_superblock(replace(state, snapshot=checksum, sequence=state.sequence + 1))
+        self.problems += [f"loss accepted: {loss}" for loss in losses]
+        return self._snapshot()
 
     def _snapshot(self) -> tuple[bytes, str]:
         """The snapshot that the superblock refers to, and the checksum of the entry at its op."""
@@ -107,6 +141,7 @@ class DataFile:
         if state.checkpoint == 0:
             return b"", CHECKSUM_NONE
         data = self._snapshots.read(state.checkpoint, state.snapshot)
+        self.problems += self._snapshots.rebuild_indexes()
         try:
             contents = decode_snapshot(data, cluster=state.cluster, op=state.checkpoint)
         except SnapshotError as error:
@@ -180,7 +215,7 @@ def format_data_file(
     files = file_system or RealFileSystem()
     directory = os.fspath(path)
     names = files.names(directory) if files.exists(directory) else []
-    snapshots = [name for name in names if name.startswith(SNAPSHOT_PREFIX)]
+    snapshots = [name for name in names if name.startswith((SNAPSHOT_PREFIX, SEGMENT_PREFIX))]
     for name in (SUPERBLOCK_NAME, JOURNAL_NAME, *snapshots):
         if files.exists(os.path.join(directory, name)):
             raise DataFileError(
@@ -210,8 +245,13 @@ def open_data_file(
     file_system: FileSystem | None = None,
     check_views: bool = True,
     group: int | None = None,
+    faults: frozenset[str] = frozenset(),
+    accept_loss: bool = False,
 ) -> DataFile:
     """Open, lock, verify and recover a data directory; identities that are given must match the superblock's.
+
+    `faults`: those of `impl.faults` that concern segments. `accept_loss`: go on without the messages of segments that
+    are damaged, if there is no other replica; what is lost is a problem then.
 
     Raises DataFileError (missing, locked, not this replica), SuperblockError or JournalError (damaged).
     """
@@ -235,7 +275,7 @@ def open_data_file(
         state = superblock.state
         _check_identity(superblock_path, state, cluster, replica, replica_count, group)
         journal = _open_journal(files.open(os.path.join(directory, JOURNAL_NAME)), state)
-        data = DataFile(directory, files, superblock, journal, release)
+        data = DataFile(directory, files, superblock, journal, release, faults, accept_loss)
         data.clean_up()
     except OSError as error:
         release()

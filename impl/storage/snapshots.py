@@ -2,6 +2,7 @@
 
 A snapshot is written to a temporary name, synced, renamed, and the directory synced, so a file of that name is whole.
 The superblock says which one counts, by op and checksum; the others are in no one's way and removed by ``prune``.
+The messages of partitions lie in segment files beside it (`impl.storage.segments`).
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ import os
 
 from impl.snapshot import checksum_snapshot
 from impl.storage.file import FileSystem, StorageError, WriteRefusedError
+from impl.storage.segments import LOSING, SegmentFileError, SegmentStore
 
 __all__ = ["SNAPSHOT_PREFIX", "TEMPORARY_SUFFIX", "SnapshotFileError", "Snapshots", "write_atomically"]
 
 SNAPSHOT_PREFIX = "snapshot-"
 TEMPORARY_SUFFIX = ".new"
+
+
+_REMEDY = "Another replica's snapshot of the same op can take its place (it is the same there, byte for byte)"
 
 
 class SnapshotFileError(StorageError):
@@ -40,11 +45,13 @@ def write_atomically(files: FileSystem, path: str, data: bytes) -> None:
 
 
 class Snapshots:
-    """The snapshots in one data directory."""
+    """The snapshots in one data directory. `faults`: see `SegmentStore`."""
 
-    def __init__(self, files: FileSystem, directory: str) -> None:
+    def __init__(self, files: FileSystem, directory: str, faults: frozenset[str] = frozenset()) -> None:
         self._files = files
         self._directory = directory
+        self._faults = faults
+        self._segments = SegmentStore(files, directory, faults)
 
     def path(self, op: int) -> str:
         """The file of the snapshot at ``op``."""
@@ -54,32 +61,57 @@ class Snapshots:
         """Durable when it returns. Raises WriteRefusedError; the snapshots before are then as they were."""
         path = self.path(op)
         try:
-            write_atomically(self._files, path, data)
+            write_atomically(self._files, path, self._segments.store(data))
         except OSError as error:
             self._remove_temporary(path)
-            raise WriteRefusedError(f"{path}: cannot write the snapshot: {error.strerror or error}") from error
+            raise WriteRefusedError(
+                f"{error.filename or path}: cannot write the snapshot of op {op}: {error.strerror or error}"
+            ) from error
 
     def read(self, op: int, checksum: str) -> bytes:
         """The verified bytes of a snapshot. Raises SnapshotFileError."""
         path = self.path(op)
-        remedy = "Another replica's snapshot of the same op can take its place (it is the same there, byte for byte)"
+        data = self._loaded(path, self._content(path))
+        found = checksum_snapshot(data)
+        if found != checksum and not self._faults & LOSING:
+            raise SnapshotFileError(
+                f"{path}: the snapshot ({len(data)} bytes) has the checksum {found}, the superblock says {checksum}: "
+                f"it is damaged. {_REMEDY}"
+            )
+        return data
+
+    def _content(self, path: str) -> bytes:
         try:
             file = self._files.open(path)
             try:
-                data = file.read_at(0, file.size())
+                return file.read_at(0, file.size())
             finally:
                 file.close()
         except OSError as error:
             raise SnapshotFileError(
-                f"{path}: cannot read the snapshot that the superblock refers to: {error.strerror or error}. {remedy}"
+                f"{path}: cannot read the snapshot that the superblock refers to: {error.strerror or error}. {_REMEDY}"
             ) from error
-        found = checksum_snapshot(data)
-        if found != checksum:
-            raise SnapshotFileError(
-                f"{path}: the snapshot ({len(data)} bytes) has the checksum {found}, the superblock says {checksum}: "
-                f"it is damaged. {remedy}"
-            )
-        return data
+
+    def _loaded(self, path: str, content: bytes) -> bytes:
+        try:
+            return self._segments.load(content)
+        except (SegmentFileError, OSError) as error:
+            raise SnapshotFileError(f"{path}: its messages cannot be read: {error}. {_REMEDY}") from error
+
+    def rebuild_indexes(self) -> list[str]:
+        """Makes the indexes of the segments that were read last right; returns what was wrong with them."""
+        return self._segments.rebuild_indexes()
+
+    def salvage(self, op: int) -> tuple[bytes, list[str]]:
+        """What is left of the snapshot at ``op``, whose segments are damaged, and what is lost.
+
+        Raises SnapshotFileError.
+        """
+        path = self.path(op)
+        try:
+            return self._segments.salvage(self._content(path))
+        except (SegmentFileError, OSError) as error:
+            raise SnapshotFileError(f"{path}: nothing can be saved: {error}") from error
 
     def ops(self) -> list[int]:
         """Ops of the snapshots that are there, rising."""

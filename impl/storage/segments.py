@@ -1,0 +1,323 @@
+"""Segment files: the messages of partitions, beside the snapshot that names them (docs/groups.md, "Segments").
+
+A snapshot with partitions is split: ``segment-NAMESPACE-BASE.log`` holds the bytes of a segment (`impl.partition_log`),
+only appended to, and the snapshot's file a manifest: all else, with size and checksum of each segment. Segments are
+flushed before the manifest is written, and the superblock refers to it after that; what a segment holds beyond the
+size in the manifest belongs to entries that are executed again.
+
+``segment-NAMESPACE-BASE.index`` maps offsets to positions. It is flushed only when its segment is closed, so it may
+lag; nothing is taken from it: at boot it is compared with the messages, and rebuilt from them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from dataclasses import dataclass
+
+import msgspec
+
+from impl.partition_log import HEAD_BYTES, Segment, SegmentError, record_positions, scan_segment
+from impl.snapshot import HEAD_SIZE, Contents, SnapshotError, decode_snapshot
+from impl.state_machine import State, StateError, decode_state, encode_state
+from impl.storage.file import File, FileSystem, StorageError
+
+__all__ = ["SEGMENT_PREFIX", "Manifest", "SegmentFileError", "SegmentRef", "SegmentStore", "decode_manifest"]
+
+SEGMENT_PREFIX = "segment-"
+MANIFEST_MAGIC = b"VSRSNAPM"
+CHECKSUM_SIZE = 16
+_ENTRY = struct.Struct(">QQ8s")
+ENTRY_BYTES = _ENTRY.size
+
+LOSING = frozenset({"boot.offset_from_index", "boot.offset_clamp", "boot.recreates_missing_file"})
+"""Faults (`impl.faults`) by which a partition starts with fewer messages than its snapshot says."""
+
+Key = tuple[int, int]
+
+
+class SegmentFileError(StorageError):
+    """A segment that the snapshot in use names is missing, short or damaged; the text names file and remedy."""
+
+
+class SegmentRef(msgspec.Struct, frozen=True, array_like=True):
+    """One segment as a manifest names it: offsets base .. end - 1, in `size` bytes."""
+
+    namespace: int
+    base: int
+    end: int
+    size: int
+    checksum: bytes
+
+    @property
+    def key(self) -> Key:
+        """Namespace and base: they name the file."""
+        return self.namespace, self.base
+
+
+class Manifest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A snapshot without its segments: `head` as it is, `contents` with a state whose partitions are empty."""
+
+    head: bytes
+    contents: Contents
+    segments: list[SegmentRef]
+
+
+_DECODER: msgspec.msgpack.Decoder[Manifest] = msgspec.msgpack.Decoder(Manifest)
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=CHECKSUM_SIZE, person=b"segmentfile").digest()
+
+
+def _encode_manifest(manifest: Manifest) -> bytes:
+    body = msgspec.msgpack.encode(manifest)
+    return MANIFEST_MAGIC + _checksum(body) + body
+
+
+def decode_manifest(content: bytes) -> Manifest | None:
+    """The manifest in a snapshot's file; None if the file holds a snapshot as it is. Raises SegmentFileError."""
+    if content[: len(MANIFEST_MAGIC)] != MANIFEST_MAGIC:
+        return None
+    start = len(MANIFEST_MAGIC) + CHECKSUM_SIZE
+    if _checksum(content[start:]) != content[len(MANIFEST_MAGIC) : start]:
+        raise SegmentFileError("the manifest's checksum is wrong: it is damaged")
+    try:
+        return _DECODER.decode(memoryview(content)[start:])
+    except msgspec.DecodeError as error:
+        raise SegmentFileError(f"the manifest does not decode: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSegment:
+    """What a segment's file held. `problem`: why it is not what the manifest says, or "". `indexed`: entries of the
+    index that are right, from the first; `index_problem`: what else is in it, or "".
+    """
+
+    ref: SegmentRef
+    segment: Segment
+    missing: bool
+    problem: str
+    indexed: int
+    index_problem: str
+
+
+class SegmentStore:
+    """The segment files in one data directory. `faults` are those of `impl.faults` that concern them."""
+
+    def __init__(self, files: FileSystem, directory: str, faults: frozenset[str] = frozenset()) -> None:
+        self._files = files
+        self._directory = directory
+        self._faults = faults
+        self._durable: dict[Key, SegmentRef] = {}
+        self._lagging: list[FoundSegment] = []
+
+    def path(self, key: Key) -> str:
+        """The file of a segment."""
+        return os.path.join(self._directory, f"{SEGMENT_PREFIX}{key[0]:016x}-{key[1]:020d}.log")
+
+    def index_path(self, key: Key) -> str:
+        """The index of a segment."""
+        return self.path(key).removesuffix(".log") + ".index"
+
+    def store(self, data: bytes) -> bytes:
+        """What the file of this snapshot is to hold; its segments are durable when this returns.
+
+        Raises OSError: what is durable by then stays, and the next attempt writes the rest once more.
+        """
+        try:
+            contents = decode_snapshot(data)
+            state = decode_state(contents.state_machine)
+        except (SnapshotError, StateError):
+            return data
+        refs: list[SegmentRef] = []
+        for namespace, segments in state.partitions:
+            base = 0
+            for number, content in enumerate(segments, start=1):
+                refs.append(self._write(namespace, base, content, closed=number < len(segments)))
+                base = refs[-1].end
+        if not refs:
+            return data
+        rest = State(state.pairs, [], state.offsets)
+        kept = msgspec.structs.replace(contents, state_machine=encode_state(rest))
+        return _encode_manifest(Manifest(data[:HEAD_SIZE], kept, refs))
+
+    def _write(self, namespace: int, base: int, content: bytes, *, closed: bool) -> SegmentRef:
+        """Writes what is not durable of a segment."""
+        before = self._durable.get((namespace, base), SegmentRef(namespace, base, base, 0, b""))
+        if before.size == len(content):
+            return before
+        positions = record_positions(content, max(before.size, HEAD_BYTES))
+        ref = SegmentRef(namespace, base, before.end + len(positions), len(content), _checksum(content))
+        file = self._open(self.path(ref.key))
+        try:
+            file.write_at(before.size, content[before.size :])
+            if file.size() > len(content):
+                file.truncate(len(content))
+            self._sync(file)
+        finally:
+            file.close()
+        self._write_index(ref, before.end, _index_entries(namespace, before.end, positions), synced=closed)
+        self._durable[ref.key] = ref
+        return ref
+
+    def _write_index(self, ref: SegmentRef, start: int, entries: bytes, *, synced: bool) -> None:
+        """Entries for the messages from offset `start` to the end of the segment."""
+        file = self._open(self.index_path(ref.key))
+        try:
+            file.write_at((start - ref.base) * ENTRY_BYTES, entries)
+            size = (ref.end - ref.base) * ENTRY_BYTES
+            if file.size() > size:
+                file.truncate(size)
+            if synced:
+                self._sync(file)
+        finally:
+            file.close()
+
+    def _open(self, path: str) -> File:
+        return self._files.open(path) if self._files.exists(path) else self._files.create(path)
+
+    def _sync(self, file: File) -> None:
+        try:
+            file.sync()
+        except OSError as error:
+            if "boot.swallows_sync_error" not in self._faults:
+                error.filename = file.path
+                raise
+
+    def find(self, manifest: Manifest) -> list[FoundSegment]:
+        """What is there of each segment of a manifest. Raises OSError only for what is no missing file."""
+        return [self._find(ref) for ref in manifest.segments]
+
+    def _find(self, ref: SegmentRef) -> FoundSegment:
+        path = self.path(ref.key)
+        data = self._content(path)
+        if data is None:
+            return self._found(ref, Segment(*ref.key), f"{path} does not exist", missing=True)
+        good = data[: ref.size]
+        try:
+            segment, reason = scan_segment(good, *ref.key)
+        except SegmentError as error:
+            return self._found(ref, Segment(*ref.key), f"{path}: {error}")
+        if not reason and len(good) < ref.size:
+            reason = f"{len(good)} bytes, the snapshot says {ref.size}: it was cut off after offset {segment.end - 1}"
+        elif not reason and (_checksum(good) != ref.checksum or segment.end != ref.end):
+            reason = "its checksum is not the one in the snapshot"
+        return self._found(ref, segment, f"{path}: {reason}" if reason else "")
+
+    def _found(self, ref: SegmentRef, segment: Segment, problem: str, *, missing: bool = False) -> FoundSegment:
+        path = self.index_path(ref.key)
+        entries = _index_entries(segment.namespace, segment.base, segment.positions)
+        data = self._content(path)
+        if data is None:
+            return FoundSegment(ref, segment, missing, problem, 0, f"{path} does not exist")
+        indexed = 0
+        while entries[indexed : indexed + ENTRY_BYTES] and data.startswith(
+            entries[indexed : indexed + ENTRY_BYTES], indexed
+        ):
+            indexed += ENTRY_BYTES
+        right = indexed // ENTRY_BYTES
+        reason = ""
+        if right < len(segment.positions):
+            lags = len(data) == indexed
+            reason = f"{path}: " + (
+                f"it lags {len(segment.positions) - right} messages behind" if lags else f"entry {right} is wrong"
+            )
+        return FoundSegment(ref, segment, missing, problem, right, reason)
+
+    def _content(self, path: str) -> bytes | None:
+        if not self._files.exists(path):
+            return None
+        file = self._files.open(path)
+        try:
+            return file.read_at(0, file.size())
+        finally:
+            file.close()
+
+    def load(self, content: bytes) -> bytes:
+        """The snapshot whose file holds `content`, with its segments. Raises SegmentFileError naming each bad file."""
+        manifest = decode_manifest(content)
+        if manifest is None:
+            return content
+        found = self.find(manifest)
+        problems = [item.problem for item in found if item.problem and not self._passes(item)]
+        self._durable = {item.ref.key: item.ref for item in found if not item.problem}
+        if problems:
+            raise SegmentFileError("; ".join(problems))
+        self._lagging = [item for item in found if item.index_problem and not item.problem]
+        lowered: list[str] = []
+        data = _joined(manifest, [self._as_trusted(item) for item in found], lowered)
+        if lowered and not self._faults & LOSING:
+            raise SegmentFileError("; ".join(lowered))
+        return data
+
+    def _passes(self, item: FoundSegment) -> bool:
+        """Faults: a damaged segment is taken as it is."""
+        return "boot.offset_clamp" in self._faults or (item.missing and "boot.recreates_missing_file" in self._faults)
+
+    def _as_trusted(self, item: FoundSegment) -> Segment:
+        if "boot.offset_from_index" in self._faults and item.indexed < len(item.segment.positions):
+            item.segment.cut(item.segment.base + item.indexed)
+            self._durable.pop(item.ref.key, None)
+        return item.segment
+
+    def rebuild_indexes(self) -> list[str]:
+        """Makes the indexes say what the segments just loaded hold; returns what was wrong, or cannot be mended."""
+        problems: list[str] = []
+        for item in self._lagging:
+            segment = item.segment
+            entries = _index_entries(segment.namespace, segment.base, segment.positions)
+            try:
+                self._write_index(item.ref, segment.base, entries, synced=True)
+                problems.append(f"{item.index_problem}: rebuilt from the messages")
+            except OSError as error:
+                problems.append(f"{item.index_problem}; cannot rebuild it: {error.strerror or error}")
+        self._lagging = []
+        return problems
+
+    def salvage(self, content: bytes) -> tuple[bytes, list[str]]:
+        """The snapshot with what is left of its messages, and what is lost. Raises SegmentFileError for a bad manifest.
+
+        A partition ends before its first message that is lost; stored offsets above are lowered to its end.
+        """
+        manifest = decode_manifest(content)
+        if manifest is None:
+            return content, []
+        found = self.find(manifest)
+        losses = [item.problem for item in found if item.problem]
+        self._durable = {item.ref.key: item.ref for item in found if not item.problem}
+        data = _joined(manifest, [item.segment for item in found], losses)
+        return data, losses
+
+
+def _index_entries(namespace: int, start: int, positions: list[int]) -> bytes:
+    return b"".join(
+        _ENTRY.pack(offset, position, _checksum(struct.pack(">QQQ", namespace, offset, position))[:8])
+        for offset, position in enumerate(positions, start=start)
+    )
+
+
+def _joined(manifest: Manifest, segments: list[Segment], lowered: list[str]) -> bytes:
+    """The snapshot with these segments. A partition ends where messages are missing.
+
+    Stored offsets above that are lowered to the end; `lowered` takes each by name.
+    """
+    partitions: dict[int, list[bytes]] = {}
+    ends: dict[int, int] = {}
+    for segment in segments:
+        contents = partitions.setdefault(segment.namespace, [])
+        if segment.base == ends.get(segment.namespace, 0) and segment.positions:
+            contents.append(bytes(segment.content))
+            ends[segment.namespace] = segment.end
+    state = decode_state(manifest.contents.state_machine)
+    offsets = []
+    for namespace, group, consumer, offset in state.offsets:
+        end = ends.get(namespace, 0)
+        if offset > end:
+            reader = f"{'group' if group else 'consumer'} {consumer}"
+            lowered.append(f"stored offset {offset} of {reader} is above the end {end} of namespace {namespace}")
+        offsets.append((namespace, group, consumer, min(offset, end)))
+    whole = State(state.pairs, sorted(partitions.items()), offsets)
+    contents_whole = msgspec.structs.replace(manifest.contents, state_machine=encode_state(whole))
+    return manifest.head + msgspec.msgpack.encode(contents_whole)
