@@ -80,8 +80,9 @@ class Rot:
             return
         uncertain = damage is not None and damage.op_max > damage.head_op
         stricken = bool(alone) or uncertain or any(op <= self._drained_next(node) for op, _ in lost)
-        drained = max(other.superblock.checkpoint for other in others)
-        nackable = not uncertain and all(op > drained for op, _ in alone)
+        known = set() if damage is None else {header.checksum for header in damage.known}
+        nackable = not uncertain and all(op > self._drained_next(node) for op, _ in lost)
+        nackable &= all(checksum in known for _, checksum in alone)
         if stricken and not self._may_be_stricken(node, nackable):
             return
         storage.file.durable = file.durable

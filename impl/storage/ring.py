@@ -79,6 +79,7 @@ class RingJournal(RingCells):
             raise JournalError(f"{file.path}: cannot write or sync the journal: {error.strerror or error}") from error
         journal.on_superblock(superblock)
         journal._damaged = journal.is_damaged(superblock)
+        journal._scrub()
         return journal
 
     @property
@@ -118,6 +119,16 @@ class RingJournal(RingCells):
         self._erase(cut)
         clean = sum(cell.clean for cell in self._cells)
         self.recovery = RingRecovery(clean, rows=rows, decisions=decisions)
+
+    def _scrub(self) -> None:
+        """Faulty cells that a whole log does not need are erased, lest what follows it be uncertain one day."""
+        faulty = [cell for cell, found in enumerate(self._cells) if found.faulty]
+        if self._damaged or not faulty:
+            return
+        try:
+            self._erase(faulty)
+        except OSError as error:
+            raise JournalError(f"{self._file.path}: cannot erase: {error.strerror or error}") from error
 
     # The log
 
