@@ -95,6 +95,9 @@ class SuperblockState:
 
     `group` is the number of the consensus group (`impl.groups.group`) within the cluster.
 
+    `recovery`, unless 0: what this replica promised was lost, and is being recovered from the cluster; the nonce of the
+    start_view that ends it (docs/recovery.md). Until then it takes part in nothing.
+
     `clock` is the Lamport clock when the write was asked for: after a crash before the next trace event, the `restart`
     event must still come after the message that the write depends on.
     """
@@ -113,6 +116,11 @@ class SuperblockState:
     checkpoint: int = 0
     snapshot: str = ""
     group: int = 0
+    recovery: int = 0
+
+
+OP_UNKNOWN = (1 << 63) - 1
+"""`DamagedLog.op_max` of a log of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +184,10 @@ def superblock_next(
     clock: int,
     checkpoint: tuple[int, str] | None = None,
 ) -> SuperblockState:
-    """The superblock to write after `superblock`; `checkpoint`: op and checksum of another snapshot."""
+    """The superblock to write after `superblock`; `checkpoint`: op and checksum of another snapshot.
+
+    A log of `view` itself ends a recovery: it was installed.
+    """
     op, snapshot = (superblock.checkpoint, superblock.snapshot) if checkpoint is None else checkpoint
     return replace(
         superblock,
@@ -188,4 +199,5 @@ def superblock_next(
         head_checksum=head_checksum,
         sequence=superblock.sequence + 1,
         clock=clock,
+        recovery=superblock.recovery if log_view < view else 0,
     )

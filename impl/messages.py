@@ -177,6 +177,7 @@ class StartView(msgspec.Struct, frozen=True, tag="start_view", array_like=True, 
     """The log of a started view up to `op`; `headers` is a window that ends at `op`, `commit` is the commit number.
 
     The sender's log is drained up to `checkpoint`; `snapshot` is the checksum of its snapshot there, of so many bytes.
+    `nonce` is that of the question it answers, 0 if there was none.
     """
 
     view: int
@@ -189,15 +190,17 @@ class StartView(msgspec.Struct, frozen=True, tag="start_view", array_like=True, 
     checkpoint: int = 0
     snapshot: str = ""
     snapshot_size: int = 0
+    nonce: int = 0
 
 
 class RequestStartView(msgspec.Struct, frozen=True, tag="request_start_view", array_like=True, gc=False):
-    """Asks the primary of `view` for its start_view with a window from `from_op`."""
+    """Asks the primary of `view` for its start_view with a window from `from_op`; the answer repeats `nonce`."""
 
     view: int
     from_op: int
     replica: int
     clock: int = 0
+    nonce: int = 0
 
 
 class RequestDoViewChange(msgspec.Struct, frozen=True, tag="request_do_view_change", array_like=True, gc=False):

@@ -94,6 +94,7 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
 
     ``journal_writes``: appends of this process to its journal, each of one entry or several. ``groups``: the numbers
     of all groups of the process, ``group`` the one that this is of; ``features``: enabled ones, bit f-1 is feature f.
+    ``quorums`` (replication, view change) and ``clients`` (slots, sessions, gaps) are those of its superblock.
     """
 
     cluster: int
@@ -111,6 +112,8 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     group: int = 0
     groups: tuple[int, ...] = ()
     features: int = 0
+    quorums: tuple[int, int] = (0, 0)
+    clients: tuple[int, bool, bool] = (0, False, False)
 
 
 Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status

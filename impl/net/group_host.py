@@ -112,6 +112,8 @@ class GroupHost:
             group=self.group.number,
             groups=groups,
             features=replica.enabled.mask,
+            quorums=(superblock.quorums.replication, superblock.quorums.view_change),
+            clients=(superblock.clients.slots, superblock.clients.sessions, superblock.clients.gaps),
         )
 
     # Transitions

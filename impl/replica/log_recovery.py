@@ -204,7 +204,9 @@ class LogRecovery(Recovery):
             self.request_start_view(view, self.log.base + 1)
 
     def _on_start_view_recovering(self, repair: LogRepair, message: StartView) -> None:
+        nonce = self.superblock.recovery
         covers = message.view > self.log_view or message.op >= repair.op_max
+        covers = message.nonce == nonce if nonce else covers
         if not covers and "recover.head_from_old_start_view" not in self.faults:
             self.ignore("start_view: it may end below the own log")
             return

@@ -42,7 +42,8 @@ class Repair(Transfer):
         if not urgent and self.ticks - self.start_view_asked_at < self.config.repair_timeout_ticks:
             return
         self.start_view_asked_at = self.ticks
-        self.send(view % self.replica_count, RequestStartView(view, max(1, from_op), self.node, self.clock))
+        nonce = self.superblock.recovery
+        self.send(view % self.replica_count, RequestStartView(view, max(1, from_op), self.node, self.clock, nonce))
 
     def on_request_start_view(self, message: RequestStartView) -> None:
         """Only the normal primary of the view asked for answers, with its current op."""
@@ -52,7 +53,7 @@ class Repair(Transfer):
         headers = self.window(message.from_op)
         last = self.start_view_own
         same = None if last is None else (last.op, last.commit, last.headers, last.checkpoint)
-        if last is not None and same == (self.op, self.commit_max, headers, self.checkpoint):
+        if last is not None and not message.nonce and same == (self.op, self.commit_max, headers, self.checkpoint):
             self.send(message.replica, last)
             return
         seq = self.emit(
@@ -63,15 +64,15 @@ class Repair(Transfer):
             m_commit=self.commit_max,
             m_log=checksums(headers),
         )
-        self.send(message.replica, self.start_view_message(headers, seq))
+        self.send(message.replica, self.start_view_message(headers, seq, message.nonce))
 
-    def start_view_message(self, headers: tuple[PrepareHeader, ...], seq: int) -> StartView:
+    def start_view_message(self, headers: tuple[PrepareHeader, ...], seq: int, nonce: int = 0) -> StartView:
         """The log of this primary, and the snapshot that lies below it."""
         log = (self.view, self.op, self.commit_max, headers, self.node, self.clock, seq)
         snapshot = self.snapshot
         if snapshot is None:
-            return StartView(*log)
-        return StartView(*log, snapshot.op, snapshot.checksum, len(snapshot.data))
+            return StartView(*log, nonce=nonce)
+        return StartView(*log, snapshot.op, snapshot.checksum, len(snapshot.data), nonce)
 
     # Receiving one
 

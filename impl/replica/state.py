@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Unpack
 
 from impl.checks import check
-from impl.durable import DurableState, SuperblockState
+from impl.durable import OP_UNKNOWN, DurableState, SuperblockState
 from impl.effects import AppendPrepares, DrainJournal, Effect, Emit, IoEffect, Send, WriteSnapshot
 from impl.messages import (
     CHECKSUM_NONE,
@@ -121,6 +121,8 @@ class LogRepair:
     @classmethod
     def of(cls, durable: DurableState) -> LogRepair | None:
         """None for a log that is whole, or of a replica that never took part (its superblock was never written)."""
+        if durable.superblock.recovery:
+            return cls({}, {}, 0, CHECKSUM_NONE, OP_UNKNOWN)
         damage = durable.damage
         if damage is None or durable.superblock.sequence == 1:
             return None

@@ -26,7 +26,7 @@ def inspect(directory: Path, records: int, json_file: Path | None) -> int:
     Exit code 1 if a replica would refuse to start on it.
     """
     protect_data("--json", json_file, [directory])
-    replicas = _replicas_below(directory)
+    replicas = replicas_below(directory)
     if replicas:
         raise click.UsageError(
             f"{directory} holds several data directories; give that of one replica, and group: "
@@ -39,7 +39,7 @@ def inspect(directory: Path, records: int, json_file: Path | None) -> int:
     return code
 
 
-def _replicas_below(directory: Path) -> list[Path]:
+def replicas_below(directory: Path) -> list[Path]:
     """The data directories in a cluster's directory, its directory `data`, or that of a process with groups."""
     if (directory / SUPERBLOCK_NAME).exists() or (directory / JOURNAL_NAME).exists():
         return []

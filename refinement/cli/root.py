@@ -28,6 +28,7 @@ COMMANDS = {
     "format": "refinement.cli.server:format_data",
     "inspect": "refinement.cli.inspect:inspect",
     "prove": "refinement.cli.prove:prove",
+    "recover": "refinement.cli.recover:recover",
     "record": "refinement.cli.server:record",
     "repl": "refinement.cli.server:repl",
     "simulate": "refinement.cli.simulate:simulate",

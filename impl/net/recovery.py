@@ -1,0 +1,101 @@
+"""What the others must say before a replica may be put back whose promises are lost (docs/recovery.md)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from impl.durable import ClientTableConfig, Quorums, SuperblockState, superblock_formatted
+from impl.net.framing import Status
+
+__all__ = ["RecoveryError", "TooFewAnswersError", "recovery_superblock"]
+
+
+class RecoveryError(ValueError):
+    """This replica cannot be recovered like this; the text says why, and what to do."""
+
+
+class TooFewAnswersError(RecoveryError):
+    """Too few of the others answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Agreed:
+    """What all who answered say."""
+
+    replica_count: int
+    quorums: Quorums
+    clients: ClientTableConfig
+
+
+def recovery_superblock(
+    statuses: Sequence[Status | None],
+    replica: int,
+    cluster: int,
+    group: int,
+    copies: Sequence[SuperblockState] = (),
+) -> SuperblockState:
+    """The superblock with which `replica` begins its recovery, from what each address answered (None: nothing).
+
+    `copies` are what is left of its own superblock. Its view is the highest that any of them, or any of the others,
+    knows of. Raises RecoveryError, TooFewAnswersError.
+    """
+    if not 0 <= replica < len(statuses):
+        raise RecoveryError(f"replica {replica} has no place among {len(statuses)} addresses")
+    if len(statuses) == 1:
+        raise RecoveryError("a single replica has nobody to recover from: restore its files from a backup")
+    if statuses[replica] is not None:
+        raise RecoveryError(f"replica {replica} answers at its address: it is running, and is not to be recovered")
+    answers = [status for status in statuses if status is not None]
+    for index, status in enumerate(statuses):
+        if status is not None and (status.replica, status.cluster) != (index, cluster):
+            raise RecoveryError(
+                f"the address of replica {index} of cluster {cluster} is that of replica {status.replica} of "
+                f"cluster {status.cluster}"
+            )
+    agreed = _agreed(answers, len(statuses))
+    _check_copies(copies, agreed, replica, cluster, group)
+    needed = agreed.replica_count - agreed.quorums.view_change + 1
+    if needed >= agreed.replica_count:
+        raise RecoveryError(
+            f"with a view change quorum of {agreed.quorums.view_change} a replica may have started views that no other "
+            "knows of: restore its files from a backup"
+        )
+    if len(answers) < needed:
+        silent = [index for index, status in enumerate(statuses) if status is None and index != replica]
+        raise TooFewAnswersError(
+            f"{len(answers)} of the {needed} others that are needed answered; not: replicas {silent}. Start them first"
+        )
+    state = superblock_formatted(cluster, replica, agreed.replica_count, agreed.quorums, agreed.clients, group)
+    return replace(
+        state,
+        view=max([status.view for status in answers] + [copy.view for copy in copies]),
+        sequence=max([copy.sequence + 1 for copy in copies], default=2) + 1,
+        clock=max([copy.clock for copy in copies], default=0),
+        recovery=secrets.randbits(62) | 1,
+    )
+
+
+def _agreed(answers: Sequence[Status], addresses: int) -> _Agreed:
+    if not answers:
+        raise TooFewAnswersError("no other replica answered")
+    said = {_Agreed(s.replica_count, Quorums(*s.quorums), ClientTableConfig(*s.clients)) for s in answers}
+    if len(said) > 1:
+        raise RecoveryError(f"the others do not agree on their configuration: {sorted(map(str, said))}")
+    (agreed,) = said
+    if agreed.replica_count != addresses:
+        raise RecoveryError(f"{addresses} addresses, but the cluster has {agreed.replica_count} replicas")
+    return agreed
+
+
+def _check_copies(copies: Sequence[SuperblockState], agreed: _Agreed, replica: int, cluster: int, group: int) -> None:
+    for copy in copies:
+        found = (copy.cluster, copy.replica, copy.group, copy.replica_count, copy.quorums, copy.clients)
+        wanted = (cluster, replica, group, agreed.replica_count, agreed.quorums, agreed.clients)
+        if found != wanted:
+            raise RecoveryError(
+                f"the superblock is that of replica {copy.replica} of {copy.replica_count} of cluster {copy.cluster} "
+                f"(group {copy.group}, {copy.quorums}, {copy.clients}), not of replica {replica} of cluster {cluster} "
+                f"(group {group}, {agreed.quorums}, {agreed.clients}): wrong directory?"
+            )

@@ -1,0 +1,231 @@
+"""What is wrong with a data directory, what to do about each, and the reset of one whose promises are lost.
+
+`vsr recover` and docs/recovery.md: a replica that cannot start is put back under its old identity, with a superblock
+that says that what it promised was lost. It is never made anew: it takes part in nothing until the cluster has given it
+a log that holds all it may have acknowledged.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import count
+
+from impl.durable import SuperblockState
+from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
+from impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError
+from impl.storage.journal import Journal
+from impl.storage.ring import RingJournal
+from impl.storage.ring_file import Geometry, is_ring, read_ring_header
+from impl.storage.snapshots import SnapshotFileError, Snapshots, write_atomically
+from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy, encode_copy
+
+__all__ = ["Diagnosis", "Finding", "Remedy", "diagnose", "reset_for_recovery"]
+
+ASIDE = "before-recovery-"
+"""Directories that hold the files as they were, by number of the recovery."""
+
+
+class Remedy(StrEnum):
+    """What to do about a finding."""
+
+    START = "start"
+    START_OR_CLUSTER = "start_or_from_cluster"
+    FROM_CLUSTER = "from_cluster"
+    RESTORE = "restore"
+    OTHER_VERSION = "other_version"
+
+
+REMEDIES = {
+    Remedy.START: "start the replica: it mends this by itself",
+    Remedy.START_OR_CLUSTER: "start the replica: it fetches this from the others; if none of them has it any more, "
+    "vsr recover DIRECTORY --from-cluster ADDRESSES, then start the replica",
+    Remedy.FROM_CLUSTER: "vsr recover DIRECTORY --from-cluster ADDRESSES, then start the replica",
+    Remedy.RESTORE: "there is no other replica: restore the file from a backup of this very replica",
+    Remedy.OTHER_VERSION: "start the replica with the version of this program that wrote the file",
+}
+"""In words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with one file."""
+
+    file: str
+    problem: str
+    remedy: Remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A data directory. `copies` are the valid copies of its superblock, `agreed` what a quorum of them says.
+
+    `geometry`: of its journal, if that is a ring and its header is whole. `files`: names of what is there.
+    """
+
+    path: str
+    files: tuple[str, ...]
+    copies: tuple[SuperblockState, ...]
+    agreed: SuperblockState | None
+    geometry: Geometry | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def known(self) -> SuperblockState | None:
+        """Whose directory it is: the newest valid copy."""
+        return max(self.copies, key=lambda state: state.sequence, default=None)
+
+    @property
+    def starts(self) -> bool:
+        """True if a replica starts on it."""
+        return all(finding.remedy in (Remedy.START, Remedy.START_OR_CLUSTER) for finding in self.findings)
+
+    @property
+    def recoverable(self) -> bool:
+        """True if something may be wrong that only the cluster can help with, and nothing that it cannot."""
+        remedies = {finding.remedy for finding in self.findings}
+        lost = bool(remedies & {Remedy.FROM_CLUSTER, Remedy.START_OR_CLUSTER})
+        return lost and not remedies & {Remedy.RESTORE, Remedy.OTHER_VERSION}
+
+
+def diagnose(path: str | os.PathLike[str], file_system: FileSystem | None = None) -> Diagnosis:
+    """Reads superblock, journal and snapshot without changing them. Raises DataFileError if there is no directory."""
+    files = file_system or RealFileSystem()
+    directory = os.fspath(path)
+    if not files.exists(directory):
+        raise DataFileError(f"{directory} does not exist")
+    names = tuple(files.names(directory))
+    findings: list[Finding] = []
+    copies, agreed = _superblock(files, directory, findings)
+    one = max(copies, key=lambda state: state.sequence, default=None)
+    single = one is not None and one.replica_count == 1
+    geometry = _journal(files, directory, one, agreed, single, findings)
+    if agreed is not None and agreed.checkpoint:
+        _snapshot(files, directory, agreed, findings)
+    return Diagnosis(directory, names, copies, agreed, geometry, tuple(findings))
+
+
+def _superblock(
+    files: FileSystem, directory: str, findings: list[Finding]
+) -> tuple[tuple[SuperblockState, ...], SuperblockState | None]:
+    path = os.path.join(directory, SUPERBLOCK_NAME)
+    file, problem = _copy_of(files, path)
+    if file is None:
+        findings.append(Finding(path, problem, Remedy.FROM_CLUSTER))
+        return (), None
+    decoded = [decode_copy(file.read_at(copy * COPY_SIZE, COPY_SIZE), copy) for copy in range(COPIES)]
+    copies = tuple(state for state, _ in decoded if state is not None)
+    single = bool(copies) and copies[0].replica_count == 1
+    try:
+        agreed: SuperblockState | None = Superblock.open(file).state
+    except StorageError as error:
+        agreed = None
+        other = any("format version" in reason for _, reason in decoded)
+        lost = Remedy.RESTORE if single else Remedy.FROM_CLUSTER
+        findings.append(Finding(path, str(error), Remedy.OTHER_VERSION if other else lost))
+    else:
+        findings += [
+            Finding(path, f"copy {copy}: {reason}", Remedy.START) for copy, (_, reason) in enumerate(decoded) if reason
+        ]
+    return copies, agreed
+
+
+def _journal(
+    files: FileSystem,
+    directory: str,
+    one: SuperblockState | None,
+    agreed: SuperblockState | None,
+    single: bool,
+    findings: list[Finding],
+) -> Geometry | None:
+    path = os.path.join(directory, JOURNAL_NAME)
+    lost = Remedy.RESTORE if single else Remedy.FROM_CLUSTER
+    file, problem = _copy_of(files, path)
+    if file is None:
+        findings.append(Finding(path, problem, lost))
+        return None
+    geometry: Geometry | None = None
+    if one is None:
+        return None
+    try:
+        if is_ring(file):
+            geometry = read_ring_header(file, one.cluster, one.replica)
+        if agreed is None:
+            return geometry
+        journal = RingJournal.open(file, agreed) if geometry else Journal.open(file, agreed.cluster, agreed.replica)
+        if journal.damage(agreed) is not None:
+            problem = "some of its prepares are damaged"
+            findings.append(Finding(path, problem, Remedy.RESTORE if single else Remedy.START_OR_CLUSTER))
+        else:
+            journal.log(agreed, None)
+        if journal.recovery.cut_offset is not None:
+            findings.append(Finding(path, str(journal.recovery), Remedy.START))
+    except StorageError as error:
+        findings.append(Finding(path, str(error), Remedy.OTHER_VERSION if "format version" in str(error) else lost))
+    return geometry
+
+
+def _snapshot(files: FileSystem, directory: str, agreed: SuperblockState, findings: list[Finding]) -> None:
+    snapshots = Snapshots(files, directory)
+    try:
+        snapshots.read(agreed.checkpoint, agreed.snapshot)
+    except SnapshotFileError as error:
+        remedy = Remedy.RESTORE if agreed.replica_count == 1 else Remedy.START_OR_CLUSTER
+        findings.append(Finding(snapshots.path(agreed.checkpoint), str(error), remedy))
+
+
+def _copy_of(files: FileSystem, path: str) -> tuple[MemoryFile | None, str]:
+    """The file's content in memory, or None and why it cannot be read."""
+    try:
+        file = files.open(path)
+        try:
+            return MemoryFile(path, file.read_at(0, file.size())), ""
+        finally:
+            file.close()
+    except OSError as error:
+        return None, f"cannot read the file: {error.strerror or error}"
+
+
+def reset_for_recovery(diagnosis: Diagnosis, state: SuperblockState) -> str:
+    """Puts all files aside and makes an empty journal, and a superblock of `state`; `state.recovery` is its nonce.
+
+    Returns the directory that holds the files as they were. A crash in between leaves a directory that does not start,
+    and this can be done again. Raises DataFileError: in use, or the disk refuses.
+    """
+    files = RealFileSystem()
+    directory = diagnosis.path
+    if not state.recovery or state.head_op or state.checkpoint:
+        raise DataFileError(f"{directory}: a recovery begins with a nonce, without log and snapshot, not with {state}")
+    superblock = os.path.join(directory, SUPERBLOCK_NAME)
+    release: Callable[[], None] | None = None
+    try:
+        if files.exists(superblock):
+            release = files.lock(superblock)
+        number = next(number for number in count(1) if not files.exists(os.path.join(directory, f"{ASIDE}{number}")))
+        aside = os.path.join(directory, f"{ASIDE}{number}")
+        os.mkdir(aside)
+        for name in sorted(diagnosis.files, key=lambda name: name != SUPERBLOCK_NAME):
+            files.rename(os.path.join(directory, name), os.path.join(aside, name))
+        files.sync_directory(aside)
+        files.sync_directory(directory)
+        _format_journal(files, os.path.join(directory, JOURNAL_NAME), state, diagnosis.geometry)
+        write_atomically(files, superblock, b"".join(encode_copy(state, copy) for copy in range(COPIES)))
+    except BlockingIOError as error:
+        raise DataFileError(f"{superblock} is in use by another process: stop the replica first") from error
+    except OSError as error:
+        raise DataFileError(f"{error.filename or directory}: {error.strerror or error}") from error
+    finally:
+        if release is not None:
+            release()
+    return aside
+
+
+def _format_journal(files: FileSystem, path: str, state: SuperblockState, ring: Geometry | None) -> None:
+    journal = files.create(path)
+    if ring is None:
+        Journal.format(journal, state.cluster, state.replica)
+    else:
+        RingJournal.format(journal, state.cluster, state.replica, ring.slots, ring.slot_size)
+    journal.close()

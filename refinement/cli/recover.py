@@ -1,0 +1,141 @@
+"""`vsr recover`: what is wrong with a data directory, and the way back for a replica whose promises are lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from impl.groups.group import GROUPS, SINGLE, Group, group_of_number
+from impl.net.client import fetch_status
+from impl.net.framing import Status
+from impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock
+from impl.net.server import parse_addresses
+from impl.storage.recover import REMEDIES, Diagnosis, diagnose, reset_for_recovery
+from refinement.cli.inspect import replicas_below
+from refinement.cli.options import Seconds, json_option, protect_data
+from refinement.cli.output import note, save_json
+from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option("--from-cluster", "addresses", help="Recover: HOST:PORT of all replicas by index, with commas.")
+@click.option("--replica", type=click.IntRange(0), help="Which replica it was, if its superblock does not say.")
+@click.option("--cluster", "cluster_id", type=click.IntRange(0), help="Of which cluster, if it does not say.")
+@click.option("--group", type=click.Choice([g.name for g in GROUPS]), help="Of which group, if it does not say.")
+@click.option("--all-lost", is_flag=True, help="The directory holds none of the replica's files: its disk was lost.")
+@click.option("--timeout", type=Seconds(), default=1.0, show_default=True, help="Seconds to wait for an answer.")
+@json_option
+def recover(
+    directory: Path,
+    addresses: str | None,
+    replica: int | None,
+    cluster_id: int | None,
+    group: str | None,
+    all_lost: bool,
+    timeout: float,
+    json_file: Path | None,
+) -> int:
+    """Say what is wrong with a data directory and what to do; with --from-cluster, do it.
+
+    Without --from-cluster nothing is changed; exit code 1 if a replica would not start on the directory. With it, the
+    replica's files are put aside and it is put back under its old identity: once started, it takes part in nothing
+    until the cluster has given it its log again. It is never made anew. Exit code 2 if that is refused, 4 if too few
+    of the others answer. See docs/recovery.md.
+    """
+    protect_data("--json", json_file, [directory])
+    below = replicas_below(directory)
+    if below:
+        raise click.UsageError(f"{directory} holds several data directories; give one: {', '.join(map(str, below))}")
+    found = diagnose(directory)
+    _print(found, directory)
+    result: dict[str, object] = {
+        "directory": str(directory),
+        "findings": [msgspec.to_builtins(finding) | {"action": REMEDIES[finding.remedy]} for finding in found.findings],
+        "starts": found.starts,
+    }
+    code = EXIT_CONFORMS if found.starts else EXIT_VIOLATES
+    if addresses is not None:
+        refusal = _refusal(found, all_lost)
+        if refusal:
+            note(f"error: {refusal}; nothing was changed")
+            code, result["error"] = EXIT_ERROR, refusal
+        elif found.findings:
+            code = _recover(found, addresses, (replica, cluster_id, group), timeout, result)
+    save_json(result | {"exit_code": code}, json_file)
+    return code
+
+
+def _print(found: Diagnosis, directory: Path) -> None:
+    known = found.known
+    if known is not None:
+        whose = f"replica {known.replica} of {known.replica_count}, cluster {known.cluster}"
+        click.echo(f"{directory}: {whose}, group {group_of_number(known.group).name}, view {known.view}")
+    for finding in found.findings:
+        click.echo(f"{finding.file}: {finding.problem}\n    what to do: {REMEDIES[finding.remedy]}")
+    if found.agreed is not None and found.agreed.recovery:
+        click.echo("it is being recovered from the cluster: start it, and it is back once the primary has answered")
+    elif not found.findings:
+        click.echo("nothing is wrong with it: start it")
+
+
+def _refusal(found: Diagnosis, all_lost: bool) -> str:
+    """Why this directory is not to be recovered from the cluster, or ""."""
+    if not found.files and not all_lost:
+        return f"{found.path} is empty: is it the right one? If the disk was lost, say so with --all-lost"
+    if found.findings and not found.recoverable:
+        return "this is not to be recovered from the cluster, see above"
+    return ""
+
+
+def _recover(
+    found: Diagnosis,
+    addresses: str,
+    named: tuple[int | None, int | None, str | None],
+    timeout: float,
+    result: dict[str, object],
+) -> int:
+    known = found.known
+    replica, cluster_id, name = named
+    try:
+        replica = _one("--replica", replica, None if known is None else known.replica)
+        cluster_id = _one("--cluster", cluster_id, None if known is None else known.cluster)
+        number = None if name is None else next(group.number for group in GROUPS if group.name == name)
+        default = None if known is None else known.group
+        group = _one("--group", number, _group_of(Path(found.path)).number if default is None else default)
+        statuses = asyncio.run(_ask(parse_addresses(addresses), cluster_id, group, timeout))
+        state = recovery_superblock(statuses, replica, cluster_id, group, found.copies)
+    except RecoveryError as error:
+        note(f"error: {error}; nothing was changed")
+        result["error"] = str(error)
+        return EXIT_INCONCLUSIVE if isinstance(error, TooFewAnswersError) else EXIT_ERROR
+    aside = reset_for_recovery(found, state)
+    click.echo(
+        f"the files are in {aside}; replica {replica} of cluster {cluster_id} begins its recovery in view "
+        f"{state.view}. Start it: it is back once the primary has answered"
+    )
+    result |= {"aside": aside, "replica": replica, "cluster": cluster_id, "group": group, "view": state.view}
+    return EXIT_CONFORMS
+
+
+def _one(option: str, given: int | None, there: int | None) -> int:
+    """The number given, or the one in the superblock; they must not differ."""
+    if given is not None and there is not None and given != there:
+        raise RecoveryError(f"{option} {given} was given, but the superblock says {there}: wrong directory?")
+    number = there if given is None else given
+    if number is None:
+        raise RecoveryError(f"the superblock does not say it any more: give {option}")
+    return number
+
+
+def _group_of(directory: Path) -> Group:
+    """The group whose name the directory has."""
+    return next((group for group in GROUPS if group.name == directory.absolute().name), SINGLE)
+
+
+async def _ask(addresses: Sequence[tuple[str, int]], cluster: int, group: int, timeout: float) -> list[Status | None]:
+    return list(await asyncio.gather(*(fetch_status(address, cluster, timeout, group) for address in addresses)))
