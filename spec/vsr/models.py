@@ -108,12 +108,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "clients": {"client_table": ClientTable(slots=1, sessions=True)},
     "sessions": {"client_table": ClientTable(slots=1, sessions=True, in_flight=2)},
     "iggy": {"client_table": ClientTable(slots=2, gaps=True)},
-    "repair": {"profile": "tigerbeetle-2022", "repair": Repair("nonce")},
-    "recovery": {"profile": "tigerbeetle-2022", "repair": Repair("nonce")},
-    "superblock": {"profile": "tigerbeetle-2026", "repair": Repair("superblock")},
+    "repair": {"repair": Repair("nonce")},
+    "recovery": {"repair": Repair("nonce")},
+    "superblock": {"repair": Repair("superblock")},
     "headers": {"repair": Repair("nonce", headers=1)},
     "diskless": {"repair": Repair("nonce", diskless=True), "quorum_replication": 3, "quorum_view_change": 2},
-    "alone": {"profile": "tigerbeetle-2026", "repair": Repair("superblock")},
+    "alone": {"repair": Repair("superblock")},
 }
 """Model name → options of its configuration, where it is more than the core."""
 
