@@ -12,7 +12,7 @@ import msgspec
 
 from refinement.cli.models import SIZE_OPTIONS, fault_model, sizes_text
 from refinement.cli.output import json_option, note, save_json, steps
-from refinement.cli.prove_text import print_counterexample, print_found, print_proof
+from refinement.cli.prove_text import print_counterexample, print_found, print_proof, print_used
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from spec.engines import explicit
 from spec.engines.smt import certificate as certificates
@@ -45,6 +45,9 @@ def _with_sizes(command: Any) -> Any:
 @click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
 @click.option("--invariant", "invariants", multiple=True, help="--bmc: only this invariant (I1 …); may be repeated.")
 @click.option("--workers", type=_count, help="Processes.  [default: one per processor]")
+@click.option(
+    "--used", is_flag=True, help="--induction: also which lemmas each lemma needs (takes several times longer)."
+)
 @click.option("--timeout", type=click.FloatRange(0), default=0.0, help="Seconds per query; 0: no limit.")
 @click.option("--show", type=click.IntRange(0), default=3, show_default=True, help="Counterexamples shown in full.")
 @click.option("--reach", type=click.IntRange(0), default=200_000, show_default=True, help="States searched for one.")
@@ -58,6 +61,7 @@ def prove(
     faults: tuple[str, ...],
     invariants: tuple[str, ...],
     workers: int | None,
+    used: bool,
     timeout: float,
     show: int,
     reach: int,
@@ -74,6 +78,8 @@ def prove(
         )
     limit = int(timeout * 1000)
     count = workers or processors()
+    if used and how != "induction":
+        raise click.UsageError("--used is an option of --induction")
     if recheck is not None:
         return _recheck(recheck, count, limit, json_file)
     if name is None:
@@ -83,7 +89,7 @@ def prove(
     if rounds is not None:
         return _search(_only(spec, invariants), inputs, rounds, limit, json_file)
     if how == "induction":
-        return _induction(spec, inputs, count, limit, (show, reach), json_file)
+        return _induction(spec, inputs, (count, limit, used), (show, reach), json_file)
     if how == "witness":
         return _witness(spec, inputs, json_file)
     return _help(spec, inputs, str(how), count, json_file)
@@ -114,11 +120,14 @@ def _only(spec: Spec, ids: Sequence[str]) -> Spec:
 
 
 def _induction(
-    spec: Spec, inputs: dict[str, Any], workers: int, limit: int, shown: tuple[int, int], json_file: Path | None
+    spec: Spec, inputs: dict[str, Any], run: tuple[int, int, bool], shown: tuple[int, int], json_file: Path | None
 ) -> int:
+    workers, limit, used = run
     with steps("proving") as progress:
-        proof = run_proof(spec, lemmas_of(spec.cfg), workers=workers, timeout_ms=limit, progress=progress)
+        proof = run_proof(spec, lemmas_of(spec.cfg), workers=workers, timeout_ms=limit, used=used, progress=progress)
     print_proof(proof)
+    if used:
+        print_used(proof)
     answer = certificates.certificate(proof, lemmas_of(spec.cfg))
     code = EXIT_CONFORMS if proof.verdict == "proved" else EXIT_INCONCLUSIVE
     show, reach = shown

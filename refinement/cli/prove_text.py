@@ -33,6 +33,19 @@ def print_proof(proof: Proof) -> None:
     )
 
 
+def print_used(proof: Proof) -> None:
+    """Per lemma the other lemmas that the solver needed for it, over all actions."""
+    click.echo("lemmas that the solver needed, per lemma (none named: only the lemma itself, or nothing):")
+    for lemma in proof.problem.titles:
+        if lemma in proof.used:
+            others = {name for names in proof.used[lemma].values() for name in names} - {lemma}
+            click.echo(f"  {lemma}: {', '.join(name for name in proof.problem.titles if name in others) or '–'}")
+    idle = [
+        name for name in proof.problem.by_lemma if not any(name in n for u in proof.used.values() for n in u.values())
+    ]
+    click.echo(f"never needed by the solver: {', '.join(idle) or 'none'}")
+
+
 def _table(what: str, rows: dict[str, Tally], failed: dict[str, int]) -> None:
     click.echo(f"{what:<32}{'goals':>9}{'solver':>9}{'seconds':>9}{'longest':>9}")
     for name, tally in rows.items():

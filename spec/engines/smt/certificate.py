@@ -95,6 +95,10 @@ def certificate(proof: Proof, lemmas: Iterable[Predicate]) -> dict[str, Any]:
         "lemmas": {name: _tally(t) for name, t in proof.lemmas.items()},
         "actions": {name: _tally(t) for name, t in proof.actions.items()},
         "failures": [_failure(f) for f in proof.failures],
+        "used": {
+            lemma: {action: sorted(names) for action, names in sorted(by_action.items())}
+            for lemma, by_action in sorted(proof.used.items())
+        },
     }
 
 

@@ -70,11 +70,12 @@ class Tally:
 
 @dataclass
 class Outcome:
-    """What was found for one action instance."""
+    """What was found for one action instance; `used` (if asked for): the lemmas that each lemma needs."""
 
     label: str
     tallies: dict[str, Tally] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    used: dict[str, frozenset[str]] = field(default_factory=dict)
     seconds: float = 0.0
 
 
@@ -103,6 +104,14 @@ class Problem:
     def known(self) -> frozenset[int]:
         """The assumptions, as ids of terms."""
         return frozenset(g.term.id for g in self.assumed)
+
+    @cached_property
+    def by_lemma(self) -> dict[str, Term]:
+        """The assumptions, one per lemma."""
+        parts: dict[str, list[Term]] = {}
+        for goal in self.assumed:
+            parts.setdefault(goal.lemma, []).append(goal.term)
+        return {lemma: self.low.terms.and_(terms) for lemma, terms in parts.items()}
 
     def step(self, number: int) -> StepTerms:
         """The terms of an action instance."""
@@ -176,6 +185,38 @@ def prove_step(problem: Problem, number: int, session: Callable[[], Session]) ->
                 outcome.tallies[lemma].took(time.perf_counter() - checked)
     outcome.seconds = time.perf_counter() - started
     return outcome
+
+
+def lemmas_used(problem: Problem, number: int, session: Callable[[], Session]) -> dict[str, frozenset[str]]:
+    """Per lemma whose goals an action instance keeps and the solver is needed for: lemmas that together are enough.
+
+    None of them can be left out alone. `session` holds the assumptions under the names of their lemmas.
+    """
+    step = problem.step(number)
+    open_goals: dict[str, list[Term]] = {}
+    for goal, term in problem.goals(step):
+        if step.guard is not problem.low.terms.false and not problem.is_known(term):
+            open_goals.setdefault(goal.lemma, []).append(term)
+    found = {}
+    if open_goals:
+        with session().assuming(step.guard) as solver:
+            for lemma, terms in open_goals.items():
+                used = _needed(solver, problem.low.terms.and_(terms))
+                if used is not None:
+                    found[lemma] = used
+    return found
+
+
+def _needed(solver: Session, goal: Term) -> frozenset[str] | None:
+    """Named assumptions that are enough, and of which none can be left out; None if all are not enough."""
+    answer, core = solver.refute_with(goal, solver.marks)
+    if answer.status != "unsat":
+        return None
+    for name in sorted(core):
+        if name in core:
+            answer, smaller = solver.refute_with(goal, core - {name})
+            core = smaller if answer.status == "unsat" else core
+    return core
 
 
 def _refute(problem: Problem, step: StepTerms, goals: list[tuple[Goal, Term]], solver: Session) -> list[Failure]:

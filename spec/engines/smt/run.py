@@ -15,7 +15,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from spec.engines.smt.induction import Failure, Outcome, Problem, Tally, prove_step
+from spec.engines.smt.induction import Failure, Outcome, Problem, Tally, lemmas_used, prove_step
 from spec.engines.smt.solve import Session
 from spec.lang.definitions import Predicate, Spec
 
@@ -30,13 +30,14 @@ class Proof:
     """Result of an inductive proof.
 
     `verdict` is `proved`; `failed` (a step from a state that satisfies the lemmas breaks one; `failures` hold it); or
-    `unknown` (nothing failed, and some query was not decided).
+    `unknown` (nothing failed, and some query was not decided). `used`: lemma → action → lemmas that the solver needed.
     """
 
     problem: Problem
     lemmas: dict[str, Tally] = field(default_factory=dict)
     actions: dict[str, Tally] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    used: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
     seconds: float = 0.0
     workers: int = 1
 
@@ -60,15 +61,20 @@ class Proof:
             self.lemmas.setdefault(lemma, Tally()).add(tally)
             self.actions.setdefault(action, Tally()).add(tally)
         self.failures += outcome.failures
+        for lemma, names in outcome.used.items():
+            by_action = self.used.setdefault(lemma, {})
+            by_action[action] = by_action.get(action, frozenset()) | names
 
 
 class Worker:
     """Proves action instances of one problem with one solver, which is made when it is first needed."""
 
-    def __init__(self, problem: Problem, timeout_ms: int) -> None:
+    def __init__(self, problem: Problem, timeout_ms: int, used: bool = False) -> None:
         self.problem = problem
         self.timeout_ms = timeout_ms
+        self.used = used
         self._session: Session | None = None
+        self._named: Session | None = None
 
     def session(self) -> Session:
         """The solver."""
@@ -78,9 +84,19 @@ class Worker:
             self._session = Session(low.terms, low.number.values(), assumptions, self.timeout_ms)
         return self._session
 
+    def named(self) -> Session:
+        """A solver that holds each lemma as an assumption of its own."""
+        if self._named is None:
+            low = self.problem.low
+            self._named = Session(low.terms, low.number.values(), (), self.timeout_ms, self.problem.by_lemma)
+        return self._named
+
     def __call__(self, number: int) -> tuple[int, Outcome]:
         """Prove one action instance."""
-        return number, prove_step(self.problem, number, self.session)
+        outcome = prove_step(self.problem, number, self.session)
+        if self.used:
+            outcome.used = lemmas_used(self.problem, number, self.named)
+        return number, outcome
 
 
 _worker: Worker | None = None
@@ -145,19 +161,20 @@ def prove(
     workers: int = 1,
     timeout_ms: int = 0,
     stop_early: bool = False,
+    used: bool = False,
     progress: Report = lambda done, total, name: None,
 ) -> Proof:
     """Are the spec's invariants and the lemmas together inductive in its instance?
 
     `timeout_ms` limits a query (0: no limit); one that meets the limit is unknown. `stop_early`
-    ends the proof at the first action instance with a failure.
+    ends the proof at the first action instance with a failure. `used` asks also which lemmas each lemma needs.
     """
     started = time.perf_counter()
     problem = Problem(spec, (*spec.invariants, *lemmas))
     proof = Proof(problem, {name: Tally() for name in problem.titles}, workers=workers)
     proof.failures += problem.initially_false()
     total = len(problem.work)
-    with _outcomes(Worker(problem, timeout_ms), range(total), workers) as outcomes:
+    with _outcomes(Worker(problem, timeout_ms, used), range(total), workers) as outcomes:
         for done, (number, outcome) in enumerate(outcomes, start=1):
             proof.take(problem.work[number][0].name, outcome)
             progress(done, total, outcome.label)

@@ -25,9 +25,19 @@ class Answer:
 
 
 class Session:
-    """One incremental solver for finite domains."""
+    """One incremental solver for finite domains.
 
-    def __init__(self, terms: Terms, cells: Iterable[int], assumptions: Iterable[Term], timeout_ms: int = 0) -> None:
+    Assumptions in `named` are on only where a call says so (`refute_with`), each under its name.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        cells: Iterable[int],
+        assumptions: Iterable[Term],
+        timeout_ms: int = 0,
+        named: Mapping[str, Term] | None = None,
+    ) -> None:
         self.encode = Encoder(terms)
         self.cells = tuple(cells)
         self.solver: Any = z3.SolverFor("QF_FD")
@@ -39,6 +49,9 @@ class Session:
                 self.solver.add(limit)
         for term in assumptions:
             self.solver.add(self.encode(term))
+        self.marks = {name: z3.Bool(f"named {name}") for name in named or {}}
+        for name, term in (named or {}).items():
+            self.solver.add(z3.Implies(self.marks[name], self.encode(term)))
 
     @contextmanager
     def assuming(self, term: Term) -> Iterator[Session]:
@@ -56,6 +69,17 @@ class Session:
         self.solver.add(z3.Not(self.encode(goal)))
         try:
             return self.check()
+        finally:
+            self.solver.pop()
+
+    def refute_with(self, goal: Term, names: Iterable[str]) -> tuple[Answer, frozenset[str]]:
+        """Can the goal be false under these named assumptions? If not, with a set of them that is enough."""
+        self.solver.push()
+        self.solver.add(z3.Not(self.encode(goal)))
+        try:
+            answer = self.check(*(self.marks[name] for name in names))
+            core = {str(mark) for mark in self.solver.unsat_core()} if answer.status == "unsat" else set()
+            return answer, frozenset(name for name, mark in self.marks.items() if str(mark) in core)
         finally:
             self.solver.pop()
 
