@@ -55,7 +55,8 @@ class Config:
     (q, f) is in `unsupported`. `checkpoints`: replicas take them; `journal_slots`: the journal is a ring of so many
     slots (0: it has no end); `drains_later`: draining the journal is a step after the checkpoint (for bounded models: a
     crash may come between). `pipeline`: most prepares above commit_max (0: any number). `failing_appends`: an
-    append may fail. `fence`: replicas say which prepares they drop as old. Options left at their defaults add nothing
+    append may fail. `fence`: replicas say which prepares they drop as old. `discards`: a replica
+    discards a prepare that its journal lost and enough others never had. Options left at their defaults add nothing
     to the core.
     Source: VR Revisited §4 (majorities); flexible quorums as in TigerBeetle: only q_r + q_v > n is needed.
     """
@@ -74,6 +75,7 @@ class Config:
     pipeline: int = 0
     failing_appends: bool = False
     fence: bool = False
+    discards: bool = False
     repair: Repair = Repair()
 
     def __post_init__(self) -> None:

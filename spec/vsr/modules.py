@@ -6,7 +6,7 @@ With an option of the configuration at its default the core is left exactly as i
 
 from __future__ import annotations
 
-from spec.vsr import append_failure, checkpoint, clients, control, fence, pipeline, recovery, repair, sessions
+from spec.vsr import append_failure, checkpoint, clients, control, discard, fence, pipeline, recovery, repair, sessions
 from spec.vsr.config import Config
 from spec.vsr.module import Module
 
@@ -17,6 +17,7 @@ MODULES: tuple[Module, ...] = (
     pipeline.MODULE,
     append_failure.MODULE,
     fence.MODULE,
+    discard.MODULE,
     repair.MODULE,
     recovery.NONCE,
     recovery.SUPERBLOCK,

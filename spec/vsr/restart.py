@@ -37,16 +37,34 @@ def recover(
     if state.cfg.checkpoints:
         require(n >= base)
     require(forall(between(Op, n + 1, state.op[r]), lambda o: not_(state.written[r, o])))
+    come_back(state, r, n, view, log_view, base if commit_max is None else commit_max, survived)
+
+
+def come_back(
+    state: Any,
+    r: Any,
+    n: Any,
+    view: Any,
+    log_view: Any,
+    commit_max: Any,
+    survived: Any = lambda o: True,
+    cut: bool = False,
+) -> None:
+    """Effects of a restart (`recover`); with `cut`, what was durable above n is gone."""
+    base = state.checkpoint[r] if state.cfg.checkpoints else 0
     behind = any_of(log_view < view, primary(state, view) == r)
     state.restarts = state.restarts + 1
     state.view[r] = view
     state.log_view[r] = log_view
     state.status[r] = where(behind, VIEW_CHANGE, NORMAL)
     state.commit_min[r] = base
-    state.commit_max[r] = base if commit_max is None else commit_max
+    state.commit_max[r] = commit_max
     load_state(state, r)
     state.entry.update((r, between(Op, n + 1, state.op[r])), lambda o: 0)
-    state.written.update((r, between(Op, base + 1, n)), survived)
+    if cut:
+        state.written.update((r, between(Op, base + 1, state.op[r])), lambda o: o <= n)
+    else:
+        state.written.update((r, between(Op, base + 1, n)), survived)
     state.ack.update(
         (view, r, between(Op, base + 1, n)),
         lambda o: where(all_of(not_(behind), survived(o)), state.entry[r, o], state.ack[view, r, o]),
