@@ -15,6 +15,10 @@ _LAYOUT = NamespaceLayout()
 NAMESPACES = tuple(_LAYOUT.pack(*parts) for parts in ((0, 0, 0), (0, 0, 1), (0, 1, 0), (3, 1, 2)))
 
 
+GROUP = 2
+"""The reader that is a consumer group."""
+
+
 def draw_operation(random: Random, plane: Plane, value: bytes) -> Operation:
     """An operation of the plane that carries `value`, if it writes."""
     return _draw_partition_operation(random, value) if plane is Plane.PARTITIONS else _draw_key_operation(random, value)
@@ -43,5 +47,7 @@ def _draw_partition_operation(random: Random, value: bytes) -> Operation:
     if kind < 8:
         return Poll(namespace, random.randrange(20), 5)
     if kind < 9:
-        return StoreOffset(namespace, random.randrange(3), random.randrange(40))
-    return ReadOffset(namespace, random.randrange(3))
+        consumer = random.randrange(3)
+        return StoreOffset(namespace, consumer, random.randrange(40), consumer == GROUP)
+    consumer = random.randrange(3)
+    return ReadOffset(namespace, consumer, consumer == GROUP)

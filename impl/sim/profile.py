@@ -93,6 +93,7 @@ class SimProfile:
     checkpoint_interval: int = 0
     journal_slots: int = 1 << 17
     snapshot_chunk_bytes: int = 1 << 18
+    segment_bytes: int = 256
     commit_timeout_ticks: int = 10
     prepare_timeout_ticks: int = 12
     repair_timeout_ticks: int = 6

@@ -128,6 +128,7 @@ class RingStorage(SimStorage):
         the disk has failed, or (a cluster of one) the journal is damaged.
         """
         self._open()
+        data = self._snapshot_in_use()
         superblock = self.superblock
         self.unheadered.clear()
         try:
@@ -140,11 +141,6 @@ class RingStorage(SimStorage):
         for decision, number in self.journal.recovery.decisions.items():
             self.statistics[f"decision_{decision}"] += number
         checkpoint = superblock.checkpoint
-        data = b""
-        if checkpoint:
-            checksum, data = self.snapshots.get(checkpoint, ("", b""))
-            if checksum != superblock.snapshot and not self.snapshot_damaged:
-                raise StorageError(f"replica {superblock.replica}: no snapshot of op {checkpoint}")
         self.snapshots = {op: snapshot for op, snapshot in self.snapshots.items() if op == checkpoint}
         if damage is not None:
             self.statistics["boots_damaged"] += 1

@@ -6,13 +6,16 @@ and dropped at recovery. A crash during any other write leaves what was before o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from impl.durable import DurableState, SuperblockState
 from impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
 from impl.messages import Prepare
 from impl.sim.profile import SimProfile
+from impl.sim.segment_files import DAMAGES, SegmentFiles
+from impl.snapshot import checksum_snapshot
+from impl.storage.segments import SegmentFileError
 
 _NAMES: dict[type, str] = {WriteSuperblock: "superblock", WriteSnapshot: "snapshot", DrainJournal: "drain"}
 
@@ -63,6 +66,7 @@ class SimStorage:
         self.statistics = statistics
         self.records: list[Record] = []
         self.snapshots: dict[int, tuple[str, bytes]] = {}
+        self.segments = SegmentFiles(faults, superblock.replica)
         self.full = False
         self.unreadable = False
         self.snapshot_damaged = False
@@ -132,7 +136,10 @@ class SimStorage:
         if isinstance(io, AppendPrepares):
             self._append(io)
         elif isinstance(io, WriteSnapshot):
-            self.snapshots[io.op] = (io.checksum, io.data)
+            try:
+                self.snapshots[io.op] = (io.checksum, self.segments.store.store(io.data))
+            except SegmentFileError as error:
+                raise StorageError(f"replica {self.superblock.replica}: {error}") from error
             self.snapshot_damaged &= io.op != self.superblock.checkpoint
         elif isinstance(io, DrainJournal):
             self._drain(io.op, stale=io.stale)
@@ -167,6 +174,7 @@ class SimStorage:
             else:
                 self.statistics[f"crash_{name}_old"] += 1
         self.in_flight = []
+        self.segments.crash()
 
     def _crash_append(self, io: AppendPrepares) -> None:
         sizes = [RECORD_HEADER_BYTES + len(prepare.body) for prepare in io.prepares]
@@ -188,13 +196,9 @@ class SimStorage:
         failed.
         """
         self._open()
+        data = self._snapshot_in_use()
         superblock = self.superblock
         checkpoint = superblock.checkpoint
-        data = b""
-        if checkpoint:
-            checksum, data = self.snapshots.get(checkpoint, ("", b""))
-            if checksum != superblock.snapshot and not self.snapshot_damaged:
-                raise StorageError(f"replica {superblock.replica}: no snapshot of op {checkpoint}")
         found = self._log_over_gaps() if "boot.replays_over_gap" in self.faults else self._log()
         log = tuple(Prepare(prepare.header, prepare.body) for prepare in found)
         relics = sum(record.prepare.header.op <= checkpoint for record in self.records)
@@ -202,11 +206,30 @@ class SimStorage:
         self.snapshots = {op: snapshot for op, snapshot in self.snapshots.items() if op == checkpoint}
         return DurableState(superblock, log, data, relics)
 
+    def _snapshot_in_use(self) -> bytes:
+        """The snapshot that the superblock refers to, with its segments; empty without one, and if it is damaged."""
+        superblock = self.superblock
+        if superblock.checkpoint == 0:
+            return b""
+        checksum, content = self.snapshots.get(superblock.checkpoint, ("", b""))
+        data, mended = self.segments.load(content)
+        self.statistics["indexes_rebuilt"] += mended
+        if (checksum != superblock.snapshot or data is None) and not self.snapshot_damaged:
+            raise StorageError(f"replica {superblock.replica}: no snapshot of op {superblock.checkpoint}")
+        if data and self.segments.loses:
+            self.superblock = replace(superblock, snapshot=checksum_snapshot(data))
+            self.snapshots[superblock.checkpoint] = (self.superblock.snapshot, content)
+        return data or b""
+
     def damage_snapshot(self) -> bool:
-        """The snapshot in use cannot be read any more; false if there is none."""
-        if self.superblock.checkpoint == 0:
+        """The snapshot in use, or a segment of it, cannot be read any more; false if there is none."""
+        checkpoint = self.superblock.checkpoint
+        if checkpoint == 0:
             return False
-        self.snapshots.pop(self.superblock.checkpoint, None)
+        kind = self.segments.damage(self.snapshots.get(checkpoint, ("", b""))[1])
+        self.statistics[f"damaged: {kind}"] += 1
+        if kind == DAMAGES[0]:
+            self.snapshots.pop(checkpoint, None)
         self.snapshot_damaged = True
         return True
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -33,6 +33,8 @@ ENTRY_BYTES = _ENTRY.size
 
 LOSING = frozenset({"boot.offset_from_index", "boot.offset_clamp", "boot.recreates_missing_file"})
 """Faults (`impl.faults`) by which a partition starts with fewer messages than its snapshot says."""
+
+INDEX_ENDS = "the index ends here"
 
 Key = tuple[int, int]
 
@@ -124,7 +126,8 @@ class SegmentStore:
     def store(self, data: bytes) -> bytes:
         """What the file of this snapshot is to hold; its segments are durable when this returns.
 
-        Raises OSError: what is durable by then stays, and the next attempt writes the rest once more.
+        Raises OSError: what is durable by then stays, and the next attempt writes the rest once more. Raises
+        SegmentFileError if what is durable is not of the same log.
         """
         try:
             contents = decode_snapshot(data)
@@ -148,6 +151,11 @@ class SegmentStore:
         before = self._durable.get((namespace, base), SegmentRef(namespace, base, base, 0, b""))
         if before.size == len(content):
             return before
+        if before.size and _checksum(content[: before.size]) != before.checksum:
+            raise SegmentFileError(
+                f"{self.path(before.key)}: its {before.size} durable bytes are not how the segment of the state begins:"
+                " they are not of one log"
+            )
         positions = record_positions(content, max(before.size, HEAD_BYTES))
         ref = SegmentRef(namespace, base, before.end + len(positions), len(content), _checksum(content))
         file = self._open(self.path(ref.key))
@@ -240,27 +248,30 @@ class SegmentStore:
         manifest = decode_manifest(content)
         if manifest is None:
             return content
-        found = self.find(manifest)
+        found = [self._as_trusted(item) for item in self.find(manifest)]
+        self._durable = {item.ref.key: item.ref for item in _leading(found)}
         problems = [item.problem for item in found if item.problem and not self._passes(item)]
-        self._durable = {item.ref.key: item.ref for item in found if not item.problem}
         if problems:
             raise SegmentFileError("; ".join(problems))
         self._lagging = [item for item in found if item.index_problem and not item.problem]
         lowered: list[str] = []
-        data = _joined(manifest, [self._as_trusted(item) for item in found], lowered)
+        data = _joined(manifest, found, lowered)
         if lowered and not self._faults & LOSING:
             raise SegmentFileError("; ".join(lowered))
         return data
 
     def _passes(self, item: FoundSegment) -> bool:
         """Faults: a damaged segment is taken as it is."""
+        if "boot.offset_from_index" in self._faults and item.problem == INDEX_ENDS:
+            return True
         return "boot.offset_clamp" in self._faults or (item.missing and "boot.recreates_missing_file" in self._faults)
 
-    def _as_trusted(self, item: FoundSegment) -> Segment:
-        if "boot.offset_from_index" in self._faults and item.indexed < len(item.segment.positions):
-            item.segment.cut(item.segment.base + item.indexed)
-            self._durable.pop(item.ref.key, None)
-        return item.segment
+    def _as_trusted(self, item: FoundSegment) -> FoundSegment:
+        """Fault boot.offset_from_index: what the index does not list is not there."""
+        if "boot.offset_from_index" not in self._faults or item.problem or item.indexed == len(item.segment.positions):
+            return item
+        item.segment.cut(item.segment.base + item.indexed)
+        return replace(item, problem=INDEX_ENDS)
 
     def rebuild_indexes(self) -> list[str]:
         """Makes the indexes say what the segments just loaded hold; returns what was wrong, or cannot be mended."""
@@ -286,8 +297,8 @@ class SegmentStore:
             return content, []
         found = self.find(manifest)
         losses = [item.problem for item in found if item.problem]
-        self._durable = {item.ref.key: item.ref for item in found if not item.problem}
-        data = _joined(manifest, [item.segment for item in found], losses)
+        self._durable = {item.ref.key: item.ref for item in _leading(found)}
+        data = _joined(manifest, found, losses)
         return data, losses
 
 
@@ -298,14 +309,20 @@ def _index_entries(namespace: int, start: int, positions: list[int]) -> bytes:
     )
 
 
-def _joined(manifest: Manifest, segments: list[Segment], lowered: list[str]) -> bytes:
+def _leading(found: list[FoundSegment]) -> list[FoundSegment]:
+    """The segments that are whole, of each namespace up to the first that is not."""
+    broken = {item.ref.namespace: item.ref.base for item in reversed(found) if item.problem}
+    return [item for item in found if item.ref.base < broken.get(item.ref.namespace, item.ref.end)]
+
+
+def _joined(manifest: Manifest, found: list[FoundSegment], lowered: list[str]) -> bytes:
     """The snapshot with these segments. A partition ends where messages are missing.
 
     Stored offsets above that are lowered to the end; `lowered` takes each by name.
     """
     partitions: dict[int, list[bytes]] = {}
     ends: dict[int, int] = {}
-    for segment in segments:
+    for segment in (item.segment for item in found):
         contents = partitions.setdefault(segment.namespace, [])
         if segment.base == ends.get(segment.namespace, 0) and segment.positions:
             contents.append(bytes(segment.content))
