@@ -304,24 +304,16 @@ def gap_in_log(s: Any) -> Any:
     )
 
 
-@witness("I11", "a new primary discarded a prepare")
+@witness("I11", "a new primary discarded a prepare of its own log")
 def prepare_discarded(s: Any) -> Any:
-    """A new primary knew a header at an op above its log, from a do_view_change of its view that it merged."""
+    """A new primary whose do_view_change has the highest log_view offered an op that is above its log now: nacks
+    decided.
+    """
     return exists(
         Replica,
         lambda r: all_of(
-            any_of(s.merged[r] == s.view[r] + 1),
-            s.view[r] > 0,
-            exists(
-                Replica,
-                lambda q: exists(
-                    Op,
-                    lambda o: all_of(
-                        o > s.op[r],
-                        s.dvc_entry[s.view[r], q, o] != 0,
-                        s.dvc_log_view[s.view[r], q] == s.dvc_log_view[s.view[r], r],
-                    ),
-                ),
-            ),
+            s.merged[r] == s.view[r] + 1,
+            s.dvc_op[s.view[r], r] > s.op[r],
+            forall(Replica, lambda q: s.dvc_log_view[s.view[r], q] <= s.dvc_log_view[s.view[r], r]),
         ),
     )
