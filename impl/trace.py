@@ -71,6 +71,7 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     checkpoint_interval: int | None = None
     journal_slots: int | None = None
     supports: int | None = None
+    ring: int | None = None
 
 
 class MessageColumns(TypedDict, total=False):

@@ -77,12 +77,13 @@ MESSAGE_TYPES: Final = (
     "start_view",
     "reply",
     "eviction",
+    "nack",
 )
 OUTCOMES: Final = ("in_progress", "stale", "gap", "no_session", "fenced")
 
 _CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
 _CLIENTS = ("client_slots", "client_sessions", "client_gaps")
-_BOOT = (*_CONFIGURATION, *_CLIENTS, "pipeline", "checkpoint_interval", "journal_slots", "supports")
+_BOOT = (*_CONFIGURATION, *_CLIENTS, "pipeline", "checkpoint_interval", "journal_slots", "supports", "ring")
 _CLIENT = ("m_client", "m_session", "m_request", "m_incarnation")
 _RECEIVED = ("m_from", "m_seq")
 _ACK = ("m_type", "m_view", "m_op", "m_checksum")
@@ -123,6 +124,10 @@ EVENTS: Final[Mapping[str, Event]] = {
         Event("start_view", (*_SV, "m_from"), "the primary starts its view"),
         Event("send_start_view", _SV, "sent again with the current op, in answer to request_start_view"),
         Event("on_start_view", (*_SV, *_RECEIVED, "m_checkpoint"), "log installed, replica is a normal backup"),
+        Event("recover", (*_SV, *_RECEIVED, "m_checkpoint", *_BOOT), "boot with that log in place of its own, damaged"),
+        Event(
+            "nack", (*_ACK, "m_log_view"), "a prepare asked for is not here; m_log_view is the view that prepared it"
+        ),
     )
 }
 
@@ -175,6 +180,7 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("checkpoint_interval", "int", False, "configuration: ops between checkpoints; 0 or missing: none"),
     Column("journal_slots", "int", False, "configuration: ops that the journal holds; 0 or missing: any number"),
     Column("supports", "int", False, "features that this member supports: bit f-1 is feature f"),
+    Column("ring", "int", False, "configuration: 1 if a damaged log is repaired before the boot; 0 or missing: no"),
 )
 
 COLUMNS: Final[tuple[str, ...]] = tuple(column.name for column in TABLE)

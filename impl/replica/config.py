@@ -21,7 +21,8 @@ class ReplicaConfig:
     `run` is the run id written to trace events; without `traced` no event is made (its number is used up all the same).
     `supports`: features this member supports (bit f-1 is feature f); `checkpoint_interval`: ops between checkpoints,
     0: none. `plane`: which operations the state machine takes; the same on every replica of a group, for ever.
-    `journal_slots`: how far the log may rise above the checkpoint; `snapshot_chunk_bytes`: a snapshot travels in chunks
+    `journal_slots`: how far the log may rise above the checkpoint; `ring`: the journal is a ring of so many slots, and
+    a damaged log is repaired from the others, the same on every replica; `snapshot_chunk_bytes`: a snapshot travels in chunks
     of at most so many bytes; `write_retry_ticks`: a write that failed is asked for again after so long.
     `segment_bytes`: the size at which segments of messages roll; the same on every replica of a group, for ever.
     """
@@ -38,6 +39,7 @@ class ReplicaConfig:
     request_prepare_max: int = 32
     prepare_buffer_max: int = 64
     journal_slots: int = 1 << 17
+    ring: bool = False
     snapshot_chunk_bytes: int = 1 << 18
     segment_bytes: int = SEGMENT_BYTES
     write_retry_ticks: int = 30

@@ -341,6 +341,7 @@ class ReplicaState:
             "checkpoint_interval": self.config.checkpoint_interval,
             "journal_slots": self.journal_slots,
             "supports": self.config.supports,
+            **({"ring": 1} if self.config.ring else {}),
         }
 
     def send(self, to: int, message: Message) -> None:

@@ -76,6 +76,7 @@ def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
         pipeline=pipeline or 0,
         failing_appends=slots is not None,
         fence=slots is not None,
+        discards=bool(first[INDEX["ring"]]),
         journal_slots=(journal_slots or 0) if checkpoints else 0,
     )
 

@@ -43,6 +43,7 @@ _SHOWN_BY = {
     "checkpoints": "checkpoint_interval",
     "append_failure": "client_slots",
     "fence": "client_slots",
+    "discard": "ring",
 }
 NEEDED_BY_EVENT = {rule.event: _SHOWN_BY[rule.when] for rule in OPTION_RULES}
 """Event → the column of a run's first event that must be there for it to be understood."""

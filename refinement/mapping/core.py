@@ -75,7 +75,7 @@ _INSTALLED_LOG = InJournal("spec.entry[node, o]", ("o", "spec.commit_min[node] +
 FEATURE_MAX = "63"
 CONFIGURED = ("client_slots", "client_sessions", "client_gaps", "pipeline", "journal_slots")
 """Columns of the first event that say which options the specification is built with, the same on all replicas."""
-_CONFIGURATION: tuple[Line, ...] = (
+CONFIGURATION: tuple[Line, ...] = (
     Check("replicas", "replica_count"),
     Check("quorum_replication", "q_r"),
     Check("quorum_view_change", "q_v"),
@@ -96,6 +96,7 @@ _INSTALLED = (
     "durable_log_view == durable_view and durable_log_view > spec.durable_log_view[node] "
     "and durable_view % replica_count "
 )
+_DISCARDED = "op < spec.op[node] and spec.written[node, op + 1]"
 _CHECKPOINTED = "checkpoint > spec.checkpoint[node] and checkpoint == spec.commit_min[node]"
 _TRANSFERRED = (
     "checkpoint > spec.commit_min[node] and durable_log_view == durable_view and durable_view % replica_count != node"
@@ -129,17 +130,44 @@ def _entry_is(view: str, op: str) -> tuple[Check, ...]:
     )
 
 
+BOOTED: tuple[Line, ...] = (
+    Step("take_checkpoint", {"r": "node"}, only_if=_CHECKPOINTED, when="checkpoints"),
+    Step(
+        "start_view_change",
+        {"r": "node", "v": "durable_view"},
+        only_if="durable_view > spec.durable_view[node] and durable_log_view < durable_view",
+    ),
+)
+"""Silent steps before a boot: a checkpoint, or a view change, was durable."""
+INSTALLED: tuple[Line, ...] = (
+    *_start_view_received("m_view", "m_op", ""),
+    Received("commit_sent", ("m_view",), "m_commit"),
+    Check("m_checkpoint", "0", when="-checkpoints"),
+    Step("on_start_view", {"r": "node", "v": "m_view", "n": "m_op"}, when="-checkpoints"),
+    Step(
+        "on_start_view",
+        {"r": "node", "v": "m_view", "n": "m_op"},
+        only_if="not m_checkpoint",
+        when="checkpoints",
+    ),
+    Received("snapshot", ("m_view", "m_checkpoint"), some=True, only_if="m_checkpoint", when="checkpoints"),
+    Step(
+        "install_snapshot",
+        {"r": "node", "v": "m_view", "n": "m_op", "k": "m_checkpoint"},
+        only_if="m_checkpoint",
+        when="checkpoints",
+    ),
+    Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),
+)
+"""The log of a start_view takes the place of the replica's own."""
+
+
 RULES: tuple[Rule, ...] = (
-    Rule("start", (Check("seq", "1"), *_CONFIGURATION)),
+    Rule("start", (Check("seq", "1"), *CONFIGURATION)),
     Rule(
         "restart",
         (
-            Step("take_checkpoint", {"r": "node"}, only_if=_CHECKPOINTED, when="checkpoints"),
-            Step(
-                "start_view_change",
-                {"r": "node", "v": "durable_view"},
-                only_if="durable_view > spec.durable_view[node] and durable_log_view < durable_view",
-            ),
+            *BOOTED,
             Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node", tried_if=_SAME_LOG),
             *_start_view_received("durable_view", "op", _INSTALLED + "!= node"),
             *_start_view_received("durable_view", "op", _TRANSFERRED),
@@ -162,9 +190,19 @@ RULES: tuple[Rule, ...] = (
                 only_if=_TRANSFERRED,
                 when="checkpoints",
             ),
-            Step("restart", {"r": "node", "n": "op"}),
+            Step("restart", {"r": "node", "n": "op"}, when="-discard"),
+            Step("restart", {"r": "node", "n": "op"}, only_if=f"not ({_DISCARDED})", when="discard"),
+            Received(
+                "nack",
+                ("x", "spec.entry[node, op + 1] - 1", "op + 1"),
+                "spec.nack[x, spec.entry[node, op + 1] - 1, op + 1]",
+                each=("x", "0", "replica_count - 1"),
+                only_if=_DISCARDED,
+                when="discard",
+            ),
+            Step("discard", {"r": "node", "o": "op + 1"}, only_if=_DISCARDED, when="discard"),
             Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]")),
-            *_CONFIGURATION,
+            *CONFIGURATION,
         ),
         infer={"durable_view": "view", "durable_log_view": "log_view", "checkpoint": "0"},
     ),
@@ -413,24 +451,7 @@ RULES: tuple[Rule, ...] = (
         "on_start_view",
         (
             Check("m_type", "'start_view'"),
-            *_start_view_received("m_view", "m_op", ""),
-            Received("commit_sent", ("m_view",), "m_commit"),
-            Check("m_checkpoint", "0", when="-checkpoints"),
-            Step("on_start_view", {"r": "node", "v": "m_view", "n": "m_op"}, when="-checkpoints"),
-            Step(
-                "on_start_view",
-                {"r": "node", "v": "m_view", "n": "m_op"},
-                only_if="not m_checkpoint",
-                when="checkpoints",
-            ),
-            Received("snapshot", ("m_view", "m_checkpoint"), some=True, only_if="m_checkpoint", when="checkpoints"),
-            Step(
-                "install_snapshot",
-                {"r": "node", "v": "m_view", "n": "m_op", "k": "m_checkpoint"},
-                only_if="m_checkpoint",
-                when="checkpoints",
-            ),
-            Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),
+            *INSTALLED,
             Log("m_log", "m_op", "spec.entry[node, o]"),
             _INSTALLED_LOG,
         ),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from refinement.mapping.core import FEATURE_MAX
-from refinement.mapping.lines import Check, Named, Received, Rule, Step
+from refinement.mapping.core import BOOTED, CONFIGURATION, FEATURE_MAX, INSTALLED
+from refinement.mapping.lines import Check, Journaled, Named, Received, Rule, Step
 
 OPTION_RULES: tuple[Rule, ...] = (
     Rule(
@@ -91,6 +91,30 @@ OPTION_RULES: tuple[Rule, ...] = (
         ),
         infer={"m_view": "spec.view[node]"},
         when="fence",
+    ),
+    Rule(
+        "nack",
+        (
+            Check("m_type", "'nack'"),
+            Check("m_view", "spec.view[node]"),
+            Step("nack", {"r": "node", "o": "m_op", "w": "m_log_view"}),
+            Named("m_checksum", "m_log_view + 1", "m_op"),
+        ),
+        infer={"m_view": "spec.view[node]"},
+        when="discard",
+    ),
+    Rule(
+        "recover",
+        (
+            *BOOTED,
+            Step("restart", {"r": "node", "n": "spec.op[node]"}),
+            *INSTALLED,
+            Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]")),
+            *CONFIGURATION,
+        ),
+        receives="start_view",
+        infer={"m_view": "view", "m_op": "op", "m_commit": "commit_max"},
+        when="discard",
     ),
     Rule(
         "append_failed",

@@ -74,7 +74,9 @@ def discard(state: Any, r: Any, o: Any) -> None:
     require(o > base)
     require(nacked(state, state.received(r), r, state.entry[r, o], o, state.durable_log_view[r]))
     lost = between(Op, o, state.op[r])
-    state.gone.update((r, View, lost), lambda w, p: any_of(state.gone[r, w, p], state.entry[r, p] == w + 1))
+    state.gone.update(
+        (r, between(View, 0, state.view[r]), lost), lambda w, p: any_of(state.gone[r, w, p], state.entry[r, p] == w + 1)
+    )
     come_back(state, r, o - 1, state.durable_view[r], state.durable_log_view[r], base, cut=True)
 
 
