@@ -146,6 +146,7 @@ class SimCluster:
             DigestsChecker(),
             TablesChecker(),
             FeaturesChecker(),
+            OffsetsChecker(),
         )
         self.checkers: tuple[Checker, ...] = (
             *self.execution_checkers,
@@ -156,7 +157,6 @@ class SimCluster:
             FencesChecker(),
             SnapshotsChecker(),
             AcknowledgementsChecker(),
-            OffsetsChecker(),
             LivenessChecker(),
         )
         self.watchers: dict[str, tuple[Checker, ...]] = {

@@ -1,4 +1,7 @@
-"""Offsets of messages are unique and rising, and what a client was told of lies at its offset at the end (I15)."""
+"""Offsets of messages are unique and rising, and what a client was told of lies at its offset at the end (I15).
+
+A replica that boots, or installs a snapshot, has the ends and the stored offsets that go with its commit_min.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,58 @@ from collections import defaultdict
 
 import msgspec
 
-from impl.partitions import Appended, AppendMessages
+from impl.partitions import Appended, AppendMessages, Reader
+from impl.replica import Replica
 from impl.sim.checkers.base import Checker, FinalState
 from impl.sim.clients import Answer
 from impl.state_machine import decode_operation, decode_result
+from impl.trace import TraceEvent
+
+Ends = dict[int, int]
 
 
 class OffsetsChecker(Checker):
-    """Judges the answers to appends, per namespace, from outside; then the partitions in memory."""
+    """Judges the answers to appends, per namespace, from outside, and the partitions in memory.
+
+    `ends` and `stored` hold, by op, what the first replica had that executed it: ends of partitions, stored offsets.
+    """
 
     name = "offsets"
+    events = frozenset({"restart", "on_start_view"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ends: dict[int, Ends] = {}
+        self.stored: dict[int, dict[Reader, int]] = {}
+
+    def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        if replica.state_machine.partitions.logs:
+            self._compare(node, replica, "executed")
+
+    def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        if replica.commit_min in self.ends:
+            self._compare(node, replica, event.event)
+
+    def _compare(self, node: int, replica: Replica, what: str) -> None:
+        partitions, op = replica.state_machine.partitions, replica.commit_min
+        found = {namespace: log.end for namespace, log in partitions.logs.items() if log.end}
+        first = self.ends.setdefault(op, found)
+        for namespace in sorted(found.keys() | first.keys()):
+            end, right = found.get(namespace, 0), first.get(namespace, 0)
+            if end != right:
+                self.fail(
+                    f"replica {node} ({what}) gives the next message of {namespace} offset {end} after op {op}, another"
+                    f" gave it {right}"
+                )
+        stored = self.stored.setdefault(op, dict(partitions.offsets))
+        for reader, offset in partitions.offsets.items():
+            if offset > partitions.end(reader[0]):
+                self.fail(f"replica {node} ({what}) holds the offset {offset} of {reader} above the end, op {op}")
+            if offset != stored.get(reader):
+                self.fail(
+                    f"replica {node} ({what}) holds the offset {offset} of {reader} after op {op}, another held"
+                    f" {stored.get(reader)}"
+                )
 
     def finish(self, final: FinalState) -> None:
         appends: dict[int, list[tuple[Answer, AppendMessages, Appended]]] = defaultdict(list)
