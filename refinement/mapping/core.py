@@ -96,23 +96,27 @@ _INSTALLED = (
     "durable_log_view == durable_view and durable_log_view > spec.durable_log_view[node] "
     "and durable_view % replica_count "
 )
+_RESTORED = "spec.checkpoint[node] < checkpoint and checkpoint < spec.commit_min[node]"
+_EXTENDED = (
+    "op > spec.op[node] and durable_view == spec.durable_log_view[node] and durable_view % replica_count != node"
+)
 _DISCARDED = "op < spec.op[node] and spec.written[node, op + 1]"
-_CHECKPOINTED = "checkpoint > spec.checkpoint[node] and checkpoint == spec.commit_min[node]"
+CHECKPOINTED = "checkpoint > spec.checkpoint[node] and checkpoint == spec.commit_min[node]"
 _TRANSFERRED = (
     "checkpoint > spec.commit_min[node] and durable_log_view == durable_view and durable_view % replica_count != node"
 )
 
 
-def _start_view_received(view: str, op: str, only_if: str) -> tuple[Received, ...]:
+def _start_view_received(view: str, op: str, only_if: str, when: str = "") -> tuple[Received, ...]:
     """The start_view of a view, and the prepares above its op up to `op`, reach the node."""
     above = ("o", f"spec.sv_op[{view}] + 1", op)
     return (
-        Received("sv", (view,), only_if=only_if),
-        Received("sv_op", (view,), only_if=only_if),
-        Received("sv_entry", (view, "o"), each=("o", "1", f"spec.sv_op[{view}]"), only_if=only_if),
-        Received("prepare_client", (view, "o"), some=True, each=above, only_if=only_if, when="-control"),
-        Received("prepare_client", (view, "o"), each=above, only_if=only_if, when="control"),
-        Received("prepare_feature", (view, "o"), each=above, only_if=only_if, when="control"),
+        Received("sv", (view,), only_if=only_if, when=when),
+        Received("sv_op", (view,), only_if=only_if, when=when),
+        Received("sv_entry", (view, "o"), each=("o", "1", f"spec.sv_op[{view}]"), only_if=only_if, when=when),
+        Received("prepare_client", (view, "o"), some=True, each=above, only_if=only_if, when=f"-control {when}"),
+        Received("prepare_client", (view, "o"), each=above, only_if=only_if, when=f"control {when}"),
+        Received("prepare_feature", (view, "o"), each=above, only_if=only_if, when=f"control {when}"),
     )
 
 
@@ -131,14 +135,13 @@ def _entry_is(view: str, op: str) -> tuple[Check, ...]:
 
 
 BOOTED: tuple[Line, ...] = (
-    Step("take_checkpoint", {"r": "node"}, only_if=_CHECKPOINTED, when="checkpoints"),
     Step(
         "start_view_change",
         {"r": "node", "v": "durable_view"},
         only_if="durable_view > spec.durable_view[node] and durable_log_view < durable_view",
     ),
 )
-"""Silent steps before a boot: a checkpoint, or a view change, was durable."""
+"""Silent step before a boot: a view change was durable."""
 INSTALLED: tuple[Line, ...] = (
     *_start_view_received("m_view", "m_op", ""),
     Received("commit_sent", ("m_view",), "m_commit"),
@@ -167,6 +170,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "restart",
         (
+            Step("restart", {"r": "node", "n": "spec.op[node]"}, only_if=_RESTORED, when="discard checkpoints"),
+            Step("take_checkpoint", {"r": "node"}, only_if=CHECKPOINTED, when="checkpoints"),
             *BOOTED,
             Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node", tried_if=_SAME_LOG),
             *_start_view_received("durable_view", "op", _INSTALLED + "!= node"),
@@ -189,6 +194,13 @@ RULES: tuple[Rule, ...] = (
                 {"r": "node", "v": "durable_view", "n": "op", "k": "checkpoint"},
                 only_if=_TRANSFERRED,
                 when="checkpoints",
+            ),
+            *_start_view_received("durable_view", "op", _EXTENDED, "discard"),
+            Step(
+                "on_start_view",
+                {"r": "node", "v": "durable_view", "n": "op"},
+                only_if=_EXTENDED,
+                when="discard",
             ),
             Step("restart", {"r": "node", "n": "op"}, when="-discard"),
             Step("restart", {"r": "node", "n": "op"}, only_if=f"not ({_DISCARDED})", when="discard"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refinement.mapping.core import BOOTED, CONFIGURATION, FEATURE_MAX, INSTALLED
+from refinement.mapping.core import BOOTED, CHECKPOINTED, CONFIGURATION, FEATURE_MAX, INSTALLED
 from refinement.mapping.lines import Check, Journaled, Named, Received, Rule, Step
 
 OPTION_RULES: tuple[Rule, ...] = (
@@ -106,6 +106,12 @@ OPTION_RULES: tuple[Rule, ...] = (
     Rule(
         "recover",
         (
+            Step(
+                "take_checkpoint",
+                {"r": "node"},
+                only_if=f"not m_checkpoint and {CHECKPOINTED}",
+                when="checkpoints",
+            ),
             *BOOTED,
             Step("restart", {"r": "node", "n": "spec.op[node]"}),
             *INSTALLED,
