@@ -86,6 +86,10 @@ class GroupHost:
         )
         if self.replica.unrestored is not None:
             logger.warning("%s", data.problems[-1])
+        if data.superblock.recovery:
+            logger.warning("%s: recovers from the cluster; it takes part in nothing until then", data.path)
+        elif self.replica.log_repair is not None:
+            logger.warning("%s: journal: prepares are damaged; they are fetched from the other replicas", data.path)
         self._io_thread = ThreadPoolExecutor(1, thread_name_prefix=f"storage-{group.name}")
         self._events: list[TraceEvent] = []
         self._encoded: tuple[Message, bytes] | None = None

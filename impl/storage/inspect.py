@@ -116,7 +116,11 @@ def inspect_data_file(path: str | os.PathLike[str], file_system: FileSystem | No
                 problems.append(
                     f"{journal_file.path}: {relics} records up to the checkpoint, drained at the next start"
                 )
-            log = {prepare.header.checksum for prepare in journal.log(superblock, None if reason else base)}
+            problems += journal.damaged
+            if journal.damage(superblock) is None:
+                log = {prepare.header.checksum for prepare in journal.log(superblock, None if reason else base)}
+            else:
+                log = journal.log_names(superblock)
             log_length = -1 if reason and superblock.replica_count == 1 else len(log)
             records = tuple(
                 RecordView(offset, size, repair, header, header.checksum in log)

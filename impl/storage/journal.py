@@ -16,8 +16,9 @@ journal's name; its header says how far it was durable from the start.
 Recovery. Records are read to the end of the file. A broken record is torn if the file header does not say that it was
 durable, and no valid record of a *later* group follows: its group was never known to be durable, so the file is cut
 there, and the cut reported (a disk may also keep a later record of that group and lose an earlier one). Otherwise its
-group had been durable: the file is damaged, and is refused by name and offset. A damaged last group cannot be told from
-a torn one; it is cut.
+group had been durable: what lies between the valid records is a gap, and the log is damaged. `damage` says what is left
+of it, for the other replicas to mend; a cluster of one refuses, by name and offset. The next drain ends it. A damaged
+last group cannot be told from a torn one; it is cut.
 
 The log (docs/core-protocol.md, impl/durable.py): the chain from the superblock's head back to its checkpoint, extended
 forward by appended (not repair) records of view = log_view whose parent is the head.
@@ -30,7 +31,7 @@ import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from impl.durable import SuperblockState
+from impl.durable import DamagedLog, SuperblockState
 from impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 from impl.storage.file import File, FileSystem, WriteRefusedError
 from impl.storage.records import (
@@ -50,6 +51,8 @@ from impl.storage.records import (
     padded,
 )
 from impl.storage.snapshots import TEMPORARY_SUFFIX
+
+RECORD_SIZE_MIN = padded(RECORD_HEADER_SIZE)
 
 __all__ = ["BODY_SIZE_MAX", "FILE_HEADER_SIZE", "Journal", "JournalError", "JournalRecovery", "JournalRefusedError"]
 
@@ -85,6 +88,7 @@ class Journal:
         self._by_checksum: dict[str, Record] = {}
         self._appended: dict[str, Record] = {}  # by parent and view: the newest appended record
         self._failed: str | None = None
+        self._gaps: list[tuple[int, int, str]] = []  # offsets of damage: begin and end; its reason
 
     @classmethod
     def format(cls, file: File, cluster: int, replica: int) -> Journal:
@@ -164,6 +168,8 @@ class Journal:
         """
         if self._failed is not None:
             raise JournalError(f"{self._file.path}: an earlier write failed ({self._failed}); open the journal again")
+        if self._gaps and log is None:
+            raise JournalRefusedError(f"{self._file.path}: damaged; it is drained once the log is whole again")
         kept = [record for record in self._live() if record.header.op > op]
         if log is not None:
             kept = [record for record in kept if record.header.checksum in log]
@@ -184,7 +190,7 @@ class Journal:
         self._file.close()
         file.path = path
         self._file, self._end, self._durable_end = file, end, end
-        self._by_checksum, self._appended = {}, {}
+        self._by_checksum, self._appended, self._gaps = {}, {}, []
         for record in records:
             self._remember(record)
         try:
@@ -217,8 +223,41 @@ class Journal:
         file.sync()
         return records, offset
 
-    def damage(self, superblock: SuperblockState) -> None:
-        """Nothing is repaired: a journal of which something was lost does not open."""
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """Where records had been durable and are broken, and why."""
+        return tuple(
+            f"{self._file.path}: bytes {begin}..{end - 1} are damaged: {why}" for begin, end, why in self._gaps
+        )
+
+    def damage(self, superblock: SuperblockState) -> DamagedLog | None:
+        """What is left of the log that `superblock` names, if records were lost. Raises JournalError if n = 1.
+
+        A gap may hide records of log_view above the last one that is whole, unless that one was appended behind it.
+        """
+        if not self._gaps:
+            return None
+        if superblock.replica_count == 1:
+            raise JournalError(
+                f"{self.damaged[0]}; it had been durable. The replica will not start without it, and there is no other "
+                "one to fetch it from. Restore the file from a copy of this very replica"
+            )
+        base = superblock.checkpoint
+        head_op, head, appended_at = self._end_of(superblock)
+        hidden = sum(end - begin for begin, end, _ in self._gaps if begin >= appended_at)
+        held = tuple(self._load(record) for record in self._by_checksum.values() if record.header.op > base)
+        return DamagedLog(held, (), head_op, head, head_op + -(-hidden // RECORD_SIZE_MIN))
+
+    def _end_of(self, superblock: SuperblockState) -> tuple[int, str, int]:
+        """Op, checksum and offset of the last entry of log_view that is whole; the log leads to it, over gaps.
+
+        Offset 0 for the superblock's head: it may have been written again since, from another replica.
+        """
+        found = [record for record in self._appended.values() if record.header.view == superblock.log_view]
+        last = max(found, key=lambda record: record.header.op, default=None)
+        if last is None or last.header.op <= superblock.head_op:
+            return superblock.head_op, superblock.head_checksum, 0
+        return last.header.op, last.header.checksum, last.offset
 
     def on_superblock(self, superblock: SuperblockState) -> None:
         """The superblock is durable: nothing depends on it, as nothing is overwritten."""
@@ -252,9 +291,23 @@ class Journal:
         return tuple(self._load(record) for record in self._chain(superblock, base_checksum))
 
     def log_names(self, superblock: SuperblockState, end: int | None = None) -> set[str]:
-        """The checksums of the log that ``superblock`` names, up to ``end``. Raises JournalError as ``log`` does."""
-        headers = [record.header for record in self._chain(superblock, None)]
+        """The checksums of the log that ``superblock`` names, up to ``end``. Raises JournalError as ``log`` does.
+
+        Of a damaged log also all that lies below what is missing.
+        """
+        if self._gaps:
+            headers = self._reachable(superblock)
+        else:
+            headers = [record.header for record in self._chain(superblock, None)]
         return {header.checksum for header in headers if end is None or header.op <= end}
+
+    def _reachable(self, superblock: SuperblockState) -> list[PrepareHeader]:
+        op, checksum, _ = self._end_of(superblock)
+        headers: list[PrepareHeader] = []
+        while op > superblock.checkpoint and (record := self._by_checksum.get(checksum)) is not None:
+            headers.append(record.header)
+            op, checksum = op - 1, record.header.parent
+        return headers + [record.header for record in self._by_checksum.values() if record.header.op < op]
 
     def _chain(self, superblock: SuperblockState, base_checksum: str | None) -> list[Record]:
         chain: list[Record] = []
@@ -312,25 +365,27 @@ class Journal:
 
     def _scan(self) -> None:
         size = self._file.size()
-        if size < self._durable_end:
-            raise JournalError(
-                f"{self._file.path}: {size} bytes, but {self._durable_end} had been durable: the file was truncated. "
-                "Restore the file from a copy of this very replica, or replace the replica"
-            )
         offset = FILE_HEADER_SIZE
         count = 0
         while offset < size:
             record, reason = self._read_record(offset)
-            if record is None:
-                self._refuse_damage(offset, size, reason)
+            if record is not None:
+                self._remember(record)
+                count += 1
+                offset += record.size
+                continue
+            following, durable = self._after(offset, size)
+            if not durable:
                 self._file.truncate(offset)
                 self.recovery = JournalRecovery(count, offset, size - offset, reason)
                 self._end = offset
                 return
-            self._remember(record)
-            count += 1
-            offset += record.size
-        self._end = offset
+            self._gaps.append((offset, following, reason))
+            offset = following
+        if size < self._durable_end:
+            reason = f"the file was truncated to {size} bytes, but {self._durable_end} had been durable"
+            self._gaps.append((size, self._durable_end, reason))
+        self._end = max(size, self._durable_end)
         self.recovery = JournalRecovery(count)
 
     def _read_record(self, offset: int) -> tuple[Record | None, str]:
@@ -348,14 +403,12 @@ class Journal:
             raise JournalError(f"{self._file.path}: record at offset {offset}: {reason}")
         return record, reason
 
-    def _refuse_damage(self, broken: int, size: int, reason: str) -> None:
-        """Raise if the broken record had been durable: by the file header, or as one of a later group follows it."""
-        if broken < self._durable_end:
-            raise JournalError(
-                f"{self._file.path}: the record at offset {broken} is damaged ({reason}), and all up to offset "
-                f"{self._durable_end} had been durable. The replica will not start without it. Restore the file from a "
-                "copy of this very replica, or replace the replica"
-            )
+    def _after(self, broken: int, size: int) -> tuple[int, bool]:
+        """Offset of the next valid record behind a broken one (or the end), and whether that had been durable.
+
+        It had, by the file header, or if a valid record of a later group follows.
+        """
+        following, durable = size, broken < self._durable_end
         magic = struct.pack(">I", RECORD_MAGIC)
         step = 1 << 20
         for start in range(broken, size, step):
@@ -365,14 +418,13 @@ class Journal:
                 offset = start + position - CHECKSUM_SIZE
                 if offset > broken and offset % ALIGNMENT == 0:
                     record, _ = self._read_record(offset)
-                    if record is not None and record.group > broken:
-                        raise JournalError(
-                            f"{self._file.path}: the record at offset {broken} is damaged ({reason}), but a later "
-                            f"one at offset {offset} (op {record.header.op}) is whole, so it had been durable. The "
-                            "replica will not start without it. Restore the file from a copy of this very replica, or "
-                            "replace the replica"
-                        )
+                    if record is not None:
+                        following = min(following, offset)
+                        durable |= record.group > broken
+                        if durable:
+                            return following, True
                 position = chunk.find(magic, position + 1)
+        return following, durable
 
 
 def _remove(files: FileSystem, path: str) -> None:

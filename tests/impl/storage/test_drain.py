@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,16 @@ def test_a_drain_above_the_checkpoint_is_refused(place: tuple[str, FileSystem]) 
     assert list(data.durable_state().log) == log[2:]
 
 
+def lost_of(path: Path, log: Sequence[Prepare]) -> None:
+    """The journal says that some of the log is lost, and how far it may have reached."""
+    data = open_data_file(path)
+    damage = data.durable_state().damage
+    assert damage is not None
+    assert damage.op_max >= log[-1].header.op
+    assert len(damage.held) < len(log)
+    data.close()
+
+
 def test_damage_below_the_durable_end_is_never_cut(tmp_path: Path) -> None:
     data = formatted(str(tmp_path), RealFileSystem())
     log = entries(4)
@@ -120,12 +131,10 @@ def test_damage_below_the_durable_end_is_never_cut(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for size in range(64, len(whole)):
         path.write_bytes(whole[:size])
-        with pytest.raises(JournalError, match="was truncated"):
-            open_data_file(tmp_path)
+        lost_of(tmp_path, log[2:])
     for position in range(64, len(whole)):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
-        with pytest.raises(JournalError, match=r"had been durable|format version"):
-            open_data_file(tmp_path)
+        lost_of(tmp_path, log[2:])
     path.write_bytes(whole + b"torn")
     again = open_data_file(tmp_path)
     assert list(again.durable_state().log) == log[2:]

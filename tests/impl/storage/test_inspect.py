@@ -54,12 +54,23 @@ def test_damage_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     assert any("superblock copy 0" in problem for problem in found.problems)
     assert any("cut off" in problem for problem in found.problems)
     journal.write_bytes(whole[:70] + b"?" + whole[71:])
-    refused = inspect_data_file(tmp_path)
-    assert not refused.opens
-    assert any("is damaged" in problem for problem in refused.problems)
+    damaged = inspect_data_file(tmp_path)
+    assert damaged.opens
+    assert damaged.log_length == 1  # op 2; op 1 is lost, and op 3 is of no log yet
+    assert any("are damaged" in problem for problem in damaged.problems)
     journal.write_bytes(before[0])
     inspect_data_file(tmp_path)
     assert (journal.read_bytes(), superblock.read_bytes()) == before
+
+
+def test_a_damaged_journal_of_a_single_replica_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path, 1)
+    journal = tmp_path / "journal"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:70] + b"?" + whole[71:])
+    refused = inspect_data_file(tmp_path)
+    assert not refused.opens
+    assert any("no other one to fetch it from" in problem for problem in refused.problems)
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from impl.durable import superblock_formatted
 from impl.messages import Prepare, make_header
-from impl.storage.file import MemoryFile
-from impl.storage.journal import FILE_HEADER_SIZE, Journal, JournalError
+from impl.storage.file import MemoryFile, MemoryFileSystem
+from impl.storage.journal import FILE_HEADER_SIZE, RECORD_SIZE_MIN, Journal, JournalError
 
 SUPERBLOCK = superblock_formatted(cluster=7, replica=1, replica_count=3)
 
@@ -71,7 +71,7 @@ def test_every_truncation_of_the_last_record_is_cut_and_reported() -> None:
         assert reopen(bytes(torn.durable)).log(SUPERBLOCK) == tuple(entries)
 
 
-def test_every_flipped_byte_before_the_last_group_is_refused_by_offset() -> None:
+def test_every_flipped_byte_before_the_last_group_is_damage_not_a_shorter_log() -> None:
     file, journal = formatted()
     entries = chain(3)
     ends = [journal.size]
@@ -82,8 +82,50 @@ def test_every_flipped_byte_before_the_last_group_is_refused_by_offset() -> None
         for position in range(ends[index], ends[index + 1]):
             damaged = bytearray(file.durable)
             damaged[position] ^= 0x10
-            with pytest.raises(JournalError, match=f"offset {ends[index]} is damaged"):
-                reopen(bytes(damaged))
+            opened = reopen(bytes(damaged))
+            found = opened.damage(SUPERBLOCK)
+            assert found is not None
+            assert (found.head_op, found.head_checksum, found.op_max) == (3, entries[2].header.checksum, 3)
+            assert found.held == tuple(entry for entry in entries if entry is not entries[index])
+            with pytest.raises(JournalError, match=f"bytes {ends[index]}.*no other"):
+                opened.damage(replace(SUPERBLOCK, replica_count=1))
+
+
+def test_damage_behind_the_last_whole_record_may_hide_more_of_the_log() -> None:
+    file, journal = formatted()
+    entries = chain(3)
+    journal.append(entries[:1])
+    start = journal.size
+    journal.append(entries[1:2])
+    end = journal.size
+    journal.append(chain(1, view=0, start=entries[2]), repair=True)
+    damaged = bytearray(file.durable)
+    damaged[start] ^= 1
+    found = reopen(bytes(damaged)).damage(SUPERBLOCK)
+    assert found is not None
+    assert found.head_op == 1
+    assert found.op_max >= 2
+    assert found.op_max == 1 + -(-(end - start) // RECORD_SIZE_MIN)
+
+
+def test_a_damaged_journal_is_drained_only_by_the_names_of_its_log() -> None:
+    files = MemoryFileSystem()
+    journal = Journal.format(files.create("d/journal"), 7, 1)
+    entries = chain(4)
+    for entry in entries:
+        journal.append([entry])
+    content = files.files["d/journal"].content
+    content[journal.records()[1][0]] ^= 1
+    opened = Journal.open(files.open("d/journal"), 7, 1)
+    with pytest.raises(JournalError, match="drained once the log is whole"):
+        opened.drain(files, 1)
+    assert opened.log_names(SUPERBLOCK) == {entry.header.checksum for entry in entries if entry is not entries[1]}
+    opened.append([entries[1]])
+    assert opened.damage(SUPERBLOCK) is not None
+    opened.drain(files, 0, opened.log_names(SUPERBLOCK))
+    assert opened.damage(SUPERBLOCK) is None
+    assert opened.log(SUPERBLOCK) == tuple(entries)
+    assert Journal.open(files.open("d/journal"), 7, 1).log(SUPERBLOCK) == tuple(entries)
 
 
 def test_every_flipped_byte_of_the_last_record_is_cut() -> None:

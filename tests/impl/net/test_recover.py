@@ -1,0 +1,122 @@
+"""`vsr recover` on a real cluster: each thing a replica refuses to start with, and the way back under its identity."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from impl.net.client import Client
+from impl.net.cluster import Cluster
+from impl.storage.superblock import COPY_SIZE
+from refinement.checker import check_run
+from refinement.cli.root import cli
+from refinement.verdict import AuditOptions
+from tests.impl.net.test_checkpoints import OPTIONS, put, wait_level
+from tests.refinement.traces import load
+
+VICTIM = 2
+
+
+def vsr(*words: object) -> tuple[int, str]:
+    """Exit code and output of a command."""
+    result = CliRunner().invoke(cli, [str(word) for word in words])
+    return result.exit_code, result.output
+
+
+def spoil_superblock(data: Path) -> None:
+    path = data / "superblock"
+    path.write_bytes(b"\xff" * (3 * COPY_SIZE) + path.read_bytes()[3 * COPY_SIZE :])
+
+
+def spoil_journal_header(data: Path) -> None:
+    path = data / "journal"
+    path.write_bytes(b"\xff" * 8 + path.read_bytes()[8:])
+
+
+def lose_journal(data: Path) -> None:
+    (data / "journal").unlink()
+
+
+def lose_all(data: Path) -> None:
+    shutil.rmtree(data)
+    data.mkdir()
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], None], str, tuple[str, ...]]] = {
+    "superblock": (spoil_superblock, "superblock", ()),
+    "journal header": (spoil_journal_header, "journal", ()),
+    "journal missing": (lose_journal, "journal", ()),
+    "disk": (lose_all, "superblock", ("--all-lost", "--replica", str(VICTIM), "--cluster", "1")),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_back_under_the_old_identity(kind: str, tmp_path: Path) -> None:
+    spoil, file, options = DAMAGE[kind]
+    with Cluster(tmp_path, server_options=OPTIONS) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(cluster.wait_ready())
+        put(cluster, 60)
+        wait_level(cluster)
+        cluster.kill(VICTIM)
+        data, report = cluster.data_path(VICTIM), tmp_path / "report.json"
+        spoil(data)
+        code, output = vsr("recover", data, "--json", report)
+        found = json.loads(report.read_text())
+        assert code == 1, output
+        assert found["findings"][0]["file"] == str(data / file)
+        assert "--from-cluster" in found["findings"][0]["action"]
+        cluster.start(VICTIM)
+        with pytest.raises(Exception, match=file):
+            asyncio.run(cluster.wait_answering(VICTIM))
+        put(cluster, 20)
+        code, output = vsr("recover", data, "--from-cluster", cluster.address_list(), *options)
+        assert code == 0, output
+        assert (data / "before-recovery-1").is_dir()
+        assert "being recovered" in vsr("recover", data)[1]
+        cluster.start(VICTIM)
+        wait_level(cluster)
+        cluster.kill(0)
+        put(cluster, 30)
+        assert asyncio.run(read(cluster, b"key-1")) == b"%1000d" % 29
+        cluster.start(0)
+        wait_level(cluster)
+        cluster.stop_all()
+        assert vsr("recover", data)[0] == 0
+
+
+def test_a_damaged_journal_mends_itself(tmp_path: Path) -> None:
+    with Cluster(tmp_path, server_options=OPTIONS) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(cluster.wait_ready())
+        put(cluster, 30)
+        wait_level(cluster)
+        cluster.kill(VICTIM)
+        data = cluster.data_path(VICTIM)
+        journal = bytearray((data / "journal").read_bytes())
+        journal[len(journal) // 2] ^= 1
+        (data / "journal").write_bytes(journal)
+        assert "what to do: start the replica: it fetches this" in vsr("recover", data)[1]
+        cluster.start(VICTIM)
+        wait_level(cluster)
+        assert "fetched from the other replicas" in cluster.log_path(VICTIM).read_text()
+        cluster.stop_all()
+        assert vsr("recover", data)[0] == 0
+        assert "nothing is wrong" in vsr("recover", data)[1]
+    verdict = check_run("run", load(cluster.trace_directory), AuditOptions())
+    assert verdict.verdict == "conforms", (verdict.missing, verdict.violations)
+
+
+async def read(cluster: Cluster, key: bytes) -> bytes | None:
+    client = Client(cluster.addresses, cluster.cluster)
+    value = await client.get(key)
+    await client.close()
+    return value
