@@ -116,6 +116,7 @@ class Client:
         unreachable_seconds: float | None = None,
         group: int = 0,
         send_twice: float = 0.0,
+        may_be_copied: bool = False,
     ) -> None:
         """``client_id`` None: a random one of 62 bits. Without sessions, one must never have been used before.
 
@@ -123,7 +124,8 @@ class Client:
         ``unreachable_seconds``: give up, with UnreachableError, once no replica has accepted a connection for so long
         (None: only when the time of the request is up). ``group``: number of the consensus group it talks to
         (impl/groups/group.py); a process that does not run it refuses. ``send_twice``: chance that a message is sent
-        twice, for tests.
+        twice, for tests. ``may_be_copied``: something on the way, as a proxy that tries again, may copy requests; then
+        no refusal of one says that it was not executed.
         """
         if not addresses:
             raise ValueError("a client needs at least one address")
@@ -144,6 +146,7 @@ class Client:
         self._retry_seconds_max = retry_seconds_max
         self._unreachable_seconds = unreachable_seconds
         self._send_twice = send_twice
+        self._may_be_copied = may_be_copied
         self._group = group
         self._target = 0
         self._connection: Connection | None = None
@@ -299,11 +302,7 @@ class Client:
         if not connection.send(frame_message(message, self._group)):
             return None
         pending.doubtful += message.request > 0
-        if (
-            self._send_twice
-            and random.random() < self._send_twice
-            and connection.send(frame_message(message, self._group))
-        ):
+        if random.random() < self._send_twice and connection.send(frame_message(message, self._group)):
             pending.doubtful += message.request > 0
         return message
 
@@ -327,11 +326,11 @@ class Client:
             elif isinstance(frame, Eviction):
                 self.clock = max(self.clock, frame.clock)
                 if message.request and frame.client == self.client_id and frame.session == self.session:
-                    pending.doubtful -= frame.request == message.request
+                    self._refused(pending, frame.request == message.request)
                     return frame
             elif isinstance(frame, NotPrimary):
                 if frame.request == message.request:
-                    pending.doubtful -= message.request > 0
+                    self._refused(pending, message.request > 0)
                     self._follow(frame)
                     return None
             elif isinstance(frame, Goodbye):
@@ -340,6 +339,11 @@ class Client:
                 self._drop()
                 self._next_target()
                 return None
+
+    def _refused(self, pending: _Pending, certain: bool) -> None:
+        """A replica has not taken a copy of the request, and will not."""
+        if certain and not self._may_be_copied:
+            pending.doubtful -= 1
 
     def _on_eviction(self, eviction: Eviction, pending: _Pending) -> None:
         """The session is gone: for good if another instance has taken over, else until the next incarnation.

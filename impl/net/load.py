@@ -43,6 +43,7 @@ class Load:
         send_twice: float = 0.0,
         group: int = 0,
         weights: Mapping[Kind, int] = MIXED,
+        may_be_copied: bool = False,
     ) -> None:
         self.history: list[Operation] = []
         self.latencies_ns: list[int] = []
@@ -56,6 +57,7 @@ class Load:
         self._send_twice = send_twice
         self._group = group
         self._weights = weights
+        self._may_be_copied = may_be_copied
         self._clients = [self._new_client() for _ in range(clients)]
         self._randoms = [random.Random(f"{seed}-{number}") for number in range(clients)]
         self._seen: dict[bytes, bytes | None] = {}
@@ -110,6 +112,7 @@ class Load:
             self._next_client_id,
             self._timeout_seconds,
             send_twice=self._send_twice,
+            may_be_copied=self._may_be_copied,
             group=self._group,
         )
         self._next_client_id += 1

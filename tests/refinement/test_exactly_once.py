@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +49,7 @@ def run(
     seed: int,
     faults: tuple[str, ...] = (),
     chances: Chances | None = None,
+    may_be_copied: bool = True,
 ) -> Seen:
     """Appends and gets under mischief, with ``kills`` random processes killed and restarted meanwhile."""
 
@@ -57,7 +58,14 @@ def run(
         await cluster.wait_ready()
         async with Mischief(cluster.addresses, seed, chances) as mischief:
             load = Load(
-                mischief.addresses, cluster.cluster, clients=CLIENTS, keys=3, seed=seed, weights=APPENDS, send_twice=0.1
+                mischief.addresses,
+                cluster.cluster,
+                clients=CLIENTS,
+                keys=3,
+                seed=seed,
+                weights=APPENDS,
+                send_twice=0.1,
+                may_be_copied=may_be_copied,
             )
             back = asyncio.Event()
             running = asyncio.create_task(load.run(requests=requests, at_least_until=back))
@@ -73,7 +81,9 @@ def run(
             await asyncio.sleep((chances or Chances()).copy_seconds_max)
             await load.read_all()
             await load.close()
-        return Seen(load.history, check_history(load.history), mischief.counts, load.evictions, load.retries)
+        return Seen(
+            load.history, check_history(without_doubt(load.history)), mischief.counts, load.evictions, load.retries
+        )
 
     with Cluster(directory, run="once", clients=table, faults=faults) as cluster:
         cluster.format()
@@ -88,8 +98,7 @@ def wrong_tokens(history: list[Operation]) -> list[str]:
     last = {op.key: op for op in history if op.kind == "get" and op.returned is not None}
     wrong: list[str] = []
     for key, read in last.items():
-        tokens = [token + b";" for token in (read.value or b"").split(b";")[:-1]]
-        found = Counter(tokens)
+        found = Counter(_tokens(read))
         appends = [op for op in history if op.kind == "append" and op.key == key]
         sent = {op.argument for op in appends}
         acknowledged = [op.argument for op in appends if op.returned is not None and op.returned < read.called]
@@ -97,6 +106,33 @@ def wrong_tokens(history: list[Operation]) -> list[str]:
         wrong += [f"{key!r}: {token!r} was never appended" for token in found if token not in sent]
         wrong += [f"{key!r}: {token!r} is lost" for token in acknowledged if token not in found]
     return wrong
+
+
+def without_doubt(history: list[Operation]) -> list[Operation]:
+    """An equal history of appends and gets for a search that unanswered operations slow down.
+
+    A get without an answer tells nothing. An append without one took effect before the first get that saw its token was
+    answered; if none saw it, not even the last get of its key, it may as well have had no effect.
+    """
+    settled: list[Operation] = []
+    for op in history:
+        if op.returned is not None:
+            settled.append(op)
+            continue
+        if op.kind == "get":
+            continue
+        assert op.kind == "append"
+        token = op.argument or b""
+        seen = [get.returned for get in history if get.key == op.key and token in _tokens(get)]
+        if seen:
+            settled.append(replace(op, returned=min(time for time in seen if time is not None)))
+    return settled
+
+
+def _tokens(get: Operation) -> list[bytes]:
+    if get.kind != "get" or get.returned is None:
+        return []
+    return [token + b";" for token in (get.value or b"").split(b";")[:-1]]
 
 
 def judge(directory: Path, seen: Seen) -> None:
@@ -120,10 +156,17 @@ def test_nothing_is_lost_or_doubled_while_clients_evict_each_other(tmp_path: Pat
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("table", [EVICTING, ClientTableConfig(sessions=True), CLIENTS_PAPER], ids=repr)
 def test_nothing_is_lost_or_doubled_over_many_kills(tmp_path: Path, table: ClientTableConfig, seed: int) -> None:
-    seen = run(tmp_path, table, requests=1500, kills=6, seed=100 + seed)
+    seen = run(tmp_path, table, requests=1000, kills=6, seed=100 + seed)
     judge(tmp_path, seen)
-    assert verdict_of_porcupine(seen.history) == "ok"
+    assert verdict_of_porcupine(without_doubt(seen.history)) == "ok"
     assert (seen.evictions > 0) == (table == EVICTING)
+
+
+@pytest.mark.long
+def test_a_client_that_trusts_the_network_to_make_no_copies_is_seen_to_double(tmp_path: Path) -> None:
+    chances = Chances(copy=0.7, hold=0.4, copy_seconds_max=0.03)
+    seen = run(tmp_path, EVICTING, requests=300, kills=0, seed=2, chances=chances, may_be_copied=False)
+    assert any("times" in text for text in wrong_tokens(seen.history))
 
 
 def test_a_table_that_forgets_evicted_clients_is_seen_to_double(tmp_path: Path) -> None:

@@ -114,5 +114,5 @@ func main() {
 	verdicts := map[porcupine.CheckResult]string{
 		porcupine.Ok: "ok", porcupine.Illegal: "violation", porcupine.Unknown: "inconclusive",
 	}
-	fmt.Println(verdicts[porcupine.CheckOperationsTimeout(model, history, time.Minute)])
+	fmt.Println(verdicts[porcupine.CheckOperationsTimeout(model, history, 3*time.Minute)])
 }
