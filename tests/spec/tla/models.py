@@ -83,6 +83,10 @@ HOLDS = (
     Judged("drain", {"replicas": 2, "views": 2, "ops": 2, "requests": 2, "restarts": 1}, (8_891, 20_688, 31)),
     Judged("combined", {"replicas": 2, "views": 1, "ops": 2}, (5_102, 25_017, 18)),
     Judged("combined", {"replicas": 2, "views": 2, "ops": 1, "clients": 1}, (1_762, 5_442, 18)),
+    Judged("repair", {"replicas": 2, "ops": 2, "requests": 2, "rots": 0}, (3_131, 6_103, 27)),
+    Judged("recovery", {"views": 1, "rots": 0}, (5_810, 17_378, 17)),
+    Judged("superblock", {"replicas": 2, "rots": 0}, (5_168, 11_480, 24)),
+    Judged("alone", {"restarts": 2}, (5_167, 7_401, 15)),
 )
 BROKEN = (
     Broken("commit.apply_at_replicate", "I5_bounds", 2),
@@ -105,4 +109,17 @@ BROKEN = (
     Broken("boot.all_zero", "Always_I6", 2),
     Broken("boot.view_file_unreadable_is_new", "Always_I6", 2),
     Broken("boot.ring_evicts_live", "I3_honest_ack", 4),
+    Broken("view.log_view_at_merge", "I12_log_view_meaning", 8),
+    Broken("view.acks_survive_view", "I2_durability", 11),
+    Broken("view.scalar_dvc_truncates_hole", "I2_durability", 10),
+    Broken("view.blind_start_view_head", "Always_I5", 2),
+    Broken("view.solo_keeps_view", "Always_I7", 3),
+    Broken("state.view_before_newstate", "I12_log_view_meaning", 10),
+    Broken("nack.below_window", "Always_I11", 11),
+    Broken("nack.clears_faulty", "I3_honest_ack", 8),
+    Broken("nack.not_nacked_is_present", "L1_copy_copy_known", 10),
+    Broken("recover.empty_journal_is_new", "Always_I6", 5),
+    Broken("recover.any_primary", "Always_I6", 10),
+    Broken("recover.head_from_old_start_view", "I3_honest_ack", 7),
+    Broken("diskless.forgets_promise", "Always_I6", 7),
 )
