@@ -9,7 +9,7 @@ from impl.faults import validate_faults
 from impl.groups.plane import Plane
 from impl.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
 
-_MAY_BE_ZERO = frozenset({"supports", "checkpoint_interval"})
+_MAY_BE_ZERO = frozenset({"supports", "checkpoint_interval", "nonce"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,10 @@ class ReplicaConfig:
     `run` is the run id written to trace events; without `traced` no event is made (its number is used up all the same).
     `supports`: features this member supports (bit f-1 is feature f); `checkpoint_interval`: ops between checkpoints,
     0: none. `plane`: which operations the state machine takes; the same on every replica of a group, for ever.
-    `journal_slots`: how far the log may rise above the checkpoint; `ring`: the journal is a ring of so many slots, and
-    a damaged log is repaired from the others, the same on every replica; `snapshot_chunk_bytes`: a snapshot travels in chunks
-    of at most so many bytes; `write_retry_ticks`: a write that failed is asked for again after so long.
+    `journal_slots`: how far the log may rise above the checkpoint; `ring`: a journal that was damaged is repaired from
+    the others, and the trace says so, the same on every replica; `snapshot_chunk_bytes`: a snapshot travels in chunks of
+    at most so many bytes; `write_retry_ticks`: a write that failed is asked for again after so long.
+    `nonce`: a number that no process of this replica had before, 0: none; it tells a start_view that answers this one.
     `segment_bytes`: the size at which segments of messages roll; the same on every replica of a group, for ever.
     """
 
@@ -40,6 +41,7 @@ class ReplicaConfig:
     prepare_buffer_max: int = 64
     journal_slots: int = 1 << 17
     ring: bool = False
+    nonce: int = 0
     snapshot_chunk_bytes: int = 1 << 18
     segment_bytes: int = SEGMENT_BYTES
     write_retry_ticks: int = 30

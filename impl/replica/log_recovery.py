@@ -5,8 +5,8 @@ it sends to those who ask by checksum. It becomes whole in one of three ways:
 
 * the prepares it lacks come from others, asked for by op and checksum: then it boots as ever (`restart`);
 * enough others never had one (nacks): it was not committed and never will be, so it leaves the log with all above it;
-* a start_view comes that is newer than its log, or covers the highest op that the log may have had: the replica
-  installs that (`recover`). This is the only way if it does not know where its log ended.
+* a start_view comes that is newer than its log, or covers the highest op that the log may have had, or answers this
+  very process: the replica installs that (`recover`). This is the only way if it does not know where its log ended.
 
 A replica acknowledges in no view above its log_view before it installs that view. So the nacks of q_n others, each of
 which acknowledges nothing below its own, higher view, leave too few for a quorum in every view in which it may have
@@ -204,13 +204,20 @@ class LogRecovery(Recovery):
             self.request_start_view(view, self.log.base + 1)
 
     def _on_start_view_recovering(self, repair: LogRepair, message: StartView) -> None:
-        nonce = self.superblock.recovery
-        covers = message.view > self.log_view or message.op >= repair.op_max
-        covers = message.nonce == nonce if nonce else covers
-        if not covers and "recover.head_from_old_start_view" not in self.faults:
+        if not self._covers(repair, message) and "recover.head_from_old_start_view" not in self.faults:
             self.ignore("start_view: it may end below the own log")
             return
         self.on_start_view(message)
+
+    def _covers(self, repair: LogRepair, message: StartView) -> bool:
+        """True if a start_view holds all that this replica may have acknowledged and is not overruled.
+
+        It does if it was made after this process began: the primary of a view prepared what was acknowledged in it. If
+        the superblock was lost, log_view is not known, and nothing else tells.
+        """
+        lost = self.superblock.recovery
+        answered = message.nonce != 0 and message.nonce == (lost or self.config.nonce)
+        return answered or (not lost and (message.view > self.log_view or message.op >= repair.op_max))
 
     # Nacks
 

@@ -42,7 +42,7 @@ class Repair(Transfer):
         if not urgent and self.ticks - self.start_view_asked_at < self.config.repair_timeout_ticks:
             return
         self.start_view_asked_at = self.ticks
-        nonce = self.superblock.recovery
+        nonce = self.superblock.recovery or (0 if self.log_repair is None else self.config.nonce)
         self.send(view % self.replica_count, RequestStartView(view, max(1, from_op), self.node, self.clock, nonce))
 
     def on_request_start_view(self, message: RequestStartView) -> None:
