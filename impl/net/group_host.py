@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -75,6 +76,8 @@ class GroupHost:
                 faults=config.faults,
                 supports=config.supports,
                 plane=group.plane,
+                ring=True,
+                nonce=secrets.randbits(62) | 1,
                 checkpoint_interval=config.checkpoint_interval,
                 pipeline_max=config.pipeline_max,
                 request_queue_max=REQUEST_QUEUE_MAX,
