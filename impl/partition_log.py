@@ -121,6 +121,11 @@ def scan_segment(data: bytes, namespace: int, base: int) -> tuple[Segment, str]:
     return segment, ""
 
 
+def segment_bytes_of(content: bytes) -> int:
+    """The size at which segments roll, as a segment's header says."""
+    return int(_HEAD.unpack_from(content)[2])
+
+
 def record_positions(content: bytes, start: int = HEAD_BYTES) -> list[int]:
     """Where the records begin in a segment known to be good, from the one at `start` on."""
     positions: list[int] = []

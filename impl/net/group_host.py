@@ -68,8 +68,12 @@ class GroupHost:
         self._config = config
         self._data = data
         self._trace = trace
+        known = len(data.problems)
+        durable = data.durable_state()
+        for problem in data.problems[known:]:
+            logger.warning("%s", problem)
         self.replica = Replica(
-            data.durable_state(),
+            durable,
             ReplicaConfig(
                 run=group.run(config.run),
                 traced=trace is not None,
@@ -83,12 +87,11 @@ class GroupHost:
                 request_queue_max=REQUEST_QUEUE_MAX,
                 append_prepares_max=config.pipeline_max,
                 prepare_buffer_max=2 * config.pipeline_max,
+                segment_bytes=config.segment_bytes,
             ),
             seq=trace.seq if trace is not None else 0,
             clock=trace.clock if trace is not None else 0,
         )
-        if self.replica.unrestored is not None:
-            logger.warning("%s", data.problems[-1])
         if data.superblock.recovery:
             logger.warning("%s: recovers from the cluster; it takes part in nothing until then", data.path)
         elif self.replica.log_repair is not None:

@@ -38,6 +38,7 @@ from impl.net.server_config import (
     parse_addresses,
     trace_path,
 )
+from impl.partition_log import SEGMENT_BYTES
 from impl.replica.features import UnknownEntryError, parse_features
 from impl.snapshot import SnapshotError
 from impl.storage.data_file import DataFile, open_data_file
@@ -213,6 +214,8 @@ def _open(config: ServerConfig, group: Group, stack: contextlib.ExitStack) -> tu
         file_system=RealFileSystem(config.synced),
         check_views=not config.faults,
         group=group.number,
+        faults=config.faults,
+        accept_loss=config.accept_loss,
     )
     stack.callback(data.close)
     _report_recovery(data, config.synced)
@@ -269,6 +272,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--checkpoint-interval", type=int, default=CHECKPOINT_INTERVAL, help="ops between two checkpoints, 0: none"
     )
+    parser.add_argument("--segment-bytes", type=int, default=SEGMENT_BYTES, help="size at which segments roll")
+    parser.add_argument("--accept-loss", action="store_true", help="start without lost messages, if on its own")
     parser.add_argument("--flush-each", action="store_true", help="one flush for every entry: for measurements only")
     parser.add_argument("--no-sync", action="store_true", help="flush nothing to the disk: for measurements only")
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when stdin does (for a parent process)")
@@ -290,6 +295,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 until_stdin_closes=options.until_stdin_closes,
                 pipeline_max=options.pipeline,
                 checkpoint_interval=options.checkpoint_interval,
+                segment_bytes=options.segment_bytes,
+                accept_loss=options.accept_loss,
                 flush_each=options.flush_each,
                 synced=not options.no_sync,
                 groups=parse_groups(options.groups),

@@ -8,6 +8,7 @@ from pathlib import Path
 from impl.groups.group import GROUPS, SINGLE, Group
 from impl.net.client import Address
 from impl.net.framing import FRAME_SIZE_MAX
+from impl.partition_log import SEGMENT_BYTES
 from impl.storage.data_file import SUPERBLOCK_NAME
 
 __all__ = [
@@ -37,6 +38,8 @@ class ServerConfig:
     timeouts count ticks. ``until_stdin_closes``: end when stdin does, so that no replica outlives its parent.
     ``checkpoint_interval``: ops between two checkpoints, 0: none. ``supports``: features of this member, bit f-1 is
     feature f. ``pipeline_max``: entries prepared and not committed, and entries in one append to the journal.
+    ``segment_bytes``: the size at which segments of messages roll, the same on every replica, for ever.
+    ``accept_loss``: start without messages that are lost, if there is no other replica.
     To measure what durability costs, and for nothing else: without ``synced`` nothing is flushed to the disk, with
     ``flush_each`` every entry is written and flushed on its own, also those that could share one flush.
     """
@@ -57,6 +60,8 @@ class ServerConfig:
     groups: tuple[Group, ...] = (SINGLE,)
     supports: int = 0
     checkpoint_interval: int = CHECKPOINT_INTERVAL
+    segment_bytes: int = SEGMENT_BYTES
+    accept_loss: bool = False
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:

@@ -10,13 +10,16 @@ from dataclasses import dataclass, replace
 
 from impl.durable import SuperblockState
 from impl.messages import CHECKSUM_NONE, PrepareHeader
+from impl.partition_log import SEGMENT_BYTES, segment_bytes_of
 from impl.replica.config import ReplicaConfig
 from impl.replica.features import FEATURES_ANY
 from impl.replica.restore import restore_snapshot
-from impl.snapshot import Snapshot, SnapshotError, checksum_snapshot
+from impl.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
+from impl.state_machine import StateError, decode_state
 from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
 from impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError
 from impl.storage.journal import Journal
+from impl.storage.segments import SegmentFileError, SegmentStore
 from impl.storage.snapshots import SNAPSHOT_PREFIX
 from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy
 
@@ -151,19 +154,24 @@ def _snapshot_views(files: FileSystem, directory: str, superblock: SuperblockSta
 
 
 def _snapshot_view(files: FileSystem, directory: str, name: str, superblock: SuperblockState | None) -> SnapshotView:
-    data = bytes(_copy_of(files, os.path.join(directory, name)).content)
+    content = bytes(_copy_of(files, os.path.join(directory, name)).content)
     number = name.removeprefix(SNAPSHOT_PREFIX)
     op = int(number) if number.isdigit() else 0
-    checksum = checksum_snapshot(data)
     in_use = superblock is not None and op > 0 and op == superblock.checkpoint
-    wrong = SnapshotView(name, op, len(data), checksum, in_use, "")
+    try:
+        data = SegmentStore(files, directory).load(content)
+    except (SegmentFileError, OSError) as error:
+        return SnapshotView(name, op, len(content), "", in_use, str(error))
+    checksum = checksum_snapshot(data)
+    wrong = SnapshotView(name, op, len(content), checksum, in_use, "")
     if in_use and superblock is not None and checksum != superblock.snapshot:
         return replace(wrong, reason=f"checksum {checksum}, the superblock says {superblock.snapshot}")
     if superblock is None:
         return replace(wrong, reason="without a superblock nothing says what it should hold")
     try:
-        restored = restore_snapshot(Snapshot(op, checksum, data), superblock, ReplicaConfig(supports=FEATURES_ANY))
-    except SnapshotError as error:
+        config = ReplicaConfig(supports=FEATURES_ANY, segment_bytes=_segment_bytes(data))
+        restored = restore_snapshot(Snapshot(op, checksum, data), superblock, config)
+    except (SnapshotError, StateError) as error:
         return replace(wrong, reason=str(error))
     return replace(
         wrong,
@@ -172,6 +180,13 @@ def _snapshot_view(files: FileSystem, directory: str, name: str, superblock: Sup
         clients=len(restored.client_table.places),
         features=tuple(sorted(restored.enabled.ops.items())),
     )
+
+
+def _segment_bytes(snapshot: bytes) -> int:
+    """The size at which the segments in a snapshot roll. Raises SnapshotError, StateError."""
+    state = decode_state(decode_snapshot(snapshot).state_machine)
+    segments = (content for _, contents in state.partitions for content in contents)
+    return next((segment_bytes_of(content) for content in segments), SEGMENT_BYTES)
 
 
 def _copy_view(file: MemoryFile, copy: int) -> CopyView:

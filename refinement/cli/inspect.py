@@ -9,19 +9,33 @@ import msgspec
 
 from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME
 from impl.storage.inspect import Inspection, inspect_data_file
+from impl.storage.inspect_partitions import inspect_partitions
 from refinement.cli.options import json_option, protect_data
 from refinement.cli.output import save_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_VIOLATES
 
+WHAT = ("all", "partition")
 
-@click.command()
+
+class Inspect(click.Command):
+    """`inspect DIRECTORY`, or `inspect WHAT DIRECTORY`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Puts in the word that may be left out."""
+        return super().parse_args(ctx, args if args and args[0] in WHAT else [WHAT[0], *args])
+
+
+@click.command(cls=Inspect)
+@click.argument("what", type=click.Choice(WHAT), metavar="[partition]")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--records", type=click.IntRange(0), default=10, show_default=True, help="Journal records shown, the last."
 )
 @json_option
-def inspect(directory: Path, records: int, json_file: Path | None) -> int:
+def inspect(what: str, directory: Path, records: int, json_file: Path | None) -> int:
     """Look into a data directory: superblock copies, snapshots, journal records, damage.
+
+    With `partition`: its partitions, with their segments, indexes and stored offsets, at the checkpoint.
 
     Exit code 1 if a replica would refuse to start on it.
     """
@@ -32,10 +46,36 @@ def inspect(directory: Path, records: int, json_file: Path | None) -> int:
             f"{directory} holds several data directories; give that of one replica, and group: "
             f"{', '.join(map(str, replicas))}"
         )
+    if what == "partition":
+        return _inspect_partitions(directory, json_file)
     found = inspect_data_file(directory)
     _print(found, records)
     code = EXIT_CONFORMS if found.opens else EXIT_VIOLATES
     save_json(dict(msgspec.to_builtins(found, enc_hook=str)) | {"opens": found.opens, "exit_code": code}, json_file)
+    return code
+
+
+def _inspect_partitions(directory: Path, json_file: Path | None) -> int:
+    """`inspect partition`: exit code 1 if messages of the checkpoint cannot be read here."""
+    found = inspect_partitions(directory)
+    click.echo(f"{found.path}: {len(found.partitions)} partitions at the checkpoint at op {found.checkpoint}")
+    for view in found.partitions:
+        click.echo(f"namespace {view.namespace}: the next message gets offset {view.end}")
+        for segment in view.segments:
+            state = "" if not segment.reason else f", readable below {segment.readable}"
+            click.echo(
+                f"    {segment.name}: offsets {segment.base}..{segment.end - 1}, {segment.size:,} bytes, "
+                f"{segment.indexed} entries in the index{state}"
+            )
+        for stored in view.offsets:
+            above = ", above the end of what can be read" if stored.above_end else ""
+            click.echo(f"    {'group' if stored.group else 'consumer'} {stored.reader}: offset {stored.offset}{above}")
+    for problem in found.problems:
+        click.echo(f"problem: {problem}")
+    click.echo(found.remedy or "all messages can be read")
+    code = EXIT_CONFORMS if found.whole else EXIT_VIOLATES
+    more = {"whole": found.whole, "remedy": found.remedy, "exit_code": code}
+    save_json(dict(msgspec.to_builtins(found, enc_hook=str)) | more, json_file)
     return code
 
 

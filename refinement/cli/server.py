@@ -28,6 +28,7 @@ from impl.net.record import record as record_run
 from impl.net.record import rounds as record_rounds
 from impl.net.server import ServerConfig, parse_addresses, run_server
 from impl.net.server_config import CHECKPOINT_INTERVAL, data_path
+from impl.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
 from impl.replica.features import FEATURES, feature_numbers, parse_features
 from impl.storage.data_file import format_data_file
 from refinement.cli import repl as lines
@@ -54,6 +55,13 @@ _checkpoint_interval = click.option(
     default=CHECKPOINT_INTERVAL,
     show_default=True,
     help="Ops between two checkpoints, the same on every replica; 0: none, and the journal grows for ever.",
+)
+_segment_bytes = click.option(
+    "--segment-bytes",
+    type=click.IntRange(HEAD_BYTES + RECORD_BYTES, (1 << 32) - 1),
+    default=SEGMENT_BYTES,
+    show_default=True,
+    help="Size at which segments of messages roll; the same on every replica, for ever.",
 )
 _features = click.option(
     "--feature", "features", multiple=True, type=click.Choice(sorted(FEATURES.values())), help="Supported feature."
@@ -117,6 +125,8 @@ def format_data(
 @click.option("--run", default="run", show_default=True, help="Run id written to the trace.")
 @click.option("--tick", type=Seconds(), default=0.01, show_default=True, help="Seconds.")
 @_checkpoint_interval
+@_segment_bytes
+@click.option("--accept-loss", is_flag=True, help="Start without messages that are lost, if there is no other replica.")
 @_groups
 @_features
 @json_option
@@ -129,6 +139,8 @@ def start(
     run: str,
     tick: float,
     checkpoint_interval: int,
+    segment_bytes: int,
+    accept_loss: bool,
     groups: tuple[Group, ...],
     features: tuple[str, ...],
     json_file: Path | None,
@@ -152,6 +164,8 @@ def start(
             run=run,
             tick_seconds=tick,
             checkpoint_interval=checkpoint_interval,
+            segment_bytes=segment_bytes,
+            accept_loss=accept_loss,
             groups=groups,
             supports=parse_features(features),
         )
