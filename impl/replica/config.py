@@ -22,8 +22,8 @@ class ReplicaConfig:
     `supports`: features this member supports (bit f-1 is feature f); `checkpoint_interval`: ops between checkpoints,
     0: none. `plane`: which operations the state machine takes; the same on every replica of a group, for ever.
     `journal_slots`: how far the log may rise above the checkpoint; `ring`: a journal that was damaged is repaired from
-    the others, and the trace says so, the same on every replica; `snapshot_chunk_bytes`: a snapshot travels in chunks of
-    at most so many bytes; `write_retry_ticks`: a write that failed is asked for again after so long.
+    the others, and the trace says so, the same on every replica; `snapshot_chunk_bytes`: a snapshot travels in chunks
+    of at most so many bytes; `write_retry_ticks`: a write that failed is asked for again after so long.
     `nonce`: a number that no process of this replica had before, 0: none; it tells a start_view that answers this one.
     `segment_bytes`: the size at which segments of messages roll; the same on every replica of a group, for ever.
     """
