@@ -211,10 +211,11 @@ def compare(row: Row, seconds: float, repeat: int) -> tuple[str, ...]:
     medians = {setting: median(found) for setting, found in other.items()}
     setting = max(medians, key=lambda name: medians[name].requests_per_second)
     theirs = medians[setting]
-    ratio = ours.requests_per_second / theirs.requests_per_second
+    answers = theirs.requests_per_second
+    ratio = f"{ours.requests_per_second / answers:.1f}" if answers else "it answered nothing"
     mode = f"{row.mode}, traced" if row.traced else row.mode
     cells = (mode, str(row.clients), f"{row.value_bytes:,}", *ours.cells(), *theirs.cells(), setting)
-    return (*cells, f"{ratio:.1f}", f"{others:.1f}")
+    return (*cells, ratio, f"{others:.1f}")
 
 
 def _chosen(text: str) -> Row:
