@@ -139,10 +139,9 @@ class LogRecovery(Recovery):
         check(parent == self.log.base_checksum, f"the log above op {self.log.base} begins with the parent {parent}")
         self.log = Log(log, self.log.base_header)
         self.durable_op = self.log.op
-        self.log_repair = None
-        if self.target is None:
-            self.repaired = {}
-            self.journaled = {prepare.header.checksum: prepare.header.op for prepare in log}
+        self.log_repair = self.target = None
+        self.repaired = {}
+        self.journaled = {prepare.header.checksum: prepare.header.op for prepare in log}
         super().boot_now()
         self._erase_rest()
 

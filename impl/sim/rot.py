@@ -98,7 +98,7 @@ class Rot:
         interval = max(1, self.interval)
         ops = [op for at, other in enumerate(self.storages) if at != node for op, _ in items_on(other)]
         bases = [other.superblock.checkpoint for at, other in enumerate(self.storages) if at != node]
-        return max(*bases, max(ops, default=0) // interval * interval)
+        return max(*bases, (max(ops, default=0) + self.storages[0].profile.pipeline_max) // interval * interval)
 
     def _stricken_besides(self, node: int) -> int:
         return sum(storage.stricken for at, storage in enumerate(self.storages) if at != node)

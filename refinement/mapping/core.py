@@ -92,6 +92,9 @@ CONFIGURATION: tuple[Line, ...] = (
 _SAME_LOG = (
     "spec.dvc_op[durable_view, x] == op and (head is None or name_of(spec.dvc_entry[durable_view, x, op], op) == head)"
 )
+_SAME_LOG_OR_MORE = (
+    "spec.dvc_op[durable_view, x] >= op and (head is None or name_of(spec.dvc_entry[durable_view, x, op], op) == head)"
+)
 _INSTALLED = (
     "durable_log_view == durable_view and durable_log_view > spec.durable_log_view[node] "
     "and durable_view % replica_count "
@@ -173,7 +176,10 @@ RULES: tuple[Rule, ...] = (
             Step("restart", {"r": "node", "n": "spec.op[node]"}, only_if=_RESTORED, when="discard checkpoints"),
             Step("take_checkpoint", {"r": "node"}, only_if=CHECKPOINTED, when="checkpoints"),
             *BOOTED,
-            Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node", tried_if=_SAME_LOG),
+            *(
+                Step("start_view", {"r": "node", "b": "?"}, only_if=_INSTALLED + "== node", tried_if=log, when=when)
+                for log, when in ((_SAME_LOG, "-discard"), (_SAME_LOG_OR_MORE, "discard"))
+            ),
             *_start_view_received("durable_view", "op", _INSTALLED + "!= node"),
             *_start_view_received("durable_view", "op", _TRANSFERRED),
             Step(

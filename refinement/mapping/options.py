@@ -97,7 +97,11 @@ OPTION_RULES: tuple[Rule, ...] = (
         (
             Check("m_type", "'nack'"),
             Check("m_view", "spec.view[node]"),
-            Step("nack", {"r": "node", "o": "m_op", "w": "m_log_view"}),
+            Step(
+                "nack",
+                {"r": "node", "o": "m_op", "w": "m_log_view"},
+                only_if="m_view > spec.nack[node, m_log_view, m_op]",
+            ),
             Named("m_checksum", "m_log_view + 1", "m_op"),
         ),
         infer={"m_view": "spec.view[node]"},
