@@ -217,7 +217,7 @@ class PowerLink(Link):
         """The client's next request, sent again to one replica after the other until it is answered."""
         number = self.number.get(client, 0) + 1
         self.number[client] = number
-        body = encode_operation(Append(b"key", b"%d.%d;" % (client, number)))
+        body = self.body(client, number)
         known = len(self.replies)
         for attempt in range(200):
             view = max((replica.view for replica in self.replicas.values()), default=0)
@@ -229,6 +229,10 @@ class PowerLink(Link):
                 return
             self.tick(4)
         raise AssertionError(f"request {number} of client {client} is not answered")
+
+    def body(self, client: int, number: int) -> bytes:
+        """The operation of a request."""
+        return encode_operation(Append(b"key", b"%d.%d;" % (client, number)))
 
     def settle(self) -> None:
         """Time passes until all replicas are normal in one view with all executed."""

@@ -1,0 +1,96 @@
+"""Power cuts at every I/O of a replica of partitions: segments that grow and roll, indexes, manifests, transfers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from impl.groups.plane import Plane
+from impl.partitions import AppendMessages, StoreOffset
+from impl.state_machine import encode_operation
+from refinement.checker import check_run
+from refinement.verdict import AuditOptions
+from tests.impl import test_power_cuts
+from tests.impl.power import SURVIVAL, PowerLink
+from tests.impl.test_power_cuts import run_script
+from tests.refinement.traces import load
+
+CONFIG = replace(test_power_cuts.CONFIG, plane=Plane.PARTITIONS, segment_bytes=150)
+NAMESPACES = (0, 9)
+
+
+class PartitionLink(PowerLink):
+    """Every request appends a message to one of two partitions; now and then one stores an offset instead."""
+
+    def body(self, client: int, number: int) -> bytes:
+        namespace = NAMESPACES[number % 2]
+        if number % 4 == 3:
+            return encode_operation(StoreOffset(namespace, client, 1, group=client == 2))
+        return encode_operation(AppendMessages(namespace, (b"%d.%d" % (client, number),)))
+
+
+def judge(link: PowerLink, directory: Path) -> None:
+    """Every message that was acknowledged is there once, at one offset everywhere; the trace conforms."""
+    expected = [
+        b"%d.%d" % (client, number)
+        for client, count in link.number.items()
+        for number in range(1, count + 1)
+        if number % 4 != 3
+    ]
+    states = set()
+    for replica in link.replicas.values():
+        partitions = replica.state_machine.partitions
+        found = [partitions.read(namespace, 0, 99) for namespace in NAMESPACES]
+        assert sorted(message for messages in found for message in messages) == sorted(expected)
+        assert all(offset <= partitions.end(reader[0]) for reader, offset in partitions.offsets.items())
+        states.add(replica.state_machine.to_bytes())
+    assert len(states) == 1
+    verdict = check_run("test", load(link.write_trace(directory)), AuditOptions())
+    assert verdict.verdict == "conforms", (verdict.missing, [str(item) for item in verdict.violations])
+
+
+def steps_of(victim: int) -> list[str]:
+    link = PartitionLink(CONFIG, victim)
+    run_script(link)
+    return link.file_storages[victim].files.fuse.what
+
+
+def test_the_run_reaches_all_of_it(tmp_path: Path) -> None:
+    link = PartitionLink(CONFIG)
+    run_script(link)
+    judge(link, tmp_path)
+    assert {event.m_checkpoint for event in link.of(2, "on_start_view")} & {8, 12}
+    for storage in link.file_storages:
+        names = [path for path in storage.files.files if path.endswith(".log")]
+        assert len(names) > 2 * len(NAMESPACES), "segments roll"
+
+
+@pytest.mark.parametrize("victim", range(3))
+def test_power_cuts(victim: int, tmp_path: Path) -> None:
+    cut(victim, tmp_path, every=4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("victim", range(3))
+def test_every_power_cut(victim: int, tmp_path: Path) -> None:
+    cut(victim, tmp_path, every=1)
+
+
+def cut(victim: int, directory: Path, *, every: int) -> None:
+    """Cuts the power at every `every`-th I/O, with each kind of survival in turn, sometimes again while booting."""
+    kinds = sorted(SURVIVAL)
+    points = range(1 + victim, len(steps_of(victim)) + 1, every)
+    cuts = 0
+    for point in points:
+        for kind in kinds if every == 1 else [kinds[point % len(kinds)]]:
+            link = PartitionLink(CONFIG, victim, point, SURVIVAL[kind], point % 4)
+            try:
+                run_script(link)
+                judge(link, directory / f"{point}-{kind}")
+            except BaseException as error:
+                error.add_note(f"replica {victim}, I/O {point}, {kind} survives: {link.cuts}")
+                raise
+            cuts += len(link.cuts)
+    assert cuts >= len(points)
