@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from impl.groups.plane import Plane
 from impl.sim import SimProfile, simulate
 
 HARD = SimProfile(
@@ -20,6 +21,8 @@ HARD = SimProfile(
     snapshot_chunk_bytes=300,
 )
 """Many crashes, slow writes, a journal that just holds what it must."""
+
+PARTITIONS = replace(HARD, plane=Plane.PARTITIONS)
 
 CASES: dict[str, tuple[SimProfile, int, str]] = {
     "commit.fence_on_commit_max": (replace(HARD, checkpoint_interval=0), 20, "liveness"),
@@ -39,6 +42,9 @@ CASES: dict[str, tuple[SimProfile, int, str]] = {
     "boot.slot_collision_panics": (HARD, 10, "replica"),
     "boot.one_bad_entry_forever": (HARD, 10, "replica"),
     "boot.swallows_sync_error": (replace(HARD, sync_failure=0.5), 20, ""),
+    "boot.offset_from_index": (PARTITIONS, 5, "offsets"),
+    "boot.offset_clamp": (replace(PARTITIONS, snapshot_damage=0.5), 10, "offsets"),
+    "boot.recreates_missing_file": (replace(PARTITIONS, snapshot_damage=0.5), 30, "offsets"),
 }
 """Fault → profile that brings it out, seeds within which it must be caught, the checker that must do so ("": any)."""
 
