@@ -87,8 +87,8 @@ class RingStorage(SimStorage):
 
     @property
     def is_damaged(self) -> bool:
-        """True if the log on the disk is."""
-        return RingJournal.open(self.file.copy(), self.superblock).is_damaged(self.superblock)
+        """True if a cell on the disk would have to be repaired."""
+        return RingJournal.open(self.file.copy(), self.superblock).recovery.decisions["vsr"] > 0
 
     def _take_effect(self, io: IoEffect) -> None:
         if isinstance(io, AppendPrepares):
@@ -108,6 +108,8 @@ class RingStorage(SimStorage):
         log = self.journal.log_names(self.superblock, io.end) if io.stale else None
         self.journal.drain(MemoryFileSystem(), io.op, log)
         self.snapshots = {at: snapshot for at, snapshot in self.snapshots.items() if at >= io.op}
+        if io.stale:
+            self.stricken = self.is_damaged
 
     def _crash_append(self, io: AppendPrepares) -> None:
         """The power goes at some write or sync of the append; of what was not synced, whole sectors survive."""
