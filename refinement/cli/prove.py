@@ -12,11 +12,12 @@ import msgspec
 
 from refinement.cli.models import SIZE_OPTIONS, fault_model, sizes_text
 from refinement.cli.output import json_option, note, save_json, steps
-from refinement.cli.prove_text import print_counterexample, print_found, print_proof, print_used
+from refinement.cli.prove_bounded import find_cover, print_cover, search
+from refinement.cli.prove_text import print_counterexample, print_proof, print_used
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from spec.engines import explicit
 from spec.engines.smt import certificate as certificates
-from spec.engines.smt import chain, cti, houdini, witness
+from spec.engines.smt import cti, houdini, witness
 from spec.engines.smt.induction import RANGES
 from spec.engines.smt.run import Proof, processors
 from spec.engines.smt.run import prove as run_proof
@@ -38,6 +39,9 @@ def _with_sizes(command: Any) -> Any:
 @click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS)), required=False)
 @click.option("--induction", "how", flag_value="induction", help="Do the lemmas hold at any depth?")
 @click.option("--bmc", "rounds", type=_count, help="Search ROUNDS rounds of all actions for a break.", metavar="ROUNDS")
+@click.option(
+    "--cover", is_flag=True, help="How many rounds reach all states? With --bmc: none found in so many means none."
+)
 @click.option("--houdini", "how", flag_value="houdini", help="Largest inductive subset of lemmas and generated ones.")
 @click.option("--needed", "how", flag_value="needed", help="Which lemmas can the proof not do without?")
 @click.option("--witness", "how", flag_value="witness", help="Reachable states in which each lemma says something.")
@@ -57,6 +61,7 @@ def prove(
     name: str | None,
     how: str | None,
     rounds: int | None,
+    cover: bool,
     recheck: Path | None,
     faults: tuple[str, ...],
     invariants: tuple[str, ...],
@@ -72,9 +77,10 @@ def prove(
 
     Exit 0: proved. 1: a reachable break of an invariant. 4: not proved, or nothing found in the rounds searched.
     """
-    if sum(x is not None for x in (how, rounds, recheck)) != 1:
+    asked = sum(x is not None for x in (how, rounds, recheck))
+    if asked + (cover and rounds is None) != 1:
         raise click.UsageError(
-            "say one of --induction, --bmc ROUNDS, --houdini, --needed, --witness or --recheck CERTIFICATE"
+            "say one of --induction, --bmc ROUNDS, --cover, --houdini, --needed, --witness or --recheck CERTIFICATE"
         )
     limit = int(timeout * 1000)
     count = workers or processors()
@@ -87,7 +93,10 @@ def prove(
     inputs = _inputs(name, faults, {k: v for k, v in sizes.items() if v is not None})
     spec = _spec(inputs)
     if rounds is not None:
-        return _search(_only(spec, invariants), inputs, rounds, limit, json_file)
+        covered = find_cover(spec, count) if cover else None
+        return search(_only(spec, invariants), inputs, rounds, limit, covered, json_file)
+    if cover:
+        return print_cover(find_cover(spec, count), inputs, json_file)
     if how == "induction":
         return _induction(spec, inputs, (count, limit, used), (show, reach), json_file)
     if how == "witness":
@@ -161,26 +170,6 @@ def _reachable(spec: Spec, found: list[cti.Counterexample], max_states: int) -> 
         ["reachable" if here else other for here in met],
         [len(result.behaviour) if here else result.distinct for here in met],
     )
-
-
-def _search(spec: Spec, inputs: dict[str, Any], rounds: int, limit: int, json_file: Path | None) -> int:
-    found = chain.search(spec, rounds, timeout_ms=limit)
-    print_found(spec, found)
-    code = EXIT_VIOLATES if found.broken else EXIT_INCONCLUSIVE
-    answer = {
-        "format": "viewproof.bmc/1",
-        "verdict": "violated" if found.broken else "inconclusive",
-        "exit_code": code,
-        "inputs": inputs,
-        "rounds": found.rounds,
-        "broken": found.broken,
-        "title": found.title,
-        "minimal": found.minimal,
-        "behaviour": [{"action": s.action, "args": s.args} for s in found.steps],
-        "seconds": round(found.seconds, 3),
-    }
-    save_json(answer, json_file)
-    return code
 
 
 def _witness(spec: Spec, inputs: dict[str, Any], json_file: Path | None) -> int:

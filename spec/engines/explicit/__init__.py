@@ -14,6 +14,7 @@ step. It has the smallest possible number of steps, unless `reduce` was on. **In
 or memory, or an interrupt, came first.
 """
 
+from spec.engines.explicit.cover import Cover, cover
 from spec.engines.explicit.emit import Program, emit
 from spec.engines.explicit.itf import to_itf
 from spec.engines.explicit.reach import Answer, Goal, always_reaches
@@ -25,6 +26,7 @@ __all__ = [
     "ActionCoverage",
     "Answer",
     "Change",
+    "Cover",
     "EngineError",
     "Goal",
     "OutOfRangeError",
@@ -33,6 +35,7 @@ __all__ = [
     "Result",
     "Step",
     "always_reaches",
+    "cover",
     "emit",
     "explore",
     "simulate",

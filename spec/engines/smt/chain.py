@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from spec.engines import interp
+from spec.engines.smt.constraints import Constraints
 from spec.engines.smt.induction import RANGES, Goal, Problem
 from spec.engines.smt.solve import Chooser
 from spec.engines.smt.steps import StepTerms
@@ -75,9 +76,10 @@ def action_order(irs: Sequence[ActionIR]) -> list[ActionIR]:
 class Chain:
     """The behaviour so far as terms, with one Boolean per position that says whether its action instance happens."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, partial_order: bool = False, symmetry: bool = False) -> None:
         self.problem = problem
         self.terms = Terms(track=False)
+        self.constraints = Constraints(self.terms, problem.spec, partial_order=partial_order, symmetry=symmetry)
         values = problem.low.values_of(State.initial())
         self.now: dict[int, Term] = {
             n: self.terms.const(v, problem.low.terms.cells[n].is_bool) for n, v in values.items()
@@ -99,6 +101,7 @@ class Chain:
             return
         happens = t.cell(0, 1, True)
         self.facts.append(t.implies(happens, guard))
+        self.facts += self.constraints.append(happens, step)
         self.chosen.append((happens, step))
         after = {}
         for number, value in step.changed.items():
@@ -148,17 +151,26 @@ class Breaks:
         return terms.and_((terms.or_((*state, *last)), terms.not_(terms.atleast(2, happens))))
 
 
-def search(spec: Spec, max_rounds: int, *, timeout_ms: int = 0, minimise_ms: int = 20_000) -> Found:
+def search(
+    spec: Spec,
+    max_rounds: int,
+    *,
+    timeout_ms: int = 0,
+    minimise_ms: int = 20_000,
+    partial_order: bool = True,
+    symmetry: bool = True,
+) -> Found:
     """Look for a break of an invariant in 1, 2, … `max_rounds` rounds.
 
     `timeout_ms` limits the search of a round (0: no limit; a round that meets it leaves `unknown` set), `minimise_ms`
-    each attempt to find a shorter behaviour of those rounds; `minimal` says that there is none.
+    each attempt to find a shorter behaviour of those rounds; `minimal` says that there is none. `partial_order` and
+    `symmetry` leave out behaviours of which others are as good (see `constraints`).
     """
     started = time.perf_counter()
     problem = Problem(spec, spec.invariants)
     blocks = round_blocks(problem)
     breaks = Breaks(problem, list(_all_steps(problem)))
-    chain = Chain(problem)
+    chain = Chain(problem, partial_order=partial_order, symmetry=symmetry)
     last = [chain.terms.cell(0, 1, True) for _ in breaks.last_steps]
     found = Found(0)
     for rounds in range(1, max_rounds + 1):
@@ -166,7 +178,12 @@ def search(spec: Spec, max_rounds: int, *, timeout_ms: int = 0, minimise_ms: int
         found.rounds, found.positions = rounds, len(chain.chosen)
         flags = [*(flag for flag, _ in chain.chosen), *last]
         steps = [*(s for _, s in chain.chosen), *(s for s, _ in breaks.last_steps)]
-        chooser = Chooser(chain.terms, chain.facts, breaks.over(chain.terms, chain.now, last), flags)
+        ordered = [
+            fact
+            for flag, (step, _) in zip(last, breaks.last_steps, strict=True)
+            for fact in chain.constraints.in_order(flag, step)
+        ]
+        chooser = Chooser(chain.terms, [*chain.facts, *ordered], breaks.over(chain.terms, chain.now, last), flags)
         status, on = chooser.solve(timeout_ms=timeout_ms)
         found.unknown |= status == "unknown"
         if status == "sat":
@@ -202,6 +219,11 @@ def _all_steps(problem: Problem) -> Iterator[StepTerms]:
         step = problem.step(number)
         if step.guard is not false:
             yield step
+
+
+def round_order(spec: Spec) -> list[tuple[str, dict[str, int]]]:
+    """The action instances of a round, with their arguments, in order."""
+    return [(step.action, step.args) for block in round_blocks(Problem(spec, ())) for step in block]
 
 
 def round_blocks(problem: Problem) -> list[list[StepTerms]]:

@@ -1,0 +1,87 @@
+"""Rounds that cover an instance, by the compiled engine and by the interpreter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from spec.engines import explicit, interp
+from spec.engines.smt import chain
+from spec.lang import Spec, SpecError
+from spec.lang.concrete import State
+from spec.vsr import model
+from tests.spec.generated_models import models
+
+TINY = [
+    ("core", {"replicas": 2, "views": 2, "ops": 1, "requests": 1}),
+    pytest.param(
+        "core_restart", {"replicas": 2, "views": 2, "ops": 1, "requests": 1, "restarts": 1}, marks=pytest.mark.long
+    ),
+    ("pipeline", {"replicas": 2, "views": 1, "ops": 2, "requests": 1, "clients": 2}),
+]
+
+
+def by_interp(spec: Spec) -> list[int]:
+    """States reached in 0, 1, 2 … rounds, up to the number from which there are no more."""
+    reached = {State.initial()}
+    counts = [1]
+    while True:
+        for action, args in chain.round_order(spec):
+            ir = spec.action(action)
+            reached |= {s for s in [interp.step(spec, b, ir, args) for b in reached] if isinstance(s, State)}
+        if len(reached) == counts[-1]:
+            return counts
+        counts.append(len(reached))
+
+
+def all_states(spec: Spec) -> int:
+    """How many states the interpreter reaches."""
+    return interp.explore(replace(spec, invariants=(), witnesses=())).distinct
+
+
+@pytest.mark.parametrize(("name", "sizes"), TINY)
+def test_rounds_are_those_of_the_interpreter(name: str, sizes: dict[str, int]) -> None:
+    spec = model(name, **sizes)  # type: ignore[arg-type]
+    found = explicit.cover(spec, chain.round_order(spec))
+    assert found.complete
+    assert found.reached == by_interp(spec)
+    assert found.states == all_states(spec)
+
+
+LOOKED_AT = {"covered": 0, "more than one round": 0}
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(models())
+def check_random_models(spec: Spec) -> None:
+    try:
+        counts = by_interp(spec)
+    except SpecError:
+        return
+    found = explicit.cover(spec, chain.round_order(spec))
+    assert (found.complete, found.reached) == (True, counts)
+    LOOKED_AT["covered"] += 1
+    LOOKED_AT["more than one round"] += found.rounds > 1
+
+
+@pytest.mark.long
+def test_rounds_of_random_models() -> None:
+    check_random_models()
+    assert min(LOOKED_AT.values()) >= 2, LOOKED_AT
+
+
+def test_an_order_that_lacks_an_instance_covers_nothing() -> None:
+    spec = model("core", replicas=2, views=2, ops=1, requests=1)
+    order = [step for step in chain.round_order(spec) if step[0] != "on_request"]
+    found = explicit.cover(spec, order)
+    assert not found.complete
+    assert "no place" in found.reason
+
+
+def test_a_search_that_does_not_end_covers_nothing() -> None:
+    spec = model("core", replicas=2, views=2, ops=1, requests=1)
+    found = explicit.cover(spec, chain.round_order(spec), max_states=10)
+    assert not found.complete
+    assert found.reason
