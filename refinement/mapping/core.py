@@ -167,6 +167,29 @@ INSTALLED: tuple[Line, ...] = (
 )
 """The log of a start_view takes the place of the replica's own."""
 
+_NEWER = "(m_view > spec.log_view[node] or m_op > spec.op[node])"
+RECOVERED: tuple[Line, ...] = (
+    *_start_view_received("m_view", "m_op", ""),
+    Received("commit_sent", ("m_view",), "m_commit"),
+    Check("m_checkpoint", "0", when="-checkpoints"),
+    Step("on_start_view", {"r": "node", "v": "m_view", "n": "m_op"}, only_if=_NEWER, when="-checkpoints"),
+    Step(
+        "on_start_view",
+        {"r": "node", "v": "m_view", "n": "m_op"},
+        only_if=f"{_NEWER} and m_checkpoint <= spec.checkpoint[node]",
+        when="checkpoints",
+    ),
+    Received("snapshot", ("m_view", "m_checkpoint"), some=True, only_if="m_checkpoint", when="checkpoints"),
+    Step(
+        "install_snapshot",
+        {"r": "node", "v": "m_view", "n": "m_op", "k": "m_checkpoint"},
+        only_if=f"{_NEWER} and m_checkpoint > spec.checkpoint[node]",
+        when="checkpoints",
+    ),
+    Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),
+)
+"""As `INSTALLED`, by a replica whose own log was lost: it may get back what it had, and a snapshot that it had."""
+
 
 RULES: tuple[Rule, ...] = (
     Rule("start", (Check("seq", "1"), *CONFIGURATION)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refinement.mapping.core import BOOTED, CHECKPOINTED, CONFIGURATION, FEATURE_MAX, INSTALLED
+from refinement.mapping.core import BOOTED, CHECKPOINTED, CONFIGURATION, FEATURE_MAX, RECOVERED
 from refinement.mapping.lines import Check, Journaled, Named, Received, Rule, Step
 
 OPTION_RULES: tuple[Rule, ...] = (
@@ -118,7 +118,7 @@ OPTION_RULES: tuple[Rule, ...] = (
             ),
             *BOOTED,
             Step("restart", {"r": "node", "n": "spec.op[node]"}),
-            *INSTALLED,
+            *RECOVERED,
             Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]")),
             *CONFIGURATION,
         ),
