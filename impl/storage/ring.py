@@ -13,8 +13,8 @@ Recovery. Each cell is decided by `impl.storage.ring_table`. The log is the chai
 cells. It may need a prepare that is not clean: then, or if a slot that may hold what followed the head is faulty, the
 log is damaged (`impl.durable.DamagedLog`) and the replica repairs it from the cluster.
 
-A prepare that is written to a faulty cell hides that something was lost there. Its record says so (`unsure`), and it
-counts as faulty for what follows the head until the superblock names another log_view.
+A prepare of a log to install that is written to a faulty cell hides that something was lost there. Its record says so
+(`unsure`), and it counts as faulty for what follows the head until the superblock names another log_view.
 """
 
 from __future__ import annotations
@@ -190,7 +190,8 @@ class RingJournal(RingCells):
         """True if a cell of the slot of `op`, which is above the known log, may have held what followed there."""
         for cell in self.geometry.cells_of(op):
             found = self._cells[cell]
-            if found.unsure or (found.faulty and self._fits(found, op, superblock)):
+            unsure = found.unsure and self._op(cell) > superblock.checkpoint
+            if unsure or (found.faulty and self._fits(found, op, superblock)):
                 return True
         return False
 
@@ -316,7 +317,7 @@ class RingJournal(RingCells):
                 self._file.write_at(self.geometry.header_at(cell), bytes(SECTOR))
             if stale:
                 self._sync()
-            unsure = [self._hides(cell) for cell in cells]
+            unsure = [repair and self._hides(cell) for cell in cells]
             for cell, prepare, hides in zip(cells, prepares, unsure, strict=True):
                 self._write_prepare(cell, prepare, repair, hides)
             self._sync()
