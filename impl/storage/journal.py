@@ -319,7 +319,7 @@ class Journal:
                 raise JournalError(
                     f"{self._file.path}: no record of op {op} with checksum {checksum or '(none)'}, which the log that "
                     f"ends at op {superblock.head_op} ({superblock.head_checksum}) needs. The replica will not start "
-                    "on a shorter log. Restore the file from a copy of this very replica, or replace the replica"
+                    "on a shorter log. `vsr recover` says what to do"
                 )
             chain.append(record)
             op, checksum = op - 1, record.header.parent

@@ -76,7 +76,7 @@ def check_file_header(file: File, cluster: int, replica: int) -> int:
             return int(durable_end)
     raise JournalError(
         f"{file.path}: the file header (bytes 0..{FILE_HEADER_SIZE - 1}) is damaged or not a journal's. "
-        "Restore the file from a copy of this very replica, or replace the replica"
+        "`vsr recover` says what to do"
     )
 
 

@@ -25,7 +25,9 @@ from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy, 
 __all__ = ["Diagnosis", "Finding", "Remedy", "diagnose", "reset_for_recovery"]
 
 ASIDE = "before-recovery-"
-"""Directories that hold the files as they were, by number of the recovery."""
+"""Directories that hold the files as they were, by number of the recovery, with a report of what was wrong."""
+
+REPORT_NAME = "report"
 
 
 class Remedy(StrEnum):
@@ -94,9 +96,10 @@ def diagnose(path: str | os.PathLike[str], file_system: FileSystem | None = None
     """Reads superblock, journal and snapshot without changing them. Raises DataFileError if there is no directory."""
     files = file_system or RealFileSystem()
     directory = os.fspath(path)
-    if not files.exists(directory):
-        raise DataFileError(f"{directory} does not exist")
-    names = tuple(files.names(directory))
+    try:
+        names = tuple(files.names(directory))
+    except OSError as error:
+        raise DataFileError(f"{directory}: {error.strerror or error}") from error
     findings: list[Finding] = []
     copies, agreed = _superblock(files, directory, findings)
     one = max(copies, key=lambda state: state.sequence, default=None)
@@ -188,13 +191,13 @@ def _copy_of(files: FileSystem, path: str) -> tuple[MemoryFile | None, str]:
         return None, f"cannot read the file: {error.strerror or error}"
 
 
-def reset_for_recovery(diagnosis: Diagnosis, state: SuperblockState) -> str:
+def reset_for_recovery(diagnosis: Diagnosis, state: SuperblockState, file_system: FileSystem | None = None) -> str:
     """Puts all files aside and makes an empty journal, and a superblock of `state`; `state.recovery` is its nonce.
 
     Returns the directory that holds the files as they were. A crash in between leaves a directory that does not start,
     and this can be done again. Raises DataFileError: in use, or the disk refuses.
     """
-    files = RealFileSystem()
+    files = file_system or RealFileSystem()
     directory = diagnosis.path
     if not state.recovery or state.head_op or state.checkpoint:
         raise DataFileError(f"{directory}: a recovery begins with a nonce, without log and snapshot, not with {state}")
@@ -203,9 +206,10 @@ def reset_for_recovery(diagnosis: Diagnosis, state: SuperblockState) -> str:
     try:
         if files.exists(superblock):
             release = files.lock(superblock)
-        number = next(number for number in count(1) if not files.exists(os.path.join(directory, f"{ASIDE}{number}")))
-        aside = os.path.join(directory, f"{ASIDE}{number}")
-        os.mkdir(aside)
+        aside = next(
+            path for n in count(1) if not files.exists(os.path.join(path := f"{directory}/{ASIDE}{n}", REPORT_NAME))
+        )
+        _write_report(files, os.path.join(aside, REPORT_NAME), diagnosis)
         for name in sorted(diagnosis.files, key=lambda name: name != SUPERBLOCK_NAME):
             files.rename(os.path.join(directory, name), os.path.join(aside, name))
         files.sync_directory(aside)
@@ -220,6 +224,16 @@ def reset_for_recovery(diagnosis: Diagnosis, state: SuperblockState) -> str:
         if release is not None:
             release()
     return aside
+
+
+def _write_report(files: FileSystem, path: str, diagnosis: Diagnosis) -> None:
+    lines = [f"{finding.file}: {finding.problem}\n" for finding in diagnosis.findings]
+    file = files.create(path)
+    try:
+        file.write_at(0, "".join(lines).encode())
+        file.sync()
+    finally:
+        file.close()
 
 
 def _format_journal(files: FileSystem, path: str, state: SuperblockState, ring: Geometry | None) -> None:

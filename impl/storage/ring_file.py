@@ -98,7 +98,7 @@ def read_ring_header(file: File, cluster: int, replica: int) -> Geometry:
         return geometry
     raise JournalError(
         f"{file.path}: both copies of the file header (bytes 0..{2 * SECTOR - 1}) are damaged. "
-        "Restore the file from a copy of this very replica, or replace the replica"
+        "`vsr recover` says what to do"
     )
 
 

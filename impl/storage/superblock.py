@@ -233,6 +233,6 @@ def _refusal(path: str, size: int, problems: list[str], valid: list[SuperblockSt
     return (
         f"{path}: no version of the superblock is held by {QUORUM} of {COPIES} copies "
         f"(file of {size} bytes; valid copies: {held}; {'; '.join(problems) or 'no copy is broken'}). "
-        "This replica will not start, since it may have voted in views it no longer knows. Restore the file from a "
-        "copy of this very replica, or give the cluster a new replica in its place."
+        "This replica will not start, since it may have voted in views it no longer knows. "
+        "`vsr recover` says what to do"
     )

@@ -128,7 +128,7 @@ class FileStorage:
         elif isinstance(io, WriteSnapshot):
             data.write_snapshot(io.op, io.data)
         else:
-            data.drain(io.op, io.stale)
+            data.drain(io.op, io.stale, io.end)
 
     def recover(self) -> DurableState:
         """Opens the data file, that of a process that is gone. Raises PowerLossError."""
