@@ -68,6 +68,8 @@ class GroupHost:
         self._config = config
         self._data = data
         self._trace = trace
+        if data.journal_slots and not config.checkpoint_interval:
+            raise ServerError(f"{data.path}: the journal is a ring, which is drained by checkpoints; take some")
         known = len(data.problems)
         durable = data.durable_state()
         for problem in data.problems[known:]:
@@ -83,6 +85,7 @@ class GroupHost:
                 ring=True,
                 nonce=secrets.randbits(62) | 1,
                 checkpoint_interval=config.checkpoint_interval,
+                **({"journal_slots": data.journal_slots} if data.journal_slots else {}),
                 pipeline_max=config.pipeline_max,
                 request_queue_max=REQUEST_QUEUE_MAX,
                 append_prepares_max=config.pipeline_max,

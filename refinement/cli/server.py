@@ -31,6 +31,7 @@ from impl.net.server_config import CHECKPOINT_INTERVAL, data_path
 from impl.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
 from impl.replica.features import FEATURES, feature_numbers, parse_features
 from impl.storage.data_file import format_data_file
+from impl.storage.ring_file import SLOT_SIZE_DEFAULT, SLOTS_DEFAULT, Geometry
 from refinement.cli import repl as lines
 from refinement.cli.options import OutputFile, Seconds, json_option, json_option_of_maker, protect, protect_data
 from refinement.cli.output import note, save_json
@@ -85,6 +86,20 @@ _features = click.option(
     type=click.IntRange(0, CLIENT_SLOTS_MAX),
     help=f"Clients that are remembered; {CLIENTS_SESSIONS.slots} unless given, and every one (0) without sessions.",
 )
+@click.option(
+    "--journal",
+    type=click.Choice(("append", "ring")),
+    default="append",
+    show_default=True,
+    help="A file that grows and is drained, or rings of fixed slots, which need checkpoints.",
+)
+@click.option(
+    "--journal-slots",
+    type=click.IntRange(1),
+    default=SLOTS_DEFAULT,
+    show_default=True,
+    help="Slots of a ring: at least the ops between two checkpoints and the pipeline.",
+)
 @_groups
 @_cluster_id
 @json_option
@@ -96,6 +111,8 @@ def format_data(
     quorum_view_change: int | None,
     sessions: bool,
     client_slots: int | None,
+    journal: str,
+    journal_slots: int,
     groups: tuple[Group, ...],
     cluster_id: int,
     json_file: Path | None,
@@ -110,7 +127,8 @@ def format_data(
     clients = ClientTableConfig(slots, sessions, gaps=slots > 0 and not sessions)
     for group in groups:
         path = data_path(directory, group)
-        format_data_file(path, cluster_id, replica, replicas, quorums, clients=clients, group=group.number)
+        ring = Geometry(journal_slots, SLOT_SIZE_DEFAULT) if journal == "ring" else None
+        format_data_file(path, cluster_id, replica, replicas, quorums, clients=clients, group=group.number, ring=ring)
         click.echo(f"formatted {path}: cluster {cluster_id}, replica {replica} of {replicas}")
     save_json({"directory": str(directory), "cluster": cluster_id, "replica": replica, "exit_code": 0}, json_file)
     return EXIT_CONFORMS
