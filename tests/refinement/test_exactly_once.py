@@ -25,6 +25,7 @@ from tests.impl.net.porcupine import verdict_of_porcupine
 from tests.refinement.traces import load as load_trace
 
 CLIENTS = 4
+KEYS = 12
 EVICTING = ClientTableConfig(slots=2, sessions=True)
 """Fewer slots than clients: they evict each other all the time."""
 
@@ -61,7 +62,7 @@ def run(
                 mischief.addresses,
                 cluster.cluster,
                 clients=CLIENTS,
-                keys=3,
+                keys=KEYS,
                 seed=seed,
                 weights=APPENDS,
                 send_twice=0.1,

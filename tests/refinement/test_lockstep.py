@@ -183,16 +183,23 @@ PAPER, SESSIONS, GAPS, FEATURES = CLUSTERS
 QUICK = {
     "commit.apply_at_replicate": PAPER,
     "commit.false_ack_after_start_view": PAPER,
-    "view.log_view_at_merge": PAPER,
-    "boot.replays_uncommitted": PAPER,
+    "commit.sequencer_before_append": PAPER,
+    "table.replayed_register": SESSIONS,
+    "table.reply_from_current_view": SESSIONS,
+    "control.applied_on_leader_only": FEATURES,
+    "control.no_offset_advance": FEATURES,
 }
 """Mistake → a cluster in which it can be made; found in a few hundred runs."""
 
 RARE = {
+    "commit.out_of_order": PAPER,
+    "view.log_view_at_merge": PAPER,
     "view.blind_start_view_head": PAPER,
     "boot.view_from_last_prepare": PAPER,
     "boot.all_zero": PAPER,
+    "boot.replays_uncommitted": PAPER,
     "table.evict_by_commit_max": SESSIONS,
+    "table.evict_forgets": SESSIONS,
 }
 """The same, of mistakes that may take longer to find."""
 
