@@ -13,6 +13,7 @@ from impl.replica import ReplicaConfig, Status
 from impl.state_machine import Append, encode_operation
 from impl.storage.data_file import DataFile, format_data_file, open_data_file
 from impl.storage.file import MemoryFile, MemoryFileSystem, StorageError, WriteRefusedError
+from impl.storage.ring_file import Geometry
 from impl.trace import encode_line
 from tests.impl.link import Link
 
@@ -106,11 +107,11 @@ class PoweredFileSystem(MemoryFileSystem):
 class FileStorage:
     """The storage that a link uses, over a data file."""
 
-    def __init__(self, node: int, count: int) -> None:
+    def __init__(self, node: int, count: int, ring: Geometry | None = None) -> None:
         self.files = PoweredFileSystem()
         self.in_flight: list[IoEffect] = []
         self.data: DataFile | None = None
-        format_data_file("d", 1, node, count, file_system=self.files, clients=CLIENTS_PAPER)
+        format_data_file("d", 1, node, count, file_system=self.files, clients=CLIENTS_PAPER, ring=ring)
 
     def start(self, io: IoEffect) -> None:
         """Nothing happens until the link finishes it."""
@@ -142,7 +143,7 @@ class PowerLink(Link):
 
     `survives` says what a power loss leaves of writes that were not synced. With `again` the power goes a second time,
     so many I/Os into the boot that follows. With `error` (errno) the I/O fails instead, a write half-way; a replica
-    that cannot go on boots again.
+    that cannot go on boots again. With `ring` the journals are rings.
     """
 
     def __init__(
@@ -153,6 +154,7 @@ class PowerLink(Link):
         survives: Choice = SURVIVAL["nothing"],
         again: int = 0,
         error: int = 0,
+        ring: Geometry | None = None,
     ) -> None:
         self.victim = victim
         self.survives = survives
@@ -160,7 +162,7 @@ class PowerLink(Link):
         self.cuts: list[str] = []
         self.number: dict[int, int] = {}
         self.answered: dict[tuple[int, int], int] = {}
-        self.file_storages = [FileStorage(node, 3) for node in range(3)]
+        self.file_storages = [FileStorage(node, 3, ring) for node in range(3)]
         super().__init__(3, storages=self.file_storages, config=config, booted=False)
         fuse = self.file_storages[victim].files.fuse
         fuse.count, fuse.what = 0, []
