@@ -16,6 +16,7 @@ from spec.vsr.lemmas import (
     messages,
     pipeline,
     quorums,
+    repair,
     replicas,
     table,
     types,
@@ -40,6 +41,8 @@ def lemmas_of(cfg: Config) -> tuple[Predicate, ...]:
         *(pipeline.LEMMAS if cfg.pipeline else ()),
         *(checkpoint.lemmas(cfg) if cfg.checkpoints else ()),
     )
+    if cfg.repair.recovery:
+        return (*(p for p in LEMMAS if p.id not in repair.REPLACED), *repair.lemmas(cfg))
     if not client_table.is_on(cfg):
         return (*LEMMAS, *more)
     left_out = {p.id for p in clients.LEMMAS}
