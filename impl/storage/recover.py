@@ -46,7 +46,8 @@ REMEDIES = {
     "vsr recover DIRECTORY --from-cluster ADDRESSES, then start the replica",
     Remedy.FROM_CLUSTER: "vsr recover DIRECTORY --from-cluster ADDRESSES, then start the replica",
     Remedy.RESTORE: "there is no other replica: restore the file from a backup of this very replica",
-    Remedy.OTHER_VERSION: "start the replica with the version of this program that wrote the file",
+    Remedy.OTHER_VERSION: "start the replica with the version of this program that wrote the file; if there is none, "
+    "the file is damaged: if it is the journal, vsr recover DIRECTORY --from-cluster ADDRESSES, then start the replica",
 }
 """In words."""
 
@@ -88,8 +89,9 @@ class Diagnosis:
     def recoverable(self) -> bool:
         """True if something may be wrong that only the cluster can help with, and nothing that it cannot."""
         remedies = {finding.remedy for finding in self.findings}
-        lost = bool(remedies & {Remedy.FROM_CLUSTER, Remedy.START_OR_CLUSTER})
-        return lost and not remedies & {Remedy.RESTORE, Remedy.OTHER_VERSION}
+        if Remedy.RESTORE in remedies or (self.agreed is None and Remedy.OTHER_VERSION in remedies):
+            return False
+        return bool(remedies - {Remedy.START})
 
 
 def diagnose(path: str | os.PathLike[str], file_system: FileSystem | None = None) -> Diagnosis:

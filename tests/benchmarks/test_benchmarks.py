@@ -10,6 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.audit import HEADER, audit
+from benchmarks.boot import HEADER as BOOT_HEADER
+from benchmarks.boot import Row as BootRow
+from benchmarks.boot import measure
 from benchmarks.cluster import HEADER as CLUSTER_HEADER
 from benchmarks.cluster import Row, compare
 from benchmarks.data import HALVES, data_set
@@ -45,6 +48,13 @@ def test_vsr_bench_measures_a_cluster_that_it_starts(tmp_path: Path) -> None:
     assert "requests/s" in result.output
     assert "p99" in result.output
     assert json.loads(file.read_text())["clients"] == 4
+
+
+def test_boots_are_measured_by_size() -> None:
+    cells = dict(zip(BOOT_HEADER, measure(BootRow(ops=300, value_bytes=64, keys=200), repeat=1), strict=True))
+    assert float(cells["journal MiB"]) > 0.05
+    assert float(cells["snapshot MiB"]) > 0.01
+    assert min(float(cells[name]) for name in ("open ms", "restore ms", "replay ms")) > 0
 
 
 @pytest.mark.parametrize("mode", ["group", "entry"])
