@@ -91,8 +91,8 @@ class RunVerdict:
     """The verdict on one run.
 
     `events` were accepted of those `recorded` (0: not counted); `coverage` counts the spec steps taken per action,
-    `events_by_name` the events judged (accepted, or the one refused); `missing` names the evidence that is missing; `notes` are what else
-    a reader should know.
+    `events_by_name` the events judged (accepted, or the one refused); `missing` names the evidence that is missing;
+    `notes` are what else a reader should know.
     """
 
     run_id: str

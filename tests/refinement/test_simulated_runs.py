@@ -38,7 +38,7 @@ FAULT_REPLICAS = {
     "control.map_order_digest": 3,
     "control.unsupported_member": 3,
 }
-"""Faults that the audit finds in runs drawn as usual; the rest of the storage's: `tests/impl/test_storage_faults.py`."""
+"""Faults that the audit finds in runs drawn as usual; those of the storage: `tests/impl/test_storage_faults.py`."""
 RUNS_MAX = 100
 
 
