@@ -280,6 +280,16 @@ def _refused(operation: Operation, plane: Plane) -> bytes:
     return _ENCODER.encode(Refused(f"{name} belongs to the group of the plane {plane.value}"))
 
 
+_APPENDED = b"\x93\xa8appended"
+"""How the encoded result of an append begins."""
+_APPENDED_DECODER: msgspec.msgpack.Decoder[Appended] = msgspec.msgpack.Decoder(Appended)
+
+
+def appended_of(body: bytes, result: bytes) -> tuple[int, Appended] | None:
+    """Namespace and result of an executed append; None of another operation."""
+    return (namespace_of(body), _APPENDED_DECODER.decode(result)) if result.startswith(_APPENDED) else None
+
+
 class _Namespaced(msgspec.Struct, array_like=True):
     tag: str
     namespace: int

@@ -60,6 +60,9 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     m_evicted: int | None = None
     m_checkpoint: int | None = None
     m_reply: str | None = None
+    m_namespace: int | None = None
+    m_offset: int | None = None
+    m_count: int | None = None
     m_log: tuple[str, ...] | None = None
     replicas: int | None = None
     quorum_replication: int | None = None
@@ -96,6 +99,9 @@ class MessageColumns(TypedDict, total=False):
     m_evicted: int | None
     m_checkpoint: int | None
     m_reply: str | None
+    m_namespace: int | None
+    m_offset: int | None
+    m_count: int | None
     m_log: tuple[str, ...] | None
 
 

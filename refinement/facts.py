@@ -3,6 +3,7 @@
 - **I7** one prepare per (view, op): every event that prepares or accepts (view, op) names one checksum.
 - **I1** agreement: whoever executes an op executes the same checksum.
 - **I14** same digest: equal `commit_min` means an equal digest of state machine and client table.
+- **I15** offsets: an offset of a partition is given to the messages of one op.
 
 Each is of the form "a key has one value". `RunFacts` checks that row by row; `refinement.spark` does the same with
 aggregations over a DataFrame; both report the first event (in replay order) that contradicts an earlier one.
@@ -18,7 +19,7 @@ from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from refinement.verdict import AuditOptions, RunVerdict, Violation
 
 Key = tuple[str, int, int]
-"""(rule id, first key, second key); the second is 0 for I1 and I14."""
+"""(rule id, first key, second key); the second is 0 for I1 and I14; partition and offset for I15."""
 
 Stated = tuple[str, str, int]
 """A value and where it was stated first: (value, file, line)."""
@@ -27,13 +28,25 @@ RULES = {
     "I7": "one prepare per (view, op)",
     "I1": "replicas that executed an op executed the same prepare",
     "I14": "equal commit_min means an equal digest",
+    "I15": "an offset of a partition is given once",
 }
+
+UNSPECIFIED = frozenset({"I15"})
+"""Rules that the specification does not have: only the facts show that they are broken."""
 
 PREPARING = ("on_request", "on_prepare")
 
 _NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
 _VIEW, _OP, _CHECKSUM = INDEX["m_view"], INDEX["m_op"], INDEX["m_checksum"]
 _COMMIT_MIN, _DIGEST = INDEX["commit_min"], INDEX["digest"]
+_NAMESPACE, _OFFSET, _COUNT = INDEX["m_namespace"], INDEX["m_offset"], INDEX["m_count"]
+
+
+def offsets_of(row: Row) -> Iterable[int]:
+    """The offsets that the append of an `execute` gave its messages; none of another operation."""
+    if row[_NAMESPACE] is None or row[_OFFSET] is None:
+        return ()
+    return range(row[_OFFSET], row[_OFFSET] + (row[_COUNT] or 1))
 
 
 def facts_of(row: Row) -> Iterator[tuple[Key, str]]:
@@ -45,6 +58,8 @@ def facts_of(row: Row) -> Iterator[tuple[Key, str]]:
             yield ("I7", row[_VIEW], op), checksum
         elif event == "execute":
             yield ("I1", op, 0), checksum
+            for offset in offsets_of(row):
+                yield ("I15", row[_NAMESPACE], offset), str(op)
     if row[_COMMIT_MIN] is not None and row[_DIGEST] is not None:
         yield ("I14", row[_COMMIT_MIN], 0), row[_DIGEST]
 
@@ -66,8 +81,13 @@ class Contradiction:
     def violation(self) -> Violation:
         """As a violation of the report."""
         rule, first, second = self.key
-        subjects = {"I7": f"prepare (view {first}, op {second})", "I1": f"op {first}", "I14": f"commit_min {first}"}
-        noun = "digest" if rule == "I14" else "checksum"
+        subjects = {
+            "I7": f"prepare (view {first}, op {second})",
+            "I1": f"op {first}",
+            "I14": f"commit_min {first}",
+            "I15": f"offset {second} of namespace {first % (1 << 64)}",
+        }
+        noun = {"I14": "digest", "I15": "op"}.get(rule, "checksum")
         return Violation(
             run_id=self.run_id,
             seq=self.order[2],
@@ -86,12 +106,16 @@ class Contradiction:
 
 @dataclass(slots=True)
 class RunFacts:
-    """Gathers a run's facts from rows in any order that keeps replay order; memory grows with ops, not events."""
+    """Gathers a run's facts from rows in any order that keeps replay order.
+
+    Memory grows with ops and messages, not with events.
+    """
 
     run_id: str
     _prepares: dict[tuple[int, int], Stated] = field(default_factory=dict)
     _executed: dict[int, Stated] = field(default_factory=dict)
     _digests: dict[int, Stated] = field(default_factory=dict)
+    _offsets: dict[tuple[int, int], Stated] = field(default_factory=dict)
     _broken: dict[Key, Contradiction] = field(default_factory=dict)
 
     def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
@@ -104,6 +128,8 @@ class RunFacts:
                     known = executed.setdefault(op, (checksum, row[FILE_INDEX], row[LINE_INDEX]))
                     if known[0] != checksum:
                         self._contradict(("I1", op, 0), checksum, known, row)
+                    if row[_NAMESPACE] is not None:
+                        self._watch_offsets(str(op), row)
                 elif event in PREPARING and (view := row[_VIEW]) is not None:
                     known = prepares.setdefault((view, op), (checksum, row[FILE_INDEX], row[LINE_INDEX]))
                     if known[0] != checksum:
@@ -116,6 +142,13 @@ class RunFacts:
                 elif seen[0] != digest:
                     self._contradict(("I14", commit_min, 0), digest, seen, row)
             yield row
+
+    def _watch_offsets(self, op: str, row: Row) -> None:
+        namespace = row[_NAMESPACE]
+        for offset in offsets_of(row):
+            known = self._offsets.setdefault((namespace, offset), (op, row[FILE_INDEX], row[LINE_INDEX]))
+            if known[0] != op:
+                self._contradict(("I15", namespace, offset), op, known, row)
 
     def _contradict(self, key: Key, value: str, known: Stated, row: Row) -> None:
         if key in self._broken:
@@ -142,18 +175,25 @@ def merge_facts(
 ) -> tuple[RunVerdict, str | None]:
     """Add the broken facts to a replay's verdict; a rule that the replay reported already is not repeated.
 
+    Of the offsets of one partition the first that is broken is reported.
+
     Returns the verdict, and an error text where the two disagree: the replay found that the run conforms to the
     spec, whose invariants these facts are, and the facts are broken. With deviations allowed that can happen.
     """
-    found = [contradiction.violation() for contradiction in contradictions]
+    first: dict[Key, Contradiction] = {}
+    for contradiction in contradictions:
+        rule, subject, _ = contradiction.key
+        first.setdefault((rule, subject, 0) if rule == "I15" else contradiction.key, contradiction)
+    found = [contradiction.violation() for contradiction in first.values()]
     if not found:
         return verdict, None
     error = None
-    if verdict.verdict == "conforms" and not options.allow:
-        rules = ", ".join(sorted({violation.rule_id for violation in found}))
+    specified = [violation for violation in found if violation.rule_id not in UNSPECIFIED]
+    if verdict.verdict == "conforms" and specified and not options.allow:
+        rules = ", ".join(sorted({violation.rule_id for violation in specified}))
         error = (
             f"run {verdict.run_id}: the replay says conforms but the facts {rules} are broken "
-            f"(first at {found[0].file}:{found[0].line}); the audit itself is wrong, please report it"
+            f"(first at {specified[0].file}:{specified[0].line}); the audit itself is wrong, please report it"
         )
     reported = {violation.rule_id for violation in verdict.violations}
     merged = verdict.with_violations(violation for violation in found if violation.rule_id not in reported)

@@ -23,7 +23,8 @@ INT_MAX: Final = 2**63 - 1
 class Column:
     """One column of the trace.
 
-    `minimum` bounds an int from below; `choices` lists the values a string may have (empty: any).
+    `minimum` bounds an int from below; `choices` lists the values a string may have (empty: any); `filled` says that
+    the empty string is none of them.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Column:
     doc: str
     minimum: int = 0
     choices: tuple[str, ...] = ()
+    filled: bool = False
 
     @property
     def expected(self) -> str:
@@ -40,7 +42,14 @@ class Column:
             return "a list of strings"
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        return "a string" if self.kind == "string" else f"an integer ≥ {self.minimum}"
+        if self.kind == "int":
+            return f"an integer ≥ {self.minimum}"
+        return "a string that is not empty" if self.never_empty else "a string"
+
+    @property
+    def never_empty(self) -> bool:
+        """Is the empty string refused?"""
+        return self.required or self.filled
 
     def accepts(self, value: object) -> bool:
         """Whether a decoded JSON value is allowed here; `None` is, where the column is not required."""
@@ -52,7 +61,7 @@ class Column:
             return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
         if not isinstance(value, str):
             return False
-        if self.required and not value:
+        if self.never_empty and not value:
             return False
         return not self.choices or value in self.choices
 
@@ -92,6 +101,7 @@ _SVC = ("m_type", "m_view")
 _DVC = ("m_type", "m_view", "m_log_view", "m_op", "m_commit", "m_log")
 _SV = ("m_type", "m_view", "m_op", "m_commit", "m_log")
 _ENTRY = (*_CLIENT, "m_feature")
+_APPENDED = ("m_namespace", "m_offset", "m_count")
 _PREPARE = ("m_view", "m_op", "m_commit", "m_checksum", "m_parent", *_ENTRY)
 
 EVENTS: Final[Mapping[str, Event]] = {
@@ -113,7 +123,7 @@ EVENTS: Final[Mapping[str, Event]] = {
         Event("commit", ("m_op",), "the primary raised commit_max to m_op on acknowledgement quorums"),
         Event("send_commit", _COMMIT, "commit number sent"),
         Event("on_commit", (*_COMMIT, *_RECEIVED), "a backup raised commit_max by it"),
-        Event("execute", ("m_op", "m_checksum", *_ENTRY, "m_evicted", "m_reply"), "op executed"),
+        Event("execute", ("m_op", "m_checksum", *_ENTRY, "m_evicted", "m_reply", *_APPENDED), "op executed"),
         Event("resend_reply", ("m_type", "m_op", *_CLIENT, "m_reply"), "a duplicate was answered"),
         Event("checkpoint", ("m_op",), "the snapshot at m_op is durable and the journal is drained up to it"),
         Event("append_failed", ("m_op",), "the append of the prepares from m_op on failed; they are not in the log"),
@@ -146,8 +156,8 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("head", "string", False, 'checksum of the entry at op; "" when op = 0'),
     Column("commit_min", "int", False, "highest executed op"),
     Column("commit_max", "int", False, "highest op known to be committed"),
-    Column("digest", "string", False, "digest of the state machine and client table at commit_min"),
-    Column("table", "string", False, "digest of the client table at commit_min"),
+    Column("digest", "string", False, "digest of the state machine and client table at commit_min", filled=True),
+    Column("table", "string", False, "digest of the client table at commit_min", filled=True),
     Column("features", "int", False, "enabled features: bit f-1 is feature f"),
     Column("checkpoint", "int", False, "op of the durable snapshot that a restart begins at"),
     Column("m_type", "string", False, "message type", choices=MESSAGE_TYPES),
@@ -157,7 +167,7 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("m_op", "int", False, "op of the message"),
     Column("m_commit", "int", False, "commit number of the message"),
     Column("m_log_view", "int", False, "log_view of the message"),
-    Column("m_checksum", "string", False, "checksum of the prepare the message is about"),
+    Column("m_checksum", "string", False, "checksum of the prepare the message is about", filled=True),
     Column("m_parent", "string", False, 'checksum of the prepare before it ("" for op 1)'),
     Column("m_client", "int", False, "client id; 0 of a control entry"),
     Column("m_session", "int", False, "session: op of the client's register; 0 without sessions"),
@@ -168,7 +178,10 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("m_outcome", "string", False, "why a request was not prepared", choices=OUTCOMES),
     Column("m_evicted", "int", False, "client that lost its slot of the client table; 0: none"),
     Column("m_checkpoint", "int", False, "op of the snapshot that was installed; 0: none"),
-    Column("m_reply", "string", False, "checksum of the reply: client, request, op and result"),
+    Column("m_reply", "string", False, "checksum of the reply: client, request, op and result", filled=True),
+    Column("m_namespace", "int", False, "partition of an append, as a signed 64-bit number", minimum=-(2**63)),
+    Column("m_offset", "int", False, "offset of the first message of an append"),
+    Column("m_count", "int", False, "number of messages of an append", minimum=1),
     Column("m_log", "strings", False, "checksums of a log's entries, ops m_op - len + 1 .. m_op"),
     Column("replicas", "int", False, "configuration: number of replicas", minimum=1),
     Column("quorum_replication", "int", False, "configuration: replication quorum", minimum=1),

@@ -10,7 +10,7 @@ from impl.messages import PrepareOk
 from impl.replica.checkpoint import Checkpoints
 from impl.replica.proposals import apply_entry
 from impl.replica.state import Status
-from impl.state_machine import namespace_of
+from impl.state_machine import appended_of, namespace_of
 
 
 class CommitPath(Checkpoints):
@@ -121,6 +121,6 @@ class CommitPath(Checkpoints):
         self.update_digest()
         if self.unexecuted.get(header.client) == op:
             del self.unexecuted[header.client]
-        self.emit_execute(header, reply, evicted)
+        self.emit_execute(header, reply, evicted, appended_of(prepare.body, result) if self.config.traced else None)
         self.take_due_checkpoint()
         return self.commit_min == op

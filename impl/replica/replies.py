@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from impl.effects import SendClient
 from impl.messages import PrepareHeader, Reply, Request, reply_checksum
+from impl.partitions import Appended
 from impl.replica.client_table import Slot
 from impl.replica.state import ReplicaState
 
@@ -51,8 +52,13 @@ class Replies(ReplicaState):
         replica = slot.view % self.replica_count
         return Reply(slot.client, slot.session, slot.request, slot.op, slot.body, slot.view, replica)
 
-    def emit_execute(self, header: PrepareHeader, reply: Reply | None, evicted: int | None) -> None:
+    def emit_execute(
+        self, header: PrepareHeader, reply: Reply | None, evicted: int | None, appended: tuple[int, Appended] | None
+    ) -> None:
         """The event of an executed entry; a primary whose client waits for the reply sends it."""
+        namespace, result = (None, None) if appended is None else appended
+        if namespace is not None and namespace >= 1 << 63:
+            namespace -= 1 << 64  # the column is a signed number
         waits = self.is_normal_primary and reply is not None and waiter_of(header) in self.waiters
         self.waiters.discard(waiter_of(header))
         self.emit(
@@ -67,6 +73,9 @@ class Replies(ReplicaState):
             m_feature=header.feature,
             m_evicted=evicted or 0,
             m_reply=reply_checksum(reply) if reply is not None and self.config.traced else None,
+            m_namespace=namespace,
+            m_offset=None if result is None else result.offset,
+            m_count=None if result is None else result.count,
         )
         if waits and reply is not None:
             self.send_reply(reply)
