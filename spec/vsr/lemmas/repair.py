@@ -9,7 +9,7 @@ from spec.vsr.config import Config
 from spec.vsr.invariants import carries
 from spec.vsr.lemmas.words import each_entry, each_replica, each_view_entry, each_vote, each_vote_entry, exists_prepare
 from spec.vsr.repair.state import leading
-from spec.vsr.state import NORMAL, VIEW_CHANGE, Replica, View, entry_of_view, primary
+from spec.vsr.state import NORMAL, VIEW_CHANGE, Op, Replica, View, entry_of_view, primary
 
 
 @invariant("repair.durable_views", "log_view ≤ durable view ≤ view")
@@ -28,7 +28,7 @@ def durable_views(s: Any) -> Any:
 
 @invariant("repair.merged", "a merge is for a view that its primary reached")
 def merged(s: Any) -> Any:
-    """A replica merged only for a view that it leads and has reached, on its own do_view_change and those of a quorum."""
+    """A replica merged only for a view that it leads and has reached, on do_view_changes of a quorum and its own."""
     return each_vote(
         lambda v, r: implies(
             s.merged[r] == v + 1,
@@ -45,8 +45,8 @@ def merged(s: Any) -> Any:
 
 @invariant("repair.journal", "what is written is in the journal")
 def journal(s: Any) -> Any:
-    """A clean op is one whose header is that of the prepare in the journal; a faulty slot holds none and lies in the log; what a
-    journal or memory holds was prepared.
+    """A clean op is one whose header is that of the prepare in the journal; a faulty slot holds none and lies in the
+    log; what a journal or memory holds was prepared.
     """
     return each_entry(
         lambda r, o: all_of(
@@ -142,6 +142,34 @@ def nack(s: Any) -> Any:
     )
 
 
+@invariant("repair.canonical_log", "a log with gaps is its log_view's")
+def canonical_log(s: Any) -> Any:
+    """Each header that a replica knows is that of its log_view's log, unless it merged a log since."""
+    return each_entry(
+        lambda r, o: any_of(
+            s.entry[r, o] == 0,
+            s.merged[r] > s.log_view[r] + 1,
+            lambda: s.entry[r, o] == entry_of_view(s, s.log_view[r], o),
+        )
+    )
+
+
+@invariant("repair.offer_prepared", "an offered header is of a prepare")
+def offer_prepared(s: Any) -> Any:
+    """Each header of an offer is of a prepare that was sent."""
+    return each_vote_entry(
+        lambda v, r, o: any_of(s.dvc_entry[v, r, o] == 0, lambda: exists_prepare(s, s.dvc_entry[v, r, o], o))
+    )
+
+
+def may_be_committed(s: Any, w: Any, o: Any) -> Any:
+    """Can view w still commit op o: it, and each before it that was not executed, can be chosen there?"""
+    return forall(
+        between(Op, 1, o),
+        lambda p: any_of(may_be_chosen(s, w, p), all_of(p < o, s.first_executed[p] == entry_of_view(s, w, p))),
+    )
+
+
 def may_be_chosen(s: Any, w: Any, o: Any) -> Any:
     """Can view w's entry at op o still be chosen: a replication quorum acknowledged it in w, or has not left w for
     good?
@@ -152,26 +180,26 @@ def may_be_chosen(s: Any, w: Any, o: Any) -> Any:
     )
 
 
-@invariant("repair.leader_carries", "a new primary's log carries all that can still be chosen")
+@invariant("repair.leader_carries", "a new primary's log carries all that can still be committed")
 def leader_carries(s: Any) -> Any:
-    """What can still be chosen in a view before is in the log that a new primary merged for its view."""
+    """What can still be committed in a view before is in the log that a new primary merged for its view."""
     return each_vote_entry(
         lambda w, r, o: implies(
-            all_of(leading(s, r), w < s.view[r], lambda: may_be_chosen(s, w, o)),
+            all_of(leading(s, r), w < s.view[r], lambda: may_be_committed(s, w, o)),
             all_of(o <= s.op[r], any_of(s.entry[r, o] == 0, s.entry[r, o] == entry_of_view(s, w, o))),
         )
     )
 
 
-@invariant("repair.later_views_carry", "a later view carries all that can still be chosen")
+@invariant("repair.later_views_carry", "a later view carries all that can still be committed")
 def later_views_carry(s: Any) -> Any:
-    """If an entry of a view can still be chosen there, every later started view carries it."""
+    """If an op of a view can still be committed there, every later started view carries it."""
     return each_view_entry(
         lambda v, o: any_of(
             not_(s.sv[v]),
             lambda: forall(
                 between(View, 0, v - 1),
-                lambda w: any_of(not_(may_be_chosen(s, w, o)), carries(s, v, o, entry_of_view(s, w, o))),
+                lambda w: any_of(not_(may_be_committed(s, w, o)), carries(s, v, o, entry_of_view(s, w, o))),
             ),
         )
     )
@@ -202,6 +230,8 @@ def lemmas(cfg: Config) -> tuple[Predicate, ...]:
         own_offer,
         view_started,
         nack,
+        canonical_log,
+        offer_prepared,
         leader_carries,
         later_views_carry,
         leader,
@@ -215,6 +245,8 @@ REPLACED = frozenset(
         "types.durable_prefix",
         "types.log_length",
         "messages.ack_durable",
+        "messages.offer_prepared",
+        "replicas.canonical_log",
         "replicas.start_durable",
         "committed.offer_covers_commit",
         "quorums.later_views_carry",
