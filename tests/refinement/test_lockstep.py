@@ -169,7 +169,7 @@ def drive(clusters: tuple[Setup, ...], examples: int, steps: int, **options: Any
 
 
 def test_implementation_and_specification_stay_together() -> None:
-    drive(CLUSTERS, examples=60, steps=30)
+    drive(CLUSTERS, examples=50, steps=30)
 
 
 @pytest.mark.long
@@ -182,16 +182,16 @@ PAPER, SESSIONS, GAPS, FEATURES = CLUSTERS
 
 QUICK = {
     "commit.apply_at_replicate": PAPER,
-    "commit.false_ack_after_start_view": PAPER,
     "commit.sequencer_before_append": PAPER,
     "table.replayed_register": SESSIONS,
-    "table.reply_from_current_view": SESSIONS,
     "control.applied_on_leader_only": FEATURES,
-    "control.no_offset_advance": FEATURES,
 }
 """Mistake → a cluster in which it can be made; found in a few hundred runs."""
 
 RARE = {
+    "commit.false_ack_after_start_view": PAPER,
+    "table.reply_from_current_view": SESSIONS,
+    "control.no_offset_advance": FEATURES,
     "commit.out_of_order": PAPER,
     "view.log_view_at_merge": PAPER,
     "view.blind_start_view_head": PAPER,
