@@ -224,10 +224,11 @@ class LogRecovery(Recovery):
         """Another replica never had a prepare that is missing here; with enough of them it is discarded.
 
         The own copy is faulty and does not count (protocol.md §4: one more is needed then). Without its header the
-        prepare before it is not known, so it stays.
+        prepare before it is not known, so it stays. What is missing below it comes first: a discard ends all damage.
         """
         op, checksum = message.op, message.checksum
-        if message.view <= self.log_view or (op, checksum) not in self._walk(repair)[1]:
+        missing = self._walk(repair)[1]
+        if message.view <= self.log_view or (op, checksum) not in missing:
             self.ignore("nack: of nothing that is missing")
             return
         if "nack.not_nacked_is_present" in self.faults:
@@ -235,7 +236,8 @@ class LogRecovery(Recovery):
         nacks = repair.nacks.setdefault(checksum, set())
         nacks.add(message.replica)
         header = repair.known.get(checksum)
-        busy = self.journal_busy or repair.end is not None or self.target is not None
+        waits = any(each[0] < op for each in missing)
+        busy = self.journal_busy or repair.end is not None or self.target is not None or waits
         if len(nacks) >= self.quorum_nack and header is not None and checksum not in repair.fetched and not busy:
             self._discard(repair, op - 1, header.parent)
 
