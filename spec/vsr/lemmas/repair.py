@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import Predicate, all_of, any_of, between, count, forall, implies, invariant, not_
+from spec.lang import Predicate, all_of, any_of, between, count, exists, forall, implies, invariant, not_
 from spec.vsr.config import Config
 from spec.vsr.invariants import carries
 from spec.vsr.lemmas.words import each_entry, each_replica, each_view_entry, each_vote, each_vote_entry, exists_prepare
+from spec.vsr.repair.invariants import backed, reworked
 from spec.vsr.repair.state import leading
 from spec.vsr.state import NORMAL, VIEW_CHANGE, Op, Replica, View, entry_of_view, primary
 
@@ -162,12 +163,70 @@ def offer_prepared(s: Any) -> Any:
     )
 
 
-def may_be_committed(s: Any, w: Any, o: Any) -> Any:
-    """Can view w still commit op o: it, and each before it that was not executed, can be chosen there?"""
-    return forall(
-        between(Op, 1, o),
-        lambda p: any_of(may_be_chosen(s, w, p), all_of(p < o, s.first_executed[p] == entry_of_view(s, w, p))),
+@invariant("repair.offer_gap", "an offer names what its sender acknowledged")
+def offer_gap(s: Any) -> Any:
+    """What a replica acknowledged in the view whose log it offers is in the headers of its offer, if covered."""
+    return each_vote_entry(
+        lambda v, r, o: implies(
+            all_of(s.dvc[v, r], not_(reworked(s, v, r)), o >= s.dvc_low[v, r]),
+            any_of(
+                s.ack[s.dvc_log_view[v, r], r, o] == 0,
+                s.dvc_entry[v, r, o] == s.ack[s.dvc_log_view[v, r], r, o],
+            ),
+        )
     )
+
+
+@invariant("repair.leader_gap", "a new primary knows what it acknowledged")
+def leader_gap(s: Any) -> Any:
+    """A header that a new primary does not know below its head is of nothing that it acknowledged in its log_view,
+    or its slot is faulty.
+    """
+    return each_entry(
+        lambda r, o: implies(
+            all_of(leading(s, r), o <= s.op[r], s.entry[r, o] == 0),
+            any_of(s.ack[s.log_view[r], r, o] == 0, s.faulty[r, o]),
+        )
+    )
+
+
+@invariant("repair.primary_knows", "a normal primary knows all headers")
+def primary_knows(s: Any) -> Any:
+    """A normal primary knows every header of its log, and every replica those of what it executed."""
+    return each_entry(
+        lambda r, o: implies(
+            any_of(
+                o <= s.commit_min[r],
+                all_of(o <= s.op[r], s.status[r] == NORMAL, primary(s, s.view[r]) == r),
+            ),
+            s.entry[r, o] != 0,
+        )
+    )
+
+
+@invariant("repair.executed_chain", "what was executed is a chain")
+def executed_chain(s: Any) -> Any:
+    """What was executed first at an op follows what was executed first before it."""
+    return forall(
+        Op,
+        lambda o: any_of(
+            s.first_executed[o] == 0,
+            o == 1,
+            lambda: s.prepare_parent[s.first_executed[o] - 1, o] == s.first_executed[o - 1],
+        ),
+    )
+
+
+@invariant("repair.known", "commit_max is backed")
+def known(s: Any) -> Any:
+    """Each op up to a replica's commit_max was chosen, as its log_view has it, there or before."""
+    return each_entry(lambda r, o: any_of(o > s.commit_max[r], lambda: backed(s, s.log_view[r], o)))
+
+
+@invariant("repair.offered", "a commit number offered is backed")
+def offered(s: Any) -> Any:
+    """Each op up to the commit number of a do_view_change was chosen, as its log_view has it, there or before."""
+    return each_vote_entry(lambda v, r, o: any_of(o > s.dvc_commit[v, r], lambda: backed(s, s.dvc_log_view[v, r], o)))
 
 
 def may_be_chosen(s: Any, w: Any, o: Any) -> Any:
@@ -180,26 +239,44 @@ def may_be_chosen(s: Any, w: Any, o: Any) -> Any:
     )
 
 
-@invariant("repair.leader_carries", "a new primary's log carries all that can still be committed")
+@invariant("repair.leader_carries", "a new primary's log lacks only what cannot be committed any more")
 def leader_carries(s: Any) -> Any:
-    """What can still be committed in a view before is in the log that a new primary merged for its view."""
+    """What the log that a new primary merged lacks of an earlier view has at or before it an op that it lacks and
+    that cannot be chosen there any more.
+    """
+
+    def has(r: Any, w: Any, p: Any) -> Any:
+        return all_of(p <= s.op[r], any_of(s.entry[r, p] == 0, s.entry[r, p] == entry_of_view(s, w, p)))
+
     return each_vote_entry(
         lambda w, r, o: implies(
-            all_of(leading(s, r), w < s.view[r], lambda: may_be_committed(s, w, o)),
-            all_of(o <= s.op[r], any_of(s.entry[r, o] == 0, s.entry[r, o] == entry_of_view(s, w, o))),
+            all_of(leading(s, r), w < s.view[r]),
+            lambda: any_of(
+                has(r, w, o),
+                exists(between(Op, 1, o), lambda p: not_(any_of(has(r, w, p), may_be_chosen(s, w, p)))),
+            ),
         )
     )
 
 
-@invariant("repair.later_views_carry", "a later view carries all that can still be committed")
+@invariant("repair.later_views_carry", "a later view lacks only what cannot be committed any more")
 def later_views_carry(s: Any) -> Any:
-    """If an op of a view can still be committed there, every later started view carries it."""
+    """What a started view lacks of an earlier one has at or before it an op that it lacks and that cannot be chosen
+    there any more.
+    """
+
+    def has(v: Any, w: Any, p: Any) -> Any:
+        return carries(s, v, p, entry_of_view(s, w, p))
+
     return each_view_entry(
         lambda v, o: any_of(
             not_(s.sv[v]),
             lambda: forall(
                 between(View, 0, v - 1),
-                lambda w: any_of(not_(may_be_committed(s, w, o)), carries(s, v, o, entry_of_view(s, w, o))),
+                lambda w: any_of(
+                    has(v, w, o),
+                    exists(between(Op, 1, o), lambda p: not_(any_of(has(v, w, p), may_be_chosen(s, w, p)))),
+                ),
             ),
         )
     )
@@ -230,6 +307,12 @@ def lemmas(cfg: Config) -> tuple[Predicate, ...]:
         own_offer,
         view_started,
         nack,
+        offer_gap,
+        leader_gap,
+        primary_knows,
+        executed_chain,
+        known,
+        offered,
         canonical_log,
         offer_prepared,
         leader_carries,
@@ -249,6 +332,8 @@ REPLACED = frozenset(
         "replicas.canonical_log",
         "replicas.start_durable",
         "committed.offer_covers_commit",
+        "committed.known",
+        "committed.offered",
         "quorums.later_views_carry",
     )
 )
