@@ -17,13 +17,16 @@ from impl.replica.restore import restore_snapshot
 from impl.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
 from impl.state_machine import StateError, decode_state
 from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
-from impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError
+from impl.storage.file import File, FileSystem, MemoryFile, RealFileSystem, StorageError
 from impl.storage.journal import Journal
+from impl.storage.overlay import OverlayFile
+from impl.storage.ring import RingJournal
+from impl.storage.ring_file import is_ring
 from impl.storage.segments import SegmentFileError, SegmentStore
 from impl.storage.snapshots import SNAPSHOT_PREFIX
 from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy
 
-__all__ = ["CopyView", "Inspection", "RecordView", "inspect_data_file"]
+__all__ = ["ClientView", "CopyView", "Inspection", "RecordView", "inspect_data_file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,18 @@ class RecordView:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientView:
+    """A client in a snapshot's table: its slot, session, incarnation, last request, and the op of that."""
+
+    slot: int
+    client: int
+    session: int
+    incarnation: int
+    request: int
+    op: int
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotView:
     """A snapshot file. ``in_use``: the superblock refers to it. ``reason``: why it cannot be used, or "".
 
@@ -64,6 +79,7 @@ class SnapshotView:
     keys: int = 0
     clients: int = 0
     features: tuple[tuple[int, int], ...] = ()
+    table: tuple[ClientView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +110,7 @@ def inspect_data_file(path: str | os.PathLike[str], file_system: FileSystem | No
     files = file_system or RealFileSystem()
     directory = os.fspath(path)
     superblock_file = _copy_of(files, os.path.join(directory, SUPERBLOCK_NAME))
-    journal_file = _copy_of(files, os.path.join(directory, JOURNAL_NAME))
+    journal_file = _overlay_of(files, os.path.join(directory, JOURNAL_NAME))
     copies = tuple(_copy_view(superblock_file, copy) for copy in range(COPIES))
     problems = [f"superblock copy {view.copy}: {view.reason}" for view in copies if view.state is None]
     journal_bytes = journal_file.size()
@@ -111,7 +127,7 @@ def inspect_data_file(path: str | os.PathLike[str], file_system: FileSystem | No
         problems += [reason] if reason else []
         problems += [f"{view.name}: left over, removed at the next start" for view in snapshots if not view.in_use]
         try:
-            journal = Journal.open(journal_file, superblock.cluster, superblock.replica)
+            journal = _open(journal_file, superblock)
             if journal.recovery.cut_offset is not None:
                 problems.append(f"{journal_file.path}: {journal.recovery}")
             relics = journal.relics(superblock.checkpoint)
@@ -120,7 +136,7 @@ def inspect_data_file(path: str | os.PathLike[str], file_system: FileSystem | No
                     f"{journal_file.path}: {relics} records up to the checkpoint, drained at the next start"
                 )
             problems += journal.damaged
-            if journal.damage(superblock) is None:
+            if journal.damage(superblock) is None and not superblock.recovery:
                 log = {prepare.header.checksum for prepare in journal.log(superblock, None if reason else base)}
             else:
                 log = journal.log_names(superblock)
@@ -131,7 +147,22 @@ def inspect_data_file(path: str | os.PathLike[str], file_system: FileSystem | No
             )
         except StorageError as error:
             problems.append(str(error))
+    journal_file.close()
     return Inspection(directory, copies, superblock, journal_bytes, records, log_length, tuple(problems), snapshots)
+
+
+def _overlay_of(files: FileSystem, path: str) -> File:
+    """The file, so that opening it can repair and cut without harm; a ring is too large to copy."""
+    try:
+        return OverlayFile(files.open(path))
+    except OSError as error:
+        raise DataFileError(f"{path}: cannot read: {error.strerror or error}") from error
+
+
+def _open(file: File, superblock: SuperblockState) -> Journal | RingJournal:
+    if is_ring(file):
+        return RingJournal.open(file, superblock)
+    return Journal.open(file, superblock.cluster, superblock.replica)
 
 
 def _base_of(snapshots: tuple[SnapshotView, ...], superblock: SuperblockState) -> tuple[str, str]:
@@ -179,6 +210,11 @@ def _snapshot_view(files: FileSystem, directory: str, name: str, superblock: Sup
         keys=len(restored.state_machine.store),
         clients=len(restored.client_table.places),
         features=tuple(sorted(restored.enabled.ops.items())),
+        table=tuple(
+            ClientView(place, slot.client, slot.session, slot.incarnation, slot.request, slot.op)
+            for place, slot in enumerate(restored.client_table.slots)
+            if slot is not None
+        ),
     )
 
 

@@ -17,6 +17,7 @@ from impl.durable import SuperblockState
 from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
 from impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError
 from impl.storage.journal import Journal
+from impl.storage.overlay import OverlayFile
 from impl.storage.ring import RingJournal
 from impl.storage.ring_file import Geometry, is_ring, read_ring_header
 from impl.storage.snapshots import SnapshotFileError, Snapshots, write_atomically
@@ -147,12 +148,14 @@ def _journal(
 ) -> Geometry | None:
     path = os.path.join(directory, JOURNAL_NAME)
     lost = Remedy.RESTORE if single else Remedy.FROM_CLUSTER
-    file, problem = _copy_of(files, path)
-    if file is None:
-        findings.append(Finding(path, problem, lost))
+    try:
+        file = OverlayFile(files.open(path))
+    except OSError as error:
+        findings.append(Finding(path, f"cannot read the file: {error.strerror or error}", lost))
         return None
     geometry: Geometry | None = None
     if one is None:
+        file.close()
         return None
     try:
         if is_ring(file):
@@ -169,6 +172,8 @@ def _journal(
             findings.append(Finding(path, str(journal.recovery), Remedy.START))
     except StorageError as error:
         findings.append(Finding(path, str(error), Remedy.OTHER_VERSION if "format version" in str(error) else lost))
+    finally:
+        file.close()
     return geometry
 
 

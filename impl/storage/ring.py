@@ -132,6 +132,12 @@ class RingJournal(RingCells):
 
     # The log
 
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """Which slots are faulty, in words."""
+        faulty = [cell for cell, found in enumerate(self._cells) if found.faulty]
+        return (f"{self._file.path}: {len(faulty)} faulty cells: {faulty[:10]}",) if faulty else ()
+
     def damage(self, superblock: SuperblockState) -> DamagedLog | None:
         """What is left of the log that `superblock` names, if the journal lost some of it, or does not know its end.
 

@@ -14,7 +14,14 @@ from refinement.cli.options import json_option, protect_data
 from refinement.cli.output import save_json
 from refinement.verdict import EXIT_CONFORMS, EXIT_VIOLATES
 
-WHAT = ("all", "partition")
+WHAT = ("all", "superblock", "wal", "snapshot", "clients", "partition")
+PARTS: dict[str, tuple[str, ...]] = {
+    "superblock": ("path", "copies", "superblock"),
+    "wal": ("path", "journal_bytes", "records", "log_length"),
+    "snapshot": ("path", "snapshots"),
+    "clients": ("path", "snapshots"),
+}
+"""Fields of an inspection that belong to one part."""
 
 
 class Inspect(click.Command):
@@ -26,7 +33,7 @@ class Inspect(click.Command):
 
 
 @click.command(cls=Inspect)
-@click.argument("what", type=click.Choice(WHAT), metavar="[partition]")
+@click.argument("what", type=click.Choice(WHAT), metavar="[" + "|".join(WHAT[1:]) + "]")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--records", type=click.IntRange(0), default=10, show_default=True, help="Journal records shown, the last."
@@ -35,7 +42,8 @@ class Inspect(click.Command):
 def inspect(what: str, directory: Path, records: int, json_file: Path | None) -> int:
     """Look into a data directory: superblock copies, snapshots, journal records, damage.
 
-    With `partition`: its partitions, with their segments, indexes and stored offsets, at the checkpoint.
+    With superblock, wal (the journal), snapshot or clients (those in the snapshot in use) only that. With partition:
+    its partitions, with their segments, indexes and stored offsets, at the checkpoint.
 
     Exit code 1 if a replica would refuse to start on it.
     """
@@ -49,9 +57,11 @@ def inspect(what: str, directory: Path, records: int, json_file: Path | None) ->
     if what == "partition":
         return _inspect_partitions(directory, json_file)
     found = inspect_data_file(directory)
-    _print(found, records)
+    _print(found, records, what)
     code = EXIT_CONFORMS if found.opens else EXIT_VIOLATES
-    save_json(dict(msgspec.to_builtins(found, enc_hook=str)) | {"opens": found.opens, "exit_code": code}, json_file)
+    result = dict(msgspec.to_builtins(found, enc_hook=str))
+    shown = {name: result[name] for name in PARTS.get(what, result)} | {"problems": result["problems"]}
+    save_json(shown | {"opens": found.opens, "exit_code": code}, json_file)
     return code
 
 
@@ -87,14 +97,25 @@ def replicas_below(directory: Path) -> list[Path]:
     return sorted({path.parent for pattern in patterns for path in directory.glob(pattern)})
 
 
-def _print(found: Inspection, records: int) -> None:
-    valid = sum(copy.state is not None for copy in found.copies)
-    click.echo(f"{found.path}: {valid} of {len(found.copies)} superblock copies valid")
-    if found.superblock is not None:
-        for name, value in msgspec.to_builtins(found.superblock, enc_hook=str).items():
-            click.echo(f"    {name} = {value}")
-    checkpoint = 0 if found.superblock is None else found.superblock.checkpoint
-    above = f" above the checkpoint at {checkpoint}" if checkpoint else ""
+def _print(found: Inspection, records: int, what: str) -> None:
+    if what in ("all", "superblock"):
+        valid = sum(copy.state is not None for copy in found.copies)
+        click.echo(f"{found.path}: {valid} of {len(found.copies)} superblock copies valid")
+        if found.superblock is not None:
+            for name, value in msgspec.to_builtins(found.superblock, enc_hook=str).items():
+                click.echo(f"    {name} = {value}")
+    if what in ("all", "snapshot"):
+        _print_snapshots(found)
+    if what in ("all", "wal"):
+        _print_journal(found, records)
+    if what == "clients":
+        _print_clients(found)
+    for problem in found.problems:
+        click.echo(f"problem: {problem}")
+    click.echo("a replica would start on it" if found.opens else "a replica would refuse to start on it: vsr recover")
+
+
+def _print_snapshots(found: Inspection) -> None:
     for snapshot in found.snapshots:
         use = "in use" if snapshot.in_use else "not in use"
         click.echo(f"{snapshot.name}: {snapshot.size:,} bytes, checksum {snapshot.checksum}, {use}")
@@ -104,6 +125,11 @@ def _print(found: Inspection, records: int) -> None:
                 f"    entry {snapshot.entry.checksum} of view {snapshot.entry.view}, {snapshot.keys} keys, "
                 f"{snapshot.clients} clients, features: {features}"
             )
+
+
+def _print_journal(found: Inspection, records: int) -> None:
+    checkpoint = 0 if found.superblock is None else found.superblock.checkpoint
+    above = f" above the checkpoint at {checkpoint}" if checkpoint else ""
     click.echo(
         f"journal: {found.journal_bytes:,} bytes, {len(found.records)} records, "
         f"log of {max(0, found.log_length)} ops{above}"
@@ -113,6 +139,16 @@ def _print(found: Inspection, records: int) -> None:
         kind = ("log" if record.in_log else "not in the log") + (", repair" if record.repair else "")
         where = f"    at {record.offset:,} ({record.size} bytes)"
         click.echo(f"{where}: view {header.view}, op {header.op}, checksum {header.checksum}, {kind}")
-    for problem in found.problems:
-        click.echo(f"problem: {problem}")
-    click.echo("a replica would start on it" if found.opens else "a replica would refuse to start on it")
+
+
+def _print_clients(found: Inspection) -> None:
+    used = next((snapshot for snapshot in found.snapshots if snapshot.in_use), None)
+    if used is None:
+        click.echo("there is no snapshot in use: the table is that of the log")
+        return
+    click.echo(f"{used.name}: {used.clients} clients")
+    for slot in used.table:
+        click.echo(
+            f"    slot {slot.slot}: client {slot.client}, session {slot.session} (incarnation {slot.incarnation}), "
+            f"request {slot.request} at op {slot.op}"
+        )
