@@ -164,12 +164,18 @@ def encode_state(state: State) -> bytes:
 
 
 class StateMachine:
-    """The store and the partitions. `apply` is a function of the contents, the plane and the body only."""
+    """The store and the partitions. `apply` is a function of the contents, the plane and the body only.
 
-    __slots__ = ("_store_digest", "partitions", "plane", "store")
+    With `namespace` it takes operations of that partition alone.
+    """
 
-    def __init__(self, plane: Plane = Plane.SINGLE, segment_bytes: int = SEGMENT_BYTES) -> None:
+    __slots__ = ("_store_digest", "namespace", "partitions", "plane", "store")
+
+    def __init__(
+        self, plane: Plane = Plane.SINGLE, segment_bytes: int = SEGMENT_BYTES, namespace: int | None = None
+    ) -> None:
         self.plane = plane
+        self.namespace = namespace
         self.store: dict[bytes, bytes] = {}
         self.partitions = Partitions(segment_bytes)
         self._store_digest = 0
@@ -188,6 +194,8 @@ class StateMachine:
         if isinstance(operation, PartitionOperation):
             if self.plane is Plane.METADATA:
                 return _refused(operation, Plane.PARTITIONS)
+            if self.namespace not in (None, operation.namespace):
+                return _ENCODER.encode(Refused(f"namespace {operation.namespace} belongs to another group"))
             return _ENCODER.encode(self._apply_to_partition(operation)) if is_well_formed(operation) else _INVALID
         if self.plane is Plane.PARTITIONS:
             return _refused(operation, Plane.METADATA)
@@ -244,13 +252,19 @@ class StateMachine:
         return encode_state(state)
 
     @classmethod
-    def from_bytes(cls, data: bytes, plane: Plane = Plane.SINGLE, segment_bytes: int = SEGMENT_BYTES) -> StateMachine:
+    def from_bytes(
+        cls,
+        data: bytes,
+        plane: Plane = Plane.SINGLE,
+        segment_bytes: int = SEGMENT_BYTES,
+        namespace: int | None = None,
+    ) -> StateMachine:
         """The state machine of these contents. Raises `StateError` if the bytes are not canonical contents."""
         state = decode_state(data)
         _check_rising("key", [key for key, _ in state.pairs])
         _check_rising("namespace", [namespace for namespace, _ in state.partitions])
         _check_rising("consumer", [reader for *reader, _ in state.offsets])
-        machine = cls(plane, segment_bytes)
+        machine = cls(plane, segment_bytes, namespace)
         for key, value in state.pairs:
             machine._set(key, value)
         for namespace, contents in state.partitions:

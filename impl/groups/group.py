@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from impl.durable import ConfigurationError
 from impl.groups.plane import Plane
+from impl.namespaces import NamespaceError, NamespaceLayout
 
 _MemberT = TypeVar("_MemberT")
 
@@ -18,20 +20,31 @@ class UnknownGroupError(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Group:
-    """One consensus group: its number is what messages carry, its name is that of its directory and its trace."""
+    """One consensus group: its number is what messages carry, its name is that of its directory and its trace.
+
+    `namespace`: the one partition that it is of; None: of all that its plane has.
+    """
 
     number: int
     plane: Plane
+    namespace: int | None = None
 
     @property
     def name(self) -> str:
-        """`single`, `metadata` or `partitions`."""
-        return self.plane.value
+        """`single`, `metadata`, `partitions`, or `partition-STREAM-TOPIC-PARTITION`."""
+        if self.namespace is None:
+            return self.plane.value
+        parts = NamespaceLayout().unpack(self.namespace)
+        return f"{PARTITION_PREFIX}{parts.stream}-{parts.topic}-{parts.partition}"
 
     def run(self, run: str) -> str:
         """The run id of this group's trace: each group is a run of its own."""
         return run if self.plane is Plane.SINGLE else f"{run}.{self.name}"
 
+
+PARTITION_PREFIX = "partition-"
+NUMBER_MAX = (1 << 16) - 1
+"""Messages carry the number of their group in 16 bits."""
 
 SINGLE = Group(0, Plane.SINGLE)
 METADATA = Group(1, Plane.METADATA)
@@ -48,21 +61,61 @@ def group_of_number(number: int) -> Group:
         if group.number == number:
             return group
     known = ", ".join(f"{group.number} ({group.name})" for group in GROUPS)
-    raise UnknownGroupError(f"group {number} is unknown; there are {known}")
+    raise UnknownGroupError(f"group {number} is unknown; there are {known}, and those of one partition")
+
+
+def group_name(number: int) -> str:
+    """How a group is shown of which only the number is known; that of one partition does not say which."""
+    return next((group.name for group in GROUPS if group.number == number), f"partition group {number}")
+
+
+def partition_group(text: str) -> Group:
+    """The group of one partition, `STREAM/TOPIC/PARTITION` or with `-`; its number is a hash of the namespace.
+
+    Raises `ConfigurationError`.
+    """
+    parts = text.replace("/", "-").split("-")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+        raise ConfigurationError(f"the group of one partition is partition:STREAM/TOPIC/PARTITION, got {text!r}")
+    try:
+        namespace = NamespaceLayout().pack(*map(int, parts))
+    except NamespaceError as error:
+        raise ConfigurationError(f"partition:{text}: {error}") from error
+    digest = hashlib.blake2b(namespace.to_bytes(8, "big"), digest_size=8, person=b"group").digest()
+    number = len(GROUPS) + int.from_bytes(digest, "big") % (NUMBER_MAX + 1 - len(GROUPS))
+    return Group(number, Plane.PARTITIONS, namespace)
+
+
+def parse_group(name: str) -> Group:
+    """One group by the name of its directory, or as `partition:STREAM/TOPIC/PARTITION`.
+
+    Raises `ConfigurationError`.
+    """
+    for prefix in ("partition:", PARTITION_PREFIX):
+        if name.startswith(prefix):
+            return partition_group(name.removeprefix(prefix))
+    for group in GROUPS:
+        if group.name == name:
+            return group
+    known = ", ".join(group.name for group in GROUPS)
+    raise ConfigurationError(f"unknown group {name!r}; there are {known}, and partition:STREAM/TOPIC/PARTITION")
 
 
 def parse_groups(text: str) -> tuple[Group, ...]:
-    """`metadata,partitions` as groups, by number. Raises `ConfigurationError` naming what is wrong."""
-    by_name = {group.name: group for group in GROUPS}
-    names = [name.strip() for name in text.split(",")]
-    unknown = [name for name in names if name not in by_name]
-    if unknown:
-        raise ConfigurationError(f"unknown group {unknown[0]!r}; there are {', '.join(by_name)}")
-    if len(set(names)) < len(names):
+    """`metadata,partition:1/2/3` as groups, by number. Raises `ConfigurationError` naming what is wrong."""
+    groups = [parse_group(name.strip()) for name in text.split(",")]
+    if len(set(groups)) < len(groups):
         raise ConfigurationError(f"a group is named twice in {text!r}")
-    if len(names) > 1 and SINGLE.name in names:
+    if len(groups) > 1 and SINGLE in groups:
         raise ConfigurationError("the group single is a cluster's only one: name it alone, or metadata,partitions")
-    return tuple(sorted(by_name[name] for name in names))
+    if PARTITIONS in groups and any(group.namespace is not None for group in groups):
+        raise ConfigurationError("partitions is the group of all partitions: name it, or groups of single ones")
+    found: dict[int, Group] = {}
+    for group in groups:
+        other = found.setdefault(group.number, group)
+        if other != group:
+            raise ConfigurationError(f"the groups {other.name} and {group.name} share the number {group.number}")
+    return tuple(sorted(groups, key=lambda group: group.number))
 
 
 class GroupTable(Generic[_MemberT]):

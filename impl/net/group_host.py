@@ -82,6 +82,7 @@ class GroupHost:
                 faults=config.faults,
                 supports=config.supports,
                 plane=group.plane,
+                namespace=group.namespace,
                 ring=True,
                 nonce=secrets.randbits(62) | 1,
                 checkpoint_interval=config.checkpoint_interval,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from impl.groups.group import GROUPS, SINGLE, Group
+from impl.groups.group import GROUPS, PARTITION_PREFIX, SINGLE, Group, partition_group
 from impl.net.client import Address
 from impl.net.framing import FRAME_SIZE_MAX
 from impl.partition_log import SEGMENT_BYTES
@@ -82,7 +82,10 @@ def data_path(data: Path, group: Group) -> Path:
 
 def groups_there(data: Path) -> tuple[Group, ...]:
     """The groups that a process's data directory was formatted for, by number."""
-    return tuple(group for group in GROUPS if (data_path(data, group) / SUPERBLOCK_NAME).exists())
+    below = sorted(path.parent.name for path in data.glob(f"{PARTITION_PREFIX}*/{SUPERBLOCK_NAME}"))
+    single = [partition_group(name.removeprefix(PARTITION_PREFIX)) for name in below]
+    found = [group for group in GROUPS if (data_path(data, group) / SUPERBLOCK_NAME).exists()]
+    return tuple(sorted([*found, *single], key=lambda group: group.number))
 
 
 def trace_path(trace: Path, group: Group) -> Path:

@@ -21,6 +21,7 @@ class ReplicaConfig:
     `run` is the run id written to trace events; without `traced` no event is made (its number is used up all the same).
     `supports`: features this member supports (bit f-1 is feature f); `checkpoint_interval`: ops between checkpoints,
     0: none. `plane`: which operations the state machine takes; the same on every replica of a group, for ever.
+    `namespace`: the only partition that the group is of, None: of all.
     `journal_slots`: how far the log may rise above the checkpoint; `ring`: a journal that was damaged is repaired from
     the others, and the trace says so, the same on every replica; `snapshot_chunk_bytes`: a snapshot travels in chunks
     of at most so many bytes; `write_retry_ticks`: a write that failed is asked for again after so long.
@@ -33,6 +34,7 @@ class ReplicaConfig:
     faults: frozenset[str] = frozenset()
     supports: int = 0
     plane: Plane = Plane.SINGLE
+    namespace: int | None = None
     checkpoint_interval: int = 0
     pipeline_max: int = 32
     request_queue_max: int = 64

@@ -37,7 +37,11 @@ def restore_nothing(superblock: SuperblockState, config: ReplicaConfig) -> Resto
     node, faults = superblock.replica, config.faults
     table = ClientTable(superblock.clients, faults, node)
     return Restored(
-        None, StateMachine(config.plane, config.segment_bytes), table, FeatureState(_map_order(node, faults)), None
+        None,
+        StateMachine(config.plane, config.segment_bytes, config.namespace),
+        table,
+        FeatureState(_map_order(node, faults)),
+        None,
     )
 
 
@@ -54,7 +58,7 @@ def restore_snapshot(snapshot: Snapshot, superblock: SuperblockState, config: Re
     try:
         restored = Restored(
             contents.header,
-            StateMachine.from_bytes(contents.state_machine, config.plane, config.segment_bytes),
+            StateMachine.from_bytes(contents.state_machine, config.plane, config.segment_bytes, config.namespace),
             ClientTable.from_bytes(contents.client_table, superblock.clients, faults, node),
             FeatureState.from_bytes(contents.features, _map_order(node, faults)),
             snapshot,

@@ -39,6 +39,9 @@ def simulate_groups(
     The trace of a group goes to `out/seed-<seed>.<group>/`.
     """
     validate_faults(faults)
+    for group in groups:
+        if group.namespace is not None:
+            raise ConfigurationError(f"the simulator runs metadata and partitions, not {group.name}")
     if min(replicas, clients) < 1 or requests < 0 or seed < 0:
         raise ConfigurationError("replicas and clients must be at least 1, requests and seed at least 0")
     in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)

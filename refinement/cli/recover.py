@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from impl.groups.group import GROUPS, SINGLE, Group, group_of_number
+from impl.durable import ConfigurationError
+from impl.groups.group import SINGLE, Group, group_name, parse_group
 from impl.net.client import fetch_status
 from impl.net.framing import Status
 from impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock
@@ -26,7 +27,7 @@ from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXI
 @click.option("--from-cluster", "addresses", help="Recover: HOST:PORT of all replicas by index, with commas.")
 @click.option("--replica", type=click.IntRange(0), help="Which replica it was, if its superblock does not say.")
 @click.option("--cluster", "cluster_id", type=click.IntRange(0), help="Of which cluster, if it does not say.")
-@click.option("--group", type=click.Choice([g.name for g in GROUPS]), help="Of which group, if it does not say.")
+@click.option("--group", help="Of which group, if it does not say.")
 @click.option("--all-lost", is_flag=True, help="The directory holds none of the replica's files: its disk was lost.")
 @click.option("--timeout", type=Seconds(), default=1.0, show_default=True, help="Seconds to wait for an answer.")
 @json_option
@@ -74,7 +75,7 @@ def _print(found: Diagnosis, directory: Path) -> None:
     known = found.known
     if known is not None:
         whose = f"replica {known.replica} of {known.replica_count}, cluster {known.cluster}"
-        click.echo(f"{directory}: {whose}, group {group_of_number(known.group).name}, view {known.view}")
+        click.echo(f"{directory}: {whose}, group {group_name(known.group)}, view {known.view}")
     for finding in found.findings:
         click.echo(f"{finding.file}: {finding.problem}\n    what to do: {REMEDIES[finding.remedy]}")
     if found.agreed is not None and found.agreed.recovery:
@@ -104,7 +105,7 @@ def _recover(
     try:
         replica = _one("--replica", replica, None if known is None else known.replica)
         cluster_id = _one("--cluster", cluster_id, None if known is None else known.cluster)
-        number = None if name is None else next(group.number for group in GROUPS if group.name == name)
+        number = None if name is None else parse_group(name).number
         default = None if known is None else known.group
         group = _one("--group", number, _group_of(Path(found.path)).number if default is None else default)
         statuses = asyncio.run(_ask(parse_addresses(addresses), cluster_id, group, timeout))
@@ -134,7 +135,10 @@ def _one(option: str, given: int | None, there: int | None) -> int:
 
 def _group_of(directory: Path) -> Group:
     """The group whose name the directory has."""
-    return next((group for group in GROUPS if group.name == directory.absolute().name), SINGLE)
+    try:
+        return parse_group(directory.absolute().name)
+    except ConfigurationError:
+        return SINGLE
 
 
 async def _ask(addresses: Sequence[tuple[str, int]], cluster: int, group: int, timeout: float) -> list[Status | None]:

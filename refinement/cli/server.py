@@ -17,7 +17,7 @@ import msgspec
 
 from impl.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
 from impl.faults import FAULTS
-from impl.groups.group import GROUPS, SINGLE, Group, group_of_number, parse_groups
+from impl.groups.group import SINGLE, Group, group_name, parse_group, parse_groups
 from impl.net.bench import UNREACHABLE_SECONDS
 from impl.net.client import EvictedError, SyncClient, fetch_status
 from impl.net.cluster import Cluster
@@ -48,7 +48,7 @@ _groups = click.option(
     default=SINGLE.name,
     show_default=True,
     callback=lambda context, parameter, value: parse_groups(value),
-    help="Consensus groups of every process: single, or metadata,partitions.",
+    help="Consensus groups of every process: single, or metadata,partitions, or metadata,partition:0/1/2,….",
 )
 _checkpoint_interval = click.option(
     "--checkpoint-interval",
@@ -227,12 +227,12 @@ def _status_text(answer: Status | None) -> str:
     text = answer.status + "  " + "  ".join(f"{name} {getattr(answer, name)}" for name in fields)
     if answer.features:
         text += "  features " + ",".join(map(str, feature_numbers(answer.features)))
-    return text if answer.group == SINGLE.number else f"{group_of_number(answer.group).name:<10}  {text}"
+    return text if answer.group == SINGLE.number else f"{group_name(answer.group):<10}  {text}"
 
 
 @click.command()
 @_addresses
-@click.option("--group", default=SINGLE.name, show_default=True, type=click.Choice([g.name for g in GROUPS]))
+@click.option("--group", default=SINGLE.name, show_default=True, help="As in --groups: one of them.")
 @_cluster_id
 @json_option
 def repl(addresses: str, group: str, cluster_id: int, json_file: Path | None) -> int:
@@ -247,7 +247,7 @@ def repl(addresses: str, group: str, cluster_id: int, json_file: Path | None) ->
         note(lines.HELP)
     answers: list[dict[str, str]] = []
     wrong = unknown = 0
-    parsed, (asked,) = parse_addresses(addresses), parse_groups(group)
+    parsed, asked = parse_addresses(addresses), parse_group(group)
     with SyncClient(parsed, cluster_id, unreachable_seconds=UNREACHABLE_SECONDS, group=asked.number) as client:
         for number, line in enumerate(sys.stdin, 1):
             try:
