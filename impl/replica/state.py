@@ -120,11 +120,11 @@ class LogRepair:
 
     @classmethod
     def of(cls, durable: DurableState) -> LogRepair | None:
-        """None for a log that is whole, or of a replica that never took part (its superblock was never written)."""
+        """None for a log that is whole."""
         if durable.superblock.recovery:
             return cls({}, {}, 0, CHECKSUM_NONE, OP_UNKNOWN)
         damage = durable.damage
-        if damage is None or durable.superblock.sequence == 1:
+        if damage is None:
             return None
         held = {prepare.header.checksum: prepare for prepare in damage.held}
         known = {header.checksum: header for header in damage.known}
