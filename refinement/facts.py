@@ -3,7 +3,7 @@
 - **I7** one prepare per (view, op): every event that prepares or accepts (view, op) names one checksum.
 - **I1** agreement: whoever executes an op executes the same checksum.
 - **I14** same digest: equal `commit_min` means an equal digest of state machine and client table.
-- **I15** offsets: an offset of a partition is given to the messages of one op.
+- **I15** offsets: an offset of a partition is given to the messages of one op, and an op's messages have one place.
 
 Each is of the form "a key has one value". `RunFacts` checks that row by row; `refinement.spark` does the same with
 aggregations over a DataFrame; both report the first event (in replay order) that contradicts an earlier one.
@@ -19,7 +19,7 @@ from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from refinement.verdict import AuditOptions, RunVerdict, Violation
 
 Key = tuple[str, int, int]
-"""(rule id, first key, second key); the second is 0 for I1 and I14; partition and offset for I15."""
+"""(rule id, first key, second key); the second is 0 for I1 and I14; for I15 partition and offset, or op and -1."""
 
 Stated = tuple[str, str, int]
 """A value and where it was stated first: (value, file, line)."""
@@ -28,7 +28,7 @@ RULES = {
     "I7": "one prepare per (view, op)",
     "I1": "replicas that executed an op executed the same prepare",
     "I14": "equal commit_min means an equal digest",
-    "I15": "an offset of a partition is given once",
+    "I15": "an offset of a partition is given once, the same at every replica",
 }
 
 UNSPECIFIED = frozenset({"I15"})
@@ -42,11 +42,14 @@ _COMMIT_MIN, _DIGEST = INDEX["commit_min"], INDEX["digest"]
 _NAMESPACE, _OFFSET, _COUNT = INDEX["m_namespace"], INDEX["m_offset"], INDEX["m_count"]
 
 
-def offsets_of(row: Row) -> Iterable[int]:
-    """The offsets that the append of an `execute` gave its messages; none of another operation."""
-    if row[_NAMESPACE] is None or row[_OFFSET] is None:
-        return ()
-    return range(row[_OFFSET], row[_OFFSET] + (row[_COUNT] or 1))
+def offsets_of(op: int, row: Row) -> Iterator[tuple[tuple[int, int], str]]:
+    """What an `execute` of an append states of offsets; nothing of another operation."""
+    namespace, start, count = row[_NAMESPACE], row[_OFFSET], row[_COUNT]
+    if namespace is None or start is None or count is None:
+        return
+    yield (op, -1), f"{start}..{start + count - 1} of namespace {namespace % (1 << 64)}"
+    for offset in range(start, start + count):
+        yield (namespace, offset), str(op)
 
 
 def facts_of(row: Row) -> Iterator[tuple[Key, str]]:
@@ -58,8 +61,8 @@ def facts_of(row: Row) -> Iterator[tuple[Key, str]]:
             yield ("I7", row[_VIEW], op), checksum
         elif event == "execute":
             yield ("I1", op, 0), checksum
-            for offset in offsets_of(row):
-                yield ("I15", row[_NAMESPACE], offset), str(op)
+            for (first, second), value in offsets_of(op, row):
+                yield ("I15", first, second), value
     if row[_COMMIT_MIN] is not None and row[_DIGEST] is not None:
         yield ("I14", row[_COMMIT_MIN], 0), row[_DIGEST]
 
@@ -85,9 +88,9 @@ class Contradiction:
             "I7": f"prepare (view {first}, op {second})",
             "I1": f"op {first}",
             "I14": f"commit_min {first}",
-            "I15": f"offset {second} of namespace {first % (1 << 64)}",
+            "I15": f"op {first}" if second < 0 else f"offset {second} of namespace {first % (1 << 64)}",
         }
-        noun = {"I14": "digest", "I15": "op"}.get(rule, "checksum")
+        noun = {"I14": "digest", "I15": "op" if second >= 0 else "place"}.get(rule, "checksum")
         return Violation(
             run_id=self.run_id,
             seq=self.order[2],
@@ -129,7 +132,7 @@ class RunFacts:
                     if known[0] != checksum:
                         self._contradict(("I1", op, 0), checksum, known, row)
                     if row[_NAMESPACE] is not None:
-                        self._watch_offsets(str(op), row)
+                        self._watch_offsets(op, row)
                 elif event in PREPARING and (view := row[_VIEW]) is not None:
                     known = prepares.setdefault((view, op), (checksum, row[FILE_INDEX], row[LINE_INDEX]))
                     if known[0] != checksum:
@@ -143,12 +146,11 @@ class RunFacts:
                     self._contradict(("I14", commit_min, 0), digest, seen, row)
             yield row
 
-    def _watch_offsets(self, op: str, row: Row) -> None:
-        namespace = row[_NAMESPACE]
-        for offset in offsets_of(row):
-            known = self._offsets.setdefault((namespace, offset), (op, row[FILE_INDEX], row[LINE_INDEX]))
-            if known[0] != op:
-                self._contradict(("I15", namespace, offset), op, known, row)
+    def _watch_offsets(self, op: int, row: Row) -> None:
+        for (first, second), value in offsets_of(op, row):
+            known = self._offsets.setdefault((first, second), (value, row[FILE_INDEX], row[LINE_INDEX]))
+            if known[0] != value:
+                self._contradict(("I15", first, second), value, known, row)
 
     def _contradict(self, key: Key, value: str, known: Stated, row: Row) -> None:
         if key in self._broken:
@@ -182,8 +184,8 @@ def merge_facts(
     """
     first: dict[Key, Contradiction] = {}
     for contradiction in contradictions:
-        rule, subject, _ = contradiction.key
-        first.setdefault((rule, subject, 0) if rule == "I15" else contradiction.key, contradiction)
+        rule, subject, more = contradiction.key
+        first.setdefault((rule, subject, 0) if rule == "I15" and more >= 0 else contradiction.key, contradiction)
     found = [contradiction.violation() for contradiction in first.values()]
     if not found:
         return verdict, None
