@@ -30,6 +30,14 @@ _PANIC = re.compile(r"(thread \d+ )?panic: (.*)")
 _NO_PROGRESS: Final = ("unable to complete transitions_max before ticks_max", "no state convergence")
 """Panics of the simulator that say that it gave up waiting, not that something is wrong."""
 _PASSED: Final = "          PASSED ("
+_SEED: Final = "          SEED="
+_SIMULATOR: Final = "[info] (simulator): "
+_FIRST_2022: Final = "[debug] (journal): 0: slot_count="
+_BOUNDS: Final = (_PASSED, _SEED, _FIRST_2022)
+"""The last line of a run, and the first ones of the next, where the one before was cut off."""
+NODES_MAX: Final = 12
+"""Replicas and standbys of the largest cluster."""
+_NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\ufffd]")
 
 
 class Judge:
@@ -57,6 +65,7 @@ class Judge:
         self.accepted = 0
         self.uses: list[AllowedUse] = []
         self.passed = False
+        self.damaged: list[int] = []
         self.violation: Violation | None = None
 
     def feed(self, lines: list[str]) -> bool:
@@ -96,6 +105,8 @@ class Judge:
         elif (panic := _PANIC.match(line)) and not any(text in line for text in _NO_PROGRESS):
             message = f"the build's own assertion failed: {panic[2]}"
             raise Reject("panic", message, "a run that goes on", panic[2])
+        elif _NO_TEXT.search(line):
+            self.damaged.append(self.line)
 
     def _note_uses(self, number: int) -> None:
         for name in self.run.uses:
@@ -169,13 +180,16 @@ class Judge:
         ]
         if len(counts.unknown) > UNKNOWN_SHOWN:
             shapes.append(f"… and {len(counts.unknown) - UNKNOWN_SHOWN} more shapes of unexplained lines")
+        missing = [] if self.accepted else ["no line of the protocol was judged"]
+        if self.damaged:
+            missing.append(f"{len(self.damaged)} damaged lines, first at line {self.damaged[0]}: what they said")
         return RunVerdict(
             self.segment.run_id,
-            "violates" if self.violation else "conforms" if self.accepted else "inconclusive",
+            "violates" if self.violation else "inconclusive" if missing else "conforms",
             self.accepted,
             coverage,
             (self.violation,) if self.violation else (),
-            () if self.accepted else ("no line of the protocol was judged",),
+            tuple(missing),
             tuple(self.uses),
             by_event,
             notes=(summary, *shapes, *notes),
@@ -204,7 +218,10 @@ def _judge_segment(segment: Segment, options: AuditOptions) -> UnitResult:
     pending: list[str] = []
     number = segment.first_line
     while True:
-        part = replace(segment, first_line=number, ordinal=segment.ordinal or (len(verdicts) + 1 if verdicts else 0))
+        later = len(verdicts) + 1 if verdicts else 0
+        part = replace(
+            segment, first_line=number, ordinal=segment.ordinal or later, part=later if segment.ordinal else 0
+        )
         outcome, pending, number = _judge_run(part, source, pending, lines, options)
         if isinstance(outcome, InputProblem):
             if verdicts and not pending:
@@ -233,14 +250,20 @@ def _judge_run(
     if options.profile not in ("core", cluster.family.profile):
         expected = f"a log of profile {options.profile}"
         return InputProblem(segment.file, 0, "", expected, f"one of {cluster.family.profile}"), [], 0
+    if cluster.nodes > NODES_MAX:
+        expected = f"a cluster of at most {NODES_MAX} replicas and standbys"
+        return InputProblem(segment.file, segment.first_line, "", expected, str(cluster.nodes)), [], 0
     try:
         judge = Judge(segment, cluster, options)
     except SpecError as error:
         return _bad_configuration(segment, head, error), [], 0
     chunk: list[str] | None = head
     going, position = True, segment.first_line
+    before = ""
+    begun = next((i for i, line in enumerate(head) if INIT.match(line)), 0)
     while chunk is not None:
-        own, rest = _split_at_end(chunk)
+        own, rest = _split_at_end(chunk, begun, before)
+        begun, before = 0, chunk[-1]
         going = going and judge.feed(own)
         position += len(own)
         if rest is not None:
@@ -249,11 +272,18 @@ def _judge_run(
     return judge.verdict(_end_notes(judge, lines.cut)), [], position
 
 
-def _split_at_end(chunk: list[str]) -> tuple[list[str], list[str] | None]:
-    """The lines up to the end of a run, and those beyond it (None: it does not end here)."""
+def _split_at_end(chunk: list[str], begun: int, before: str) -> tuple[list[str], list[str] | None]:
+    """The lines up to the end of a run, and those beyond it (None: it does not end here).
+
+    From line `begun` on another run may start; `before` is the line before the first.
+    """
     for position, line in enumerate(chunk):
-        if line.startswith(_PASSED):
-            return chunk[: position + 1], chunk[position + 1 :]
+        if line.startswith(_BOUNDS):
+            if line.startswith(_PASSED):
+                return chunk[: position + 1], chunk[position + 1 :]
+            last = chunk[position - 1] if position else before
+            if position >= begun and (line.startswith(_FIRST_2022) or last == _SIMULATOR):
+                return chunk[:position], chunk[position:]
     return chunk, None
 
 

@@ -28,6 +28,8 @@ _TEXTS: Final = frozenset(
     )
 )
 """Fields that stay texts; all others are numbers."""
+DIGITS: Final = 39
+"""The largest number of the logs has 128 bits."""
 
 
 class Message:
@@ -40,7 +42,7 @@ class Message:
         for name, value in _FIELD.findall(text):
             if name in _TEXTS:
                 fields[name] = value
-            elif value.isdigit():
+            elif len(value) <= DIGITS and value.isdecimal():
                 fields[name] = int(value)
         self.text = text
         self.fields = fields

@@ -29,11 +29,14 @@ class Segment:
     first_line: int = 1
     ordinal: int = 0
     """Which run of the file it is, from 1; 0: the only one."""
+    part: int = 0
+    """Which of the runs that follow one that was cut off."""
 
     @property
     def run_id(self) -> str:
         """The file's name, with the run's number where there are several."""
-        return self.file if not self.ordinal else f"{self.file}#{self.ordinal}"
+        name = self.file if not self.ordinal else f"{self.file}#{self.ordinal}"
+        return f"{name}.{self.part}" if self.part else name
 
 
 def open_log(file: str) -> BinaryIO:
@@ -80,13 +83,14 @@ class Lines:
                     rest += data
                     continue
                 whole, rest = rest + data[:end], data[end + 1 :]
-                yield whole.decode("utf-8", "replace").split("\n")
+                text = whole.decode("utf-8", "replace")
+                yield (text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text).split("\n")
             if rest and not self.cut:
                 self.cut = "its last line is cut off and not judged"
 
     def _read(self, stream: BinaryIO, size: int) -> bytes:
         try:
-            return stream.read(size)
+            return stream.read1(size) if isinstance(stream, gzip.GzipFile) else stream.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
             self.cut = f"its compressed data ends early or is damaged ({error})"
             return b""
