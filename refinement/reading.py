@@ -83,7 +83,7 @@ def _annotation(column: Column) -> Any:
     elif column.choices:
         kind = Literal[column.choices]
     else:
-        kind = Annotated[str, msgspec.Meta(min_length=1)] if column.required else str
+        kind = Annotated[str, msgspec.Meta(min_length=1)] if column.never_empty else str
     return kind if column.required else kind | None
 
 
@@ -418,7 +418,7 @@ def _column_valid(column: Column, array: pa.Array, values: list[Any]) -> bool:
         return not pc.list_flatten(array).null_count
     if column.choices:
         return set(values) <= {*column.choices, None}
-    return not (column.required and "" in values)
+    return not (column.never_empty and "" in values)
 
 
 def first_run(file: str) -> str | None:

@@ -57,6 +57,8 @@ MALFORMED: list[tuple[str, Change, int, str, str]] = [
     ("null where required", set_field(3, "node", None), 4, "node", "expected an integer ≥ 0, got null"),
     ("seq zero", set_field(0, "seq", 0), 1, "seq", "expected an integer ≥ 1"),
     ("empty run id", set_field(0, "run", ""), 1, "run", "expected a string"),
+    ("empty digest", set_field(1, "digest", ""), 2, "digest", "expected a string that is not empty"),
+    ("empty reply", set_field(1, "m_reply", ""), 2, "m_reply", "expected a string that is not empty"),
     ("log of ints", set_field(11, "m_log", [1, 2]), 12, "m_log", "expected a list of strings"),
     ("repeated seq", set_field(5, "seq", 5), 6, "seq", "each number once of node 0 in run r, got 5 a second time"),
     ("clock does not rise", set_field(5, "clock", 10), 6, "clock", "clock that rises with every event of node 0"),
