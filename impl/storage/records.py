@@ -66,12 +66,15 @@ def check_file_header(file: File, cluster: int, replica: int) -> int:
         magic, version, its_replica, its_cluster, durable_end = FILE_HEADER.unpack(body)
         whole = hashlib.blake2b(body, digest_size=CHECKSUM_SIZE).digest() == checksum
         if magic == FILE_MAGIC and (0 < version < FORMAT_VERSION or (whole and version != FORMAT_VERSION)):
-            raise JournalError(f"{file.path}: format version {version}; this program reads {FORMAT_VERSION}")
+            raise JournalError(
+                f"{file.path}: format version {version}; this program reads {FORMAT_VERSION}. "
+                "`vsr recover` says what to do"
+            )
         if magic == FILE_MAGIC and whole:
             if (its_cluster, its_replica) != (cluster, replica):
                 raise JournalError(
                     f"{file.path}: belongs to replica {its_replica} of cluster {its_cluster}, "
-                    f"not to replica {replica} of cluster {cluster}"
+                    f"not to replica {replica} of cluster {cluster}. `vsr recover` says what to do"
                 )
             return int(durable_end)
     raise JournalError(

@@ -86,11 +86,14 @@ def read_ring_header(file: File, cluster: int, replica: int) -> Geometry:
         if magic != RING_MAGIC:
             continue
         if version != RING_VERSION:
-            raise JournalError(f"{file.path}: format version {version}; this program reads {RING_VERSION}")
+            raise JournalError(
+                f"{file.path}: format version {version}; this program reads {RING_VERSION}. "
+                "`vsr recover` says what to do"
+            )
         if (its_cluster, its_replica) != (cluster, replica):
             raise JournalError(
                 f"{file.path}: belongs to replica {its_replica} of cluster {its_cluster}, "
-                f"not to replica {replica} of cluster {cluster}"
+                f"not to replica {replica} of cluster {cluster}. `vsr recover` says what to do"
             )
         geometry = Geometry(slots, slot_size)
         if file.size() < geometry.size:
