@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,6 +179,7 @@ def model(
     replicas = replicas or REPLICAS.get(name, 3)
     options = {**OPTIONS.get(name, {}), **profile_options(profile, replicas)}
     cfg = Config(replicas, profile=profile, faults=frozenset(faults), **options)
+    _require_used(name, cfg, sizes)
     slots = limits.slots or min(cfg.client_table.slots, limits.clients)  # more are never used
     cfg = replace(cfg, client_table=replace(cfg.client_table, slots=slots))
     if cfg.client_table.sessions:
@@ -191,6 +192,18 @@ def model(
     if cfg.repair.recovery:
         instance = Instance({**instance.bounds, "Rot": limits.rots})
     return build(cfg, instance, name)
+
+
+def _require_used(name: str, cfg: Config, sizes: Mapping[str, int]) -> None:
+    """Raises `SpecError` for a size of something that the protocol under this configuration does not have."""
+    absent = {
+        "incarnations": not cfg.client_table.sessions and "sessions",
+        "slots": not cfg.client_table.slots and "fixed number of slots",
+        "rots": not cfg.repair.recovery and "repair of journals",
+    }
+    for size, what in absent.items():
+        if what and sizes.get(size):
+            raise SpecError(f"{name} has no {what}: {size} {sizes[size]} would say nothing")
 
 
 def unbounded(cfg: Config) -> Spec:

@@ -5,7 +5,7 @@ breaks exactly-once.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -166,3 +166,16 @@ def test_slots_and_incarnations_are_sizes() -> None:
     spec = model("clients", **sizes)
     assert spec.cfg.client_table.slots == 2
     assert spec.instance.bounds["Incarnation"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "reason"),
+    [
+        ("core", {"incarnations": 2}, "core has no sessions"),
+        ("core", {"slots": 3}, "core has no fixed number of slots"),
+        ("clients", {"rots": 1}, "clients has no repair of journals"),
+    ],
+)
+def test_a_size_of_what_a_model_does_not_have_is_refused(name: str, sizes: dict[str, int], reason: str) -> None:
+    with pytest.raises(SpecError, match=reason):
+        model(name, **cast("dict[str, Any]", sizes))
