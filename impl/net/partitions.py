@@ -47,16 +47,19 @@ class PartitionsClient(Client):
         """Up to ``count`` messages from ``offset`` on, and the end of the partition."""
         return self._expected(await self._ask_partition(Poll(namespace, offset, count)), Polled)
 
-    async def store_offset(self, namespace: int, consumer: int, offset: int) -> None:
-        """Remember that ``consumer`` has read everything below ``offset``. Raises OffsetError above the end."""
-        stored = self._expected(await self._ask_partition(StoreOffset(namespace, consumer, offset)), Outcome).success
-        if not stored:
-            where = self.layout.unpack(namespace)
-            raise OffsetError(f"offset {offset} of consumer {consumer} is above the end of the partition {where}")
+    async def store_offset(self, namespace: int, consumer: int, offset: int, *, group: bool = False) -> None:
+        """Remember that ``consumer``, with ``group`` that consumer group, has read everything below ``offset``.
 
-    async def read_offset(self, namespace: int, consumer: int) -> int | None:
-        """The stored offset of ``consumer``, None if there is none."""
-        return self._expected(await self._ask_partition(ReadOffset(namespace, consumer)), Offset).offset
+        Raises OffsetError above the end.
+        """
+        operation = StoreOffset(namespace, consumer, offset, group)
+        if not self._expected(await self._ask_partition(operation), Outcome).success:
+            where, reader = self.layout.unpack(namespace), "group" if group else "consumer"
+            raise OffsetError(f"offset {offset} of {reader} {consumer} is above the end of the partition {where}")
+
+    async def read_offset(self, namespace: int, consumer: int, *, group: bool = False) -> int | None:
+        """The stored offset of ``consumer``, or of that consumer group; None if there is none."""
+        return self._expected(await self._ask_partition(ReadOffset(namespace, consumer, group)), Offset).offset
 
     async def _ask_partition(self, operation: AppendMessages | Poll | StoreOffset | ReadOffset) -> Result:
         self.layout.unpack(operation.namespace)
