@@ -13,6 +13,8 @@ from impl.storage.file import MemoryFile, StorageError
 from impl.storage.journal import FILE_HEADER_SIZE
 from impl.storage.records import CHECKSUM_SIZE, RECORD_HEADER_SIZE
 from impl.storage.recover import diagnose, reset_for_recovery
+from impl.storage.ring_cells import RingRecovery
+from impl.storage.ring_file import SECTOR, Geometry
 from impl.storage.superblock import COPIES, COPY_SIZE
 from tests.impl.power import PowerLink, isolate
 
@@ -38,7 +40,11 @@ REGIONS = (
     "journal: last record",
     "journal: cut short",
     "snapshot",
+    "ring: one file header",
+    "ring: header of a prepare",
+    "ring: prepare",
 )
+RING = Geometry(slots=20, slot_size=2 * SECTOR)
 
 
 def region_size(link: DamagedLink, region: str) -> int:
@@ -49,11 +55,11 @@ def region_size(link: DamagedLink, region: str) -> int:
 class DamagedLink(PowerLink):
     """Three replicas, of which `victim` is stopped, damaged and started again, under the eyes of a client."""
 
-    def __init__(self, victim: int = 2) -> None:
+    def __init__(self, victim: int = 2, ring: bool = False) -> None:
         self.outcomes_of: Counter[tuple[str, str]] = Counter()
         self.refusals: set[tuple[str, str]] = set()  # the damaged file, what was said
         self.boots = 0
-        super().__init__(CONFIG, victim)
+        super().__init__(CONFIG, victim, ring=RING if ring else None)
         self.ask(1)
 
     def start(self, node: int) -> None:
@@ -83,6 +89,8 @@ class DamagedLink(PowerLink):
         if region == "snapshot":
             name = f"snapshot-{self.data.superblock.checkpoint}"
             return [(name, (offset,)) for offset in range(len(self.file(name).content))]
+        if region.startswith("ring"):
+            return self._places_of_ring(region)
         records = [(offset, size) for offset, size, _, _ in self.data._journal.records()]
         last, end = records[-1][0], sum(records[-1])
         found = {
@@ -97,6 +105,18 @@ class DamagedLink(PowerLink):
             "journal: cut short": range(0, end, CHECKSUM_SIZE // 2),
         }[region]
         return [("journal", (offset,)) for offset in found]
+
+    def _places_of_ring(self, region: str) -> list[tuple[str, tuple[int, ...]]]:
+        if region.endswith("file header"):
+            return [("journal", (offset,)) for offset in range(SECTOR)]
+        if region.endswith("file headers"):
+            return [("journal", (offset, SECTOR + offset)) for offset in range(SECTOR)]
+        base, cells = self.data.superblock.checkpoint, self.data._journal._cells  # type: ignore[union-attr]
+        live = [cell for cell, found in enumerate(cells) if found.clean and found.header.op > base]  # type: ignore[union-attr]
+        if region.endswith("prepare") and "header" not in region:
+            sizes = {cell: RECORD_HEADER_SIZE + cells[cell].header.size for cell in live}  # type: ignore[union-attr]
+            return [("journal", (RING.prepare_at(cell) + at,)) for cell in live for at in range(sizes[cell])]
+        return [("journal", (RING.header_at(cell) + at,)) for cell in live for at in range(RECORD_HEADER_SIZE + 4)]
 
     def hurt(self, region: str, place: int) -> str:
         """Stops the victim, flips a bit at a place of the region (or cuts the file there), starts it; the outcome."""
@@ -133,6 +153,8 @@ class DamagedLink(PowerLink):
                 outcome = "log repaired"
             elif data.journal_recovery.cut_offset is not None:
                 outcome = "end of the log cut, sent again"
+            elif isinstance(data.journal_recovery, RingRecovery) and data.journal_recovery.decisions["fix"]:
+                outcome = "header written again from its prepare"
             elif data.superblock_problems:
                 outcome = "repaired from other copies"
             else:

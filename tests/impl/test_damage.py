@@ -31,6 +31,9 @@ EXPECTED = {
         "harmless",
     },
     "snapshot": {"snapshot fetched"},
+    "ring: one file header": {"harmless"},
+    "ring: header of a prepare": {"log repaired", "header written again from its prepare", "harmless"},
+    "ring: prepare": {"log repaired"},
 }
 
 
@@ -60,7 +63,7 @@ def judge(link: DamagedLink, directory: Path) -> None:
 
 @pytest.mark.parametrize("region", REGIONS)
 def test_a_sample_of_each_region(region: str, tmp_path: Path) -> None:
-    link = DamagedLink()
+    link = DamagedLink(ring=region.startswith("ring"))
     size = 0
     for turn in range(5):
         size = size or region_size(link, region) if turn else 0
@@ -70,10 +73,18 @@ def test_a_sample_of_each_region(region: str, tmp_path: Path) -> None:
     judge(link, tmp_path)
 
 
+@pytest.mark.parametrize("place", [3, 20])
+def test_a_ring_without_a_header_comes_back_as_an_append_only_journal(place: int, tmp_path: Path) -> None:
+    link = DamagedLink(ring=True)
+    assert link.hurt("ring: both file headers", place) == "refused; back by vsr recover"
+    assert link.data.journal_slots == 0
+    judge(link, tmp_path)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("region", REGIONS)
 def test_each_byte_of_each_region(region: str, tmp_path: Path) -> None:
-    link = DamagedLink()
+    link = DamagedLink(ring=region.startswith("ring"))
     link.hurt(region, 0)
     size, done, part = min(300, region_size(link, region)), 1, 0
     total = dict(link.outcomes_of)
@@ -84,6 +95,6 @@ def test_each_byte_of_each_region(region: str, tmp_path: Path) -> None:
             judge(link, tmp_path / str(part))
             for key, count in link.outcomes_of.items():
                 total[key] = total.get(key, 0) + count
-            link, part = DamagedLink(victim=part % 3), part + 1
+            link, part = DamagedLink(part % 3, region.startswith("ring")), part + 1
     sys.stdout.write(f"{region}: {dict(sorted((outcome, count) for (_, outcome), count in total.items()))}\n")
     assert {outcome for _, outcome in total} <= EXPECTED.get(region, {"repaired from other copies", "harmless"})
