@@ -15,6 +15,7 @@ from spec.lang import Instance, SpecError, forall, implies, invariant
 from spec.vsr import Config, build, model, unbounded
 from spec.vsr.client_table import OUTCOMES
 from spec.vsr.config import ClientTable
+from spec.vsr.progress import goals
 from spec.vsr.state import Client, Replica
 from tests.spec.explicit.test_differential import facts
 
