@@ -33,6 +33,8 @@ _PASSED: Final = "          PASSED ("
 _SEED: Final = "          SEED="
 _SIMULATOR: Final = "[info] (simulator): "
 _FIRST_2022: Final = "[debug] (journal): 0: slot_count="
+_SECOND_2022 = re.compile(r"\[debug\] \(journal\): 1: slot_count=|\[debug\] \(vsr\): \d+: ping_timeout started$")
+"""Where a replica crashes, its memory is set up anew, too: the next line about it says so."""
 _BOUNDS: Final = (_PASSED, _SEED, _FIRST_2022)
 """The last line of a run, and the first ones of the next, where the one before was cut off."""
 NODES_MAX: Final = 12
@@ -281,8 +283,12 @@ def _split_at_end(chunk: list[str], begun: int, before: str) -> tuple[list[str],
         if line.startswith(_BOUNDS):
             if line.startswith(_PASSED):
                 return chunk[: position + 1], chunk[position + 1 :]
-            last = chunk[position - 1] if position else before
-            if position >= begun and (line.startswith(_FIRST_2022) or last == _SIMULATOR):
+            starts = (
+                any(_SECOND_2022.match(later) for later in chunk[position + 3 : position + 4])
+                if line.startswith(_FIRST_2022)
+                else (chunk[position - 1] if position else before) == _SIMULATOR
+            )
+            if starts and position >= begun:
                 return chunk[:position], chunk[position:]
     return chunk, None
 
