@@ -69,6 +69,7 @@ _VIEW_CHANGE: Final = (
         "wait_exit_view",
         Eq("view", "view[node]"),
         Eq("threshold", "q_v"),
+        Do("receive", m="resumed(node)"),
         Do("on_exit_view", q="m_from[current[node]]"),
         Eq("count", "len(bits_of(bits))"),
         Ok("all_in(bits_of(bits), exit_from[node])", "it counts a replica that sent no exit_view of this view"),
@@ -76,6 +77,7 @@ _VIEW_CHANGE: Final = (
     Rule(
         "quorum_exit_view",
         Eq("view", "view[node]"),
+        Do("receive", m="resumed(node)"),
         Do("on_exit_view", q="m_from[current[node]]"),
         Ok("all_in(bits_of(bits), exit_from[node])", "it counts a replica that sent no exit_view of this view"),
         Do("exit_quorum", k="len(bits_of(bits))"),

@@ -79,6 +79,7 @@ def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     state.header.update((r, Op), lambda o: 0)
     state.body.update((r, Op), lambda o: 0)
     state.session.update((r, Client), lambda x: 0)
+    state.evicted.update((r, Client), lambda x: False)
     state.answered.update((r, Client), lambda x: 0)
     state.pipeline.update((r, Op), lambda o: 0)
     state.agreed.update((r, Prepare), lambda e: False)

@@ -49,7 +49,10 @@ def receive(state: Any, r: Any, m: Any) -> None:
 
 @action(r=Replica, e=Prepare, c=Client, s=Request, register=Request)
 def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> None:
-    """The primary prepares a request, a client's or the cluster's own: the next op (I7: one per view and op)."""
+    """The primary prepares a request, a client's or the cluster's own: the next op (I7: one per view and op).
+
+    A request that waited in its queue is prepared although the session it came from was evicted meanwhile.
+    """
     v, o = state.view[r], state.op[r] + 1
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -73,7 +76,7 @@ def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> Non
             where(
                 register == 1,
                 all_of(s == 0, state.session[r, c] == 0),
-                all_of(state.session[r, c] != 0, s == state.answered[r, c] + 1),
+                any_of(all_of(state.session[r, c] != 0, s == state.answered[r, c] + 1), state.evicted[r, c]),
             ),
         )
     )
@@ -264,6 +267,7 @@ def run(state: Any, r: Any, o: Any, e: Any) -> None:
     state.canonical[o] = e
     state.executed_top = largest(state.executed_top, o)
     state.session[r, c] = where(state.p_register[e], o, state.session[r, c])
+    state.evicted[r, c] = all_of(not_(state.p_register[e]), state.evicted[r, c])
     state.answered[r, c] = where(c == 0, 0, state.p_request[e])
 
 
@@ -273,6 +277,7 @@ def evict(state: Any, r: Any, c: Any) -> None:
     require(state.session[r, c] != 0)
     state.session[r, c] = 0
     state.answered[r, c] = 0
+    state.evicted[r, c] = True
 
 
 @action(r=Replica, c=Client, o=Op, s=Request)

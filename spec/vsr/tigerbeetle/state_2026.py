@@ -70,6 +70,7 @@ def _replica(s: Schema) -> None:
     s.state("body", (Replica, Op), up_to(Prepare), doc="prepare that the replica knows the slot of the ring to hold")
     s.state("writing", (Replica, Prepare), BOOL, doc="is that prepare being written?")
     s.state("session", (Replica, Client), up_to(Op), doc="client table: op of the register; 0 = no entry")
+    s.state("evicted", (Replica, Client), BOOL, doc="did its table lose that client's entry since it started?")
     s.state("answered", (Replica, Client), up_to(Request), doc="client table: number of the last executed request")
     s.state("list_op", (Replica,), up_to(Op), doc="head of the headers of its last join_view or view")
     s.state("list_low", (Replica,), up_to(Op), doc="lowest op of them")

@@ -103,7 +103,7 @@ def start_view_change(state: Any, r: Any, v: Any) -> None:
     anew = any_of(state.status[r] == NORMAL, state.log_view[r] == state.view[r])
     low = where(k < top, k, top)
     require(state.up[r])
-    require(state.cfg.replicas > 1)
+    require(any_of(state.cfg.replicas > 1, not_(votes(state, r))))
     require(state.status[r] != RECOVERING_HEAD)
     require(v >= state.view[r])
     require(v > state.log_view[r])
