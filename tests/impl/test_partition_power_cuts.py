@@ -12,12 +12,12 @@ from impl.partitions import AppendMessages, StoreOffset
 from impl.state_machine import encode_operation
 from refinement.checker import check_run
 from refinement.verdict import AuditOptions
-from tests.impl import test_power_cuts
 from tests.impl.power import SURVIVAL, PowerLink
+from tests.impl.test_power_cuts import CONFIG as KEYS_CONFIG
 from tests.impl.test_power_cuts import run_script
 from tests.refinement.traces import load
 
-CONFIG = replace(test_power_cuts.CONFIG, plane=Plane.PARTITIONS, segment_bytes=150)
+CONFIG = replace(KEYS_CONFIG, plane=Plane.PARTITIONS, segment_bytes=150)
 NAMESPACES = (0, 9)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
+from pathlib import Path
 
 import pytest
 
@@ -245,11 +245,7 @@ def test_segments_of_another_size_are_refused() -> None:
         scan_segment(b"", NAMESPACE, 0)
 
 
-def test_format_refuses_over_segments() -> None:
-    files = MemoryFileSystem()
-    path = os.path.join("d", f"segment-{0:016x}-{0:020d}.log")
-    files.create(path)
-    files.names = lambda directory: [os.path.basename(path)]  # type: ignore[method-assign]
-    files.exists = lambda name: name in ("d", path)  # type: ignore[method-assign]
+def test_format_refuses_over_segments(tmp_path: Path) -> None:
+    (tmp_path / f"segment-{0:016x}-{0:020d}.log").touch()
     with pytest.raises(StorageError, match="refusing to format"):
-        format_data_file("d", 1, 0, 3, file_system=files)
+        format_data_file(tmp_path, 1, 0, 3)
