@@ -18,8 +18,10 @@ M_FROM, M_SEQ = INDEX["m_from"], INDEX["m_seq"]
 def load(directory: Path) -> list[Row]:
     """All events below a directory, in replay order."""
     rows: list[Row] = []
+    log = ProblemLog()
     for file in sorted(directory.rglob("*.ndjson")):
-        rows += list(read_rows(str(file), ProblemLog()))
+        rows += list(read_rows(str(file), log))
+    assert not log.problems, log.problems
     return sorted(rows, key=lambda row: (row[CLOCK], row[NODE], row[SEQ]))
 
 
