@@ -276,6 +276,7 @@ def storage_profile_draw(profile: SimProfile, random: Random) -> SimProfile:
         changes["snapshot_damage"] = random.choice((0.0, 0.2))
     if changes.get("journal_slots") and random.random() < 0.6:
         changes["ring"] = True
+        changes["superblock_damage"] = 0.0  # a replica that is gone for good might have the one good copy
         changes["rot"] = random.choice((0.0, 0.3, 0.8))
         changes["lost_write"] = random.choice((0.0, 0.02, 0.1))
         changes["misdirected_write"] = random.choice((0.0, 0.02, 0.1))
