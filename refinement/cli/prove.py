@@ -21,7 +21,7 @@ from spec.engines.smt import cti, houdini, witness
 from spec.engines.smt.induction import RANGES
 from spec.engines.smt.run import Proof, processors
 from spec.engines.smt.run import prove as run_proof
-from spec.lang import Spec
+from spec.lang import Predicate, Spec
 from spec.vsr import FAULTS, MODELS, Bounds, model
 from spec.vsr.lemmas import lemmas_of
 from spec.vsr.models import REPLICAS
@@ -121,6 +121,11 @@ def _spec(inputs: dict[str, Any]) -> Spec:
     return model(inputs["model"], replicas=inputs["replicas"], faults=inputs["faults"], bounds=bounds)
 
 
+def _lemmas(spec: Spec) -> tuple[Predicate, ...]:
+    """The lemmas that the model's proof uses."""
+    return lemmas_of(spec.cfg, crashes=spec.instance.bounds.get("Restart") != 0)
+
+
 def _only(spec: Spec, ids: Sequence[str]) -> Spec:
     unknown = set(ids) - {p.id for p in spec.invariants}
     if unknown:
@@ -133,11 +138,11 @@ def _induction(
 ) -> int:
     workers, limit, used = run
     with steps("proving") as progress:
-        proof = run_proof(spec, lemmas_of(spec.cfg), workers=workers, timeout_ms=limit, used=used, progress=progress)
+        proof = run_proof(spec, _lemmas(spec), workers=workers, timeout_ms=limit, used=used, progress=progress)
     print_proof(proof)
     if used:
         print_used(proof)
-    answer = certificates.certificate(proof, lemmas_of(spec.cfg))
+    answer = certificates.certificate(proof, _lemmas(spec))
     code = EXIT_CONFORMS if proof.verdict == "proved" else EXIT_INCONCLUSIVE
     show, reach = shown
     failures = [f[0] for f in proof.failed().values() if f[0].status == "sat" and f[0].action != "initial state"]
@@ -173,7 +178,7 @@ def _reachable(spec: Spec, found: list[cti.Counterexample], max_states: int) -> 
 
 
 def _witness(spec: Spec, inputs: dict[str, Any], json_file: Path | None) -> int:
-    found = witness.witnesses(spec, (*spec.invariants, *lemmas_of(spec.cfg)))
+    found = witness.witnesses(spec, (*spec.invariants, *_lemmas(spec)))
     missing = [w for w in found if not w.reached]
     for w in missing:
         click.echo(f"{w.lemma}: no state reached in one round in which its part {w.shape} says anything")
@@ -187,7 +192,7 @@ def _witness(spec: Spec, inputs: dict[str, Any], json_file: Path | None) -> int:
 def _help(spec: Spec, inputs: dict[str, Any], how: str, workers: int, json_file: Path | None) -> int:
     """--houdini and --needed."""
     answer: dict[str, Any] = {"format": f"viewproof.{how}/1", "inputs": inputs}
-    lemmas = lemmas_of(spec.cfg)
+    lemmas = _lemmas(spec)
     if how == "needed":
         rest = houdini.needed(spec, lemmas, workers=workers, progress=note)
         click.echo(f"needed: {len(rest)} of {len(lemmas)} lemmas")
@@ -215,7 +220,7 @@ def _help(spec: Spec, inputs: dict[str, Any], how: str, workers: int, json_file:
 
 
 def _proves(spec: Spec, workers: int) -> bool:
-    return run_proof(spec, lemmas_of(spec.cfg), workers=workers, stop_early=True).verdict == "proved"
+    return run_proof(spec, _lemmas(spec), workers=workers, stop_early=True).verdict == "proved"
 
 
 def _recheck(file: Path, workers: int, limit: int, json_file: Path | None) -> int:
@@ -227,13 +232,13 @@ def _recheck(file: Path, workers: int, limit: int, json_file: Path | None) -> in
         spec = _spec(old["inputs"])
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise click.UsageError(f"{file} is not a certificate of a proof: {error}") from error
-    stale = certificates.changed(old, certificates.fingerprints(spec, lemmas_of(spec.cfg)))
+    stale = certificates.changed(old, certificates.fingerprints(spec, _lemmas(spec)))
     if stale:
         click.echo(f"stale: the specification has changed since: {', '.join(stale)}")
         save_json({"certificate": str(file), "verdict": "stale", "changed": stale, "exit_code": 4}, json_file)
         return EXIT_INCONCLUSIVE
     with steps("proving again") as progress:
-        proof: Proof = run_proof(spec, lemmas_of(spec.cfg), workers=workers, timeout_ms=limit, progress=progress)
+        proof: Proof = run_proof(spec, _lemmas(spec), workers=workers, timeout_ms=limit, progress=progress)
     same = proof.verdict == old["verdict"]
     click.echo(
         f"{'confirmed' if same else 'DIFFERENT'}: {proof.verdict} in {proof.seconds:.1f} s (then {old['verdict']})"

@@ -34,15 +34,19 @@ LEMMAS = tuple(lemma for group in GROUPS.values() for lemma in group)
 """The lemmas of the core."""
 
 
-def lemmas_of(cfg: Config) -> tuple[Predicate, ...]:
-    """The lemmas under a configuration: the core's, but where a module that is on has others."""
+def lemmas_of(cfg: Config, crashes: bool = False) -> tuple[Predicate, ...]:
+    """The lemmas under a configuration: the core's, but where a module that is on has others.
+
+    `crashes`: does the instance have restarts? Some lemmas about repair do not hold then (`repair.without`).
+    """
     more = (
         *(control.LEMMAS if cfg.features else ()),
         *(pipeline.LEMMAS if cfg.pipeline else ()),
         *(checkpoint.lemmas(cfg) if cfg.checkpoints else ()),
     )
     if cfg.repair.recovery:
-        return (*(p for p in LEMMAS if p.id not in repair.REPLACED), *repair.lemmas(cfg))
+        untrue = repair.REPLACED | repair.without(cfg, crashes)
+        return tuple(p for p in (*LEMMAS, *repair.lemmas(cfg)) if p.id not in untrue)
     if not client_table.is_on(cfg):
         return (*LEMMAS, *more)
     left_out = {p.id for p in clients.LEMMAS}
