@@ -106,8 +106,6 @@ def check(
         "sizes": text,
     }
     if options["always"]:
-        if asked or options["html"]:
-            raise click.UsageError("--html and --why-not need one behaviour: --always has an answer for each goal")
         return _always(spec, answer, options, json_file)
     if options["sometimes"]:
         return _sometimes(spec, answer, options, json_file)
@@ -178,7 +176,7 @@ def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json
 
 
 def _always(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_file: Path | None) -> int:
-    """What can always be reached again: the worst verdict of all goals."""
+    """What can always be reached again: the worst verdict of all goals. A page tells of the first that is violated."""
     wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
     with _progress() as line:
         answers = explicit.always_reaches(
@@ -194,6 +192,12 @@ def _always(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_fi
         for a in answers
     ]
     code = EXIT_CODES[verdict]
+    stuck = next((a for a in answers if a.result.verdict == "violated"), answers[0])
+    title = f"{stuck.goal.title}: from the last state it never can"
+    ending = Ending(stuck.goal.id, title, stuck.goal.good.doc, broken=True) if verdict == "violated" else None
+    told = tell(spec, stuck.result.behaviour, about=answer["sizes"], faults=answer["faults"], ending=ending)
+    write_page(told, options["html"])
+    answer |= answer_questions(told, parse_questions(spec, options))
     save_json({**answer, "exit_code": code, "verdict": verdict, "always": results}, json_file)
     return code
 
