@@ -88,7 +88,7 @@ class Lines:
             if rest and not self.cut:
                 self.cut = "its last line is cut off and not judged"
 
-    def _read(self, stream: BinaryIO, size: int) -> bytes:
+    def _read(self, stream: BinaryIO | gzip.GzipFile, size: int) -> bytes:
         try:
             return stream.read1(size) if isinstance(stream, gzip.GzipFile) else stream.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
