@@ -241,23 +241,32 @@ class SimCluster:
         if self.rot is not None and self.profile.rot and self.random.random() < self.profile.rot:
             self.rot.strike(node)
         damage = self.profile.superblock_damage
-        if damage and len(self.lost) < self.spare and self.random.random() < damage:
+        if damage and self._missing(node) < self.spare and self.random.random() < damage:
             self.statistics["superblocks_lost"] += 1
             self.storages[node].unreadable = True
             self.lost.add(node)
             return
         damage = self.profile.snapshot_damage
-        strikes = bool(damage) and len(self.lost) < self.spare and self.random.random() < damage
+        strikes = bool(damage) and self._missing(node) < self.spare and self.random.random() < damage
         if strikes and self.storages[node].damage_snapshot():
             self.statistics["snapshots_lost"] += 1
             self.lost.add(node)
+
+    def _missing(self, node: int) -> int:
+        """Number of other replicas that cannot be counted on; all, if one of them may need what only this one has."""
+        if self.rot is None:
+            return len(self.lost)
+        others = [each for each in self.storages if each is not self.storages[node]]
+        if any(isinstance(each, RingStorage) and each.is_damaged for each in others):
+            return len(others)
+        return len(self.rot.stricken - {node})
 
     def let_rot(self) -> None:
         """From now on disks may be damaged, as far as the replicas that can be spared allow."""
         rings = [storage for storage in self.storages if isinstance(storage, RingStorage)]
         if len(rings) < 2:
             return
-        self.rot = Rot(rings, self.spare, self.storages[0].superblock.quorums.replication, self.random)
+        self.rot = Rot(rings, self.spare, self.storages[0].superblock.quorums.replication, self.random, self.lost)
         for node, storage in enumerate(rings):
             storage.may_lose = partial(self.rot.may_lose, node)
 

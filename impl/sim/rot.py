@@ -10,6 +10,7 @@ replicas may be in that state ("stricken") at a time than can be spared, or one 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from random import Random
 
 from impl.sim.ring_storage import RingStorage
@@ -31,9 +32,19 @@ def items_on(storage: RingStorage, file: MemoryFile | None = None) -> set[Item]:
 
 
 class Rot:
-    """Damages disks of one cluster. `spare`: so many replicas can be down while the others go on."""
+    """Damages disks of one cluster. `spare`: so many replicas can be down while the others go on; `lost` ones never
+    come back, and their disks are no copies.
+    """
 
-    def __init__(self, storages: Sequence[RingStorage], spare: int, quorum_replication: int, random: Random) -> None:
+    def __init__(
+        self,
+        storages: Sequence[RingStorage],
+        spare: int,
+        quorum_replication: int,
+        random: Random,
+        lost: AbstractSet[int],
+    ) -> None:
+        self.lost = lost
         self.storages = storages
         self.spare = spare
         self.quorum_nack = len(storages) - quorum_replication + 1
@@ -53,7 +64,7 @@ class Rot:
         found = storage.journal._cells[cell].header
         self.known |= {(header.op, header.checksum, node) for header in writing}
         headers = [*writing, *([found] if found is not None and found.op > storage.superblock.checkpoint else [])]
-        elsewhere = set().union(*(items_on(other) for other in self.storages if other is not storage))
+        elsewhere = set().union(*(items_on(self.storages[at]) for at in self._others(node)))
         loses = all((header.op, header.checksum) in elsewhere for header in headers)
         storage.stricken |= loses
         return loses
@@ -62,7 +73,9 @@ class Rot:
         """Damages some sectors of a replica that is down, if that leaves enough; counted in the statistics."""
         storage = self.storages[node]
         before = items_on(storage)
-        others = [other for other in self.storages if other is not storage]
+        others = [self.storages[at] for at in self._others(node)]
+        if node in self.lost or not others:
+            return
         for op, checksum in before:
             self.known.add((op, checksum, node))
         for other in others:
@@ -96,16 +109,25 @@ class Rot:
     def _drained_next(self, node: int) -> int:
         """Up to where another replica may drain its log before it takes another prepare."""
         interval = max(1, self.interval)
-        ops = [op for at, other in enumerate(self.storages) if at != node for op, _ in items_on(other)]
-        bases = [other.superblock.checkpoint for at, other in enumerate(self.storages) if at != node]
+        others = [self.storages[at] for at in self._others(node)]
+        ops = [op for other in others for op, _ in items_on(other)]
+        bases = [other.superblock.checkpoint for other in others]
         return max(*bases, (max(ops, default=0) + self.storages[0].profile.pipeline_max) // interval * interval)
 
+    def _others(self, node: int) -> list[int]:
+        return [at for at in range(len(self.storages)) if at != node and at not in self.lost]
+
     def _stricken_besides(self, node: int) -> int:
-        return sum(storage.stricken for at, storage in enumerate(self.storages) if at != node)
+        return len(self.stricken - {node})
+
+    @property
+    def stricken(self) -> set[int]:
+        """The replicas that the others have to do without, now or for ever."""
+        return {at for at, storage in enumerate(self.storages) if storage.stricken or at in self.lost}
 
     def _may_be_stricken(self, node: int, nackable: bool) -> bool:
         count = self._stricken_besides(node)
-        return count < self.spare or (count == 0 and nackable and self.quorum_nack <= len(self.storages) - 1)
+        return count < self.spare or (count == 0 and nackable and self.quorum_nack <= len(self._others(node)))
 
     def _was_elsewhere(self, item: Item, node: int) -> bool:
         return any((*item, other) in self.known for other in range(len(self.storages)) if other != node)
