@@ -66,7 +66,7 @@ def test_partial_order_loses_no_state_of_random_models() -> None:
 
 
 def test_partial_order_loses_no_state_of_the_core() -> None:
-    check_states(model("core", replicas=2, views=2, ops=1, requests=1), 2, 40)
+    check_states(model("core", replicas=2, views=2, ops=1, requests=1), 2, 12)
 
 
 def test_clients_are_exchangeable_and_replicas_are_not() -> None:

@@ -15,7 +15,7 @@ from spec.vsr.lemmas import lemmas_of
 
 def small() -> Spec:
     """A core that is proved in a second."""
-    return model("core", views=2, ops=1, requests=1)
+    return model("core", replicas=2, views=2, ops=1, requests=1)
 
 
 @cache
