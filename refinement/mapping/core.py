@@ -225,12 +225,7 @@ RULES: tuple[Rule, ...] = (
                 when="checkpoints",
             ),
             *_start_view_received("durable_view", "op", _EXTENDED, "discard"),
-            Step(
-                "on_start_view",
-                {"r": "node", "v": "durable_view", "n": "op"},
-                only_if=_EXTENDED,
-                when="discard",
-            ),
+            Step("on_start_view", {"r": "node", "v": "durable_view", "n": "op"}, only_if=_EXTENDED, when="discard"),
             Step("restart", {"r": "node", "n": "op"}, when="-discard"),
             Step("restart", {"r": "node", "n": "op"}, only_if=f"not ({_DISCARDED})", when="discard"),
             Received(
