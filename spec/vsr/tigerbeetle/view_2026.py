@@ -189,8 +189,8 @@ def join_view_bits(state: Any, r: Any, m: Any, o: Any, b: Any, p: Any) -> None:
 
 @action(r=Replica, q=Replica)
 def on_join_view(state: Any, r: Any, q: Any) -> None:
-    """The primary of the view keeps a vote; a newer one of the same replica takes its place."""
-    m = state.current[r]
+    """The primary of the view keeps a vote; one of the same replica with a higher (checkpoint, commit_min) replaces it."""
+    m, old = state.current[r], state.join_of[r, q]
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
     require(leads(state, r))
@@ -198,7 +198,11 @@ def on_join_view(state: Any, r: Any, q: Any) -> None:
     require(state.m_kind[m] == KIND["join_view"])
     require(state.m_from[m] == q)
     require(state.m_view[m] == state.view[r])
-    state.join_of[r, q] = m
+    newer = any_of(
+        state.m_checkpoint[m] > state.m_checkpoint[old],
+        all_of(state.m_checkpoint[m] == state.m_checkpoint[old], state.m_commit[m] > state.m_commit[old]),
+    )
+    state.join_of[r, q] = where(any_of(old == 0, newer), m, old)
 
 
 def floor(state: Any, r: Any) -> Any:
