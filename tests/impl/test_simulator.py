@@ -157,7 +157,8 @@ def test_a_profile_gives_the_replicas_their_timeouts() -> None:
     config = profile.replica_config("r", frozenset())
     assert (config.run, config.pipeline_max, config.view_change_timeout_ticks) == ("r", 2, 7)
     assert config.jitter_ticks == 3
-    assert SimProfile().replica_config("run", frozenset()) == ReplicaConfig()
+    small = SimProfile().segment_bytes  # segments that roll within a run
+    assert SimProfile().replica_config("run", frozenset()) == ReplicaConfig(segment_bytes=small)
     assert profile.without_faults().replica_config("r", frozenset()) == config
 
 
