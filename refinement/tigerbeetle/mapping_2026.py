@@ -44,6 +44,7 @@ _NODE: Final = (
         Do("journal_recovered"),
         Eq("dirty", "ones(dirty[node])"),
         Eq("faulty", "ones(faulty[node])"),
+        Do("fix_headers"),
         Do("find_head"),
     ),
     Rule(

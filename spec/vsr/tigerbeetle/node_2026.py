@@ -78,6 +78,8 @@ def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     state.ok_from.update((r, Op, Replica), lambda o, q: False)
     state.header.update((r, Op), lambda o: 0)
     state.body.update((r, Op), lambda o: 0)
+    state.dirty.update((r, SLOT), lambda o: True)
+    state.faulty.update((r, SLOT), lambda o: True)
     state.session.update((r, Client), lambda x: 0)
     state.evicted.update((r, Client), lambda x: False)
     state.answered.update((r, Client), lambda x: 0)
@@ -149,6 +151,15 @@ def journal_recovered(state: Any, r: Any) -> None:
     require(not_(state.journal_ready[r]))
     require(state.next_slot[r] == SLOTS)
     state.journal_ready[r] = True
+
+
+@action(r=Replica)
+def fix_headers(state: Any, r: Any) -> None:
+    """Headers decided from the prepares are written again before the replica goes on: those slots are clean."""
+    require(state.up[r])
+    require(state.journal_ready[r])
+    require(state.status[r] == RECOVERING)
+    state.dirty.update((r, SLOT), lambda o: state.faulty[r, o])
 
 
 @action(r=Replica)
@@ -369,6 +380,7 @@ ACTIONS = (
     recover_slot,
     drop_header,
     journal_recovered,
+    fix_headers,
     find_head,
     put_listed_header,
     start_normal,

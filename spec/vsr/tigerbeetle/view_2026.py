@@ -189,7 +189,7 @@ def join_view_bits(state: Any, r: Any, m: Any, o: Any, b: Any, p: Any) -> None:
 
 @action(r=Replica, q=Replica)
 def on_join_view(state: Any, r: Any, q: Any) -> None:
-    """The primary of the view keeps a vote; one of the same replica with a higher (checkpoint, commit_min) replaces it."""
+    """The primary of the view keeps a vote; of the same replica, one with a higher (checkpoint, commit_min) instead."""
     m, old = state.current[r], state.join_of[r, q]
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
