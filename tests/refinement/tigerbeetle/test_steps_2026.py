@@ -1,0 +1,85 @@
+"""Steps of the 2026 specification that only a crash, a standby, an eviction or a vote that is sent again brings about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spec.engines.replay import TAKEN, compile_spec
+from spec.vsr.config import Config
+from spec.vsr.tigerbeetle.july_2026 import spec_2026
+from spec.vsr.tigerbeetle.state_2026 import KIND, NORMAL, RECOVERING, SLOTS, VIEW_CHANGE
+
+
+class Cluster:
+    """The compiled steps of a cluster, and its state."""
+
+    def __init__(self, replicas: int, nodes: int) -> None:
+        quorum = replicas // 2 + 1
+        self.replay = compile_spec(spec_2026(Config(replicas, quorum, quorum), nodes))
+        self.store: Any = self.replay.new_store()
+        for r in range(nodes):
+            self.store.v_up[r] = True
+
+    def takes(self, action: str, **args: int) -> bool:
+        """Is the step allowed (and taken)?"""
+        names = [p.name for p in self.replay.spec.action(action).params]
+        return bool(self.replay.functions[action](self.store, *(args[name] for name in names)) == TAKEN)
+
+
+@pytest.mark.parametrize(("replicas", "node", "allowed"), [(1, 1, True), (1, 0, False), (3, 1, True)])
+def test_a_standby_of_a_cluster_of_one_follows_by_a_view_change(replicas: int, node: int, allowed: bool) -> None:
+    cluster = Cluster(replicas, replicas + 1)
+    store = cluster.store
+    store.v_status[node] = NORMAL
+    store.v_m_kind[7], store.v_m_view[7], store.v_current[node] = KIND["other"], 1, 7
+    assert cluster.takes("start_view_change", r=node, v=1) == allowed
+
+
+@pytest.mark.parametrize("evicted", [False, True])
+def test_a_request_without_a_session_is_prepared_only_after_an_eviction(evicted: bool) -> None:
+    cluster = Cluster(1, 1)
+    store = cluster.store
+    store.v_status[0] = NORMAL
+    store.v_session[0][3] = 1
+    if evicted:
+        assert cluster.takes("evict", r=0, c=3)
+    else:
+        store.v_session[0][3] = 0
+    assert cluster.takes("on_request", r=0, e=2, c=3, s=1, register=0) == evicted
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [((20, 5), (20, 5), 1), ((20, 5), (20, 6), 2), ((20, 5), (39, 4), 2), ((20, 6), (20, 5), 1)],
+)
+def test_a_vote_is_replaced_by_a_newer_one_only(first: tuple[int, int], second: tuple[int, int], kept: int) -> None:
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_status[0], store.v_view[0] = VIEW_CHANGE, 3
+    for m, (checkpoint, commit) in enumerate((first, second), 1):
+        store.v_m_kind[m], store.v_m_from[m], store.v_m_view[m] = KIND["join_view"], 1, 3
+        store.v_m_checkpoint[m], store.v_m_commit[m] = checkpoint, commit
+        store.v_current[0] = m
+        assert cluster.takes("on_join_view", r=0, q=1)
+    assert store.v_join_of[0][1] == kept
+
+
+def test_headers_are_written_again_before_a_start() -> None:
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_status[0] = RECOVERING
+    for slot, (dirty, faulty) in enumerate(((True, False), (True, True), (False, False))):
+        store.v_dirty[0][slot], store.v_faulty[0][slot] = dirty, faulty
+    assert not cluster.takes("fix_headers", r=0)
+    store.v_journal_ready[0] = True
+    assert cluster.takes("fix_headers", r=0)
+    assert [bool(store.v_dirty[0][slot]) for slot in range(3)] == [False, True, False]
+
+
+def test_a_replica_that_starts_knows_no_slot_yet() -> None:
+    cluster = Cluster(3, 3)
+    assert cluster.takes("crash", r=1)
+    assert cluster.takes("open_superblock", r=1, v=0, w=0, k=0, c=0)
+    assert all(cluster.store.v_dirty[1][slot] and cluster.store.v_faulty[1][slot] for slot in range(SLOTS))
