@@ -1,4 +1,4 @@
-"""Steps of the 2026 specification that only a crash, a standby, an eviction or a vote that is sent again brings about."""
+"""Steps of the 2026 specification that come with a crash, a standby, an eviction or a vote that is sent again."""
 
 from __future__ import annotations
 
