@@ -143,8 +143,11 @@ _CASES_2026: Final = {
 
 
 def _constants_2026(cfg: Config, nodes: int) -> Mapping[str, Any]:
-    case = 1 if cfg.replicas == 1 else 0
-    labels = {(f"@{label}", decisions[case]) for label, decisions in _CASES_2026.items()}
+    labels = {
+        (f"@{label}", decision, alone)
+        for label, decisions in _CASES_2026.items()
+        for alone, decision in zip((False, True), decisions, strict=True)
+    }
     return {
         "SLOTS": state_2026.SLOTS,
         "SUFFIX": state_2026.SUFFIX,
@@ -153,7 +156,7 @@ def _constants_2026(cfg: Config, nodes: int) -> Mapping[str, Any]:
         "COMPOSED": ("prepare", "prepare_ok", "commit", "exit_view", "join_view", "view", "headers"),
         "STATUS": state_2026.STATUS.labels,
         "DECISIONS": {"nil": 0, "eql": 1, "fix": 2, "vsr": 3, "cut": 4, "cut_torn": 5},
-        "RECOVERY_LABELS": labels | {("@TruncateTorn", "cut_torn")},
+        "RECOVERY_LABELS": labels | {("@TruncateTorn", "cut_torn", alone) for alone in (False, True)},
     }
 
 

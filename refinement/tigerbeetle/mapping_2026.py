@@ -33,7 +33,7 @@ _NODE: Final = (
     ),
     Rule(
         "recover_slot",
-        Ok("(label, decision) in RECOVERY_LABELS", "this case of the table has another decision"),
+        Ok("(label, decision, n == 1 and node < n) in RECOVERY_LABELS", "this case of the table has another decision"),
         Ok("op == slot and view == 0 or not what.endswith('reserved')", "an empty slot has no op or view of its own"),
         Let("e", "prepared[view, op] if decision in ('eql', 'fix') and not what.endswith('reserved') else 0"),
         Do("recover_slot", o="slot", d="DECISIONS[decision]", e="e"),
@@ -49,7 +49,7 @@ _NODE: Final = (
     ),
     Rule(
         "start_normal",
-        If("n == 1", Do("start_single"), otherwise=(Do("start_normal"),)),
+        If("n == 1 and node < n", Do("start_single"), otherwise=(Do("start_normal"),)),
         Eq("view", "view[node]"),
         Eq("role", "'primary' if view[node] % n == node else 'backup'"),
     ),
@@ -67,7 +67,7 @@ _NODE: Final = (
 _SUPERBLOCK: Final = (
     Rule(
         "ask_superblock",
-        If("n == 1 and status[node] == 2", Do("next_view_alone")),
+        If("n == 1 and node < n and status[node] == 2", Do("next_view_alone")),
         Eq("durable", "durable_view[node]"),
         Eq("log_durable", "durable_log_view[node]"),
         Eq("view", "view[node]"),

@@ -105,6 +105,11 @@ def read_list(state: Any, r: Any, o: Any, e: Any, low: Any) -> None:
     state.list_header[r, o] = e
 
 
+def alone(state: Any, r: Any) -> Any:
+    """Is r the replica of a cluster of one? Its standbys are not."""
+    return all_of(state.cfg.replicas == 1, r == 0)
+
+
 @action(r=Replica, o=Op, d=Op, e=Prepare)
 def recover_slot(state: Any, r: Any, o: Any, d: Any, e: Any) -> None:
     """A slot is decided; `e` is the prepare whose header it has from now on, 0 = none.
@@ -116,7 +121,7 @@ def recover_slot(state: Any, r: Any, o: Any, d: Any, e: Any) -> None:
     require(not_(state.journal_ready[r]))
     require(o == state.next_slot[r])
     require(implies(d == EQL, e != 0))
-    require(implies(d == FIX, any_of(e != 0, state.cfg.replicas == 1)))
+    require(implies(d == FIX, any_of(e != 0, alone(state, r))))
     require(implies(e != 0, all_of(state.p_op[e] % SLOTS == o, state.on_disk[r, e])))
     require(implies(all_of(d != EQL, d != FIX), e == 0))
     require(implies(d == NIL, not_(state.acked[r, was])))
@@ -192,7 +197,7 @@ def start_normal(state: Any, r: Any) -> None:
     """A backup whose log_view is its view, and that knows its head, is normal at once."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
-    require(state.cfg.replicas > 1)
+    require(not_(alone(state, r)))
     require(state.log_view[r] == state.view[r])
     require(not_(leads(state, r)))
     state.status[r] = NORMAL
@@ -203,7 +208,7 @@ def start_single(state: Any, r: Any) -> None:
     """A cluster of one has executed its whole journal again: normal, in a view of its own."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
-    require(state.cfg.replicas == 1)
+    require(alone(state, r))
     require(all_of(state.log_view[r] == state.view[r], state.commit_min[r] == state.op[r]))
     state.status[r] = NORMAL
 
@@ -213,7 +218,7 @@ def next_view_alone(state: Any, r: Any) -> None:
     """A cluster of one starts in a later view than it was in, so that it prepares no op twice in one."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
-    require(state.cfg.replicas == 1)
+    require(alone(state, r))
     state.view[r] = state.view[r] + 1
     state.log_view[r] = state.view[r] + 1
 

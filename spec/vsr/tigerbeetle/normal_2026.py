@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import action, all_of, any_of, between, count, forall, implies, largest, not_, require, where
-from spec.vsr.tigerbeetle.node_2026 import put_header
+from spec.vsr.tigerbeetle.node_2026 import alone, put_header
 from spec.vsr.tigerbeetle.state_2022 import Client, Message, Op, Prepare, Replica, Request, View
 from spec.vsr.tigerbeetle.state_2026 import (
     KIND,
@@ -124,7 +124,7 @@ def replay(state: Any, r: Any, k: Any) -> None:
     """A cluster of one takes its whole journal as committed."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
-    require(state.cfg.replicas == 1)
+    require(alone(state, r))
     require(k == state.op[r])
     state.commit_max[r] = k
 
@@ -248,7 +248,7 @@ def execute(state: Any, r: Any, e: Any) -> None:
         any_of(
             all_of(state.status[r] == NORMAL, not_(leads(state, r))),
             state.status[r] == VIEW_CHANGE,
-            all_of(state.status[r] == RECOVERING, state.cfg.replicas == 1),
+            all_of(state.status[r] == RECOVERING, alone(state, r)),
         )
     )
     require(any_of(o <= state.commit_max[r], all_of(o == state.commit_max[r] + 1, state.agreed[r, e])))

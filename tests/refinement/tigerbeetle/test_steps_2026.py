@@ -83,3 +83,13 @@ def test_a_replica_that_starts_knows_no_slot_yet() -> None:
     assert cluster.takes("crash", r=1)
     assert cluster.takes("open_superblock", r=1, v=0, w=0, k=0, c=0)
     assert all(cluster.store.v_dirty[1][slot] and cluster.store.v_faulty[1][slot] for slot in range(SLOTS))
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_standby_of_a_cluster_of_one_starts_as_a_backup(node: int) -> None:
+    cluster = Cluster(1, 2)
+    cluster.store.v_status[node] = RECOVERING
+    cluster.store.v_journal_ready[node] = True
+    assert cluster.takes("start_normal", r=node) == (node == 1)
+    if node == 1:
+        assert not cluster.takes("start_single", r=node)
