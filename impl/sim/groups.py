@@ -30,6 +30,7 @@ def simulate_groups(
     profile: SimProfile | None = None,
     client_profile: str | None = None,
     features: str | None = None,
+    rot: bool = False,
     faults: frozenset[str] = frozenset(),
     out: Path | None = None,
     parquet: bool = False,
@@ -46,7 +47,7 @@ def simulate_groups(
         raise ConfigurationError("replicas and clients must be at least 1, requests and seed at least 0")
     in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)
     random = Random(seed)
-    drawn = profile_of_run(f"seed-{seed}", random, clients, profile, client_profile, features)
+    drawn = profile_of_run(f"seed-{seed}", random, clients, profile, client_profile, features, rot=rot)
     clusters: dict[Group, SimCluster] = {}
     for group in groups:
         own = replace(drawn, plane=group.plane)

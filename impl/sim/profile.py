@@ -255,8 +255,11 @@ def client_profile_draw(profile: SimProfile, name: str | None, clients: int, ran
     )
 
 
-def storage_profile_draw(profile: SimProfile, random: Random) -> SimProfile:
-    """`profile` with features, checkpoints and failing writes drawn: each kind in a part of the seeds."""
+def storage_profile_draw(profile: SimProfile, random: Random, *, rot: bool = False) -> SimProfile:
+    """`profile` with features, checkpoints and failing writes drawn: each kind in a part of the seeds.
+
+    `rot`: a part also has journals that are rings, on disks that rot, lose and misdirect writes.
+    """
     changes: dict[str, Any] = {"features": random.choices(FEATURES_CHOICES, (4, 4, 1, 3))[0]}
     if random.random() < 0.6:
         interval = random.choice((2, 5, 20, 50))
@@ -274,7 +277,7 @@ def storage_profile_draw(profile: SimProfile, random: Random) -> SimProfile:
         changes["sync_failure"] = random.choice((0.0, 0.3))
         changes["superblock_damage"] = random.choice((0.0, 0.05, 0.2))
         changes["snapshot_damage"] = random.choice((0.0, 0.2))
-    if changes.get("journal_slots") and random.random() < 0.6:
+    if rot and changes.get("journal_slots") and random.random() < 0.6:
         changes["ring"] = True
         changes["superblock_damage"] = 0.0  # a replica that is gone for good might have the one good copy
         changes["rot"] = random.choice((0.0, 0.3, 0.8))

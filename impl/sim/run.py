@@ -56,6 +56,7 @@ def simulate(
     profile: SimProfile | None = None,
     client_profile: str | None = None,
     features: str | None = None,
+    rot: bool = False,
     faults: frozenset[str] = frozenset(),
     out: Path | None = None,
     parquet: bool = False,
@@ -64,7 +65,8 @@ def simulate(
 
     `profile` is drawn from the seed unless given, and may ask for more clients than `clients`; so is
     `client_profile`, one of `CLIENT_PROFILES`, unless it or `profile` is given; `features`, one of `FEATURES_CHOICES`,
-    takes the place of the profile's; `quorums` are majorities unless given.
+    takes the place of the profile's; `rot`: some of the drawn profiles have disks that rot; `quorums` are majorities
+    unless given.
     With `out`, the trace goes to `out/seed-<seed>/replica-<node>.ndjson` (replacing what was there), with `parquet`
     also to `.parquet` beside it. Raises `ConfigurationError` for impossible numbers, `FaultError` for an unknown
     fault, `OSError` for an unwritable `out`.
@@ -75,7 +77,7 @@ def simulate(
     in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)
     random = Random(seed)
     run = f"seed-{seed}"
-    drawn = profile_of_run(run, random, clients, profile, client_profile, features)
+    drawn = profile_of_run(run, random, clients, profile, client_profile, features, rot=rot)
     cluster = SimCluster(
         config=drawn.replica_config(run, faults),
         replica_count=replicas,
@@ -98,6 +100,8 @@ def profile_of_run(
     profile: SimProfile | None,
     client_profile: str | None,
     features: str | None,
+    *,
+    rot: bool = False,
 ) -> SimProfile:
     """The profile of a run: what is given, else drawn, each kind by a generator of its own."""
     drawn = profile if profile is not None else profile_draw(random)
@@ -105,7 +109,7 @@ def profile_of_run(
         count = max(clients, drawn.clients_min)
         drawn = client_profile_draw(drawn, client_profile, count, Random(f"clients of {run}"))
     if profile is None:
-        drawn = storage_profile_draw(drawn, Random(f"storage of {run}"))
+        drawn = storage_profile_draw(drawn, Random(f"storage of {run}"), rot=rot)
     return drawn if features is None else replace(drawn, features=features)
 
 

@@ -41,12 +41,14 @@ class Plan:
     client_profile: str | None = None
     features: str | None = None
     groups: tuple[Group, ...] = (SINGLE,)
+    rot: bool = False
 
     @property
     def extra(self) -> list[str]:
         """The options of the last three, as words."""
         words = [] if self.client_profile is None else ["--client-profile", self.client_profile]
         words += [] if self.features is None else ["--features", self.features]
+        words += ["--rot"] if self.rot else []
         return [*words, *([] if self.groups == (SINGLE,) else ["--groups", ",".join(g.name for g in self.groups)])]
 
     def command(self, seed: int) -> str:
@@ -76,6 +78,7 @@ class Plan:
 )
 @click.option("--requests", type=click.IntRange(0), default=200, show_default=True, help="Requests per run.")
 @click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
+@click.option("--rot", is_flag=True, help="In a part of the runs disks rot, lose and misdirect writes.")
 @click.option(
     "--client-profile",
     type=click.Choice(CLIENT_PROFILES),
@@ -109,6 +112,7 @@ def simulate(
     client_profile: str | None,
     features: str | None,
     groups: tuple[Group, ...],
+    rot: bool,
     out: Path | None,
     parquet: bool,
     workers: int,
@@ -123,7 +127,7 @@ def simulate(
         raise click.UsageError("--parquet says how traces are written; --out DIR says where, and is missing")
     protect({"--json": json_file}, directories=[] if out is None else [out])
     plan = Plan(
-        replicas, clients, requests, tuple(dict.fromkeys(faults)), out, parquet, client_profile, features, groups
+        replicas, clients, requests, tuple(dict.fromkeys(faults)), out, parquet, client_profile, features, groups, rot
     )
     started = time.monotonic()
     results: list[SimResult] = []
@@ -169,6 +173,7 @@ def run_seed(seed: int, plan: Plan) -> list[SimResult]:
             faults=frozenset(plan.faults),
             client_profile=plan.client_profile,
             features=plan.features,
+            rot=plan.rot,
             out=plan.out,
             parquet=plan.parquet,
         ).values()

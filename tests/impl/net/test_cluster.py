@@ -28,6 +28,7 @@ from impl.net.client import (
     fetch_status,
 )
 from impl.net.cluster import Cluster, ClusterError, free_ports
+from impl.net.errors import ClientError
 from impl.net.framing import (
     PROTOCOL_VERSION,
     Control,
@@ -288,30 +289,35 @@ def test_foreseeable_errors_are_one_line_and_exit_code_2(tmp_path: Path) -> None
     assert "cannot listen on" in finished.stderr
 
 
-def test_a_disk_that_refuses_writes_stops_the_replica_and_loses_nothing(tmp_path: Path) -> None:
+def fill(client: SyncClient, acknowledged: list[int]) -> None:
+    for number in range(1000):
+        client.put(b"%d" % number, b"x" * 1000)
+        acknowledged.append(number)
+
+
+def test_a_disk_that_refuses_writes_loses_nothing(tmp_path: Path) -> None:
+    """The replica goes on without what it cannot store, says so, and has all it acknowledged once there is room."""
     port = free_ports(1)[0]
     format_data_file(tmp_path / "d", 7, 0, 1)
     arguments = ["--data", str(tmp_path / "d"), "--replica", "0", "--addresses", f"127.0.0.1:{port}"]
+    command = [sys.executable, "-m", "impl.net.server", *arguments]
+    limit = (50_000, 50_000)
     acknowledged: list[int] = []
-
-    async def fill() -> None:
-        async with Client([("127.0.0.1", port)], 7, timeout_seconds=8) as client:
-            for number in range(1000):
-                await client.put(b"%d" % number, b"x" * 1000)
-                acknowledged.append(number)
-
-    async def until_full() -> subprocess.CompletedProcess[str]:
-        filling = asyncio.create_task(fill())
-        finished = await asyncio.to_thread(server, *arguments, file_size_max=50_000)
-        filling.cancel()
-        return finished
-
-    finished = asyncio.run(until_full())
-    assert finished.returncode == 2
-    assert "nothing of it was kept" in finished.stderr
-    assert "Traceback" not in finished.stderr
+    full = subprocess.Popen(
+        command, cwd=ROOT, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+    )  # fmt: skip
+    try:
+        with SyncClient([("127.0.0.1", port)], 7, timeout_seconds=6) as client, pytest.raises(ClientError):
+            fill(client, acknowledged)
+        assert full.poll() is None
+    finally:
+        full.terminate()
+        _, errors = full.communicate(timeout=20)
+    assert "nothing of it was kept" in errors
+    assert "Traceback" not in errors
     assert 10 < len(acknowledged) < 60
-    process = subprocess.Popen([sys.executable, "-m", "impl.net.server", *arguments], cwd=ROOT)
+    process = subprocess.Popen(command, cwd=ROOT)
     try:
         with SyncClient([("127.0.0.1", port)], 7) as client:
             for number in acknowledged:

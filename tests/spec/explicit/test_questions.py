@@ -149,14 +149,14 @@ def test_the_command_asks_the_questions(tmp_path: Path) -> None:
     assert "times false" in text
 
 
-WRONG = [["--profile", "paper"], ["--simulate", "--always"], ["--sometimes", "I99"], ["--always", "--engine=interp"]]
+WRONG = [["--profile", "papers"], ["--simulate", "--always"], ["--sometimes", "I99"], ["--always", "--engine=interp"]]
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda args: args[0])
 def test_the_command_refuses_what_does_not_go_together(wrong: list[str]) -> None:
     answer = CliRunner().invoke(check, ["core", *SMALL, *wrong])
     assert answer.exit_code == 2
-    assert "no profile paper in this version" in CliRunner().invoke(check, ["core", "--profile", "paper"]).output
+    assert "is not one of 'core', 'paper'" in CliRunner().invoke(check, ["core", "--profile", "papers"]).output
 
 
 def test_an_unknown_number_of_goals_is_refused() -> None:
