@@ -43,6 +43,11 @@ class CommitPath(Checkpoints):
         )
         self.commit_acknowledged()
 
+    def forget_acks(self) -> None:
+        """Another view begins: an acknowledgement counts in its own only."""
+        if "view.acks_survive_view" not in self.faults:
+            self.acks = {}
+
     def count_own_ack(self, op: int) -> None:
         """The primary's own acknowledgement, through the same rule."""
         self._count_ack(op, self.node)

@@ -215,7 +215,8 @@ class LogRecovery(Recovery):
         the superblock was lost, log_view is not known, and nothing else tells.
         """
         lost = self.superblock.recovery
-        answered = message.nonce != 0 and message.nonce == (lost or self.config.nonce)
+        asked = message.nonce == (lost or self.config.nonce) or "recover.stale_nonce" in self.faults
+        answered = message.nonce != 0 and asked
         return answered or (not lost and (message.view > self.log_view or message.op >= repair.op_max))
 
     # Nacks

@@ -330,7 +330,7 @@ class Repair(Transfer):
     def enter_normal(self) -> None:
         """Normal status in a view just installed: what belonged to the view before is forgotten."""
         self.status = Status.NORMAL
-        self.acks = {}
+        self.forget_acks()
         self.acks_sent = {}
         self.prepare_buffer = {}
         self.request_queue = {}
@@ -386,7 +386,8 @@ class Repair(Transfer):
 
         Only in a view change to a later one: in normal status the prepare may still come (protocol.md §4).
         """
-        if self.status is not Status.VIEW_CHANGE or self.view <= message.view or op <= self.log.base or view < 0:
+        drained = op <= self.log.base and "nack.below_window" not in self.faults
+        if self.status is not Status.VIEW_CHANGE or self.view <= message.view or drained or view < 0:
             return
         key = (self.view, op, checksum)
         if key not in self.nacks_sent:

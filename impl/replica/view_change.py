@@ -6,7 +6,9 @@ and log_view before start_view. At most one do_view_change per view, ever: none 
 
 from __future__ import annotations
 
-from impl.messages import DoViewChange, RequestDoViewChange, StartViewChange
+from msgspec.structs import replace
+
+from impl.messages import DoViewChange, Prepare, PrepareHeader, RequestDoViewChange, StartViewChange
 from impl.replica.repair import Repair
 from impl.replica.state import InstallTarget, Status, checksums, window_error
 
@@ -45,7 +47,7 @@ class ViewChange(Repair):
         self.do_view_change_own = None
         self.do_view_change_allowed = True
         self.start_view_own = None
-        self.acks = {}
+        self.forget_acks()
         self.acks_sent = {}
         self.prepare_buffer = {}
         self.request_queue = {}
@@ -187,6 +189,8 @@ class ViewChange(Repair):
         if self.target is not None and self.target.as_primary:
             return
         best = self._best_offer()
+        if "view.scalar_dvc_truncates_hole" in self.faults:
+            best = self._cut_at_own_hole(best)
         if not self.connects(best.headers):
             self._request_longer_offer(best)
             return
@@ -221,6 +225,25 @@ class ViewChange(Repair):
             return
         self.send(best.replica, RequestDoViewChange(self.view, from_op, self.node, self.clock))
 
+    def _cut_at_own_hole(self, best: DoViewChange) -> DoViewChange:
+        """Fault view.scalar_dvc_truncates_hole: of an offer only the numbers are read; the log is the own one, up to
+        the offer's op or where it ends itself.
+        """
+        end = max(self.commit_min, min(best.op, self.op))
+        headers = tuple(header for header in self.window(self.commit_min + 1) if header.op <= end)
+        return replace(best, op=end, headers=headers)
+
+    def body_of(self, header: PrepareHeader) -> Prepare | None:
+        """As in `Repair`. With the fault view.pipeline_after_repair a new primary takes what it holds in memory above
+        the commit point, also where the log that it chose has another entry.
+        """
+        target = self.target
+        if "view.pipeline_after_repair" in self.faults and target is not None and target.as_primary:
+            stale = self.log.get(header.op)
+            if stale is not None and header.op > max(self.commit_max, target.commit):
+                return stale
+        return super().body_of(header)
+
     def _raise_log_view_at_merge(self) -> None:
         """Fault view.log_view_at_merge: log_view rises now, with the replica's own log head."""
 
@@ -249,6 +272,10 @@ class ViewChange(Repair):
         )
         self.start_view_own = self.start_view_message(headers, seq)
         self.send_others(self.start_view_own)
+        if "view.pipeline_not_rebuilt" in self.faults:
+            self.pipeline.reset(self.view, self.op)
+            self.execute_committed()
+            return
         for op in range(self.commit_max + 1, self.op + 1):
             self.acknowledge(op)
         self.commit_acknowledged()

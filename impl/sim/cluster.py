@@ -206,7 +206,7 @@ class SimCluster:
             return
         if self.profile.features == "upgrade" and self.seqs[node]:
             self.supports[node] = SUPPORTS_ALL
-        config = replace(self.config, supports=self.supports[node])
+        config = replace(self.config, supports=self.supports[node], nonce=self.incarnations[node] + 1)
         replica = Replica(durable, config, seq=self.seqs[node], clock=self.clocks[node])
         self.replicas[node] = replica
         effects = replica.boot()
