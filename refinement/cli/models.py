@@ -26,7 +26,10 @@ SIZE_OPTIONS = (
     click.option("--restarts", type=click.IntRange(0), help="Crashes and restarts in all."),
     click.option("--incarnations", type=_count, help="How often a client registers anew (sessions)."),
     click.option("--slots", type=_count, help="Slots of the client table, where it has a fixed number."),
-    click.option("--rots", type=click.IntRange(0), help="Slots of journals that go bad, in all."),
+    click.option("--rots", type=click.IntRange(0), help="Slots of journals, or segments, that go bad, in all."),
+    click.option("--partitions", type=_count, help="Partitions, where the model has them."),
+    click.option("--readers", type=_count, help="Readers of all partitions, one of each by default."),
+    click.option("--messages", type=_count, help="Most messages in an append."),
 )
 SIZES = tuple(vars(Bounds()))
 CORE_SIZES = ("replicas", "views", "ops", "clients", "requests", "restarts")

@@ -29,6 +29,7 @@ from spec.lang import (
 from spec.vsr.config import Config
 from spec.vsr.invariants import chosen
 from spec.vsr.module import Module
+from spec.vsr.partition_state import require_flushed, take_messages
 from spec.vsr.snapshot import copy, drain, save
 from spec.vsr.state import (
     EXECUTED_STATE,
@@ -65,6 +66,7 @@ def take_checkpoint(state: Any, r: Any) -> None:
     """
     o = state.commit_min[r]
     require(o > state.checkpoint[r])
+    require_flushed(state, r)
     save(state, r, o)
     if not state.cfg.drains_later:
         drain(state, r, o)
@@ -95,6 +97,8 @@ def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
         state.drained[r] = k
     state.commit_min[r] = k
     state.commit_max[r] = largest(state.commit_max[r], k)
+    if state.cfg.partitions.count:
+        take_messages(state, r, v, k)
     for name in executed_state(state):
         copy(state, (name, r), (f"snapshot_{name}", v, k))
         copy(state, (f"saved_{name}", r), (f"snapshot_{name}", v, k))

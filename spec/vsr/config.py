@@ -48,6 +48,19 @@ class Repair:
 
 
 @dataclass(frozen=True)
+class Partitions:
+    """Partitions of messages (docs/groups.md).
+
+    `count`: how many there are (0: none). `files`: segments and indexes are modelled, too (for bounded models: no trace
+    shows them); a segment is closed, and its index flushed, after `segment` messages.
+    """
+
+    count: int = 0
+    files: bool = False
+    segment: int = 2
+
+
+@dataclass(frozen=True)
 class Config:
     """Replica count, quorum sizes, options of the protocol, and the known deviations ("faults") that are switched on.
 
@@ -56,8 +69,8 @@ class Config:
     slots (0: it has no end); `drains_later`: draining the journal is a step after the checkpoint (for bounded models: a
     crash may come between). `pipeline`: most prepares above commit_max (0: any number). `failing_appends`: an
     append may fail. `fence`: replicas say which prepares they drop as old. `discards`: a replica
-    discards a prepare that its journal lost and enough others never had. Options left at their defaults add nothing
-    to the core.
+    discards a prepare that its journal lost and enough others never had. `partitions`: ops append messages and store
+    offsets. Options left at their defaults add nothing to the core.
     Source: VR Revisited §4 (majorities); flexible quorums as in TigerBeetle: only q_r + q_v > n is needed.
     """
 
@@ -77,6 +90,7 @@ class Config:
     fence: bool = False
     discards: bool = False
     repair: Repair = Repair()
+    partitions: Partitions = Partitions()
 
     def __post_init__(self) -> None:
         n = self.replicas
@@ -89,6 +103,10 @@ class Config:
             raise SpecError("a journal that is a ring needs checkpoints")
         if self.repair.recovery and (self.checkpoints or self.features or self.client_table != ClientTable()):
             raise SpecError("repair does not go together with checkpoints, features or a bounded client table yet")
+        if self.repair.recovery and self.partitions.count:
+            raise SpecError("repair does not go together with partitions yet")
+        if self.partitions.files and not (self.checkpoints and self.partitions.count):
+            raise SpecError("segment files need partitions and checkpoints")
         if not self.quorum_replication:
             object.__setattr__(self, "quorum_replication", majority(n))
         if not self.quorum_view_change:

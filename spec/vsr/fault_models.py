@@ -69,6 +69,12 @@ FAULT_MODELS = {
     "boot.view_file_unreadable_is_new": FaultModel(
         3, Bounds(views=2, ops=1, requests=1, restarts=1), "I6", "core_restart"
     ),
+    **dict.fromkeys(
+        ("boot.offset_from_index", "boot.offset_clamp", "boot.recreates_missing_file"),
+        FaultModel(
+            2, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1, partitions=1, messages=1), "I15", "partitions"
+        ),
+    ),
     "boot.ring_evicts_live": FaultModel(2, Bounds(views=1, ops=2, clients=2, requests=1), "I3", "ring"),
     "view.log_view_at_merge": FaultModel(3, Bounds(views=3, ops=1, requests=1), "I12"),
     "view.pipeline_not_rebuilt": FaultModel(2, Bounds(views=2, ops=1, requests=1), "L2"),

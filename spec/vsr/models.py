@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spec.lang import Action, Instance, Spec, SpecError
-from spec.vsr import client_table, clients, normal, restart, view_change
+from spec.vsr import client_table, clients, normal, partition_invariants, restart, view_change
 from spec.vsr.checkpoint import executed_after_restart
-from spec.vsr.config import ClientTable, Config, Repair
+from spec.vsr.config import ClientTable, Config, Partitions, Repair
 from spec.vsr.faults import fault
 from spec.vsr.invariants import INVARIANTS, WITNESSES, restarted_normal
 from spec.vsr.module import Parts
@@ -37,8 +37,8 @@ CORE_ACTIONS = (
 @dataclass(frozen=True)
 class Bounds:
     """Size of a finite model: numbers of views, ops, clients, requests per client (and session), crashes in all, how
-    often a client begins anew, slots of the client table where they are not the model's own, and slots of journals that
-    go bad.
+    often a client begins anew, slots of the client table where they are not the model's own, slots of journals (or
+    segments) that go bad; partitions, readers in all of them, and messages in an append.
     """
 
     views: int = 3
@@ -49,11 +49,14 @@ class Bounds:
     incarnations: int = 0
     slots: int = 0
     rots: int = 0
+    partitions: int = 0
+    readers: int = 0
+    messages: int = 0
 
     def instance(self, replicas: int) -> Instance:
         """The index ranges: views 0..views-1, ops 1..ops, clients 1..clients."""
         for name, value in vars(self).items():
-            if value < (0 if name in ("restarts", "incarnations", "slots", "rots") else 1):
+            if value < (1 if name in ("views", "ops", "clients", "requests") else 0):
                 raise SpecError(f"{name} must be at least 1, not {value}")
         return Instance(
             {
@@ -64,8 +67,17 @@ class Bounds:
                 "Request": self.requests,
                 "Restart": self.restarts,
                 **({"Incarnation": self.incarnations} if self.incarnations else {}),
+                **(self._of_partitions() if self.partitions else {}),
             }
         )
+
+    def _of_partitions(self) -> dict[str, int]:
+        return {
+            "Partition": self.partitions - 1,
+            "Reader": (self.readers or self.partitions) - 1,
+            "Count": self.messages or 1,
+            "Offset": self.ops * (self.messages or 1),
+        }
 
 
 MODELS = {
@@ -88,6 +100,7 @@ MODELS = {
     "superblock": Bounds(views=2, ops=1, requests=1, restarts=1, rots=1),
     "headers": Bounds(views=2, ops=2, clients=2, requests=1),
     "diskless": Bounds(views=2, ops=1, requests=1, restarts=1),
+    "partitions": Bounds(views=2, ops=2, requests=2, restarts=1, rots=1, partitions=1, readers=1, messages=2),
     "alone": Bounds(views=3, ops=2, clients=2, requests=1, restarts=2, rots=1),
 }
 """Model name → default bounds. A model without restarts leaves that action, and what is said of it, out."""
@@ -115,14 +128,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "superblock": {"repair": Repair("superblock")},
     "headers": {"repair": Repair("nonce", headers=1)},
     "diskless": {"repair": Repair("nonce", diskless=True), "quorum_replication": 3, "quorum_view_change": 2},
+    "partitions": {"checkpoints": True, "partitions": Partitions(count=1, files=True)},
     "alone": {"repair": Repair("superblock")},
 }
 """Model name → options of its configuration, where it is more than the core."""
 
-AFTER_A_CRASH = (restarted_normal, executed_after_restart, *AFTER_RECOVERY)
+AFTER_A_CRASH = (restarted_normal, executed_after_restart, *AFTER_RECOVERY, *partition_invariants.AFTER_A_CRASH)
 """Witnesses that a model without restarts leaves out."""
 
-REPLICAS = {"combined": 2, "sessions": 2, "iggy": 2, "diskless": 4, "alone": 1}
+REPLICAS = {"combined": 2, "sessions": 2, "iggy": 2, "diskless": 4, "partitions": 2, "alone": 1}
 """Model name → replicas, where they are not 3."""
 
 
@@ -148,7 +162,7 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
         parts.apply(module, cfg)
     rots = instance.bounds.get("Rot") != 0
     left_out = {*(() if crashes else ("crash", "recovery")), *(() if rots else ("fault",))}
-    impossible = (*(() if crashes else AFTER_A_CRASH), *(() if rots else AFTER_ROT))
+    impossible = (*(() if crashes else AFTER_A_CRASH), *(() if rots else (*AFTER_ROT, *partition_invariants.AFTER_ROT)))
     spec = Spec(
         name,
         schema,
@@ -182,6 +196,9 @@ def model(
     _require_used(name, cfg, sizes)
     slots = limits.slots or min(cfg.client_table.slots, limits.clients)  # more are never used
     cfg = replace(cfg, client_table=replace(cfg.client_table, slots=slots))
+    if cfg.partitions.count:
+        limits = replace(limits, partitions=limits.partitions or cfg.partitions.count)
+        cfg = replace(cfg, partitions=replace(cfg.partitions, count=limits.partitions))
     if cfg.client_table.sessions:
         limits = replace(limits, incarnations=max(1, limits.incarnations))
     instance = limits.instance(replicas)
@@ -189,7 +206,7 @@ def model(
         instance = Instance({**instance.bounds, "Outcome": len(client_table.OUTCOMES) - 1})
     if cfg.features:
         instance = Instance({**instance.bounds, "Feature": cfg.features})
-    if cfg.repair.recovery:
+    if cfg.repair.recovery or cfg.partitions.files:
         instance = Instance({**instance.bounds, "Rot": limits.rots})
     return build(cfg, instance, name)
 
@@ -199,7 +216,8 @@ def _require_used(name: str, cfg: Config, sizes: Mapping[str, int]) -> None:
     absent = {
         "incarnations": not cfg.client_table.sessions and "sessions",
         "slots": not cfg.client_table.slots and "fixed number of slots",
-        "rots": not cfg.repair.recovery and "repair of journals",
+        "rots": not cfg.repair.recovery and not cfg.partitions.files and "repair of journals or segments",
+        **dict.fromkeys(("partitions", "readers", "messages"), not cfg.partitions.count and "partitions"),
     }
     for size, what in absent.items():
         if what and sizes.get(size):

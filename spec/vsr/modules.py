@@ -6,7 +6,19 @@ With an option of the configuration at its default the core is left exactly as i
 
 from __future__ import annotations
 
-from spec.vsr import append_failure, checkpoint, clients, control, discard, fence, pipeline, recovery, repair, sessions
+from spec.vsr import (
+    append_failure,
+    checkpoint,
+    clients,
+    control,
+    discard,
+    fence,
+    partitions,
+    pipeline,
+    recovery,
+    repair,
+    sessions,
+)
 from spec.vsr.config import Config
 from spec.vsr.module import Module
 
@@ -19,6 +31,7 @@ MODULES: tuple[Module, ...] = (
     fence.MODULE,
     discard.MODULE,
     repair.MODULE,
+    partitions.MODULE,
     recovery.NONCE,
     recovery.SUPERBLOCK,
     checkpoint.MODULE,  # last: it saves what the others declare

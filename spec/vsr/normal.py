@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import action, all_of, between, count, forall, not_, require, where, within
-from spec.vsr import client_table
+from spec.vsr import client_table, partition_state
 from spec.vsr.snapshot import drained
 from spec.vsr.state import (
     NORMAL,
@@ -170,7 +170,16 @@ def execute(state: Any, r: Any) -> None:
 
 
 def require_committed(state: Any, r: Any, o: Any) -> None:
-    """Replica r may execute op o, its next: it is normal, the op is committed, and its journal holds it."""
+    """Replica r may execute op o, its next: it is normal, the op is committed, and its journal holds it; with
+    partitions, it is known what it asks of them.
+    """
+    require_ready(state, r, o)
+    if state.cfg.partitions.count:
+        require(partition_state.asked(state, state.entry[r, o], o) != partition_state.UNKNOWN)
+
+
+def require_ready(state: Any, r: Any, o: Any) -> None:
+    """Replica r is normal, op o is committed, and r's journal holds it."""
     require(state.status[r] == NORMAL)
     require(o <= state.commit_max[r])
     require(all_of(o <= state.op[r], lambda: state.written[r, o]))
@@ -182,7 +191,11 @@ def is_request(state: Any, entry: Any, o: Any) -> Any:
 
 
 def passed(state: Any, r: Any, o: Any, entry: Any) -> None:
-    """Replica r executed that entry at op o, whatever its kind: commit_min, and the history that invariants read."""
+    """Replica r executed that entry at op o, whatever its kind: commit_min, partitions, and the history that invariants
+    read.
+    """
+    if state.cfg.partitions.count:
+        partition_state.apply(state, r, o, entry)
     state.commit_min[r] = o
     state.executed[r, o] = entry
     state.first_executed[o] = where(state.first_executed[o] == 0, entry, state.first_executed[o])

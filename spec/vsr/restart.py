@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import action, all_of, any_of, between, forall, not_, require, tagged, where, within
+from spec.vsr.partition_state import FROM_MESSAGES, Boot
 from spec.vsr.snapshot import load_state
 from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, Restart, primary
 
@@ -22,12 +23,19 @@ def restart(state: Any, r: Any, n: Any) -> None:
 
 
 def recover(
-    state: Any, r: Any, n: Any, view: Any, log_view: Any, commit_max: Any = None, survived: Any = lambda o: True
+    state: Any,
+    r: Any,
+    n: Any,
+    view: Any,
+    log_view: Any,
+    commit_max: Any = None,
+    survived: Any = lambda o: True,
+    boot: Boot = FROM_MESSAGES,
 ) -> None:
     """Guard and effects of a restart that recovers the log up to op n, and this view and log_view.
 
     Of that log the journal holds what `survived`; what the snapshot holds is known to be committed, and what
-    `commit_max` says.
+    `commit_max` says. Partitions come from where `boot` says.
 
     A backup with log_view = view is normal at once, and acknowledges what its journal holds.
     """
@@ -37,7 +45,8 @@ def recover(
     if state.cfg.checkpoints:
         require(n >= base)
     require(forall(between(Op, n + 1, state.op[r]), lambda o: not_(state.written[r, o])))
-    come_back(state, r, n, view, log_view, base if commit_max is None else commit_max, survived)
+    boot.require(state, r)
+    come_back(state, r, n, view, log_view, base if commit_max is None else commit_max, survived, boot=boot)
 
 
 def come_back(
@@ -49,6 +58,7 @@ def come_back(
     commit_max: Any,
     survived: Any = lambda o: True,
     cut: bool = False,
+    boot: Boot = FROM_MESSAGES,
 ) -> None:
     """Effects of a restart (`recover`); with `cut`, what was durable above n is gone."""
     base = state.checkpoint[r] if state.cfg.checkpoints else 0
@@ -59,7 +69,7 @@ def come_back(
     state.status[r] = where(behind, VIEW_CHANGE, NORMAL)
     state.commit_min[r] = base
     state.commit_max[r] = commit_max
-    load_state(state, r)
+    load_state(state, r, boot)
     state.entry.update((r, between(Op, n + 1, state.op[r])), lambda o: 0)
     if cut:
         state.written.update((r, between(Op, base + 1, state.op[r])), lambda o: o <= n)

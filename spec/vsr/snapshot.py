@@ -6,6 +6,7 @@ from typing import Any
 
 from spec.lang import all_of, between, largest, where
 from spec.lang.vocabulary import Between
+from spec.vsr.partition_state import FROM_MESSAGES, Boot
 from spec.vsr.state import NORMAL, Op, executed_state, primary
 
 
@@ -42,9 +43,13 @@ def send_snapshot(state: Any, r: Any, v: Any) -> None:
         copy(state, (f"snapshot_{name}", v, sent), (f"saved_{name}", r))
 
 
-def load_state(state: Any, r: Any) -> None:
-    """What a replica has executed is what its snapshot says; nothing, without one."""
+def load_state(state: Any, r: Any, boot: Boot = FROM_MESSAGES) -> None:
+    """What a replica has executed is what its snapshot says; nothing, without one. Partitions come as `boot` says."""
+    if state.cfg.partitions.count:
+        boot.load(state, r)
     for name in executed_state(state):
+        if name in boot.loads:
+            continue
         copy(state, (name, r), (f"saved_{name}", r) if state.cfg.checkpoints else None)
 
 

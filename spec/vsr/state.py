@@ -20,6 +20,7 @@ Client = Sort("Client", lo=1)
 Request = Sort("Request", lo=1)
 Restart = Sort("Restart", lo=1)
 Feature = Sort("Feature", lo=1)
+Rot = Sort("Rot", lo=1)
 
 NORMAL, VIEW_CHANGE, RECOVERING = 0, 1, 2
 STATUS = enum("normal", "view_change", "recovering")
@@ -36,6 +37,8 @@ EXECUTED_STATE = (
     "evicted_to",
     "enabled_at",
     "chain_from",
+    "held",
+    "stored",
 )
 """Variables of a replica that are a function of what it executed: a restart rebuilds them, a snapshot holds them."""
 

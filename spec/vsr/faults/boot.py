@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, largest, require, tagged, where, within
+from spec.lang import action, all_of, any_of, between, forall, largest, require, tagged, where, within
 from spec.vsr import normal, restart
 from spec.vsr.config import Config
 from spec.vsr.faults.kinds import Fault, named
+from spec.vsr.partition_state import Boot, Partition, left, lowered
 from spec.vsr.snapshot import load_state
 from spec.vsr.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Request, Restart, primary
 
@@ -95,6 +96,36 @@ def append_evicting(state: Any, r: Any, o: Any) -> None:
     normal.acknowledge(state, r, o)
 
 
+@tagged("crash")
+@action(r=Replica, n=Length)
+def restart_counting_the_index(state: Any, r: Any, n: Any) -> None:
+    """The next offset of a partition comes from its index, which lags the messages [seed 003]."""
+    views = state.durable_view[r], state.durable_log_view[r]
+    restart.recover(state, r, n, *views, boot=Boot(next_offset=lambda s, q, p: s.index[q, p]))
+
+
+@tagged("crash")
+@action(r=Replica, n=Length)
+def restart_clamping(state: Any, r: Any, n: Any) -> None:
+    """Damaged segments count as far as they are good, and stored offsets are lowered to their end [seed 003]."""
+    views = state.durable_view[r], state.durable_log_view[r]
+    restart.recover(state, r, n, *views, boot=Boot(left, left, lowered, whole=False))
+
+
+@tagged("crash")
+@action(r=Replica, n=Length)
+def restart_recreating(state: Any, r: Any, n: Any) -> None:
+    """A segment that is missing is made anew, empty; stored offsets remain [seed 003]."""
+    views = state.durable_view[r], state.durable_log_view[r]
+    missing = lambda p: any_of(state.segment[r, p] == 0, state.segment[r, p] >= state.saved_held[r, p])  # noqa: E731
+    require(forall(Partition, missing))
+    restart.recover(state, r, n, *views, boot=Boot(left, left, whole=False))
+
+
+def _needs_files(cfg: Config) -> str:
+    return "" if cfg.partitions.files else "shows only where partitions have segment files"
+
+
 def _needs_ring(cfg: Config) -> str:
     return "" if cfg.journal_slots else "shows only where the journal is a ring"
 
@@ -125,5 +156,23 @@ FAULTS = (
             named("append", append_evicting),
         ),
         refuses=_needs_ring,
+    ),
+    Fault(
+        "boot.offset_from_index",
+        "the next offset comes from an index that lags the messages",
+        (named("restart", restart_counting_the_index),),
+        refuses=_needs_files,
+    ),
+    Fault(
+        "boot.offset_clamp",
+        "stored offsets are lowered to the end of a damaged segment",
+        (named("restart", restart_clamping),),
+        refuses=_needs_files,
+    ),
+    Fault(
+        "boot.recreates_missing_file",
+        "a segment that is missing is made anew, empty",
+        (named("restart", restart_recreating),),
+        refuses=_needs_files,
     ),
 )

@@ -28,9 +28,9 @@ from spec.lang import (
 )
 from spec.vsr.config import Config
 from spec.vsr.recovery.storage import copied
-from spec.vsr.repair.state import Rot, set_log
+from spec.vsr.repair.state import set_log
 from spec.vsr.snapshot import load_state
-from spec.vsr.state import ENTRY, NORMAL, RECOVERING, Op, Replica, Restart, View, primary
+from spec.vsr.state import ENTRY, NORMAL, RECOVERING, Op, Replica, Restart, Rot, View, primary
 
 
 def declare(s: Schema, cfg: Config) -> None:

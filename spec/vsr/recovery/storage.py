@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import action, all_of, any_of, exists, require, tagged, within
-from spec.vsr.repair.state import Rot
-from spec.vsr.state import Op, Replica
+from spec.vsr.state import Op, Replica, Rot
 
 
 @tagged("fault")

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spec.lang import Schema, Sort, all_of, any_of, between, exists, forall, largest, up_to, where
+from spec.lang import Schema, all_of, any_of, between, exists, forall, largest, up_to, where
 from spec.lang.vocabulary import Between
 from spec.vsr.config import Config
-from spec.vsr.state import ENTRY, VIEW_CHANGE, Op, Replica, View, is_prepared
-
-Rot = Sort("Rot", lo=1)
+from spec.vsr.state import ENTRY, VIEW_CHANGE, Op, Replica, Rot, View, is_prepared
 
 
 def declare(s: Schema, cfg: Config) -> None:

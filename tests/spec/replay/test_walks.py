@@ -15,7 +15,7 @@ from spec.lang import Schema, Sort, Spec, SpecError, action
 from spec.lang.concrete import State
 from spec.lang.sorts import Instance, Values
 from spec.vsr import Config, model, unbounded
-from spec.vsr.config import ClientTable
+from spec.vsr.config import ClientTable, Partitions
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -24,6 +24,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"client_table": ClientTable(slots=1, sessions=True, in_flight=0)},
     {"client_table": ClientTable(slots=2, gaps=True)},
     {"client_table": ClientTable(slots=1, sessions=True, in_flight=0), "features": 63, "checkpoints": True},
+    {"partitions": Partitions(2), "checkpoints": True},
 ]
 
 

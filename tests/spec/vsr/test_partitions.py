@@ -1,0 +1,121 @@
+"""Partitions: pinned counts, every action and witness, agreement of the engines, faults, and guards that are needed."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from spec.engines import explicit, interp
+from spec.engines.smt import chain
+from spec.engines.smt.lower import Lowering
+from spec.lang import Action, SpecError
+from spec.vsr import model, partition_state
+from spec.vsr.fault_models import FAULT_MODELS
+from spec.vsr.progress import goals
+from tests.spec.explicit.test_differential import facts
+from tests.spec.smt.comparison import random_walk
+from tests.spec.smt.test_lowering import agree
+
+Sizes = dict[str, Any]
+
+PINNED: list[tuple[Sizes, tuple[int, int, int]]] = [
+    ({}, (3_290_812, 10_026_568, 35)),
+    ({"replicas": 3, "ops": 1, "requests": 1, "messages": 1}, (1_774_141, 6_857_349, 32)),
+    ({"replicas": 2, "views": 3, "ops": 1, "messages": 1}, (167_729, 411_563, 30)),
+    ({"replicas": 1}, (39_246, 53_389, 23)),
+]
+"""Sizes → distinct, generated, depth."""
+TWO_PARTITIONS: Sizes = {"partitions": 2, "readers": 2, "messages": 1}
+TINY: Sizes = {"replicas": 2, "views": 1, "ops": 1, "requests": 1}
+FAULTS = {"boot.offset_from_index": (9, 3), "boot.offset_clamp": (10, 4), "boot.recreates_missing_file": (10, 4)}
+"""Fault → steps of a shortest counterexample, rounds in which bounded search finds one."""
+
+
+def explored(sizes: Sizes, counts: tuple[int, int, int]) -> explicit.Result:
+    """A complete search that holds and has those counts."""
+    found = explicit.explore(model("partitions", **sizes))
+    assert found.verdict == "holds"
+    assert (found.distinct, found.generated, found.depth) == counts
+    return found
+
+
+def test_the_model_holds_with_the_pinned_counts_all_actions_and_all_witnesses() -> None:
+    found = [explored(*pinned) for pinned in PINNED]
+    assert set.intersection(*(set(f.unwitnessed) for f in found)) == set()
+    for result in found[:3]:
+        assert [c.name for c in result.coverage if not c.generated] == []
+    alone = {c.name for c in found[3].coverage if c.generated}
+    assert {"restart_accepting_loss", "damage_segment", "flush_segment", "ask_store"} <= alone
+
+
+@pytest.mark.long
+def test_two_partitions_hold_with_the_pinned_counts() -> None:
+    explored(TWO_PARTITIONS, (3_989_142, 11_625_593, 36))
+
+
+@pytest.mark.parametrize(
+    "sizes", [TINY, {**TINY, "replicas": 1, "ops": 2, "requests": 2, "partitions": 2, "messages": 1}], ids=str
+)
+def test_interp_agrees_on_counts_and_witnesses(sizes: Sizes) -> None:
+    spec = model("partitions", **sizes)
+    assert facts(explicit.explore(spec)) == facts(interp.explore(spec))
+
+
+def test_terms_and_interpreter_agree() -> None:
+    spec = model("partitions", replicas=2, views=1, messages=1)
+    walk = random_walk(spec, random.Random(2), 40)
+    assert {"held", "saved_held", "segment"} <= walk[-1].tables.keys()
+    assert agree(spec, Lowering(spec), walk) > 20
+
+
+def test_nothing_is_stuck() -> None:
+    spec = model("partitions", replicas=2, ops=1, messages=1)
+    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
+    assert {a.result.verdict for a in explicit.always_reaches(spec, wanted)} == {"holds"}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_breaks_i15(fault: str) -> None:
+    steps, rounds = FAULTS[fault]
+    spec = FAULT_MODELS[fault].spec(fault)
+    found = explicit.explore(spec)
+    assert (found.broken, len(found.behaviour)) == ("I15", steps)
+    assert found.behaviour[-1].action == "restart"
+    assert chain.search(spec, rounds, minimise_ms=1).broken == "I15"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_needs_segment_files(fault: str) -> None:
+    with pytest.raises(SpecError, match="segment files"):
+        model("checkpoint", faults=(fault,))
+
+
+def broken_without(monkeypatch: pytest.MonkeyPatch, part: object, name: str, sizes: Sizes, act: Action) -> str | None:
+    """The invariant that breaks if a guard of an action is left out."""
+    monkeypatch.setattr(part, name, lambda state, r: None)
+    return explicit.explore(model("partitions", **sizes).with_actions({act.name: act})).broken
+
+
+def test_a_checkpoint_without_a_flush_breaks_i15(monkeypatch: pytest.MonkeyPatch) -> None:
+    from spec.vsr import checkpoint
+
+    take = model("partitions").action("take_checkpoint")
+    assert broken_without(monkeypatch, checkpoint, "require_flushed", TINY, take) == "I15"
+
+
+def test_a_stored_offset_above_the_end_breaks_i15(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_state, "is_accepted", lambda state, r, v, o: state.asked[v, o] == 3)
+    assert explicit.explore(model("partitions", **TINY)).broken == "I15"
+
+
+def test_without_damage_or_crashes_what_needs_them_is_left_out() -> None:
+    spec = model("partitions", replicas=1, restarts=0, rots=0)
+    assert {a.name for a in spec.actions} & {"damage_segment", "restart_accepting_loss", "restart"} == set()
+    assert {w.id for w in spec.witnesses} & {"I15.damaged", "I15.loss", "I15.between"} == set()
+
+
+def test_partitions_of_another_model_are_refused() -> None:
+    with pytest.raises(SpecError, match="has no partitions"):
+        model("core", partitions=1)
