@@ -95,7 +95,7 @@ class RingJournal(RingCells):
         prepares = [self._read_prepare(cell) for cell in cells]
         ops = [found.header.op for found, *_ in (*headers, *prepares) if found.header is not None]
         checkpoint = self._superblock.checkpoint
-        bounds = Bounds(checkpoint, checkpoint + self.geometry.slots, max(ops, default=0))
+        bounds = Bounds(checkpoint, checkpoint + self.geometry.slots, max((checkpoint, *ops)))
         rows: Counter[str] = Counter()
         decisions: Counter[str] = Counter()
         cut: list[int] = []
@@ -115,7 +115,7 @@ class RingJournal(RingCells):
                 last = max(known, key=lambda each: (each.op, each.view), default=None)
                 others = tuple(each for each in known if each is not last)
                 flags = (repair, unsure) if last is header.header else (p_repair, p_unsure)
-                self._cells[cell] = Cell(last, others, flags[0], faulty=True, unsure=flags[1])
+                self._cells[cell] = Cell(last, others, flags[0], faulty=True, unnamed=header.broken, unsure=flags[1])
         self._erase(cut)
         clean = sum(cell.clean for cell in self._cells)
         self.recovery = RingRecovery(clean, rows=rows, decisions=decisions)
@@ -202,9 +202,12 @@ class RingJournal(RingCells):
         return False
 
     def _fits(self, cell: Cell, op: int, superblock: SuperblockState) -> bool:
-        """False only if what the faulty cell held is known, and is no prepare of the log_view at `op`."""
+        """False only if what the faulty cell held is known, and is no prepare of the log_view at `op`.
+
+        A prepare under a broken header does not say so: a later one, which the header named, may never have arrived.
+        """
         known = [header for header in (cell.header, *cell.others) if header is not None]
-        return not known or any(header.op == op and header.view == superblock.log_view for header in known)
+        return cell.unnamed or any(header.op == op and header.view == superblock.log_view for header in known)
 
     def _walk(self, op: int, checksum: str, base: int) -> tuple[list[int], list[tuple[int, str]]]:
         """The clean cells of the chain from (op, checksum) down to `base`, and what is missing of it (the walk ends at
@@ -334,7 +337,7 @@ class RingJournal(RingCells):
             raise _AppendError(error.strerror or str(error), cells) from error
         for cell, prepare, hides in zip(cells, prepares, unsure, strict=True):
             self._writes += 1
-            self._cells[cell] = Cell(prepare.header, (), repair, True, False, hides, self._writes)
+            self._cells[cell] = Cell(prepare.header, (), repair, True, unsure=hides, written=self._writes)
         return cells
 
     def _hides(self, cell: int) -> bool:

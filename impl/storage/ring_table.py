@@ -46,7 +46,9 @@ BROKEN = Found(broken=True)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Checkpoint, largest op that the ring can hold above it, and the highest op that any valid prepare has."""
+    """Checkpoint, largest op that the ring can hold above it, and the highest op that is known: of any valid header or
+    prepare, or the checkpoint.
+    """
 
     checkpoint: int
     op_max: int

@@ -306,6 +306,28 @@ def test_lost_and_misdirected_writes_are_found() -> None:
     assert set(damage.known) == {LOG[1].header, LOG[2].header}
 
 
+def test_a_drained_prepare_under_a_broken_header_does_not_say_what_the_header_named() -> None:
+    """The write of a prepare was lost, then its header rots: what is left in the cell is of an op long drained."""
+    file, log = ring(), chain(1, 6)
+    RingJournal.open(file, BLOCK).append(log[:4])
+    block = replace(BLOCK, checkpoint=4, head_op=4, head_checksum=log[3].header.checksum)
+    journal = RingJournal.open(file, block)
+    cell = cell_of(journal, log[1])
+    at = journal.geometry.prepare_at(cell)
+    drained = bytes(file.content[at : at + 4 * SECTOR])
+    journal.append(log[4:])
+    assert cell_of(journal, log[5]) == cell, "op 6 took the place of op 2"
+    for content in (file.content, file.durable):
+        content[at : at + 4 * SECTOR] = drained
+    damage = RingJournal.open(MemoryFile("copy", bytes(file.content)), block).damage(block)
+    assert damage is not None
+    assert (damage.head_op, damage.op_max) == (6, 6), "its header is enough"
+    spoil(file, journal.geometry.header_at(cell))
+    damage = RingJournal.open(file, block).damage(block)
+    assert damage is not None
+    assert (damage.head_op, damage.op_max) == (5, 6)
+
+
 # The table
 
 H1, H5, H5B, H9 = (prepare(op, "00" * 16, view).header for op, view in ((1, 0), (5, 0), (5, 1), (9, 0)))
