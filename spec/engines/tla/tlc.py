@@ -81,8 +81,8 @@ def run(
     with tempfile.TemporaryDirectory(prefix="vsr-tlc-") as place:
         module.write(Path(place))
         command = [
-            java, f"-Xmx{heap}", "-XX:+UseParallelGC", "-cp", _absolute(classes), "tlc2.TLC", "-tool",
-            "-noGenerateSpecTE", "-workers", str(workers), "-fp", "0", module.name,
+            java, f"-Xmx{heap}", "-XX:+UseParallelGC", f"-Djava.io.tmpdir={place}", "-cp", _absolute(classes),
+            "tlc2.TLC", "-tool", "-noGenerateSpecTE", "-workers", str(workers), "-fp", "0", module.name,
         ]  # fmt: skip
         started = time.perf_counter()
         text, memory, ended = _execute(command, Path(place), timeout_seconds)
