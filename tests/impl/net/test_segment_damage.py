@@ -48,7 +48,7 @@ def test_each_damage_is_named_and_repaired(tmp_path: Path) -> None:
         send(cluster, sent, 30)
         directory = cluster.data_path(VICTIM) / GROUP.name
         for ending, damage, outcome in DAMAGES:
-            cluster.stop(VICTIM)
+            stop_with_segments(cluster, directory)
             path = sorted(directory.glob(f"*{ending}"))[1]
             damage(path)
             assert str(path) in " ".join(inspect_partitions(directory).problems)
@@ -88,6 +88,22 @@ def send(cluster: Cluster, sent: list[bytes], count: int) -> None:
         await client.close()
 
     asyncio.run(run())
+
+
+def stop_with_segments(cluster: Cluster, directory: Path) -> None:
+    """Stops the victim with a checkpoint that has three segments: all of the second one is part of it.
+
+    A replica that was behind may not have taken it yet: then it goes on, and is stopped again.
+    """
+    deadline = time.monotonic() + 60.0
+    while time.monotonic() < deadline:
+        wait_level(cluster)
+        cluster.stop(VICTIM)
+        found = inspect_partitions(directory)
+        if found.partitions and len(found.partitions[0].segments) >= 3:
+            return
+        cluster.start(VICTIM)
+    raise AssertionError(f"no checkpoint with three segments: {found}")
 
 
 def wait_level(cluster: Cluster) -> None:
