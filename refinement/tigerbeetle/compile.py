@@ -29,6 +29,10 @@ _CONVERT = {
 }
 
 
+_INTERRUPTS = ("crash", "init_journal")
+"""Events of a replica that dies, whatever it had to go on with."""
+
+
 class MappingError(Exception):
     """The mapping names something that neither the line nor the specification has."""
 
@@ -131,7 +135,7 @@ class _Writer:
         took = [line for line in _flat(self.rule.lines) if isinstance(line, Took)]
         self.put("was_due = bool(queue)")
         self.put("if was_due:")
-        self.put(f"    if {event!r} not in queue[0][0] and {event!r} != 'crash': raise C.overdue(node)")
+        self.put(f"    if {event!r} not in queue[0][0] and {event not in _INTERRUPTS}: raise C.overdue(node)")
         self.put("    taken = queue.pop(0)[1]")
         if took:
             self.put("else: taken = -1")

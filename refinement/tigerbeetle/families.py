@@ -53,6 +53,7 @@ class Cluster:
 def _constants_2022(cfg: Config, nodes: int) -> Mapping[str, Any]:
     case = 1 if cfg.replicas == 1 else 0
     labels = {(f"@{label}", by_count[case]): body for label, (by_count, body) in _CASES_2022.items()}
+    early = {(f"@{label}", by_count[case]): body for label, (by_count, body) in _EARLY_CASES_2022.items()}
     return {
         "SLOTS": state_2022.SLOTS,
         "PIPELINE": state_2022.PIPELINE,
@@ -63,6 +64,7 @@ def _constants_2022(cfg: Config, nodes: int) -> Mapping[str, Any]:
         "DECISIONS": {"nil": 0, "eql": 1, "fix": 2, "vsr": 3, "cut": 4},
         "UNUSED": _UNUSED_2022,
         "RECOVERY_LABELS": labels | {("@Truncate", "cut"): 0},
+        "EARLY_LABELS": early | {("@Truncate", "cut"): 0},
         "HEADERS_SIZE": state_2022.SLOTS * 128,
         "PREPARE_SIZE": 1 << 20,
         "SECTOR_SIZE": 4096,
@@ -101,6 +103,22 @@ _CASES_2022: Final = {
     "N": (("eql", "eql"), 1),
 }
 """Label of a slot's recovery → decision (with other replicas, alone), and whether its prepare can be read."""
+
+_EARLY_CASES_2022: Final = {
+    "A": (("vsr", "vsr"), 0),
+    "B": (("vsr", "vsr"), 0),
+    "C": (("vsr", "vsr"), 0),
+    "D": (("vsr", "vsr"), 0),
+    "E": (("vsr", "fix"), 1),
+    "F": (("vsr", "fix"), 1),
+    "G": (("vsr", "vsr"), 0),
+    "H": (("nil", "nil"), 0),
+    "I": (("fix", "fix"), 1),
+    "J": (("vsr", "vsr"), 1),
+    "K": (("vsr", "vsr"), 1),
+    "L": (("eql", "eql"), 1),
+}
+"""The same for builds of the first week of June, whose table does not know the highest op of the prepares."""
 
 
 def _store_2022(store: Any, cfg: Config, nodes: int) -> None:

@@ -13,20 +13,29 @@ _JOURNAL: Final = (
         Let("e", "prepare_of(checksum)"),
         Eq("op", "p_op[e]"),
         If(
-            "g == -1 and op == 0 and not was_due",
-            Do("repair_root"),
+            "not was_due and not journal_ready[node]",
+            Expect(("recover_slot",), "e"),
             otherwise=(
-                Ok("was_due", "no step puts a header into a slot here"),
                 If(
-                    "g >= 0",
-                    Eq("op", "g // 4"),
-                    Do("repair_header", o="op", e="e", g="g % 4"),
-                    otherwise=(Ok("entry[node, op] == e and dirty[node, op]", "another header was to be put here"),),
+                    "not was_due and op == 0",
+                    Do("repair_root"),
+                    otherwise=(
+                        Ok("was_due", "no step puts a header into a slot here"),
+                        If(
+                            "g >= 0",
+                            Eq("op", "g // 4"),
+                            Do("repair_header", o="op", e="e", g="g % 4"),
+                            otherwise=(
+                                Ok("entry[node, op] == e and dirty[node, op]", "another header was to be put here"),
+                            ),
+                        ),
+                    ),
                 ),
             ),
         ),
     ),
     Rule("remove_from", Took("due"), Eq("op", "due")),
+    Rule("remove_entry", Eq("op", "p_op[prepare_of(checksum)]")),
     Rule(
         "write_start",
         Let("e", "prepare_of(checksum)"),
@@ -300,6 +309,11 @@ _REPAIR: Final = (
         Eq("count", "max(0, pipeline_hi[node] - pipeline_lo[node] + 1)"),
     ),
     Rule(
+        "pipeline_reset",
+        Do("pipeline_reset", k="count"),
+        Eq("count", "max(0, pipeline_hi[node] - pipeline_lo[node] + 1)"),
+    ),
+    Rule(
         "pipeline_entry",
         Ok("named(pipeline[node, op], checksum)", "the pipeline has another prepare at this op"),
         Ok("named(p_parent[pipeline[node, op]], parent)", "the parent is not that of the prepare"),
@@ -376,8 +390,8 @@ _RECOVERY: Final = (
         Eq("low", "m_low[m]"),
         Eq("high", "m_op[m]"),
         Eq("commit", "m_commit[m]"),
-        Eq("dirty", "ones(dirty[node])"),
-        Eq("faulty", "ones(faulty[node])"),
+        Ok("0 <= dirty - ones(dirty[node]) <= ones(unsure[node])", "other slots are dirty"),
+        Ok("0 <= faulty - ones(faulty[node]) <= ones(unsure[node])", "other slots are faulty"),
         Note("recovers_from(node, -1)"),
     ),
 )

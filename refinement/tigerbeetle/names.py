@@ -97,6 +97,8 @@ class Names:
         self.rows: dict[int, list[int]] = {}
         self.asked_top: dict[int, int] = {}
         self.outer = [0] * nodes
+        self.early: bool | None = None
+        self.set_up: set[int] = set()
         self.last_sent: dict[int, tuple[int, int]] = {}
 
     # rejections

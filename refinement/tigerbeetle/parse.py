@@ -40,7 +40,10 @@ class Counts:
 
 
 class Parser:
-    """Matches lines of one family; `match(line)` is (pattern number, groups), or None where nothing is to be done."""
+    """Matches lines of one family; `match(line)` is (pattern number, groups), or None where nothing is to be done.
+
+    Patterns with an event are tried before notes, whose open ends could hide them.
+    """
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -53,7 +56,7 @@ class Parser:
         names = {p.subsystem for p in self.patterns} | set(self.table.subsystems)
         for name in sorted(names):
             by_word: dict[str, Candidates] = {}
-            for number, pattern in enumerate(self.patterns):
+            for number, pattern in sorted(enumerate(self.patterns), key=lambda entry: not entry[1].event):
                 if pattern.subsystem == name:
                     by_word.setdefault(pattern.word, []).append((re.compile(pattern.regex).fullmatch, number))
             for level in LEVELS:

@@ -1,4 +1,4 @@
-"""Log lines of the June 2022 simulator: pattern → event.
+"""Log lines of the June 2022 simulators, of the first days of the month to the last: pattern → event.
 
 Recovery by nonce, nacks, headers and prepares rings; the primary is called leader, a backup follower.
 """
@@ -13,12 +13,14 @@ R, J = "replica", "journal"
 
 _START: Final = (
     check(R, "{node}: init: replica_count={replicas} quorum_view_change={votes} quorum_replication={copies}", "init"),
-    check(J, "{node}: slot_count={slots} size={} headers_size={} prepares_size={}", "init_journal"),
-    step("health", "crash replica={node}", "crash"),
+    step(J, "{node}: slot_count={slots} size={} headers_size={} prepares_size={}", "init_journal"),
+    check("health", "crash replica={node}", "crash"),
     step("health", "restart replica={node}", "restart"),
     check(J, "{node}: recover: recovering", "recover_journal"),
     step(J, "{node}: recover_slot: recovered slot={slot} label={label:w} decision={decision:w}", "recover_slot"),
+    step(J, "{node}: recover_prepares: recovered slot={slot} label={label:w} decision={decision:w}", "recover_slot"),
     step(J, "{node}: recover_slots: dirty={dirty} faulty={faulty}", "recovered_journal"),
+    step(J, "{node}: recover_done: dirty={dirty} faulty={faulty}", "recovered_journal"),
     step(R, "{node}: transition_to_normal_from_recovering_status: view={view} {role:w}", "recovered"),
     *notes(R, "{node}: init: client_table.capacity()={} for config.clients_max={} entries"),
     *notes(
@@ -105,6 +107,7 @@ _NORMAL: Final = (
 _JOURNAL: Final = (
     step(J, "{node}: set_header_as_dirty: op={op} checksum={checksum:c}", "set_header"),
     step(J, "{node}: remove_entries_from: op_min={op}", "remove_from"),
+    check(J, "{node}: remove_entry: op={op} checksum={checksum:c}", "remove_entry"),
     step(J, "{node}: write: view={view} op={op} len={size}: {checksum:c} starting", "write_start"),
     step(J, "{node}: write_sectors: offset={offset} len={size} unlocked", "sectors_written"),
     step(J, "{node}: write_header: op={op} sectors[{}..{}]", "write_header"),
@@ -216,7 +219,8 @@ _REPAIR: Final = (
     step(R, "{node}: on_nack_prepare: {count} message(s)", "count_nack"),
     check(R, "{node}: on_nack_prepare: quorum_replication={copies} threshold={threshold} op={op}", "nack_threshold"),
     step(R, "{node}: on_nack_prepare: quorum received op={op}", "quorum_nack"),
-    check(R, "{node}: repair_pipeline_diff: {count} prepare(s)", "pipeline_diff"),
+    step(R, "{node}: repair_pipeline_diff: {count} prepare(s)", "pipeline_diff"),
+    step(R, "{node}: reset_pipeline: retained {count} prepare(s)", "pipeline_reset"),
     check(R, "{node}: verify_pipeline: op={op} checksum={checksum:x} parent={parent:x}", "pipeline_entry"),
     check(R, "{node}: repair_pipeline_read: op={op} checksum={checksum:c}", "pipeline_read"),
     step(R, "{node}: repair_pipeline_push: op={op} checksum={checksum:c}", "pipeline_push"),
@@ -228,6 +232,7 @@ _REPAIR: Final = (
         "{node}: repair_prepares: waiting for IOP",
         "{node}: repair_prepares: request budget used",
         "{node}: repair_prepare: op={} checksum={} (serializing append)",
+        "{node}: repair_prepare: op={} checksum={} (deferred append)",
         "{node}: repair_pipeline: {}",
         "{node}: repair_pipeline_read: repaired",
         "{node}: repair_pipeline_push: {}",

@@ -131,6 +131,18 @@ class Run(Names):
         """Whose answer the replica recovers from; -1: nobody's."""
         return self.recovering[node]
 
+    def was_set_up(self, node: int) -> bool:
+        """Was the replica's memory set up before? It is once at the start, and again whenever it crashes."""
+        before = node in self.set_up
+        self.set_up.add(node)
+        return before
+
+    def is_early(self, label: str, decision: str) -> bool:
+        """Is the table of cases that of the first week of June? The labels of sound slots tell, which come first."""
+        if self.early is None and decision in ("eql", "nil"):
+            self.early = label in ("@L", "@H")
+        return bool(self.early)
+
     def forget(self, node: int) -> None:
         """The replica died."""
         self.due[node].clear()

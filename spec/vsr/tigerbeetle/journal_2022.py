@@ -28,15 +28,25 @@ def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
     same = state.entry[r, o] == e
     state.dirty[r, o] = where(same, state.dirty[r, o], True)
     state.faulty[r, o] = where(same, state.faulty[r, o], False)
+    state.unsure[r, o] = False
     state.entry[r, o] = e
 
 
 def remove_from(state: Any, r: Any, lo: Any) -> None:
-    """Empty the slots of ops lo and above; they count as clean and sound then."""
+    """Empty the slots of ops lo and above; they count as clean and sound then.
+
+    Builds of the first half of June leave a faulty slot without a header as it is.
+    """
     above = between(Op, lo, SLOTS - 1)
+    state.unsure.update((r, above), lambda o: was_lost(state, r, o))
     state.entry.update((r, above), lambda o: 0)
     state.dirty.update((r, above), lambda o: False)
     state.faulty.update((r, above), lambda o: False)
+
+
+def was_lost(state: Any, r: Any, o: Any) -> Any:
+    """Is the slot without a header, and faulty, or may it be?"""
+    return any_of(state.unsure[r, o], all_of(state.entry[r, o] == 0, state.faulty[r, o]))
 
 
 @action(r=Replica, o=Op, e=Prepare)
@@ -128,9 +138,10 @@ def slot_unused(state: Any, r: Any, o: Any) -> None:
     require(state.entry[r, o] == 0)
     require(o > state.op[r])
     require(o < SLOTS)
-    require(state.dirty[r, o])
+    require(any_of(state.dirty[r, o], state.unsure[r, o]))
     state.dirty[r, o] = False
     state.faulty[r, o] = False
+    state.unsure[r, o] = False
 
 
 @action(r=Replica)
@@ -179,6 +190,7 @@ def forget(state: Any, r: Any) -> None:
     state.body.update((r, Op), lambda o: 0)
     state.dirty.update((r, SLOT), lambda o: True)
     state.faulty.update((r, SLOT), lambda o: True)
+    state.unsure.update((r, SLOT), lambda o: False)
 
 
 @action(r=Replica, o=Op, d=Op, b=Op)

@@ -67,6 +67,7 @@ def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     state.commit_max[r] = largest(k, c)
     state.current[r] = 0
     state.syncing[r] = 0
+    state.taken[r] = 0
     state.next_slot[r] = 0
     state.exit_quorum[r] = False
     state.join_quorum[r] = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, count, forall, implies, maximum, not_, require, where
+from spec.lang import action, all_of, any_of, between, count, forall, implies, largest, maximum, not_, require, where
 from spec.vsr.tigerbeetle.journal_2022 import SLOT, put_header, remove_from
 from spec.vsr.tigerbeetle.normal_2022 import chained, forget_oks, in_pipeline, is_clean, leads
 from spec.vsr.tigerbeetle.state_2022 import (
@@ -239,24 +239,50 @@ def discard_ops(state: Any, r: Any, o: Any) -> None:
     state.nack_from.update((r, Replica), lambda q: False)
 
 
-@action(r=Replica)
-def pipeline_diff(state: Any, r: Any) -> None:
-    """Of the pipeline of older views the new primary keeps what still is the uncommitted tail of its log."""
-    lo = state.commit_max[r] + 1
-    first = where(state.pipeline_lo[r] < lo, lo, state.pipeline_lo[r])
-    linked = all_of(
+def pipeline_first(state: Any, r: Any) -> Any:
+    """The lowest uncommitted op of the pipeline."""
+    return largest(state.commit_max[r] + 1, state.pipeline_lo[r])
+
+
+def pipeline_linked(state: Any, r: Any) -> Any:
+    """Is the parent of the lowest uncommitted prepare of the pipeline in the log?"""
+    first = pipeline_first(state, r)
+    return all_of(
         first <= state.pipeline_hi[r],
         state.p_parent[state.pipeline[r, first]] == state.entry[r, first - 1],
     )
-    kept = maximum(
-        between(Op, first, state.pipeline_hi[r]),
+
+
+def pipeline_kept(state: Any, r: Any) -> Any:
+    """The highest uncommitted op that pipeline and log have alike; below `pipeline_first` if there is none."""
+    return maximum(
+        between(Op, pipeline_first(state, r), state.pipeline_hi[r]),
         lambda o: where(state.pipeline[r, o] == state.entry[r, o], o, 0),
     )
+
+
+def keep_pipeline(state: Any, r: Any, keep: Any) -> None:
+    """Cut the pipeline to what the log has, or (`keep` is false) drop it."""
+    lo, first, kept = state.commit_max[r] + 1, pipeline_first(state, r), pipeline_kept(state, r)
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
     require(leads(state, r))
-    state.pipeline_lo[r] = where(all_of(linked, kept >= first), first, lo)
-    state.pipeline_hi[r] = where(all_of(linked, kept >= first), kept, lo - 1)
+    state.pipeline_lo[r] = where(all_of(keep, kept >= first), first, lo)
+    state.pipeline_hi[r] = where(all_of(keep, kept >= first), kept, lo - 1)
+
+
+@action(r=Replica)
+def pipeline_diff(state: Any, r: Any) -> None:
+    """Of the pipeline of older views the new primary keeps what still is the uncommitted tail of its log."""
+    keep_pipeline(state, r, pipeline_linked(state, r))
+
+
+@action(r=Replica, k=Op)
+def pipeline_reset(state: Any, r: Any, k: Any) -> None:
+    """The first builds of June cut it once the votes are merged, before headers are repaired: k prepares stay."""
+    require(state.dvc_quorum[r])
+    require(any_of(k > 0, not_(pipeline_linked(state, r)), pipeline_kept(state, r) < pipeline_first(state, r)))
+    keep_pipeline(state, r, k > 0)
 
 
 @action(r=Replica, o=Op, e=Prepare)
@@ -408,6 +434,7 @@ ACTIONS = (
     nack_quorum,
     discard_ops,
     pipeline_diff,
+    pipeline_reset,
     pipeline_push,
     recover_empty,
     recover_single,

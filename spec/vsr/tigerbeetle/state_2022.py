@@ -83,6 +83,7 @@ def _journal(s: Schema) -> None:
     s.state("entry", (Replica, Op), up_to(Prepare), doc="header in the slot, in memory; 0 = none")
     s.state("dirty", (Replica, Op), BOOL, doc="is the slot's prepare not known to be durable here?")
     s.state("faulty", (Replica, Op), BOOL, doc="was the slot's content lost to a fault?")
+    s.state("unsure", (Replica, Op), BOOL, doc="is the slot, emptied by a cut, still faulty in older builds?")
     s.state("body", (Replica, Op), up_to(Prepare), doc="prepare that the replica knows its prepares ring to hold")
     s.state("writing", (Replica, Op, Prepare), BOOL, doc="is that prepare being written?")
     s.state("disk_body", (Replica, Op), up_to(Prepare), doc="prepares ring on disk, faults aside")

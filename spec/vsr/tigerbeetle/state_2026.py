@@ -64,6 +64,7 @@ def _replica(s: Schema) -> None:
     s.state("checkpoint", (Replica,), up_to(Op), doc="op of its checkpoint, in the superblock")
     s.state("current", (Replica,), up_to(Message), doc="the message it handles, or handled last")
     s.state("syncing", (Replica,), up_to(Message), doc="view message whose checkpoint it jumps to; 0 = none")
+    s.state("taken", (Replica,), up_to(Message), doc="view message whose log it took last; 0 = none in this jump")
     s.state("header", (Replica, Op), up_to(Prepare), doc="header in a slot (op mod slots), in memory; 0 = none")
     s.state("dirty", (Replica, Op), BOOL, doc="is the slot's prepare not known to be durable here?")
     s.state("faulty", (Replica, Op), BOOL, doc="was the slot's content lost to a fault?")

@@ -18,7 +18,7 @@ from spec.lang import (
     require,
     where,
 )
-from spec.vsr.tigerbeetle.journal_2022 import SLOT, remove_from
+from spec.vsr.tigerbeetle.journal_2022 import SLOT, remove_from, was_lost
 from spec.vsr.tigerbeetle.normal_2022 import chained, leads
 from spec.vsr.tigerbeetle.state_2022 import (
     KIND,
@@ -184,6 +184,7 @@ def take_head(state: Any, r: Any, m: Any, k: Any) -> None:
     above = between(Op, op, SLOTS - 1)
     state.op[r] = op
     state.commit_max[r] = largest(state.commit_max[r], k)
+    state.unsure.update((r, above), lambda o: all_of(o > op, was_lost(state, r, o)))
     state.dirty.update(
         (r, above),
         lambda o: all_of(o == op, any_of(not_(same), state.dirty[r, o])),

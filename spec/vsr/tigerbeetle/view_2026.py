@@ -377,20 +377,32 @@ def accepts_view(state: Any, r: Any, m: Any) -> Any:
     )
 
 
+def view_taken(state: Any, r: Any) -> Any:
+    """The view message whose log r takes: the one whose checkpoint it jumps to, then newer ones as they come."""
+    return where(all_of(state.syncing[r] != 0, state.taken[r] == 0), state.syncing[r], state.current[r])
+
+
 @action(r=Replica, h=Op, k=Op)
 def install_log(state: Any, r: Any, h: Any, k: Any) -> None:
     """A backup takes the head that the primary of a started view tells, as far as its slots reach; or jumps with it to
     a later checkpoint.
     """
-    m = where(state.syncing[r] != 0, state.syncing[r], state.current[r])
-    base = where(state.syncing[r] != 0, largest(state.m_checkpoint[m], state.checkpoint[r]), state.checkpoint[r])
+    m = view_taken(state, r)
+    target = state.m_checkpoint[state.syncing[r]]
+    base = where(state.syncing[r] != 0, largest(target, state.checkpoint[r]), state.checkpoint[r])
     require(state.up[r])
     require(any_of(state.status[r] == NORMAL, state.status[r] == VIEW_CHANGE, state.status[r] == RECOVERING_HEAD))
     require(accepts_view(state, r, m))
     require(state.m_header[m, h] != 0)
-    require(h <= state.m_op[m])
-    require(any_of(h == state.m_op[m], state.m_op[m] > prepare_max(base)))
+    require(all_of(h <= state.m_op[m], h <= prepare_max(base)))
+    require(
+        forall(
+            between(Op, h + 1, state.m_op[m]),
+            lambda o: any_of(o > prepare_max(base), state.m_header[m, o] == 0),
+        )
+    )
     require(k == largest(state.commit_max[r], state.m_commit[m]))
+    state.taken[r] = m
     state.view[r] = state.m_view[m]
     state.op[r] = h
     state.commit_max[r] = k
@@ -404,7 +416,7 @@ def install_log(state: Any, r: Any, h: Any, k: Any) -> None:
 @action(r=Replica)
 def follow_view(state: Any, r: Any) -> None:
     """With the view's log installed the replica is a normal backup of it; its log_view becomes durable next."""
-    m = where(state.syncing[r] != 0, state.syncing[r], state.current[r])
+    m = where(state.syncing[r] != 0, state.taken[r], state.current[r])
     require(state.up[r])
     require(any_of(state.status[r] == VIEW_CHANGE, state.status[r] == RECOVERING_HEAD))
     require(accepts_view(state, r, m))
@@ -424,6 +436,7 @@ def start_sync(state: Any, r: Any) -> None:
     require(state.m_kind[m] == KIND["view"])
     require(state.m_checkpoint[m] > state.checkpoint[r])
     state.syncing[r] = m
+    state.taken[r] = 0
 
 
 @action(r=Replica)

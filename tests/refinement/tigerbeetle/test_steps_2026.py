@@ -93,3 +93,32 @@ def test_a_standby_of_a_cluster_of_one_starts_as_a_backup(node: int) -> None:
     assert cluster.takes("start_normal", r=node) == (node == 1)
     if node == 1:
         assert not cluster.takes("start_single", r=node)
+
+
+def test_after_a_jump_newer_view_messages_are_taken_as_they_come() -> None:
+    """While the new checkpoint becomes durable, the log is that of the message at hand, and no longer the first one."""
+    cluster = Cluster(1, 2)
+    store = cluster.store
+    store.v_status[1], store.v_op[1], store.v_view[1], store.v_log_view[1] = NORMAL, 30, 1, 1
+    for m, head in ((1, 45), (2, 46)):
+        store.v_m_kind[m], store.v_m_view[m], store.v_m_checkpoint[m] = KIND["view"], 1, 39
+        store.v_m_op[m], store.v_m_low[m], store.v_m_header[m, head] = head, head, head
+    store.v_current[1] = 1
+    assert cluster.takes("start_sync", r=1)
+    store.v_current[1] = 2
+    assert not cluster.takes("install_log", r=1, h=46, k=0)
+    assert cluster.takes("install_log", r=1, h=45, k=0)
+    assert cluster.takes("install_log", r=1, h=46, k=0)
+    assert (store.v_op[1], store.v_commit_min[1], store.v_list_op[1]) == (46, 39, 46)
+
+
+@pytest.mark.parametrize(("head", "allowed"), [(50, False), (51, True), (52, False)])
+def test_a_backup_takes_the_highest_header_that_its_slots_reach(head: int, allowed: bool) -> None:
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_status[1], store.v_view[1], store.v_checkpoint[1] = VIEW_CHANGE, 3, 19
+    store.v_m_kind[1], store.v_m_view[1], store.v_m_op[1], store.v_m_low[1] = KIND["view"], 3, 54, 50
+    for o in range(50, 55):
+        store.v_m_header[1, o] = o
+    store.v_current[1] = 1
+    assert cluster.takes("install_log", r=1, h=head, k=0) == allowed

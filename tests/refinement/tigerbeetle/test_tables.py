@@ -92,3 +92,9 @@ def test_a_reboot_of_the_compiled_steps_and_the_interpreter_agree() -> None:
         assert (taken != TAKEN) == isinstance(result, Blocked)
         if isinstance(result, Blocked):
             assert taken == result.conjunct
+
+
+def test_a_note_with_an_open_end_hides_no_event() -> None:
+    table = Table("t", (*notes("s", "{node}: go: {}"), step("s", "{node}: go: op={op}", "go")), ("s",), {})
+    assert Parser(table).match("[debug] (s): 3: go: op=12", 1) == (1, ("3", "12"))
+    assert Parser(table).match("[debug] (s): 3: go: slowly", 1) == (0, ("3",))
