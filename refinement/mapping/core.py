@@ -183,12 +183,16 @@ RECOVERED: tuple[Line, ...] = (
     Step(
         "install_snapshot",
         {"r": "node", "v": "m_view", "n": "m_op", "k": "m_checkpoint"},
-        only_if=f"{_NEWER} and m_checkpoint > spec.checkpoint[node]",
+        only_if="m_checkpoint > spec.checkpoint[node]",
         when="checkpoints",
     ),
     Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),
 )
 """As `INSTALLED`, by a replica whose own log was lost: it may get back what it had, and a snapshot that it had."""
+KEPT = "min(m_op, spec.op[node]) if m_view == spec.durable_log_view[node] else spec.op[node]"
+"""The log that such a replica has in the specification: in the same view that of the start_view, if the rest of its own
+was not durable yet.
+"""
 
 
 RULES: tuple[Rule, ...] = (

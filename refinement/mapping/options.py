@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refinement.mapping.core import BOOTED, CHECKPOINTED, CONFIGURATION, FEATURE_MAX, RECOVERED
+from refinement.mapping.core import BOOTED, CHECKPOINTED, CONFIGURATION, FEATURE_MAX, KEPT, RECOVERED
 from refinement.mapping.lines import Check, Journaled, Named, Received, Rule, Step
 
 OPTION_RULES: tuple[Rule, ...] = (
@@ -117,7 +117,7 @@ OPTION_RULES: tuple[Rule, ...] = (
                 when="checkpoints",
             ),
             *BOOTED,
-            Step("restart", {"r": "node", "n": "spec.op[node]"}),
+            Step("restart", {"r": "node", "n": KEPT}),
             *RECOVERED,
             Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]")),
             *CONFIGURATION,

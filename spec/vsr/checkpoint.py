@@ -83,9 +83,11 @@ def drain_journal(state: Any, r: Any) -> None:
 def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
     """A backup installs the log of a started view up to op n together with the primary's snapshot of op k, in place
     of the prepares up to k, which the primary's journal may no longer hold (seed 003: state transfer).
+
+    If journals can be damaged it may be the log that it had.
     """
     received = state.received(r)
-    require_start_view(state, r, v, n)
+    require_start_view(state, r, v, n, again=state.cfg.discards)
     require(received.snapshot[v, k])
     require(k <= n)
     require(k > state.commit_min[r])

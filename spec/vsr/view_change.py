@@ -179,8 +179,10 @@ def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
     install_log(state, r, v, n, lambda o: entry_of_view(received, v, o))
 
 
-def require_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
-    """Backup r received a start_view of view v with a log up to op n, and it tells r something new."""
+def require_start_view(state: Any, r: Any, v: Any, n: Any, again: bool = False) -> None:
+    """Backup r received a start_view of view v with a log up to op n, and it tells r something new; or, `again`, what
+    it knew.
+    """
     received = state.received(r)
     require(primary(state, v) != r)
     require(any_of(v == 0, received.sv[v]))
@@ -188,7 +190,7 @@ def require_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
         any_of(
             v > state.view[r],
             all_of(v == state.view[r], state.status[r] == VIEW_CHANGE),
-            all_of(v == state.view[r], state.status[r] == NORMAL, n > state.op[r]),
+            all_of(v == state.view[r], state.status[r] == NORMAL, n >= state.op[r] if again else n > state.op[r]),
         )
     )
     require(n >= received.sv_op[v])
