@@ -53,7 +53,7 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engi
     except SpecError:
         uses = [_use(id, first) for id in sorted(permitted)]
     more = any(first[INDEX[column]] is not None for column in COLUMNS_MORE)
-    run = _Run(run_id, compile_program(cfg, allow, engine, more=more), cfg.replicas, uses)
+    run = _Run(run_id, compile_program(cfg, allow, engine, more=more), cfg.replicas, uses, first)
     return run.judge(chain([first], rows))
 
 
@@ -77,6 +77,7 @@ def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
         failing_appends=slots is not None,
         fence=slots is not None,
         discards=bool(first[INDEX["ring"]]),
+        losses=bool(first[INDEX["ring"]]),
         journal_slots=(journal_slots or 0) if checkpoints else 0,
     )
 
@@ -84,10 +85,10 @@ def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
 class _Run:
     """The replay of one run."""
 
-    def __init__(self, run_id: str, program: Program, replicas: int, uses: list[AllowedUse]) -> None:
+    def __init__(self, run_id: str, program: Program, replicas: int, uses: list[AllowedUse], first: Row) -> None:
         self.run_id = run_id
         self.program = program
-        self.state = RunState(replicas, program.replay.spec.schema)
+        self.state = RunState(replicas, program.replay.spec.schema, first)
         self.store = program.replay.new_store()
         self.replicas = replicas
         self.uses = uses

@@ -16,13 +16,13 @@ from typing import Any
 from refinement.checker.expressions import columns_of, names_of, translate
 from refinement.checker.state import Missing, Reject, RunState, first_clear
 from refinement.mapping import (
-    CONFIGURED,
     MESSAGE_FIELDS,
     MORE,
     OBSERVED,
     OBSERVED_MORE,
     Agrees,
     Check,
+    Configured,
     Each,
     Holds,
     InJournal,
@@ -98,20 +98,12 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay",
         "STATUS": labels,
     }
     scope |= {"q_r": cfg.quorum_replication, "q_v": cfg.quorum_view_change, "outcome": OUTCOMES.index, "mask": mask}
-    scope |= {f"configured_{column}": value for column, value in configured(cfg).items()}
     exec(compile(source, "<audit>", "exec"), scope)
     handlers = {rule.event: scope[f"e_{rule.event}"] for rule in rules}
     deviant: dict[str, tuple[Handler, ...]] = {}
     for rule, name, _ in deviations:
         deviant[rule.event] = (*deviant.get(rule.event, ()), scope[f"e_{name}"])
     return Program(replay, handlers, source, deviant)
-
-
-def configured(cfg: Config) -> dict[str, int]:
-    """The columns of `CONFIGURED` as the configuration has them."""
-    table = cfg.client_table
-    values = (table.slots, table.sessions, table.gaps, cfg.pipeline, cfg.journal_slots)
-    return {column: int(value) for column, value in zip(CONFIGURED, values, strict=True)}
 
 
 def mask(row: Mapping[int, int]) -> int:
@@ -229,7 +221,13 @@ class _RuleText:
             case Holds():
                 needed = [n for n in columns_of(line.cond) if "is None" not in line.cond]
                 self._need(*needed)
-                self.put(f"if not ({self.expr(line.cond)}): raise C.broken({line.column!r}, {line.message!r})")
+                self.put(
+                    f"if not ({self.expr(line.cond)}): raise C.broken({line.column!r}, {line.message!r}, {line.rule!r})"
+                )
+            case Configured():
+                self.put(
+                    f"if {line.column} != C.configured[{line.column!r}]: C.configure({line.column!r}, {line.column})"
+                )
             case Received():
                 self._received(line)
             case Step():
@@ -295,6 +293,8 @@ class _RuleText:
             self._need(line.checksum, line.op)
             self.put(f"C.journal_body(node, {line.checksum}, {self.expr(line.op)})")
             return
+        if line.afresh:
+            self.put("C.journaled[node].clear()")
         self._open("", line.each)
         self.put(f"C.journaled[node].add(({self.expr(line.entry)}, o))")
         self._close("", line.each)
@@ -427,6 +427,8 @@ def _texts_of(line: Line) -> list[str]:
             return [line.column, line.expected]
         case Holds():
             return [line.cond, line.column]
+        case Configured():
+            return [line.column]
         case Named():
             return [line.checksum, line.entry, line.op]
         case Log():

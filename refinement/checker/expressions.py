@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import ast
 
-from refinement.mapping import CONFIGURED
 from refinement.schema import INDEX
 from spec.engines.replay import Layout
 
 HELPERS = frozenset({"first_clear", "replica_count", "q_r", "q_v", "min", "name_of", "outcome", "mask", "o", "x", "f"})
-HELPERS |= {f"configured_{column}" for column in CONFIGURED}
 
 
 class MappingError(Exception):

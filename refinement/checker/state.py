@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from refinement.mapping import OBSERVED, OBSERVED_MORE
+from refinement.mapping.core import CONFIGURATION_COLUMNS
 from refinement.schema import INDEX, Row
 from refinement.values import show_value
 from spec.lang import Schema
@@ -61,7 +62,7 @@ class Missing(Exception):  # noqa: N818 - evidence is missing; the run is inconc
 class RunState:
     """Bookkeeping of one run."""
 
-    def __init__(self, replicas: int, schema: Schema) -> None:
+    def __init__(self, replicas: int, schema: Schema, first: Row) -> None:
         self.replicas = replicas
         self.schema = schema
         self.labels: dict[Entry, str] = {(0, 0): ""}
@@ -77,6 +78,7 @@ class RunState:
         self.agreed: dict[tuple[str, int], str] = {}
         self.journaled: list[set[Entry]] = [set() for _ in range(replicas)]
         self.last_seq = [0] * replicas
+        self.configured = {column: first[INDEX[column]] for column in CONFIGURATION_COLUMNS}
 
     def never_sent(self, kind: str, sender: int, seq: int) -> Reject:
         """No event of that sender with that seq, before this one, sent such a message."""
@@ -121,9 +123,21 @@ class RunState:
         body = _entry((entry, op))
         return Reject("I3", f"the log is installed although the body of {body} is not durable in the journal", body)
 
-    def broken(self, column: str, message: str) -> Reject:
+    def broken(self, column: str, message: str, rule: str = "") -> Reject:
         """A condition of the mapping does not hold."""
-        return Reject(f"event.{column}", message)
+        return Reject(rule or f"event.{column}", message)
+
+    def configure(self, column: str, observed: int | None) -> None:
+        """A replica boots: the configuration is that of the run's first event. What is missing is 0, or not shown."""
+        known = self.configured[column]
+        if observed == known or not (observed or known):
+            return
+        if observed is None:
+            raise Missing(column)
+        if known is None:
+            raise Missing(f"{column} of the first event ({observed} here); {column}")
+        message = f"{column} is {observed}, and {known} in the first event of the run: it may not change"
+        raise Reject("configuration", message, known, observed)
 
     def refused(self, action: str, conjunct: int, args: Mapping[str, int]) -> Reject:
         """The spec action is not enabled."""

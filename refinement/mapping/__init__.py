@@ -6,6 +6,7 @@ from refinement.mapping.core import CONFIGURED, MESSAGE_FIELDS, OBSERVED, OBSERV
 from refinement.mapping.lines import (
     Agrees,
     Check,
+    Configured,
     Each,
     Holds,
     InJournal,
@@ -44,6 +45,7 @@ _SHOWN_BY = {
     "append_failure": "client_slots",
     "fence": "client_slots",
     "discard": "ring",
+    "losses": "ring",
 }
 NEEDED_BY_EVENT = {rule.event: _SHOWN_BY[rule.when] for rule in OPTION_RULES}
 """Event → the column of a run's first event that must be there for it to be understood."""
@@ -70,6 +72,7 @@ __all__ = [
     "RULES",
     "Agrees",
     "Check",
+    "Configured",
     "Each",
     "Holds",
     "InJournal",

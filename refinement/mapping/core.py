@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from refinement.mapping.lines import (
     Agrees,
     Check,
+    Configured,
     Holds,
     InJournal,
     Journaled,
@@ -75,12 +76,17 @@ _INSTALLED_LOG = InJournal("spec.entry[node, o]", ("o", "spec.commit_min[node] +
 FEATURE_MAX = "63"
 CONFIGURED = ("client_slots", "client_sessions", "client_gaps", "pipeline", "journal_slots")
 """Columns of the first event that say which options the specification is built with, the same on all replicas."""
+CONFIGURATION_COLUMNS = (
+    "replicas",
+    "quorum_replication",
+    "quorum_view_change",
+    *CONFIGURED,
+    "checkpoint_interval",
+    "ring",
+)
+"""All columns of the configuration but `supports`, which may change with every restart."""
 CONFIGURATION: tuple[Line, ...] = (
-    Check("replicas", "replica_count"),
-    Check("quorum_replication", "q_r"),
-    Check("quorum_view_change", "q_v"),
-    *(Check(column, f"configured_{column}") for column in CONFIGURED if column != "journal_slots"),
-    Check("journal_slots", "configured_journal_slots", when="checkpoints"),
+    *(Configured(column, when="checkpoints" * (column == "journal_slots")) for column in CONFIGURATION_COLUMNS),
     Step(
         "announce_feature",
         {"r": "node", "f": "f"},
@@ -167,32 +173,31 @@ INSTALLED: tuple[Line, ...] = (
 )
 """The log of a start_view takes the place of the replica's own."""
 
-_NEWER = "(m_view > spec.log_view[node] or m_op > spec.op[node])"
+_OWN_SNAPSHOT = "not m_checkpoint and checkpoint"
 RECOVERED: tuple[Line, ...] = (
+    Holds(
+        "m_view >= spec.durable_view[node]",
+        "m_view",
+        "the replica comes back in a view below one that was durable: it may have promised not to",
+        rule="I6",
+    ),
+    Step("lose_log", {"r": "node"}, when="-checkpoints"),
+    Step("lose_log", {"r": "node"}, only_if=_OWN_SNAPSHOT, when="checkpoints"),
+    Step("lose_snapshot", {"r": "node"}, only_if=f"not ({_OWN_SNAPSHOT})", when="checkpoints"),
     *_start_view_received("m_view", "m_op", ""),
     Received("commit_sent", ("m_view",), "m_commit"),
     Check("m_checkpoint", "0", when="-checkpoints"),
-    Step("on_start_view", {"r": "node", "v": "m_view", "n": "m_op"}, only_if=_NEWER, when="-checkpoints"),
-    Step(
-        "on_start_view",
-        {"r": "node", "v": "m_view", "n": "m_op"},
-        only_if=f"{_NEWER} and m_checkpoint <= spec.checkpoint[node]",
-        when="checkpoints",
-    ),
+    Step("recover_log", {"r": "node", "v": "m_view", "n": "m_op"}, only_if="not m_checkpoint"),
     Received("snapshot", ("m_view", "m_checkpoint"), some=True, only_if="m_checkpoint", when="checkpoints"),
     Step(
-        "install_snapshot",
+        "recover_snapshot",
         {"r": "node", "v": "m_view", "n": "m_op", "k": "m_checkpoint"},
-        only_if="m_checkpoint > spec.checkpoint[node]",
+        only_if="m_checkpoint",
         when="checkpoints",
     ),
     Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),
 )
-"""As `INSTALLED`, by a replica whose own log was lost: it may get back what it had, and a snapshot that it had."""
-KEPT = "min(m_op, spec.op[node]) if m_view == spec.durable_log_view[node] else spec.op[node]"
-"""The log that such a replica has in the specification: in the same view that of the start_view, if the rest of its own
-was not durable yet.
-"""
+"""As `INSTALLED`, by a replica whose own log was lost, and perhaps its snapshot: it may get back what it had."""
 
 
 RULES: tuple[Rule, ...] = (
@@ -241,7 +246,7 @@ RULES: tuple[Rule, ...] = (
                 when="discard",
             ),
             Step("discard", {"r": "node", "o": "op + 1"}, only_if=_DISCARDED, when="discard"),
-            Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]")),
+            Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]"), afresh=True),
             *CONFIGURATION,
         ),
         infer={"durable_view": "view", "durable_log_view": "log_view", "checkpoint": "0"},

@@ -10,6 +10,7 @@ name. The lines of a rule are taken in order; one with `when` only if the specif
 |---|---|
 | `Check` | the column, if observed, must equal an expression over the spec state |
 | `Holds` | a condition must hold |
+| `Configured` | the configuration is that of the run's first event |
 | `Received` | a message field was sent with that value; the node has received it from now on |
 | `Step` | a spec action is taken; with `each`, once per value of a parameter and at least once |
 | `Named` | a checksum names an entry (view + 1, op): the first use gives the name, all others must agree |
@@ -45,11 +46,24 @@ class Check(Optional):
 
 @dataclass(frozen=True)
 class Holds(Optional):
-    """`cond` must hold; `message` says what it means; `column` is the one to point at."""
+    """`cond` must hold; `message` says what it means; `column` is the one to point at, `rule` the invariant that says
+    so, if one does.
+    """
 
     cond: str
     column: str
     message: str
+    rule: str = ""
+
+
+@dataclass(frozen=True)
+class Configured(Optional):
+    """`column` is shown as in the first event of the run: a replica does not come back with another configuration.
+
+    One that shows no value where the first event does, or the other way round, leaves the run inconclusive.
+    """
+
+    column: str
 
 
 @dataclass(frozen=True)
@@ -115,13 +129,14 @@ class Agrees(Optional):
 @dataclass(frozen=True)
 class Journaled(Optional):
     """The bodies of `entry` (over `o`), o = lo .. hi, are durable in the node's journal; or that of a named
-    checksum.
+    checksum. `afresh`: and no others.
     """
 
     entry: str = ""
     each: Each = ("o", "1", "0")
     checksum: str = ""
     op: str = ""
+    afresh: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,7 +147,7 @@ class InJournal(Optional):
     each: Each
 
 
-Line = Check | Holds | Received | Step | Named | Log | Agrees | Journaled | InJournal
+Line = Check | Holds | Configured | Received | Step | Named | Log | Agrees | Journaled | InJournal
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from refinement.mapping.core import BOOTED, CHECKPOINTED, CONFIGURATION, FEATURE_MAX, KEPT, RECOVERED
-from refinement.mapping.lines import Check, Journaled, Named, Received, Rule, Step
+from refinement.mapping.core import CHECKPOINTED, CONFIGURATION, FEATURE_MAX, RECOVERED
+from refinement.mapping.lines import Check, Journaled, Log, Named, Received, Rule, Step
 
 OPTION_RULES: tuple[Rule, ...] = (
     Rule(
@@ -110,21 +110,21 @@ OPTION_RULES: tuple[Rule, ...] = (
     Rule(
         "recover",
         (
+            Check("m_type", "'start_view'"),
             Step(
                 "take_checkpoint",
                 {"r": "node"},
                 only_if=f"not m_checkpoint and {CHECKPOINTED}",
                 when="checkpoints",
             ),
-            *BOOTED,
-            Step("restart", {"r": "node", "n": KEPT}),
             *RECOVERED,
-            Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]")),
+            Log("m_log", "m_op", "spec.entry[node, o]"),
+            Journaled("spec.entry[node, o]", ("o", "1", "spec.op[node]"), afresh=True),
             *CONFIGURATION,
         ),
         receives="start_view",
-        infer={"m_view": "view", "m_op": "op", "m_commit": "commit_max"},
-        when="discard",
+        infer={"m_view": "view", "m_op": "op", "m_commit": "commit_max", "checkpoint": "m_checkpoint"},
+        when="losses",
     ),
     Rule(
         "append_failed",

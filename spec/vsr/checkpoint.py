@@ -29,8 +29,8 @@ from spec.lang import (
 from spec.vsr.config import Config
 from spec.vsr.invariants import chosen
 from spec.vsr.module import Module
-from spec.vsr.partition_state import require_flushed, take_messages
-from spec.vsr.snapshot import copy, drain, save
+from spec.vsr.partition_state import require_flushed
+from spec.vsr.snapshot import drain, install_state, save
 from spec.vsr.state import (
     EXECUTED_STATE,
     VIEW_CHANGE,
@@ -39,7 +39,6 @@ from spec.vsr.state import (
     Replica,
     View,
     entry_of_view,
-    executed_state,
 )
 from spec.vsr.view_change import install_log, require_start_view
 
@@ -83,27 +82,17 @@ def drain_journal(state: Any, r: Any) -> None:
 def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
     """A backup installs the log of a started view up to op n together with the primary's snapshot of op k, in place
     of the prepares up to k, which the primary's journal may no longer hold (seed 003: state transfer).
-
-    If journals can be damaged it may be the log that it had.
     """
     received = state.received(r)
-    require_start_view(state, r, v, n, again=state.cfg.discards)
+    require_start_view(state, r, v, n)
     require(received.snapshot[v, k])
     require(k <= n)
     require(k > state.commit_min[r])
     if state.cfg.journal_slots:
         require(n <= k + state.cfg.journal_slots)
     install_log(state, r, v, n, lambda o: entry_of_view(received, v, o), snapshot=k)
-    state.checkpoint[r] = k
-    if state.cfg.drains_later:
-        state.drained[r] = k
-    state.commit_min[r] = k
     state.commit_max[r] = largest(state.commit_max[r], k)
-    if state.cfg.partitions.count:
-        take_messages(state, r, v, k)
-    for name in executed_state(state):
-        copy(state, (name, r), (f"snapshot_{name}", v, k))
-        copy(state, (f"saved_{name}", r), (f"snapshot_{name}", v, k))
+    install_state(state, r, v, k)
 
 
 @invariant("I13", "replay_safe")

@@ -69,8 +69,9 @@ class Config:
     slots (0: it has no end); `drains_later`: draining the journal is a step after the checkpoint (for bounded models: a
     crash may come between). `pipeline`: most prepares above commit_max (0: any number). `failing_appends`: an
     append may fail. `fence`: replicas say which prepares they drop as old. `discards`: a replica
-    discards a prepare that its journal lost and enough others never had. `partitions`: ops append messages and store
-    offsets. Options left at their defaults add nothing to the core.
+    discards a prepare that its journal lost and enough others never had. `losses`: a disk may lose the log, or all
+    that it holds. `partitions`: ops append messages and store offsets. Options left at their defaults add nothing to
+    the core.
     Source: VR Revisited §4 (majorities); flexible quorums as in TigerBeetle: only q_r + q_v > n is needed.
     """
 
@@ -89,6 +90,7 @@ class Config:
     failing_appends: bool = False
     fence: bool = False
     discards: bool = False
+    losses: bool = False
     repair: Repair = Repair()
     partitions: Partitions = Partitions()
 
@@ -107,6 +109,8 @@ class Config:
             raise SpecError("repair does not go together with partitions yet")
         if self.partitions.files and not (self.checkpoints and self.partitions.count):
             raise SpecError("segment files need partitions and checkpoints")
+        if self.losses and (self.repair.recovery or self.partitions.files):
+            raise SpecError("losses do not go together with repair of journals or with segment files yet")
         if not self.quorum_replication:
             object.__setattr__(self, "quorum_replication", majority(n))
         if not self.quorum_view_change:

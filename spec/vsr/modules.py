@@ -13,6 +13,7 @@ from spec.vsr import (
     control,
     discard,
     fence,
+    loss,
     partitions,
     pipeline,
     recovery,
@@ -34,7 +35,8 @@ MODULES: tuple[Module, ...] = (
     partitions.MODULE,
     recovery.NONCE,
     recovery.SUPERBLOCK,
-    checkpoint.MODULE,  # last: it saves what the others declare
+    checkpoint.MODULE,  # after the others: it saves what they declare
+    loss.MODULE,  # after all whose actions it limits to who takes part
 )
 """All optional parts, in the order in which they apply."""
 

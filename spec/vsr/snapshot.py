@@ -6,7 +6,7 @@ from typing import Any
 
 from spec.lang import all_of, between, largest, where
 from spec.lang.vocabulary import Between
-from spec.vsr.partition_state import FROM_MESSAGES, Boot
+from spec.vsr.partition_state import FROM_MESSAGES, Boot, take_messages
 from spec.vsr.state import NORMAL, Op, executed_state, primary
 
 
@@ -51,6 +51,30 @@ def load_state(state: Any, r: Any, boot: Boot = FROM_MESSAGES) -> None:
         if name in boot.loads:
             continue
         copy(state, (name, r), (f"saved_{name}", r) if state.cfg.checkpoints else None)
+
+
+def lose_state(state: Any, r: Any) -> None:
+    """Nothing is left of what a replica has executed, nor a snapshot of it."""
+    messages = ("next_offset",) if state.cfg.partitions.count else ()
+    for name in (*executed_state(state), *messages):
+        copy(state, (name, r), None)
+    if state.cfg.checkpoints:
+        state.checkpoint[r] = 0
+        for name in executed_state(state):
+            copy(state, (f"saved_{name}", r), None)
+
+
+def install_state(state: Any, r: Any, v: Any, k: Any) -> None:
+    """What r has executed, and its own snapshot, are the snapshot of op k that was sent with view v's start_view."""
+    state.checkpoint[r] = k
+    if state.cfg.drains_later:
+        state.drained[r] = k
+    state.commit_min[r] = k
+    if state.cfg.partitions.count:
+        take_messages(state, r, v, k)
+    for name in executed_state(state):
+        copy(state, (name, r), (f"snapshot_{name}", v, k))
+        copy(state, (f"saved_{name}", r), (f"snapshot_{name}", v, k))
 
 
 def copy(state: Any, to: tuple[Any, ...], source: tuple[Any, ...] | None) -> None:

@@ -144,6 +144,11 @@ def durable(s: Any, r: Any, op: Any) -> Any:
     return any_of(op <= s.checkpoint[r], lambda: s.written[r, op])
 
 
+def takes_part(s: Any, r: Any) -> Any:
+    """Is r not waiting for what its disk lost?"""
+    return s.status[r] != RECOVERING
+
+
 def executed_state(s: Any) -> list[str]:
     """Those of EXECUTED_STATE that this specification has."""
     return [name for name in EXECUTED_STATE if name in s.schema.vars]

@@ -179,19 +179,27 @@ def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
     install_log(state, r, v, n, lambda o: entry_of_view(received, v, o))
 
 
-def require_start_view(state: Any, r: Any, v: Any, n: Any, again: bool = False) -> None:
-    """Backup r received a start_view of view v with a log up to op n, and it tells r something new; or, `again`, what
-    it knew.
-    """
-    received = state.received(r)
-    require(primary(state, v) != r)
-    require(any_of(v == 0, received.sv[v]))
+def require_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
+    """Backup r received a start_view of view v with a log up to op n, and it tells r something new."""
+    require_started(state, r, v)
     require(
         any_of(
             v > state.view[r],
             all_of(v == state.view[r], state.status[r] == VIEW_CHANGE),
-            all_of(v == state.view[r], state.status[r] == NORMAL, n >= state.op[r] if again else n > state.op[r]),
+            all_of(v == state.view[r], state.status[r] == NORMAL, n > state.op[r]),
         )
     )
+    require_log(state, r, v, n)
+
+
+def require_started(state: Any, r: Any, v: Any) -> None:
+    """Backup r of view v received its start_view."""
+    require(primary(state, v) != r)
+    require(any_of(v == 0, state.received(r).sv[v]))
+
+
+def require_log(state: Any, r: Any, v: Any, n: Any) -> None:
+    """What r received of view v makes a log up to op n."""
+    received = state.received(r)
     require(n >= received.sv_op[v])
     require(forall(between(Op, received.sv_op[v] + 1, n), lambda o: is_prepared(state, v, o, received)))

@@ -73,7 +73,7 @@ class Follower:
         more = any(row[INDEX[column]] is not None for column in COLUMNS_MORE)
         self._program, self._of_steps, self._of_states = _compiled(cfg, more)
         self._spec = self._program.replay.spec
-        self._run = RunState(cfg.replicas, self._spec.schema)
+        self._run = RunState(cfg.replicas, self._spec.schema, row)
         self._store = self._program.replay.new_store()
 
     def _check(self, invariants: Invariants, state: State, after: State | None) -> None:

@@ -1,0 +1,335 @@
+"""Disks that lose what a replica's promises rest on: its log, or all it has (docs/recovery.md).
+
+The replica is then `recovering`: it takes part in nothing until it installs the log of a started view that holds
+whatever it may have acknowledged. Without its log it still knows its view; without its superblock it begins with the
+highest view that enough others know of (`lose_disk`), so that no promise is forgotten. The two steps of a recovery are
+a loss, which is a crash, too, and an installation.
+
+Which start_view will do (`covers`): one of a later view than that of its log; or one that is not older than all that it
+had received of that view. The implementation knows the latter by a nonce, or by the highest op that its disk shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spec.lang import (
+    Predicate,
+    Schema,
+    action,
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    forall,
+    implies,
+    invariant,
+    largest,
+    maximum,
+    not_,
+    require,
+    tagged,
+    up_to,
+    where,
+    within,
+    witness,
+)
+from spec.vsr import checkpoint, view_change
+from spec.vsr import restart as restarts
+from spec.vsr.config import Config
+from spec.vsr.discard import is_dead
+from spec.vsr.invariants import carries
+from spec.vsr.module import Module
+from spec.vsr.normal import require_slot
+from spec.vsr.snapshot import install_state, load_state, lose_state
+from spec.vsr.state import (
+    RECOVERING,
+    Length,
+    Op,
+    Replica,
+    Restart,
+    View,
+    durable,
+    entry_of_view,
+    is_prepared,
+    primary,
+    takes_part,
+)
+from spec.vsr.view_change import install_log, require_log, require_started
+
+
+def declare(s: Schema, cfg: Config) -> None:
+    """Declare what is remembered of a loss."""
+    s.state("lost_op", (Replica,), up_to(Op), doc="highest op that its log held when it was lost; 0: nothing is lost")
+    s.state("lost_view", (Replica,), up_to(View), doc="highest view in a superblock that it lost")
+
+
+@action(r=Replica, v=View)
+def start_view_change(state: Any, r: Any, v: Any) -> None:
+    """A replica that takes part enters a later view (`view_change`)."""
+    require(takes_part(state, r))
+    view_change.start_view_change.fn(state, r=r, v=v)
+
+
+@action(r=Replica, v=View, n=Length)
+def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
+    """A backup that takes part installs the log of a started view (`view_change`)."""
+    require(takes_part(state, r))
+    view_change.on_start_view.fn(state, r=r, v=v, n=n)
+
+
+@action(r=Replica, v=View, n=Length, k=Op)
+def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
+    """A backup that takes part installs the log of a started view and a snapshot (`checkpoint`)."""
+    require(takes_part(state, r))
+    checkpoint.install_snapshot.fn(state, r=r, v=v, n=n, k=k)
+
+
+@tagged("crash")
+@action(r=Replica, n=Length)
+def restart(state: Any, r: Any, n: Any) -> None:
+    """A replica crashes and starts again with all that was durable (`restart`). One that lost its log stays without."""
+    require(takes_part(state, r))
+    restarts.restart.fn(state, r=r, n=n)
+
+
+@tagged("crash")
+@action(r=Replica)
+def lose_log(state: Any, r: Any) -> None:
+    """A replica crashes and starts again from superblock and snapshot, without the log above it."""
+    require(takes_part(state, r))
+    lose(state, r, True)
+    keep_view(state, r)
+
+
+@tagged("crash")
+@action(r=Replica)
+def lose_snapshot(state: Any, r: Any) -> None:
+    """A replica crashes and starts again from its superblock, without log and snapshot."""
+    require(takes_part(state, r))
+    lose(state, r, False)
+    keep_view(state, r)
+
+
+def keep_view(state: Any, r: Any) -> None:
+    """View and log_view of r are those of its superblock."""
+    state.view[r] = state.durable_view[r]
+    state.log_view[r] = state.durable_log_view[r]
+
+
+@tagged("crash")
+@action(r=Replica, m=View)
+def lose_disk(state: Any, r: Any, m: Any) -> None:
+    """A replica crashes and loses all. Its new superblock has the highest view m of n - q_v + 1 others: enough to meet,
+    for each view in which it sent a do_view_change, one whose start_view_change asked for that. One that lost the view
+    in which it sent that does not count.
+    """
+    n, q_v = state.cfg.replicas, state.cfg.quorum_view_change
+    others = count(Replica, lambda q: all_of(q != r, state.durable_view[q] <= m, state.lost_view[q] == 0))
+    require(others >= n - q_v + 1)
+    require(exists(Replica, lambda q: all_of(q != r, state.durable_view[q] == m)))
+    begin_again(state, r, m)
+
+
+def begin_again(state: Any, r: Any, m: Any) -> None:
+    """The superblock of r says that its promises were lost, and view m."""
+    lose(state, r, False)
+    state.lost_view[r] = largest(state.lost_view[r], state.durable_view[r])
+    state.view[r] = m
+    state.log_view[r] = m
+    state.durable_view[r] = m
+    state.durable_log_view[r] = m
+
+
+def lose(state: Any, r: Any, snapshot: bool, status: int = RECOVERING) -> None:
+    """Effects of a crash after which r has its snapshot, if it had one, or not even that, and no log."""
+    require(within(Restart, state.restarts + 1))
+    k = state.checkpoint[r] if state.cfg.checkpoints and snapshot else 0
+    last = maximum(between(Op, 1, state.op[r]), lambda o: where(durable(state, r, o), o, 0))
+    state.restarts = state.restarts + 1
+    state.status[r] = status
+    state.lost_op[r] = largest(state.lost_op[r], last)
+    state.written.update((r, between(Op, 1, state.op[r])), lambda o: False)
+    state.entry.update((r, between(Op, k + 1, state.op[r])), lambda o: 0)
+    state.op[r] = k
+    state.commit_min[r] = k
+    state.commit_max[r] = k
+    if snapshot:
+        load_state(state, r)
+    else:
+        lose_state(state, r)
+    if state.cfg.drains_later:
+        state.drained[r] = k
+
+
+@action(r=Replica, v=View, n=Length)
+def recover_log(state: Any, r: Any, v: Any, n: Any) -> None:
+    """A replica that lost its log installs that of a started view, up to op n, above the snapshot that it has."""
+    require_recovery(state, r, v, n)
+    require_slot(state, r, n)
+    received = state.received(r)
+    install_log(state, r, v, n, lambda o: entry_of_view(received, v, o))
+    state.lost_op[r] = 0
+
+
+@action(r=Replica, v=View, n=Length, k=Op)
+def recover_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
+    """A replica that lost its log installs that of a started view, up to op n, with the primary's snapshot of op k.
+
+    That may cover a part of the log that it lost, and be an older one than it had.
+    """
+    require_recovery(state, r, v, n)
+    received = state.received(r)
+    require(received.snapshot[v, k])
+    require(k <= n)
+    require(k > state.commit_min[r])
+    if state.cfg.journal_slots:
+        require(n <= k + state.cfg.journal_slots)
+    install_log(state, r, v, n, lambda o: entry_of_view(received, v, o), snapshot=k)
+    state.commit_max[r] = largest(state.commit_max[r], k)
+    install_state(state, r, v, k)
+    state.lost_op[r] = 0
+
+
+def require_recovery(state: Any, r: Any, v: Any, n: Any) -> None:
+    """Replica r lost its log, and that of view v up to op n may take its place."""
+    require(not_(takes_part(state, r)))
+    require(v >= state.view[r])
+    require_started(state, r, v)
+    require_log(state, r, v, n)
+    require(covers(state, r, v, n))
+
+
+def covers(state: Any, r: Any, v: Any, n: Any) -> Any:
+    """Does the log of view v up to op n hold all that r may have acknowledged in v: is v later than r's log, or had r
+    received no prepare of v above n?
+    """
+    received = state.received(r)
+    newer = forall(between(Op, n + 1, state.lost_op[r]), lambda o: not_(is_prepared(state, v, o, received)))
+    return any_of(v > state.log_view[r], newer)
+
+
+@invariant("I3", "honest_ack")
+def honest_ack(s: Any) -> Any:
+    """An acknowledged entry is durable at the sender, or overruled by a later started view, or discarded there; or the
+    sender lost its log and takes part in nothing until it has one that holds the entry.
+    """
+
+    def holds(v: Any, r: Any, o: Any) -> Any:
+        entry = s.ack[v, r, o]
+        return any_of(
+            entry == 0,
+            all_of(durable(s, r, o), s.entry[r, o] == entry),
+            exists(View, lambda w: all_of(w > v, s.sv[w], not_(carries(s, w, o, entry)))),
+            not_(takes_part(s, r)),
+            *((lambda: s.gone[r, entry - 1, o],) if s.cfg.discards else ()),
+        )
+
+    return forall(View, lambda v: forall(Replica, lambda r: forall(Op, lambda o: holds(v, r, o))))
+
+
+@invariant("I6", "view_monotone")
+def view_monotone(s: Any) -> Any:
+    """view and log_view never regress, restarts included, but for a replica that lost its superblock: that one begins
+    with no view below one in which it offered its log, acknowledged or started. log_view ≤ view. No message was sent
+    above the durable view; only a start_view_change may be forgotten, as nothing rests on it.
+    """
+
+    def promised(v: Any, r: Any) -> Any:
+        started = all_of(primary(s, v) == r, s.after.sv[v])
+        return any_of(s.after.dvc[v, r], started, exists(Op, lambda o: s.after.ack[v, r, o] != 0))
+
+    def kept(r: Any) -> Any:
+        lost = all_of(not_(takes_part(s.after, r)), s.after.restarts == s.restarts + 1)
+        return all_of(
+            any_of(s.view[r] <= s.after.view[r], lost),
+            any_of(s.log_view[r] <= s.after.log_view[r], lost),
+            s.after.log_view[r] <= s.after.view[r],
+            forall(
+                View,
+                lambda v: all_of(
+                    implies(promised(v, r), v <= s.after.durable_view[r]),
+                    implies(s.after.svc[v, r], v <= largest(s.after.durable_view[r], s.after.lost_view[r])),
+                ),
+            ),
+        )
+
+    return forall(Replica, kept)
+
+
+@invariant("I11", "honest_nack")
+def honest_nack(s: Any) -> Any:
+    """As without losses (`discard`), but for who lost the view of its nack; nothing that was discarded has a quorum of
+    acknowledgements in a view.
+    """
+
+    def kept(q: Any, w: Any, o: Any, v: Any) -> Any:
+        return any_of(
+            s.gone[q, w, o],
+            s.nack[q, w, o] <= s.lost_view[q],
+            exists(View, lambda u: all_of(u > v, s.sv[u], not_(carries(s, u, o, w + 1)))),
+        )
+
+    def honest(q: Any, w: Any, o: Any) -> Any:
+        return all_of(
+            forall(
+                View,
+                lambda v: implies(all_of(v < s.nack[q, w, o], s.ack[v, q, o] == w + 1), lambda: kept(q, w, o, v)),
+            ),
+            implies(s.gone[q, w, o], lambda: is_dead(s, q, w, o)),
+        )
+
+    return forall(Replica, lambda q: forall(View, lambda w: forall(Op, lambda o: honest(q, w, o))))
+
+
+@witness("I3.lost_log", "a replica lost what it acknowledged")
+def acknowledged_and_lost(s: Any) -> Any:
+    """A replica that lost its log had acknowledged an entry that no later view overruled."""
+    return exists(
+        Replica,
+        lambda r: all_of(
+            not_(takes_part(s, r)),
+            exists(View, lambda v: exists(Op, lambda o: all_of(s.ack[v, r, o] != 0, s.entry[r, o] == 0))),
+        ),
+    )
+
+
+@witness("I6.forgotten", "a view that a replica reached alone is forgotten")
+def view_forgotten(s: Any) -> Any:
+    """A replica lost its superblock, and takes part again in a view below that of a start_view_change of its own."""
+    return exists(
+        Replica, lambda r: all_of(takes_part(s, r), exists(View, lambda v: all_of(s.svc[v, r], v > s.durable_view[r])))
+    )
+
+
+@witness("I5.older_snapshot", "a replica came back with an older snapshot than it had")
+def older_snapshot(s: Any) -> Any:
+    """A replica that takes part has executed above commit_min before, and has a snapshot."""
+    return exists(
+        Replica,
+        lambda r: all_of(
+            takes_part(s, r),
+            s.checkpoint[r] > 0,
+            exists(Op, lambda o: all_of(o > s.commit_min[r], s.executed[r, o] != 0)),
+        ),
+    )
+
+
+def witnesses(cfg: Config) -> tuple[Predicate, ...]:
+    """That of snapshots only where there are any."""
+    common = (acknowledged_and_lost, view_forgotten)
+    return (*common, older_snapshot) if cfg.checkpoints else common
+
+
+MODULE = Module(
+    "losses",
+    lambda cfg: cfg.losses,
+    declare=declare,
+    actions=lambda cfg: (
+        *(start_view_change, on_start_view, restart, lose_log, lose_disk, recover_log),
+        *((install_snapshot, lose_snapshot, recover_snapshot) if cfg.checkpoints else ()),
+    ),
+    invariants=lambda cfg: (honest_ack, view_monotone, *((honest_nack,) if cfg.discards else ())),
+    witnesses=witnesses,
+)
