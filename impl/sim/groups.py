@@ -12,7 +12,7 @@ from random import Random
 
 from impl.durable import ConfigurationError, Quorums, quorums_default
 from impl.faults import validate_faults
-from impl.groups.group import BOTH_PLANES, Group
+from impl.groups.group import BOTH_PLANES, SINGLE, Group
 from impl.replica.config import quorums_in_force
 from impl.sim.cluster import SimCluster
 from impl.sim.profile import SimProfile
@@ -35,7 +35,8 @@ def simulate_groups(
     out: Path | None = None,
     parquet: bool = False,
 ) -> dict[Group, SimResult]:
-    """Runs `requests` in each group under `seed` and judges each; as `impl.sim.simulate`, per group.
+    """Runs `requests` in each group under `seed` and judges each; as `impl.sim.simulate`, per group. A single group
+    takes the profile's plane.
 
     The trace of a group goes to `out/seed-<seed>.<group>/`.
     """
@@ -50,7 +51,7 @@ def simulate_groups(
     drawn = profile_of_run(f"seed-{seed}", random, clients, profile, client_profile, features, rot=rot)
     clusters: dict[Group, SimCluster] = {}
     for group in groups:
-        own = replace(drawn, plane=group.plane)
+        own = drawn if group == SINGLE else replace(drawn, plane=group.plane)
         clusters[group] = SimCluster(
             config=own.replica_config(group.run(f"seed-{seed}"), faults),
             replica_count=replicas,

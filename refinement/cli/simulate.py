@@ -16,6 +16,7 @@ import click
 from impl.faults import FAULTS
 from impl.groups.group import SINGLE, Group, parse_groups
 from impl.sim.groups import simulate_groups
+from impl.sim.named_profiles import NAMED_PROFILES
 from impl.sim.profile import CLIENT_PROFILES, FEATURES_CHOICES
 from impl.sim.run import SimResult
 from refinement.cli.options import json_option_of_maker, protect
@@ -42,11 +43,13 @@ class Plan:
     features: str | None = None
     groups: tuple[Group, ...] = (SINGLE,)
     rot: bool = False
+    profile: str | None = None
 
     @property
     def extra(self) -> list[str]:
-        """The options of the last three, as words."""
-        words = [] if self.client_profile is None else ["--client-profile", self.client_profile]
+        """The options of the last five, as words."""
+        words = [] if self.profile is None else ["--profile", self.profile]
+        words += [] if self.client_profile is None else ["--client-profile", self.client_profile]
         words += [] if self.features is None else ["--features", self.features]
         words += ["--rot"] if self.rot else []
         return [*words, *([] if self.groups == (SINGLE,) else ["--groups", ",".join(g.name for g in self.groups)])]
@@ -79,6 +82,11 @@ class Plan:
 @click.option("--requests", type=click.IntRange(0), default=200, show_default=True, help="Requests per run.")
 @click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
 @click.option("--rot", is_flag=True, help="In a part of the runs disks rot, lose and misdirect writes.")
+@click.option(
+    "--profile",
+    type=click.Choice(tuple(NAMED_PROFILES)),
+    help="What the runs are hard on (docs/faults.md); drawn from each seed unless given.",
+)
 @click.option(
     "--client-profile",
     type=click.Choice(CLIENT_PROFILES),
@@ -113,6 +121,7 @@ def simulate(
     features: str | None,
     groups: tuple[Group, ...],
     rot: bool,
+    profile: str | None,
     out: Path | None,
     parquet: bool,
     workers: int,
@@ -125,9 +134,21 @@ def simulate(
     """
     if parquet and out is None:
         raise click.UsageError("--parquet says how traces are written; --out DIR says where, and is missing")
+    if rot and profile is not None:
+        raise click.UsageError("--rot says which profiles are drawn, --profile names one; rot and late have such disks")
     protect({"--json": json_file}, directories=[] if out is None else [out])
     plan = Plan(
-        replicas, clients, requests, tuple(dict.fromkeys(faults)), out, parquet, client_profile, features, groups, rot
+        replicas,
+        clients,
+        requests,
+        tuple(dict.fromkeys(faults)),
+        out,
+        parquet,
+        client_profile,
+        features,
+        groups,
+        rot,
+        profile,
     )
     started = time.monotonic()
     results: list[SimResult] = []
@@ -171,6 +192,7 @@ def run_seed(seed: int, plan: Plan) -> list[SimResult]:
             clients=plan.clients,
             requests=plan.requests,
             faults=frozenset(plan.faults),
+            profile=None if plan.profile is None else NAMED_PROFILES[plan.profile],
             client_profile=plan.client_profile,
             features=plan.features,
             rot=plan.rot,
@@ -216,6 +238,7 @@ def _to_dict(results: list[SimResult], plan: Plan, code: int) -> dict[str, Any]:
         "clients": plan.clients,
         "requests": plan.requests,
         "faults": plan.faults,
+        "profile": plan.profile,
         "client_profile": plan.client_profile,
         "features": plan.features,
         "groups": [group.name for group in plan.groups],

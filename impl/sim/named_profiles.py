@@ -1,0 +1,105 @@
+"""Profiles with a name: each is hard on one part of the protocol, where the drawn ones are of every kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from impl.groups.plane import Plane
+from impl.sim.profile import SimProfile
+
+CRASHES = SimProfile(
+    loss=0.1,
+    crash_interval_ticks=120,
+    restart_ticks_mean=20,
+    crash_in_write=0.1,
+    slow_write=0.2,
+    pipeline_max=3,
+    checkpoint_interval=5,
+    journal_slots=8,
+    snapshot_chunk_bytes=300,
+)
+FAILING = replace(
+    CRASHES,
+    append_failure=0.05,
+    snapshot_failure=0.6,
+    drain_failure=0.3,
+    superblock_failure=0.02,
+    sync_failure=0.5,
+)
+LOST_SUPERBLOCKS = replace(CRASHES, superblock_damage=0.2)
+PARTITIONS = replace(CRASHES, plane=Plane.PARTITIONS, snapshot_damage=0.5)
+ROT = SimProfile(
+    loss=0.05,
+    crash_interval_ticks=100,
+    restart_ticks_mean=40,
+    crash_all=0.1,
+    crash_in_write=0.1,
+    slow_write=0.1,
+    pipeline_max=4,
+    checkpoint_interval=5,
+    journal_slots=12,
+    snapshot_chunk_bytes=300,
+    ring=True,
+    rot=0.8,
+    lost_write=0.05,
+    misdirected_write=0.05,
+)
+LATE = replace(
+    ROT,
+    loss=0.0,
+    late=0.9,
+    late_ticks_max=150,
+    delay_ticks_mean=5.0,
+    crash_interval_ticks=30,
+    restart_ticks_mean=5,
+    crash_all=0.0,
+    crash_primary=0.0,
+    append_ticks_max=1,
+    slow_write=0.0,
+    normal_timeout_ticks=200,
+    repair_timeout_ticks=15,
+    client_timeout_ticks=10,
+    rot=1.0,
+    lost_write=0.0,
+    misdirected_write=0.0,
+    pipeline_max=8,
+    checkpoint_interval=20,
+    journal_slots=30,
+)
+STORM = SimProfile(
+    loss=0.3,
+    repeat=0.05,
+    late=0.05,
+    delay_ticks_mean=8.0,
+    partition_interval_ticks=40,
+    partition_ticks_mean=40,
+    partition_one_way=0.3,
+    clog_interval_ticks=30,
+    clog_ticks_mean=20,
+    normal_timeout_ticks=30,
+    view_change_timeout_ticks=25,
+    jitter_ticks=8,
+    abdicate_timeout_ticks=30,
+    clients_min=12,
+    client_timeout_ticks=10,
+    crash_interval_ticks=200,
+    restart_ticks_mean=10,
+    append_ticks_max=4,
+    slow_write=0.2,
+    slow_write_ticks_max=80,
+)
+
+NAMED_PROFILES: dict[str, SimProfile] = {
+    "crashes": CRASHES,
+    "failing-writes": FAILING,
+    "lost-superblocks": LOST_SUPERBLOCKS,
+    "partitions": PARTITIONS,
+    "rot": ROT,
+    "late": LATE,
+    "storm": STORM,
+}
+"""Crashes, with a journal that just holds what it must; besides, writes and syncs that fail, superblocks that are lost
+for good, or the state machine of partitions and snapshots that are lost; ring journals on disks that rot; the same, one
+replica at a time, with messages that come late; so much loss and so short timeouts that views often end before anything
+commits.
+"""

@@ -1,0 +1,49 @@
+"""Every fault that the replica has a switch for is caught in runs that a user can repeat, and only with the fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from impl.faults import FAULTS
+from impl.sim import SimResult, simulate
+from impl.sim.fault_runs import FAULT_RUNS
+from refinement.checker import check_run
+from refinement.verdict import AuditOptions, RunVerdict
+from tests.refinement.traces import load
+
+RUNS_MAX = 20
+
+
+def judged(out: Path, seed: int, fault: str, faults: frozenset[str]) -> tuple[SimResult, RunVerdict]:
+    """What simulator and audit say of one of the runs of a fault, with it or without."""
+    runs = FAULT_RUNS[fault]
+    result = simulate(
+        seed, replicas=runs.replicas, requests=runs.requests, profile=runs.sim_profile, faults=faults, out=out
+    )
+    assert result.trace is not None
+    return result, check_run(result.run, load(result.trace), AuditOptions())
+
+
+def is_caught(fault: str, result: SimResult, verdict: RunVerdict) -> bool:
+    """By the audit; or by the simulator, if the replicas only stand still."""
+    if FAULT_RUNS[fault].shows_in_trace:
+        return verdict.verdict == "violates"
+    assert verdict.verdict == "conforms", verdict.violations
+    return bool({failure.checker for failure in result.failures} & {"liveness", "replica"})
+
+
+def test_every_fault_has_its_runs() -> None:
+    assert FAULT_RUNS.keys() == FAULTS.keys()
+
+
+@pytest.mark.parametrize("fault", FAULT_RUNS)
+def test_a_fault_is_caught_and_the_same_run_without_it_conforms(fault: str, tmp_path: Path) -> None:
+    for seed in range(RUNS_MAX):
+        if is_caught(fault, *judged(tmp_path / "fault", seed, fault, frozenset({fault}))):
+            result, verdict = judged(tmp_path / "right", seed, fault, frozenset())
+            assert result.ok, result.failures
+            assert verdict.verdict == "conforms", (verdict.missing, verdict.violations)
+            return
+    pytest.fail(f"{FAULT_RUNS[fault].command(fault)} was not caught in {RUNS_MAX} seeds")
