@@ -304,6 +304,14 @@ def appended_of(body: bytes, result: bytes) -> tuple[int, Appended] | None:
     return (namespace_of(body), _APPENDED_DECODER.decode(result)) if result.startswith(_APPENDED) else None
 
 
+def stored_of(body: bytes, result: bytes) -> tuple[StoreOffset, bool] | None:
+    """An executed operation that stores an offset, and whether it did; None of another operation."""
+    if result not in (_TRUE, _FALSE):
+        return None
+    operation = _OPERATION_DECODER.decode(body)
+    return (operation, result == _TRUE) if isinstance(operation, StoreOffset) else None
+
+
 class _Namespaced(msgspec.Struct, array_like=True):
     tag: str
     namespace: int

@@ -60,9 +60,12 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     m_evicted: int | None = None
     m_checkpoint: int | None = None
     m_reply: str | None = None
+    m_operation: str | None = None
     m_namespace: int | None = None
     m_offset: int | None = None
     m_count: int | None = None
+    m_consumer: int | None = None
+    m_group: int | None = None
     m_log: tuple[str, ...] | None = None
     replicas: int | None = None
     quorum_replication: int | None = None
@@ -75,9 +78,21 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     journal_slots: int | None = None
     supports: int | None = None
     ring: int | None = None
+    partitions: int | None = None
 
 
-class MessageColumns(TypedDict, total=False):
+class AskedColumns(TypedDict, total=False):
+    """The columns of an executed op that say what it asked of a partition."""
+
+    m_operation: str | None
+    m_namespace: int | None
+    m_offset: int | None
+    m_count: int | None
+    m_consumer: int | None
+    m_group: int | None
+
+
+class MessageColumns(AskedColumns, total=False):
     """The columns of the message, or the parameters, of an event."""
 
     m_type: str | None
@@ -99,9 +114,6 @@ class MessageColumns(TypedDict, total=False):
     m_evicted: int | None
     m_checkpoint: int | None
     m_reply: str | None
-    m_namespace: int | None
-    m_offset: int | None
-    m_count: int | None
     m_log: tuple[str, ...] | None
 
 
@@ -120,6 +132,7 @@ _STRINGS = frozenset(
         "m_checksum",
         "m_parent",
         "m_outcome",
+        "m_operation",
         "m_reply",
     }
 )

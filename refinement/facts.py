@@ -31,8 +31,8 @@ RULES = {
     "I15": "an offset of a partition is given once, the same at every replica",
 }
 
-UNSPECIFIED = frozenset({"I15"})
-"""Rules that the specification does not have: only the facts show that they are broken."""
+SPECIFIED_BY = {"I15": "ask_append"}
+"""Rule → action without which a run's specification does not have it: only the facts show then that it is broken."""
 
 PREPARING = ("on_request", "on_prepare")
 
@@ -190,7 +190,7 @@ def merge_facts(
     if not found:
         return verdict, None
     error = None
-    specified = [violation for violation in found if violation.rule_id not in UNSPECIFIED]
+    specified = [v for v in found if SPECIFIED_BY.get(v.rule_id, "") in ("", *verdict.coverage)]
     if verdict.verdict == "conforms" and specified and not options.allow:
         rules = ", ".join(sorted({violation.rule_id for violation in specified}))
         error = (

@@ -88,11 +88,21 @@ MESSAGE_TYPES: Final = (
     "eviction",
     "nack",
 )
+OPERATIONS: Final = ("append", "store", "refused", "other")
 OUTCOMES: Final = ("in_progress", "stale", "gap", "no_session", "fenced")
 
 _CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
 _CLIENTS = ("client_slots", "client_sessions", "client_gaps")
-_BOOT = (*_CONFIGURATION, *_CLIENTS, "pipeline", "checkpoint_interval", "journal_slots", "supports", "ring")
+_BOOT = (
+    *_CONFIGURATION,
+    *_CLIENTS,
+    "pipeline",
+    "checkpoint_interval",
+    "journal_slots",
+    "supports",
+    "ring",
+    "partitions",
+)
 _CLIENT = ("m_client", "m_session", "m_request", "m_incarnation")
 _RECEIVED = ("m_from", "m_seq")
 _ACK = ("m_type", "m_view", "m_op", "m_checksum")
@@ -101,7 +111,7 @@ _SVC = ("m_type", "m_view")
 _DVC = ("m_type", "m_view", "m_log_view", "m_op", "m_commit", "m_log")
 _SV = ("m_type", "m_view", "m_op", "m_commit", "m_log")
 _ENTRY = (*_CLIENT, "m_feature")
-_APPENDED = ("m_namespace", "m_offset", "m_count")
+_ASKED = ("m_operation", "m_namespace", "m_offset", "m_count", "m_consumer", "m_group")
 _PREPARE = ("m_view", "m_op", "m_commit", "m_checksum", "m_parent", *_ENTRY)
 
 EVENTS: Final[Mapping[str, Event]] = {
@@ -123,7 +133,7 @@ EVENTS: Final[Mapping[str, Event]] = {
         Event("commit", ("m_op",), "the primary raised commit_max to m_op on acknowledgement quorums"),
         Event("send_commit", _COMMIT, "commit number sent"),
         Event("on_commit", (*_COMMIT, *_RECEIVED), "a backup raised commit_max by it"),
-        Event("execute", ("m_op", "m_checksum", *_ENTRY, "m_evicted", "m_reply", *_APPENDED), "op executed"),
+        Event("execute", ("m_op", "m_checksum", *_ENTRY, "m_evicted", "m_reply", *_ASKED), "op executed"),
         Event("resend_reply", ("m_type", "m_op", *_CLIENT, "m_reply"), "a duplicate was answered"),
         Event("checkpoint", ("m_op",), "the snapshot at m_op is durable and the journal is drained up to it"),
         Event("append_failed", ("m_op",), "the append of the prepares from m_op on failed; they are not in the log"),
@@ -179,9 +189,12 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("m_evicted", "int", False, "client that lost its slot of the client table; 0: none"),
     Column("m_checkpoint", "int", False, "op of the snapshot that was installed; 0: none"),
     Column("m_reply", "string", False, "checksum of the reply: client, request, op and result", filled=True),
-    Column("m_namespace", "int", False, "partition of an append, as a signed 64-bit number", minimum=-(2**63)),
-    Column("m_offset", "int", False, "offset of the first message of an append"),
+    Column("m_operation", "string", False, "what an executed op asked of a partition", choices=OPERATIONS),
+    Column("m_namespace", "int", False, "its partition, as a signed 64-bit number", minimum=-(2**63)),
+    Column("m_offset", "int", False, "offset of the first message of an append, or the offset to store"),
     Column("m_count", "int", False, "number of messages of an append", minimum=1),
+    Column("m_consumer", "int", False, "whose offset is stored, as a signed 64-bit number", minimum=-(2**63)),
+    Column("m_group", "int", False, "1 if that is a consumer group, 0 if a single consumer"),
     Column("m_log", "strings", False, "checksums of a log's entries, ops m_op - len + 1 .. m_op"),
     Column("replicas", "int", False, "configuration: number of replicas", minimum=1),
     Column("quorum_replication", "int", False, "configuration: replication quorum", minimum=1),
@@ -194,6 +207,7 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("journal_slots", "int", False, "configuration: ops that the journal holds; 0 or missing: any number"),
     Column("supports", "int", False, "features that this member supports: bit f-1 is feature f"),
     Column("ring", "int", False, "configuration: 1 if a damaged log is repaired before the boot; 0 or missing: no"),
+    Column("partitions", "int", False, "configuration: 1 if `m_operation` of each executed op is shown; 0: no"),
 )
 
 COLUMNS: Final[tuple[str, ...]] = tuple(column.name for column in TABLE)

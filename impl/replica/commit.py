@@ -9,8 +9,9 @@ from impl.groups.plane import Plane
 from impl.messages import PrepareOk
 from impl.replica.checkpoint import Checkpoints
 from impl.replica.proposals import apply_entry
+from impl.replica.replies import asked_columns
 from impl.replica.state import Status
-from impl.state_machine import appended_of, namespace_of
+from impl.state_machine import namespace_of
 
 
 class CommitPath(Checkpoints):
@@ -126,6 +127,7 @@ class CommitPath(Checkpoints):
         self.update_digest()
         if self.unexecuted.get(header.client) == op:
             del self.unexecuted[header.client]
-        self.emit_execute(header, reply, evicted, appended_of(prepare.body, result) if self.config.traced else None)
+        asked = asked_columns(prepare.body, result) if self.config.traced and self.config.shows_partitions else {}
+        self.emit_execute(header, reply, evicted, asked)
         self.take_due_checkpoint()
         return self.commit_min == op

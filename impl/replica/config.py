@@ -75,6 +75,11 @@ class ReplicaConfig:
                 f" pipeline_max {self.pipeline_max}"
             )
 
+    @property
+    def shows_partitions(self) -> bool:
+        """True if the trace shows what each executed operation asked of a partition."""
+        return self.plane is not Plane.METADATA
+
 
 def quorums_in_force(quorums: Quorums, replica_count: int, faults: frozenset[str]) -> Quorums:
     """The quorums a replica uses: those configured, validated; raises `ConfigurationError`.

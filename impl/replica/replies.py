@@ -12,12 +12,43 @@ from typing import TypeAlias
 
 from impl.effects import SendClient
 from impl.messages import PrepareHeader, Reply, Request, reply_checksum
-from impl.partitions import Appended
 from impl.replica.client_table import Slot
 from impl.replica.state import ReplicaState
+from impl.state_machine import appended_of, stored_of
+from impl.trace import AskedColumns
 
 Waiter: TypeAlias = tuple[int, int, int, int]
 """Client, session, request and incarnation of a request that a client waits for."""
+
+
+_INT_MAX = (1 << 63) - 1
+
+
+def _signed(number: int) -> int:
+    """64 bits as the signed number that a column holds."""
+    return number - (1 << 64) if number > _INT_MAX else number
+
+
+def asked_columns(body: bytes, result: bytes) -> AskedColumns:
+    """The columns of an executed operation that say what it asked of a partition (traces/README.md)."""
+    if (appended := appended_of(body, result)) is not None:
+        namespace, given = appended
+        return {
+            "m_operation": "append",
+            "m_namespace": _signed(namespace),
+            "m_offset": given.offset,
+            "m_count": given.count,
+        }
+    if (stored := stored_of(body, result)) is None:
+        return {"m_operation": "other"}
+    operation, accepted = stored
+    return {
+        "m_operation": "store" if accepted else "refused",
+        "m_namespace": _signed(operation.namespace),
+        "m_offset": min(operation.offset, _INT_MAX),
+        "m_consumer": _signed(operation.consumer),
+        "m_group": int(operation.group),
+    }
 
 
 def waiter_of(entry: Request | PrepareHeader) -> Waiter:
@@ -53,12 +84,9 @@ class Replies(ReplicaState):
         return Reply(slot.client, slot.session, slot.request, slot.op, slot.body, slot.view, replica)
 
     def emit_execute(
-        self, header: PrepareHeader, reply: Reply | None, evicted: int | None, appended: tuple[int, Appended] | None
+        self, header: PrepareHeader, reply: Reply | None, evicted: int | None, asked: AskedColumns
     ) -> None:
         """The event of an executed entry; a primary whose client waits for the reply sends it."""
-        namespace, result = (None, None) if appended is None else appended
-        if namespace is not None and namespace >= 1 << 63:
-            namespace -= 1 << 64  # the column is a signed number
         waits = self.is_normal_primary and reply is not None and waiter_of(header) in self.waiters
         self.waiters.discard(waiter_of(header))
         self.emit(
@@ -73,9 +101,7 @@ class Replies(ReplicaState):
             m_feature=header.feature,
             m_evicted=evicted or 0,
             m_reply=reply_checksum(reply) if reply is not None and self.config.traced else None,
-            m_namespace=namespace,
-            m_offset=None if result is None else result.offset,
-            m_count=None if result is None else result.count,
+            **asked,
         )
         if waits and reply is not None:
             self.send_reply(reply)

@@ -342,6 +342,7 @@ class ReplicaState:
             "journal_slots": self.journal_slots,
             "supports": self.config.supports,
             **({"ring": 1} if self.config.ring else {}),
+            **({"partitions": 1} if self.config.shows_partitions else {}),
         }
 
     def send(self, to: int, message: Message) -> None:

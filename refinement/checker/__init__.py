@@ -17,11 +17,12 @@ from refinement.checker.explain import explain
 from refinement.checker.state import Missing, Reject, RunState
 from refinement.mapping import CONFIGURED, NEEDED_BY_EVENT
 from refinement.mapping.core import FEATURE_MAX
+from refinement.mapping.partitions import PARTITIONS
 from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation
 from spec.lang import SpecError
 from spec.vsr import Config
-from spec.vsr.config import ClientTable
+from spec.vsr.config import ClientTable, Partitions
 from spec.vsr.faults import fault
 
 _CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
@@ -62,7 +63,7 @@ def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
     one.
     """
     replicas, q_r, q_v = (first[INDEX[name]] for name in _CONFIGURATION)
-    slots, sessions, gaps, pipeline, journal_slots = (first[INDEX[name]] for name in CONFIGURED)
+    slots, sessions, gaps, pipeline, journal_slots, partitions = (first[INDEX[name]] for name in CONFIGURED)
     table = ClientTable() if slots is None else ClientTable(slots, bool(sessions), bool(gaps), in_flight=0)
     checkpoints = bool(first[INDEX["checkpoint_interval"]])
     return Config(
@@ -79,6 +80,7 @@ def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
         discards=bool(first[INDEX["ring"]]),
         losses=bool(first[INDEX["ring"]]),
         journal_slots=(journal_slots or 0) if checkpoints else 0,
+        partitions=Partitions(PARTITIONS if partitions else 0),
     )
 
 

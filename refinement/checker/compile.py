@@ -36,6 +36,7 @@ from refinement.mapping import (
     observed_for,
     rules_for,
 )
+from refinement.mapping.partitions import PARTITIONS, reader
 from refinement.schema import INDEX
 from spec.engines.replay import Replay, compile_spec
 from spec.engines.replay.reference import by_interp
@@ -44,6 +45,7 @@ from spec.vsr import Config, unbounded
 from spec.vsr.client_table import OUTCOMES
 from spec.vsr.faults import alternatives
 from spec.vsr.modules import options_of
+from spec.vsr.partition_state import ASKED
 
 Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
 
@@ -98,6 +100,7 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay",
         "STATUS": labels,
     }
     scope |= {"q_r": cfg.quorum_replication, "q_v": cfg.quorum_view_change, "outcome": OUTCOMES.index, "mask": mask}
+    scope |= {"partition_count": PARTITIONS, "reader": reader, "operation": ASKED.labels.__getitem__}
     exec(compile(source, "<audit>", "exec"), scope)
     handlers = {rule.event: scope[f"e_{rule.event}"] for rule in rules}
     deviant: dict[str, tuple[Handler, ...]] = {}
@@ -219,11 +222,7 @@ class _RuleText:
             case Check():
                 self._check(line)
             case Holds():
-                needed = [n for n in columns_of(line.cond) if "is None" not in line.cond]
-                self._need(*needed)
-                self.put(
-                    f"if not ({self.expr(line.cond)}): raise C.broken({line.column!r}, {line.message!r}, {line.rule!r})"
-                )
+                self._holds(line)
             case Configured():
                 self.put(
                     f"if {line.column} != C.configured[{line.column!r}]: C.configure({line.column!r}, {line.column})"
@@ -244,12 +243,24 @@ class _RuleText:
                 self._in_journal(line)
 
     def _check(self, line: Check) -> None:
+        self._open(line.only_if, None)
+        if line.needed:
+            self._need(line.column)
         self.put(f"if {line.column} is not None:")
         self.indent += 1
         self._need(line.expected)
         self.put(f"expected = {self.expr(line.expected)}")
-        self.put(f"if {line.column} != expected: raise C.differs({line.column!r}, expected, {line.column})")
+        arguments = f"{line.column!r}, expected, {line.column}, {line.rule!r}"
+        self.put(f"if {line.column} != expected: raise C.differs({arguments})")
         self.indent -= 1
+        self._close(line.only_if, None)
+
+    def _holds(self, line: Holds) -> None:
+        self._open(line.only_if, None)
+        self._need(*(n for n in columns_of(line.cond) if "is None" not in line.cond))
+        arguments = f"{line.column!r}, {line.message!r}, {line.rule!r}"
+        self.put(f"if not ({self.expr(line.cond)}): raise C.broken({arguments})")
+        self._close(line.only_if, None)
 
     def _named(self, line: Named) -> None:
         self.put(f"if {line.checksum} is not None:")
@@ -424,9 +435,9 @@ class _RuleText:
 def _texts_of(line: Line) -> list[str]:
     match line:
         case Check():
-            return [line.column, line.expected]
+            return [line.column, line.expected, *filter(None, (line.only_if,))]
         case Holds():
-            return [line.cond, line.column]
+            return [line.cond, line.column, *filter(None, (line.only_if,))]
         case Configured():
             return [line.column]
         case Named():

@@ -10,6 +10,7 @@ from refinement.schema import INDEX
 from spec.engines.replay import Layout
 
 HELPERS = frozenset({"first_clear", "replica_count", "q_r", "q_v", "min", "name_of", "outcome", "mask", "o", "x", "f"})
+HELPERS |= {"partition_count", "reader", "operation"}
 
 
 class MappingError(Exception):

@@ -96,9 +96,11 @@ class RunState:
         got = "received" if observed is None else show_value(declared, observed)
         return Reject(f"message.{var}", message, show_value(declared, sent), got, lost_from=lost)
 
-    def differs(self, column: str, expected: object, observed: object) -> Reject:
+    def differs(self, column: str, expected: object, observed: object, rule: str = "") -> Reject:
         """A column of the event does not agree with the spec state or the message sent."""
-        return Reject(f"event.{column}", f"{column} is {observed}, the spec says {expected}", expected, observed)
+        return Reject(
+            rule or f"event.{column}", f"{column} is {observed}, the spec says {expected}", expected, observed
+        )
 
     def altered(self, column: str, sent: object, observed: object, sender: int, seq: int) -> Reject:
         """A column of a received message is not what its sender's event shows."""

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from refinement.mapping.core import CONFIGURED, MESSAGE_FIELDS, OBSERVED, OBSERVED_MORE, RULES
+from refinement.mapping.core import CONFIGURED, OBSERVED, OBSERVED_MORE, RULES
 from refinement.mapping.lines import (
     Agrees,
     Check,
@@ -19,6 +19,7 @@ from refinement.mapping.lines import (
     Rule,
     Step,
 )
+from refinement.mapping.messages import MESSAGE_FIELDS
 from refinement.mapping.options import OPTION_RULES
 
 

@@ -6,8 +6,6 @@ step that a replica was in when it was killed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from refinement.mapping.lines import (
     Agrees,
     Check,
@@ -22,27 +20,7 @@ from refinement.mapping.lines import (
     Rule,
     Step,
 )
-
-MESSAGE_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "prepare": (
-        "m_view",
-        "m_op",
-        "m_commit",
-        "m_checksum",
-        "m_parent",
-        "m_client",
-        "m_session",
-        "m_request",
-        "m_incarnation",
-        "m_feature",
-    ),
-    "prepare_ok": ("m_view", "m_op", "m_checksum"),
-    "commit": ("m_view", "m_commit"),
-    "start_view_change": ("m_view",),
-    "do_view_change": ("m_view", "m_log_view", "m_op", "m_commit"),
-    "start_view": ("m_view", "m_op", "m_commit"),
-}
-"""Columns in which the event that receives a message must equal the event that sent it."""
+from refinement.mapping.partitions import ASKED, ASKS
 
 OBSERVED: tuple[tuple[str, str], ...] = (
     ("status", "spec.status[node]"),
@@ -74,7 +52,7 @@ _PRIMARY = Holds(
 )
 _INSTALLED_LOG = InJournal("spec.entry[node, o]", ("o", "spec.commit_min[node] + 1", "spec.op[node]"))
 FEATURE_MAX = "63"
-CONFIGURED = ("client_slots", "client_sessions", "client_gaps", "pipeline", "journal_slots")
+CONFIGURED = ("client_slots", "client_sessions", "client_gaps", "pipeline", "journal_slots", "partitions")
 """Columns of the first event that say which options the specification is built with, the same on all replicas."""
 CONFIGURATION_COLUMNS = (
     "replicas",
@@ -375,6 +353,7 @@ RULES: tuple[Rule, ...] = (
         "execute",
         (
             Check("m_op", "spec.commit_min[node] + 1"),
+            *ASKS,
             Step("execute", {"r": "node"}, when="-control -slots"),
             Step("execute", {"r": "node"}, only_if="not m_evicted", when="-control slots"),
             Step("execute", {"r": "node"}, only_if="not m_feature", when="control -slots"),
@@ -384,6 +363,7 @@ RULES: tuple[Rule, ...] = (
             Check("m_evicted", "0", when="-slots"),
             Named("m_checksum", "spec.executed[node, m_op]", "m_op"),
             *_entry_is("spec.executed[node, m_op] - 1", "m_op"),
+            *ASKED,
             Holds(
                 "m_type is None or m_type == 'reply' and spec.view[node] % replica_count == node",
                 "m_type",

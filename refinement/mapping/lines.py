@@ -38,10 +38,15 @@ class Optional:
 
 @dataclass(frozen=True)
 class Check(Optional):
-    """`column` must equal `expected`, where observed."""
+    """`column` must equal `expected`, where observed; if it is `needed`, it must be observed. `rule` is the invariant
+    that says so, if one does.
+    """
 
     column: str
     expected: str
+    rule: str = ""
+    only_if: str = ""
+    needed: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Holds(Optional):
     column: str
     message: str
     rule: str = ""
+    only_if: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from impl.sim.run import simulate
 from refinement.reading import ProblemLog, read_rows
-from refinement.schema import COLUMNS, INDEX, MESSAGE_TYPES, OUTCOMES, STATUSES, Row
+from refinement.schema import COLUMNS, INDEX, MESSAGE_TYPES, OPERATIONS, OUTCOMES, STATUSES, Row
 
 NODE, SEQ, CLOCK, EVENT = (INDEX[name] for name in ("node", "seq", "clock", "event"))
 M_FROM, M_SEQ = INDEX["m_from"], INDEX["m_seq"]
@@ -71,7 +71,9 @@ def other_value(rng: random.Random, column: str, value: Any, rows: list[Row]) ->
         log = list(value) or [""]
         log[rng.randrange(len(log))] = "ab" * 16
         return log
-    choices = {"status": STATUSES, "m_type": MESSAGE_TYPES, "m_outcome": OUTCOMES}.get(column)
+    choices = {"status": STATUSES, "m_type": MESSAGE_TYPES, "m_outcome": OUTCOMES, "m_operation": OPERATIONS}.get(
+        column
+    )
     if choices:
         return rng.choice([v for v in choices if v != value])
     seen = [v for row in rows if (v := row[INDEX[column]]) not in (None, value)]
