@@ -95,6 +95,7 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     ``journal_writes``: appends of this process to its journal, each of one entry or several. ``groups``: the numbers
     of all groups of the process, ``group`` the one that this is of; ``features``: enabled ones, bit f-1 is feature f.
     ``quorums`` (replication, view change) and ``clients`` (slots, sessions, gaps) are those of its superblock.
+    ``group_name`` is the group's name, ``checkpoint`` the op of its durable checkpoint, 0 if there is none.
     """
 
     cluster: int
@@ -114,6 +115,8 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     features: int = 0
     quorums: tuple[int, int] = (0, 0)
     clients: tuple[int, bool, bool] = (0, False, False)
+    group_name: str = ""
+    checkpoint: int = 0
 
 
 Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status

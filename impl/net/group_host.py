@@ -106,6 +106,7 @@ class GroupHost:
         self._io_queue: deque[IoEffect] = deque()
         self._io_running: asyncio.Future[None] | None = None
         self._journal_writes = 0
+        self._logged = (self.replica.status, self.replica.view)
 
     def status(self, groups: tuple[int, ...]) -> Status:
         """What this replica says of itself; ``groups`` are those of its process."""
@@ -128,6 +129,8 @@ class GroupHost:
             features=replica.enabled.mask,
             quorums=(superblock.quorums.replication, superblock.quorums.view_change),
             clients=(superblock.clients.slots, superblock.clients.sessions, superblock.clients.gaps),
+            group_name=self.group.name,
+            checkpoint=superblock.checkpoint,
         )
 
     # Transitions
@@ -157,6 +160,15 @@ class GroupHost:
         except Exception as error:  # a bug: its state is unknown now, so it must not go on
             logger.exception("internal error")
             self._process.fail(ServerError(f"{self._name()}: internal error, see the log: {error!r}"))
+        self._log_view()
+
+    def _log_view(self) -> None:
+        """A line in the log for each change of status or view."""
+        replica = self.replica
+        if self._logged != (replica.status, replica.view):
+            self._logged = (replica.status, replica.view)
+            role = ", primary" if replica.is_normal_primary else ""
+            logger.info("%s: %s in view %d%s", self._name(), replica.status, replica.view, role)
 
     def _name(self) -> str:
         name = f"replica {self._data.superblock.replica}"

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from impl.namespaces import NamespaceLayout
 from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME
 from impl.storage.inspect import Inspection, inspect_data_file
 from impl.storage.inspect_partitions import inspect_partitions
@@ -70,7 +71,9 @@ def _inspect_partitions(directory: Path, json_file: Path | None) -> int:
     found = inspect_partitions(directory)
     click.echo(f"{found.path}: {len(found.partitions)} partitions at the checkpoint at op {found.checkpoint}")
     for view in found.partitions:
-        click.echo(f"namespace {view.namespace}: the next message gets offset {view.end}")
+        parts = NamespaceLayout().unpack(view.namespace)
+        name = f"{parts.stream}/{parts.topic}/{parts.partition}"
+        click.echo(f"partition {name} (namespace {view.namespace}): the next message gets offset {view.end}")
         for segment in view.segments:
             state = "" if not segment.reason else f", readable below {segment.readable}"
             click.echo(
@@ -103,7 +106,7 @@ def _print(found: Inspection, records: int, what: str) -> None:
         click.echo(f"{found.path}: {valid} of {len(found.copies)} superblock copies valid")
         if found.superblock is not None:
             for name, value in msgspec.to_builtins(found.superblock, enc_hook=str).items():
-                click.echo(f"    {name} = {value}")
+                click.echo(f"    {name} = {_value_text(value)}")
     if what in ("all", "snapshot"):
         _print_snapshots(found)
     if what in ("all", "wal"):
@@ -113,6 +116,11 @@ def _print(found: Inspection, records: int, what: str) -> None:
     for problem in found.problems:
         click.echo(f"problem: {problem}")
     click.echo("a replica would start on it" if found.opens else "a replica would refuse to start on it: vsr recover")
+
+
+def _value_text(value: object) -> str:
+    """A value of the superblock; the parts of one that has several are named."""
+    return ", ".join(f"{name} {part}" for name, part in value.items()) if isinstance(value, dict) else str(value)
 
 
 def _print_snapshots(found: Inspection) -> None:

@@ -223,11 +223,12 @@ def status(addresses: str, cluster_id: int, timeout: float, json_file: Path | No
 def _status_text(answer: Status | None) -> str:
     if answer is None:
         return "no answer"
-    fields = ("view", "log_view", "op", "commit_min", "commit_max")
+    fields = ("view", "log_view", "op", "commit_min", "commit_max", "checkpoint")
     text = answer.status + "  " + "  ".join(f"{name} {getattr(answer, name)}" for name in fields)
     if answer.features:
         text += "  features " + ",".join(map(str, feature_numbers(answer.features)))
-    return text if answer.group == SINGLE.number else f"{group_name(answer.group):<10}  {text}"
+    name = answer.group_name or group_name(answer.group)
+    return text if answer.group == SINGLE.number else f"{name:<10}  {text}"
 
 
 @click.command()
