@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from impl.durable import CLIENTS_PAPER, superblock_formatted
-from impl.messages import Nack, PrepareOk, PrepareResponse, StartView
+from impl.messages import Commit, Nack, PrepareOk, PrepareResponse, StartView
 from impl.replica import ReplicaConfig, Status
 from impl.sim.profile import SimProfile
 from impl.sim.ring_storage import RingStorage
@@ -87,6 +87,24 @@ def test_lost_prepares_come_from_the_others_and_nothing_is_said_before(tmp_path:
     assert link.messages(PrepareResponse)
     link.ask(0)
     assert link.disks[2].is_damaged is False
+    assert link.judge(tmp_path).verdict == "conforms"
+
+
+def test_the_log_that_it_had_comes_back_with_a_later_snapshot(tmp_path: Path) -> None:
+    link = Rotten(3)
+    for _ in range(9):
+        link.ask(0)
+    link.lose = lambda source, to, message: to == 2 and isinstance(message, Commit)
+    link.ask(0)
+    link.tick(15, 0, 1)
+    assert (link[2].op, link[2].commit_min, [link[node].checkpoint for node in range(3)]) == (10, 9, [10, 10, 0])
+    link.crash(2)
+    link.spoil(2, 3)
+    link.boot(2)
+    link.lose = lambda source, to, message: False
+    link.tick(60)
+    back = link.of(2, "recover")[-1]
+    assert (back.view, back.op, back.m_checkpoint) == (0, 10, 10)
     assert link.judge(tmp_path).verdict == "conforms"
 
 
@@ -185,7 +203,7 @@ def test_the_audit_rejects_a_head_from_an_old_start_view(tmp_path: Path) -> None
     assert all(replica.status is Status.NORMAL for replica in link.replicas.values())
     verdict = link.judge(tmp_path)
     assert verdict.verdict == "violates"
-    assert verdict.violations[0].action in {"on_start_view", "recover"}
+    assert verdict.violations[0].action == "recover_log"
 
 
 def test_a_cluster_of_one_stops_with_a_message() -> None:
