@@ -55,9 +55,18 @@ class SimClient:
     """One instance of a client: `outstanding` is request number → (body, tick of first sending)."""
 
     def __init__(
-        self, client: int, replica_count: int, random: Random, *, plane: Plane, sessions: bool, incarnation: int = 1
+        self,
+        client: int,
+        replica_count: int,
+        random: Random,
+        *,
+        plane: Plane,
+        namespace: int | None,
+        sessions: bool,
+        incarnation: int = 1,
     ) -> None:
         self.plane = plane
+        self.namespace = namespace
         self.client = client
         self.replica_count = replica_count
         self.random = random
@@ -87,7 +96,8 @@ class SimClient:
         """Draws the next operation; it becomes outstanding under `number`."""
         self.number = number
         value = b"%d.%d.%d" % (self.client, self.session, number)
-        self.outstanding[number] = (encode_operation(draw_operation(self.random, self.plane, value)), now)
+        operation = draw_operation(self.random, self.plane, value, self.namespace)
+        self.outstanding[number] = (encode_operation(operation), now)
         self.attempt += 1
 
     def messages(self) -> list[Request]:
@@ -155,11 +165,13 @@ class Clients:
         self.world = world
         self.random = random
         self.statistics = statistics
-        self.plane = world.config.plane
+        self.plane, self.namespace = world.config.plane, world.config.namespace
         self.sessions = world.profile.client_sessions
         self.replica_count = replica_count
         self.instances = [
-            SimClient(number + 1, replica_count, random, plane=self.plane, sessions=self.sessions)
+            SimClient(
+                number + 1, replica_count, random, plane=self.plane, namespace=self.namespace, sessions=self.sessions
+            )
             for number in range(count)
         ]
 
@@ -229,6 +241,7 @@ class Clients:
             self.replica_count,
             self.random,
             plane=self.plane,
+            namespace=self.namespace,
             sessions=True,
             incarnation=client.incarnation + 1,
         )

@@ -41,9 +41,6 @@ def simulate_groups(
     The trace of a group goes to `out/seed-<seed>.<group>/`.
     """
     validate_faults(faults)
-    for group in groups:
-        if group.namespace is not None:
-            raise ConfigurationError(f"the simulator runs metadata and partitions, not {group.name}")
     if min(replicas, clients) < 1 or requests < 0 or seed < 0:
         raise ConfigurationError("replicas and clients must be at least 1, requests and seed at least 0")
     in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)
@@ -53,7 +50,7 @@ def simulate_groups(
     for group in groups:
         own = drawn if group == SINGLE else replace(drawn, plane=group.plane)
         clusters[group] = SimCluster(
-            config=own.replica_config(group.run(f"seed-{seed}"), faults),
+            config=replace(own.replica_config(group.run(f"seed-{seed}"), faults), namespace=group.namespace),
             replica_count=replicas,
             quorums=quorums,
             client_count=max(clients, drawn.clients_min),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from impl.groups.plane import Plane
@@ -19,9 +20,11 @@ GROUP = 2
 """The reader that is a consumer group."""
 
 
-def draw_operation(random: Random, plane: Plane, value: bytes) -> Operation:
-    """An operation of the plane that carries `value`, if it writes."""
-    return _draw_partition_operation(random, value) if plane is Plane.PARTITIONS else _draw_key_operation(random, value)
+def draw_operation(random: Random, plane: Plane, value: bytes, namespace: int | None = None) -> Operation:
+    """An operation of the plane that carries `value`, if it writes; of the partition `namespace`, if one is given."""
+    if plane is not Plane.PARTITIONS:
+        return _draw_key_operation(random, value)
+    return _draw_partition_operation(random, value, NAMESPACES if namespace is None else (namespace,))
 
 
 def _draw_key_operation(random: Random, value: bytes) -> Operation:
@@ -38,8 +41,8 @@ def _draw_key_operation(random: Random, value: bytes) -> Operation:
     return CompareAndSet(key, None if random.random() < 0.5 else value, value)
 
 
-def _draw_partition_operation(random: Random, value: bytes) -> Operation:
-    namespace = NAMESPACES[random.randrange(len(NAMESPACES))]
+def _draw_partition_operation(random: Random, value: bytes, namespaces: Sequence[int]) -> Operation:
+    namespace = namespaces[random.randrange(len(namespaces))]
     kind = random.randrange(10)
     if kind < 6:
         count = random.randint(1, 3)

@@ -102,7 +102,8 @@ class Plan:
     default=SINGLE.name,
     show_default=True,
     callback=lambda context, parameter, value: parse_groups(value),
-    help="Consensus groups of every process: single, or metadata,partitions; each is a run of its own.",
+    help="Consensus groups of every process: single, or metadata,partitions, or metadata,partition:0/1/2,…; each is a "
+    "run of its own.",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Write traces: OUT/seed-N/replica-I.ndjson."

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from impl.groups.group import BOTH_PLANES
+from impl.groups.group import BOTH_PLANES, parse_groups
 from impl.sim.groups import simulate_groups
 from impl.sim.profile import profile_draw
 from impl.trace import read_ndjson
@@ -24,6 +24,19 @@ def test_both_planes_hold_under_shared_crashes_and_partitions() -> None:
             assert result.answered + result.abandoned == 80
         crashes = {result.statistics.get("crashes", 0) for result in results.values()}
         assert len(crashes) == 1, "a crash of a process takes all its groups"
+
+
+def test_groups_of_one_partition_hold_together_and_take_no_other(tmp_path: Path) -> None:
+    groups = parse_groups("metadata,partition:0/1/2,partition:0/1/3")
+    appended: set[int | None] = set()
+    for seed in range(3):
+        for group, result in simulate_groups(seed, groups=groups, requests=40, out=tmp_path).items():
+            assert result.ok, f"seed {seed} group {group.name}: {result.failures}"
+            with (tmp_path / result.run / "replica-0.ndjson").open("rb") as file:
+                seen = {event.m_namespace for event in read_ndjson(file)} - {None}
+            assert seen <= {group.namespace, 0}
+            appended |= seen
+    assert appended >= {group.namespace for group in groups if group.namespace is not None}
 
 
 def test_each_group_writes_its_own_run(tmp_path: Path) -> None:
