@@ -56,6 +56,8 @@ def test_workers_give_the_same_runs(tmp_path: Path) -> None:
         ("simulate", "--parquet"),
         ("simulate", "--fault", "no.such.fault"),
         ("simulate", "--runs", "0"),
+        ("simulate", "--profile", "no-such-profile"),
+        ("simulate", "--profile", "rot", "--rot"),
         ("status", "--addresses", "nonsense"),
         ("start", "/nonexistent", "--replica", "0", "--addresses", "127.0.0.1:1"),
     ],
