@@ -18,6 +18,7 @@ Entry = tuple[int, int]
 FIRST = INDEX[OBSERVED[0][0]]
 _MORE = list(dict.fromkeys(column for column, _, _ in OBSERVED_MORE))
 _NAMES = [column for column, _ in OBSERVED] + _MORE
+_VIEWS = frozenset({"view", "log_view", "durable_view", "durable_log_view"})
 _OP, _COMMIT_MIN = _NAMES.index("op"), _NAMES.index("commit_min")
 
 
@@ -203,6 +204,8 @@ class RunState:
                 if table is not None and known not in (None, table):
                     column, observed, expected = "table", table, known
             rule = {"digest": "I14", "table": "I9"}.get(column, f"observed.{column}")
+            if column in _VIEWS and row[INDEX["event"]] == "restart" and observed < expected:
+                rule = "I6"
             raise Reject(rule, f"after the event {column} is {observed}, the spec says {expected}", expected, observed)
 
     def not_expected(self, row: Row) -> None:

@@ -26,7 +26,11 @@ from refinement.mapping.options import OPTION_RULES
 def rules_for(options: frozenset[str]) -> tuple[Rule, ...]:
     """The rules of a specification with these options: an event may have one rule without an option and one with."""
     return tuple(
-        replace(rule, lines=tuple(line for line in rule.lines if _applies(line, options)))
+        replace(
+            rule,
+            lines=tuple(line for line in rule.lines if _applies(line, options)),
+            infer={**rule.infer, **{k: v for on in options for k, v in rule.infer_when.get(on, {}).items()}},
+        )
         for rule in (*RULES, *OPTION_RULES)
         if _applies(rule, options)
     )

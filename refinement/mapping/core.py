@@ -83,7 +83,16 @@ _INSTALLED = (
     "durable_log_view == durable_view and durable_log_view > spec.durable_log_view[node] "
     "and durable_view % replica_count "
 )
-_RESTORED = "spec.checkpoint[node] < checkpoint and checkpoint < spec.commit_min[node]"
+_LOST = "spec.status[node] == 2"
+_RECOVERED = (
+    "durable_log_view == durable_view and durable_view % replica_count != node and "
+    "(checkpoint < spec.checkpoint[node] or spec.checkpoint[node] < checkpoint < spec.commit_min[node] or "
+    "checkpoint > spec.commit_min[node] and spec.status[node] == 0 and durable_view == spec.view[node] "
+    "and op <= spec.op[node])"
+)
+"""A replica that got another snapshot, and not by an event that shows it, had lost its log: it died once more before it
+was back.
+"""
 _EXTENDED = (
     "op > spec.op[node] and durable_view == spec.durable_log_view[node] and durable_view % replica_count != node"
 )
@@ -183,7 +192,27 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "restart",
         (
-            Step("restart", {"r": "node", "n": "spec.op[node]"}, only_if=_RESTORED, when="discard checkpoints"),
+            Step("lose_snapshot", {"r": "node"}, only_if=_RECOVERED, when="losses checkpoints"),
+            *_start_view_received("durable_view", "op", _LOST, "losses checkpoints"),
+            Step(
+                "recover_log",
+                {"r": "node", "v": "durable_view", "n": "op"},
+                only_if=f"{_LOST} and not checkpoint",
+                when="losses checkpoints",
+            ),
+            Received(
+                "snapshot",
+                ("durable_view", "checkpoint"),
+                some=True,
+                only_if=f"{_LOST} and checkpoint",
+                when="losses checkpoints",
+            ),
+            Step(
+                "recover_snapshot",
+                {"r": "node", "v": "durable_view", "n": "op", "k": "checkpoint"},
+                only_if=f"{_LOST} and checkpoint",
+                when="losses checkpoints",
+            ),
             Step("take_checkpoint", {"r": "node"}, only_if=CHECKPOINTED, when="checkpoints"),
             *BOOTED,
             *(
@@ -228,6 +257,7 @@ RULES: tuple[Rule, ...] = (
             *CONFIGURATION,
         ),
         infer={"durable_view": "view", "durable_log_view": "log_view", "checkpoint": "0"},
+        infer_when={"checkpoints": {"checkpoint": "spec.checkpoint[node]"}},
     ),
     Rule(
         "on_request",

@@ -158,10 +158,13 @@ Line = Check | Holds | Configured | Received | Step | Named | Log | Agrees | Jou
 
 @dataclass(frozen=True)
 class Rule(Optional):
-    """One event: its lines, the message it sends or receives, and how unobserved columns may be filled."""
+    """One event: its lines, the message it sends or receives, and how unobserved columns may be filled (`infer_when`:
+    in place of `infer`, with an option).
+    """
 
     event: str
     lines: tuple[Line, ...]
     sends: str = ""
     receives: str = ""
     infer: Mapping[str, str] = field(default_factory=dict)
+    infer_when: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -1,0 +1,153 @@
+"""Boot events are checked like any others: one changed column of a boot is rejected, or the run is inconclusive.
+
+`ACCEPTED` are the exceptions, argued in docs/audit.md ("What a boot may show otherwise").
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from refinement.checker import check_run
+from refinement.mapping.core import CONFIGURATION_COLUMNS
+from refinement.schema import COLUMNS, INDEX, Row
+from refinement.verdict import AuditOptions, RunVerdict
+from tests.refinement.test_repair_faults import ROTTEN
+from tests.refinement.traces import EVENT, NODE, SEQ, other_value, put, simulated
+
+OFTEN = replace(ROTTEN, checkpoint_interval=2, journal_slots=8)
+"""A checkpoint every two ops: what a damaged log lacks the others have drained, and a snapshot comes with theirs."""
+BOOTS = ("start", "restart", "recover", "on_start_view")
+ACCEPTED = {(event, "supports") for event in BOOTS}
+"""A member may support more or fewer features with each start."""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[list[Row]]:
+    """Good runs in which replicas restart, get back a lost log, and get another's snapshot with it."""
+    made = [
+        simulated(tmp_path_factory.mktemp("run"), seed, replicas=replicas, requests=40, profile=OFTEN)
+        for replicas, seed in ((3, 4), (5, 4))
+    ]
+    for rows in made:
+        assert judged(rows).verdict == "conforms"
+        shown = {(row[EVENT], bool(row[INDEX["m_checkpoint"]])) for row in rows}
+        assert shown >= {("recover", False), ("recover", True), ("restart", False), ("on_start_view", True)}
+    return made
+
+
+def judged(rows: list[Row]) -> RunVerdict:
+    return check_run("run", rows, AuditOptions())
+
+
+def with_change(rows: list[Row], at: int, **values: Any) -> RunVerdict:
+    return judged([*rows[:at], put(rows[at], **values), *rows[at + 1 :]])
+
+
+def boots(rows: list[Row], *events: str) -> Iterator[int]:
+    return (at for at, row in enumerate(rows) if row[EVENT] in events)
+
+
+def same_message(rows: list[Row], at: int, seq: Any) -> bool:
+    """Did that event of the sender send what the event at `at` received?"""
+    columns = [INDEX[name] for name in ("m_view", "m_op", "m_commit")]
+    sent = [row for row in rows if (row[NODE], row[SEQ]) == (rows[at][INDEX["m_from"]], seq)]
+    return bool(sent) and all(sent[0][column] == rows[at][column] for column in columns)
+
+
+@pytest.mark.parametrize("event", BOOTS)
+def test_another_value_in_a_boot_event_is_never_accepted(event: str, runs: list[list[Row]]) -> None:
+    tried = 0
+    for number, rows in enumerate(runs):
+        rng = random.Random(number)
+        for column in COLUMNS[5:]:
+            shown = [at for at in boots(rows, event) if rows[at][INDEX[column]] is not None]
+            for at in rng.sample(shown, min(2, len(shown))):
+                value = other_value(rng, column, rows[at][INDEX[column]], rows)
+                verdict = with_change(rows, at, **{column: value})
+                tried += 1
+                if verdict.verdict == "conforms" and (event, column) not in ACCEPTED:
+                    assert column == "m_seq", (event, column, rows[at][INDEX[column]], value)
+                    assert same_message(rows, at, value)
+                assert verdict.verdict != "inconclusive" or verdict.missing
+    assert tried > 60
+
+
+def alone_in_the_next_view(before: Row) -> Row:
+    """The event after `before` of a replica that times out, and says so."""
+    view = before[INDEX["view"]] + 1
+    return put(
+        put(before, **dict.fromkeys(COLUMNS[COLUMNS.index("checkpoint") + 1 :])),
+        event="start_view_change",
+        m_type="start_view_change",
+        seq=before[SEQ] + 1,
+        status="view_change",
+        **dict.fromkeys(("view", "durable_view", "m_view"), view),
+    )
+
+
+def test_a_view_that_was_durable_is_never_forgotten(runs: list[list[Row]]) -> None:
+    found = 0
+    for rows in runs:
+        for at in boots(rows, "recover"):
+            node = rows[at][NODE]
+            before = [row for row in rows[:at] if row[NODE] == node][-1]
+            if before[INDEX["view"]] != rows[at][INDEX["m_view"]]:
+                continue
+            rest = [put(row, seq=row[SEQ] + 1) if row[NODE] == node else row for row in rows[at:]]
+            verdict = judged([*rows[:at], alone_in_the_next_view(before), *rest])
+            assert verdict.events == at + 1
+            assert verdict.violations[0].rule_id == "I6"
+            found += 1
+    assert found
+
+
+@pytest.mark.parametrize("by", [-2, 2])
+def test_a_recovered_snapshot_is_that_which_was_sent(by: int, runs: list[list[Row]]) -> None:
+    for rows in runs:
+        for at in boots(rows, "recover"):
+            if not rows[at][INDEX["m_checkpoint"]]:
+                continue
+            moved = {name: rows[at][INDEX[name]] + by for name in ("m_checkpoint", "checkpoint", "commit_min")}
+            for values in (moved, {"checkpoint": moved["checkpoint"]}, {"m_checkpoint": moved["m_checkpoint"]}):
+                if moved["checkpoint"] >= 0:
+                    assert with_change(rows, at, **values).verdict != "conforms", values
+
+
+@pytest.mark.parametrize("column", CONFIGURATION_COLUMNS)
+@pytest.mark.parametrize("event", ["start", "restart", "recover"])
+def test_a_boot_with_another_configuration_is_found(event: str, column: str, runs: list[list[Row]]) -> None:
+    rows = runs[0]
+    at = next(at for at in boots(rows, event) if at > 0)
+    value = rows[at][INDEX[column]]
+    changed = with_change(rows, at, **{column: value + 1})
+    assert (changed.verdict, changed.events) == ("violates", at)
+    assert changed.violations[0].rule_id == "configuration"
+    assert column in changed.violations[0].message
+    missing = with_change(rows, at, **{column: None})
+    if value:
+        assert missing.verdict == "inconclusive"
+        assert missing.missing[0].startswith(f"{column} of {event} at ")
+    else:
+        assert missing.verdict == "conforms"
+
+
+def test_a_configuration_that_the_first_event_does_not_show_is_inconclusive(runs: list[list[Row]]) -> None:
+    rows = runs[0]
+    for column in ("checkpoint_interval", "client_slots"):
+        if not rows[0][INDEX[column]]:
+            continue
+        verdict = with_change(rows, 0, **{column: None})
+        assert verdict.verdict == "inconclusive"
+        assert f"{column} of the first event" in verdict.missing[0]
+
+
+def test_more_and_fewer_supported_features_are_no_finding(runs: list[list[Row]]) -> None:
+    rows = runs[0]
+    for at in boots(rows, "start", "restart", "recover"):
+        for supports in (0, 1, 5):
+            assert with_change(rows, at, supports=supports).verdict == "conforms"
