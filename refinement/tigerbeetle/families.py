@@ -171,7 +171,7 @@ def _constants_2026(cfg: Config, nodes: int) -> Mapping[str, Any]:
         "SUFFIX": state_2026.SUFFIX,
         "KIND": state_2026.KIND,
         "OTHER": state_2026.KIND["other"],
-        "COMPOSED": ("prepare", "prepare_ok", "commit", "exit_view", "join_view", "view", "headers"),
+        "COMPOSED": ("prepare", "prepare_ok", "commit", "exit_view", "join_view", "view", "get_view", "headers"),
         "STATUS": state_2026.STATUS.labels,
         "DECISIONS": {"nil": 0, "eql": 1, "fix": 2, "vsr": 3, "cut": 4, "cut_torn": 5},
         "RECOVERY_LABELS": labels | {("@TruncateTorn", "cut_torn", alone) for alone in (False, True)},

@@ -222,7 +222,16 @@ _MESSAGES: Final = (
             Eq("mop", "op[node]"),
             Eq("mcommit", "commit_max[node]"),
             Eq("mcheckpoint", "checkpoint[node]"),
-            Do("send_view", m="m", low="max(0, op[node] - SUFFIX + 1)"),
+            Do(
+                "send_view",
+                m="m",
+                low="max(0, op[node] - SUFFIX + 1)",
+                n="nonce_or_0(message.string('nonce'))",
+            ),
+        ),
+        If(
+            "command == 'get_view'",
+            Do("ask_view", m="m", v="mview", n="nonce_or_0(message.string('nonce'))"),
         ),
         If(
             "command == 'headers'",

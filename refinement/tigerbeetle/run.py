@@ -123,6 +123,10 @@ class Run(Names):
         """The nonce's number."""
         return self.nonces.setdefault(nonce, len(self.nonces) + 1)
 
+    def nonce_or_0(self, nonce: str) -> int:
+        """The same; 0 for the nonce 0, which is none."""
+        return self.nonce_of(nonce) if nonce.strip("0") else 0
+
     def recovers_from(self, node: int, b: int) -> None:
         """The replica takes the log that b answered with; -1: no longer."""
         self.recovering[node] = b

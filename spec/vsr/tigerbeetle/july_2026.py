@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from spec.lang import Action, Instance, Spec
 from spec.vsr.config import Config
-from spec.vsr.tigerbeetle import node_2026, normal_2026, view_2026
+from spec.vsr.tigerbeetle import follow_2026, node_2026, normal_2026, view_2026
 from spec.vsr.tigerbeetle.state_2026 import schema_2026
 
 PROFILE = "tigerbeetle-2026"
 
-ACTIONS = (*node_2026.ACTIONS, *normal_2026.ACTIONS, *view_2026.ACTIONS)
+ACTIONS = (*node_2026.ACTIONS, *normal_2026.ACTIONS, *view_2026.ACTIONS, *follow_2026.ACTIONS)
 
 DEVIATIONS: Mapping[str, tuple[Action, ...]] = {}
 

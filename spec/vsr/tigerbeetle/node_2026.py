@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, implies, largest, maximum, not_, require, where
+from spec.lang import action, all_of, any_of, between, forall, implies, largest, maximum, not_, require, where
 from spec.vsr.tigerbeetle.state_2022 import Client, Op, Prepare, Replica, View
 from spec.vsr.tigerbeetle.state_2026 import (
     COMPACTION_OPS,
@@ -84,6 +84,8 @@ def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     state.session.update((r, Client), lambda x: 0)
     state.evicted.update((r, Client), lambda x: False)
     state.answered.update((r, Client), lambda x: 0)
+    state.replied.update((r, Client), lambda x: 0)
+    state.nonce[r] = 0
     state.pipeline.update((r, Op), lambda o: 0)
     state.agreed.update((r, Prepare), lambda e: False)
 
@@ -193,6 +195,18 @@ def put_listed_header(state: Any, r: Any, o: Any, e: Any) -> None:
     put_header(state, r, o, e)
 
 
+def head_is_certain(state: Any, r: Any) -> Any:
+    """No faulty slot may have held an op above the head, nor the head itself another one (protocol.md §4)."""
+    top = prepare_max(state.checkpoint[r])
+    return any_of(
+        state.op[r] == top,
+        all_of(
+            not_(state.faulty[r, state.op[r] % SLOTS]),
+            forall(between(Op, state.op[r] + 1, top), lambda o: not_(state.faulty[r, o % SLOTS])),
+        ),
+    )
+
+
 @action(r=Replica)
 def start_normal(state: Any, r: Any) -> None:
     """A backup whose log_view is its view, and that knows its head, is normal at once."""
@@ -201,6 +215,7 @@ def start_normal(state: Any, r: Any) -> None:
     require(not_(alone(state, r)))
     require(state.log_view[r] == state.view[r])
     require(not_(leads(state, r)))
+    require(head_is_certain(state, r))
     state.status[r] = NORMAL
 
 

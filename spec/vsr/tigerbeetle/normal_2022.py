@@ -293,12 +293,20 @@ def run(state: Any, r: Any, o: Any, e: Any) -> None:
     state.executed_top = largest(state.executed_top, o)
     state.session[r, c] = where(state.p_register[e], o, state.session[r, c])
     state.answered[r, c] = state.p_request[e]
+    state.replied[r, c] = o
+    state.client_top = largest(state.client_top, c)
 
 
 @action(r=Replica, c=Client)
 def evict(state: Any, r: Any, c: Any) -> None:
-    """The client table is full: the client whose last reply is oldest loses its entry."""
+    """The client table is full: the client whose last reply is oldest loses its entry (I9)."""
     require(state.session[r, c] != 0)
+    require(
+        forall(
+            between(Client, 1, state.client_top),
+            lambda x: implies(state.session[r, x] != 0, state.replied[r, c] <= state.replied[r, x]),
+        )
+    )
     state.session[r, c] = 0
     state.answered[r, c] = 0
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from spec.lang import action, all_of, any_of, between, count, forall, implies, largest, not_, require, where
 from spec.vsr.tigerbeetle.node_2026 import alone, put_header
-from spec.vsr.tigerbeetle.state_2022 import Client, Message, Op, Prepare, Replica, Request, View
+from spec.vsr.tigerbeetle.state_2022 import Client, Message, Nonce, Op, Prepare, Replica, Request, View
 from spec.vsr.tigerbeetle.state_2026 import (
     KIND,
     NORMAL,
@@ -164,11 +164,15 @@ def on_prepare(state: Any, r: Any) -> None:
 
 @action(r=Replica, o=Op, e=Prepare)
 def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
-    """A replica acknowledges a prepare of its log that is durable here (I3); a standby only says so to itself."""
+    """A replica acknowledges a prepare of its log that is durable here (I3); a standby only says so to itself.
+
+    One further ahead waits for the next checkpoint, which it would make look durable on a quorum (I5).
+    """
     require(state.up[r])
     require(state.status[r] == NORMAL)
     require(state.syncing[r] == 0)
     require(o <= state.op[r])
+    require(o <= prepare_max(state.checkpoint[r]) - PIPELINE)
     require(is_clean(state, r, o, e))
     state.acked[r, e] = any_of(votes(state, r), state.acked[r, e])
 
@@ -269,12 +273,22 @@ def run(state: Any, r: Any, o: Any, e: Any) -> None:
     state.session[r, c] = where(state.p_register[e], o, state.session[r, c])
     state.evicted[r, c] = all_of(not_(state.p_register[e]), state.evicted[r, c])
     state.answered[r, c] = where(c == 0, 0, state.p_request[e])
+    state.replied[r, c] = o
+    state.client_top = largest(state.client_top, c)
 
 
 @action(r=Replica, c=Client)
 def evict(state: Any, r: Any, c: Any) -> None:
-    """The client table is full: the client whose last reply is oldest loses its entry."""
+    """The client table is full: the client whose last reply is oldest loses its entry (I9)."""
     require(state.session[r, c] != 0)
+    require(
+        forall(
+            between(Client, 1, state.client_top),
+            lambda x: implies(
+                all_of(state.session[r, x] != 0, state.replied[r, x] != 0), state.replied[r, c] <= state.replied[r, x]
+            ),
+        )
+    )
     state.session[r, c] = 0
     state.answered[r, c] = 0
     state.evicted[r, c] = True
@@ -285,6 +299,7 @@ def load_session(state: Any, r: Any, c: Any, o: Any, s: Any) -> None:
     """A replica that started from a checkpoint has the client table of that checkpoint: an entry as others have it."""
     state.session[r, c] = o
     state.answered[r, c] = s
+    state.replied[r, c] = 0
 
 
 @action(r=Replica)
@@ -293,6 +308,7 @@ def forget_clients(state: Any, r: Any) -> None:
     require(state.up[r])
     state.session.update((r, Client), lambda c: 0)
     state.answered.update((r, Client), lambda c: 0)
+    state.replied.update((r, Client), lambda c: 0)
 
 
 @action(m=Message, q=Replica, k=Op)
@@ -384,6 +400,18 @@ def send_plain(state: Any, r: Any, m: Any, v: Any, k: Any) -> None:
     state.m_view[m] = v
 
 
+@action(r=Replica, m=Message, v=View, n=Nonce)
+def ask_view(state: Any, r: Any, m: Any, v: Any, n: Any) -> None:
+    """A replica asks the primary of a view for its log, under the nonce that it drew at its start."""
+    require(state.up[r])
+    require(any_of(state.nonce[r] == 0, state.nonce[r] == n))
+    state.nonce[r] = n
+    state.m_kind[m] = KIND["get_view"]
+    state.m_from[m] = r
+    state.m_view[m] = v
+    state.m_nonce[m] = n
+
+
 @action(r=Replica, m=Message, lo=Op, hi=Op)
 def send_headers(state: Any, r: Any, m: Any, lo: Any, hi: Any) -> None:
     """A replica answers get_headers with what its journal holds of the ops asked for."""
@@ -418,5 +446,6 @@ ACTIONS = (
     send_prepare_ok,
     send_commit,
     send_plain,
+    ask_view,
     send_headers,
 )

@@ -77,6 +77,7 @@ def _replica(s: Schema) -> None:
     s.state("current", (Replica,), up_to(Message), doc="the message it handles, or handled last")
     s.state("session", (Replica, Client), up_to(Op), doc="client table: op of the register; 0 = no entry")
     s.state("answered", (Replica, Client), up_to(Request), doc="client table: number of the last executed request")
+    s.state("replied", (Replica, Client), up_to(Op), doc="client table: op of the last reply")
 
 
 def _journal(s: Schema) -> None:
@@ -139,6 +140,7 @@ def _history(s: Schema) -> None:
     s.state("canonical", (Op,), up_to(Prepare), doc="prepare executed at that op by whoever was first")
     s.state("canonical_view", (Op,), up_to(View), doc="view of whoever was first")
     s.state("executed_top", (), up_to(Op), doc="highest op that any replica executed")
+    s.state("client_top", (), up_to(Client), doc="highest number of a client whose request was executed")
     s.state("nonce_used", (Nonce,), BOOL, doc="has a recovery used it?")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import BOOL, Schema, enum, up_to
-from spec.vsr.tigerbeetle.state_2022 import Client, Message, Op, Prepare, Replica, Request, View
+from spec.vsr.tigerbeetle.state_2022 import Client, Message, Nonce, Op, Prepare, Replica, Request, View
 
 NORMAL, VIEW_CHANGE, RECOVERING, RECOVERING_HEAD = 0, 1, 2, 3
 STATUS = enum("normal", "view_change", "recovering", "recovering_head")
@@ -73,6 +73,8 @@ def _replica(s: Schema) -> None:
     s.state("session", (Replica, Client), up_to(Op), doc="client table: op of the register; 0 = no entry")
     s.state("evicted", (Replica, Client), BOOL, doc="did its table lose that client's entry since it started?")
     s.state("answered", (Replica, Client), up_to(Request), doc="client table: number of the last executed request")
+    s.state("replied", (Replica, Client), up_to(Op), doc="client table: op of the last reply; 0 = not known here")
+    s.state("nonce", (Replica,), up_to(Nonce), doc="nonce of the questions for a view since the start; 0 = none yet")
     s.state("list_op", (Replica,), up_to(Op), doc="head of the headers of its last join_view or view")
     s.state("list_low", (Replica,), up_to(Op), doc="lowest op of them")
     s.state("list_header", (Replica, Op), up_to(Prepare), doc="those headers; 0 = blank")
@@ -119,6 +121,7 @@ def _messages(s: Schema) -> None:
     s.state("m_log_view", (Message,), up_to(View), doc="join_view: log_view")
     s.state("m_checkpoint", (Message,), up_to(Op), doc="join_view and view: op of the checkpoint")
     s.state("m_prepare", (Message,), up_to(Prepare), doc="the prepare it is, or is about")
+    s.state("m_nonce", (Message,), up_to(Nonce), doc="get_view, and the view that answers it: nonce")
     s.state("m_low", (Message,), up_to(Op), doc="lowest op of the headers in a row that it carries")
     s.state("m_header", (Message, Op), up_to(Prepare), doc="header it carries at that op; 0 = none or blank")
     s.state("m_nack", (Message, Op), BOOL, doc="join_view: does the sender say that it never had that prepare?")
@@ -138,6 +141,7 @@ def _history(s: Schema) -> None:
     s.state("canonical", (Op,), up_to(Prepare), doc="prepare executed at that op by whoever was first")
     s.state("canonical_view", (Op,), up_to(View), doc="view of whoever was first")
     s.state("executed_top", (), up_to(Op), doc="highest op that any replica executed")
+    s.state("client_top", (), up_to(Client), doc="highest number of a client whose request was executed")
 
 
 def primary(state: Any, view: Any) -> Any:

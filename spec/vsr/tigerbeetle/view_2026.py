@@ -1,4 +1,4 @@
-"""View change, repair and sync of the July 2026 build: exit_view, join_view with headers, nacks and copies, view."""
+"""View change of the July 2026 build: exit_view, join_view with headers, nacks and copies, the merge, view."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from spec.lang import (
     require,
     where,
 )
-from spec.vsr.tigerbeetle.node_2026 import put_header, remove_above
+from spec.vsr.tigerbeetle.node_2026 import head_is_certain, put_header, remove_above
 from spec.vsr.tigerbeetle.normal_2026 import chained, votes
-from spec.vsr.tigerbeetle.state_2022 import Message, Op, Prepare, Replica, View
+from spec.vsr.tigerbeetle.state_2022 import Message, Nonce, Op, Prepare, Replica, View
 from spec.vsr.tigerbeetle.state_2026 import (
     CHECKPOINT_OPS,
     KIND,
@@ -80,7 +80,12 @@ def may_enter(state: Any, r: Any, v: Any) -> Any:
         all_of(state.exit_quorum[r], v == state.view[r] + 1),
         all_of(state.m_view[m] == v, v > state.view[r], state.m_kind[m] != 0),
         all_of(state.status[r] == RECOVERING, state.log_view[r] < state.view[r], v == state.view[r]),
-        all_of(state.status[r] == RECOVERING, state.log_view[r] == state.view[r], v == state.view[r] + 1),
+        all_of(
+            state.status[r] == RECOVERING,
+            state.log_view[r] == state.view[r],
+            v == state.view[r] + 1,
+            head_is_certain(state, r),
+        ),
         all_of(
             state.status[r] == VIEW_CHANGE,
             leads(state, r),
@@ -322,9 +327,13 @@ def replace_header(state: Any, r: Any, o: Any, e: Any) -> None:
     put_header(state, r, o, e)
 
 
-@action(r=Replica, m=Message, low=Op)
-def send_view(state: Any, r: Any, m: Any, low: Any) -> None:
-    """The primary tells the log of its view once its headers link up, bodies being repaired or not."""
+@action(r=Replica, m=Message, low=Op, n=Nonce)
+def send_view(state: Any, r: Any, m: Any, low: Any, n: Any) -> None:
+    """The primary tells the log of its view once its headers link up, bodies being repaired or not.
+
+    Asked for it (`n` is the nonce of the question), it answers as a normal primary.
+    """
+    asked = state.current[r]
     rows = between(Op, low, state.op[r])
     hooks = (prepare_max(state.checkpoint[r]) - CHECKPOINT_OPS, prepare_max(state.checkpoint[r]) - 2 * CHECKPOINT_OPS)
     require(state.up[r])
@@ -332,8 +341,15 @@ def send_view(state: Any, r: Any, m: Any, low: Any) -> None:
     require(leads(state, r))
     require(state.log_view[r] == state.view[r])
     require(low == largest(0, state.op[r] - SUFFIX + 1))
+    require(
+        any_of(
+            n == 0,
+            all_of(state.status[r] == NORMAL, state.m_kind[asked] == KIND["get_view"], state.m_nonce[asked] == n),
+        )
+    )
     require(chained(state, r, largest(low, state.checkpoint[r]), state.op[r]))
     state.m_kind[m] = KIND["view"]
+    state.m_nonce[m] = n
     state.m_from[m] = r
     state.m_view[m] = state.view[r]
     state.m_op[m] = state.op[r]
@@ -366,116 +382,6 @@ def start_view(state: Any, r: Any) -> None:
     drop_votes(state, r)
 
 
-def accepts_view(state: Any, r: Any, m: Any) -> Any:
-    """May r take the log of a view message: of its view or one it just entered, and not older than its own log?"""
-    return all_of(
-        state.m_kind[m] == KIND["view"],
-        state.m_from[m] == primary(state, state.m_view[m]),
-        state.m_from[m] != r,
-        state.m_view[m] >= state.view[r],
-        any_of(state.m_view[m] > state.log_view[r], state.m_op[m] >= state.op[r]),
-    )
-
-
-def view_taken(state: Any, r: Any) -> Any:
-    """The view message whose log r takes: the one whose checkpoint it jumps to, then newer ones as they come."""
-    return where(all_of(state.syncing[r] != 0, state.taken[r] == 0), state.syncing[r], state.current[r])
-
-
-@action(r=Replica, h=Op, k=Op)
-def install_log(state: Any, r: Any, h: Any, k: Any) -> None:
-    """A backup takes the head that the primary of a started view tells, as far as its slots reach; or jumps with it to
-    a later checkpoint.
-    """
-    m = view_taken(state, r)
-    target = state.m_checkpoint[state.syncing[r]]
-    base = where(state.syncing[r] != 0, largest(target, state.checkpoint[r]), state.checkpoint[r])
-    require(state.up[r])
-    require(any_of(state.status[r] == NORMAL, state.status[r] == VIEW_CHANGE, state.status[r] == RECOVERING_HEAD))
-    require(accepts_view(state, r, m))
-    require(state.m_header[m, h] != 0)
-    require(all_of(h <= state.m_op[m], h <= prepare_max(base)))
-    require(
-        forall(
-            between(Op, h + 1, state.m_op[m]),
-            lambda o: any_of(o > prepare_max(base), state.m_header[m, o] == 0),
-        )
-    )
-    require(k == largest(state.commit_max[r], state.m_commit[m]))
-    state.taken[r] = m
-    state.view[r] = state.m_view[m]
-    state.op[r] = h
-    state.commit_max[r] = k
-    state.commit_min[r] = where(state.syncing[r] != 0, largest(base, 0), state.commit_min[r])
-    state.list_op[r] = state.m_op[m]
-    state.list_low[r] = state.m_low[m]
-    state.list_header.update((r, between(Op, state.m_low[m], state.m_op[m])), lambda o: state.m_header[m, o])
-    remove_above(state, r, h)
-
-
-@action(r=Replica)
-def follow_view(state: Any, r: Any) -> None:
-    """With the view's log installed the replica is a normal backup of it; its log_view becomes durable next."""
-    m = where(state.syncing[r] != 0, state.taken[r], state.current[r])
-    require(state.up[r])
-    require(any_of(state.status[r] == VIEW_CHANGE, state.status[r] == RECOVERING_HEAD))
-    require(accepts_view(state, r, m))
-    require(state.m_view[m] >= state.view[r])
-    require(state.list_op[r] == state.m_op[m])
-    state.status[r] = NORMAL
-    state.view[r] = state.m_view[m]
-    state.log_view[r] = state.m_view[m]
-    drop_votes(state, r)
-
-
-@action(r=Replica)
-def start_sync(state: Any, r: Any) -> None:
-    """A replica that is far behind, or stuck, jumps to the checkpoint that a view message names."""
-    m = state.current[r]
-    require(state.up[r])
-    require(state.m_kind[m] == KIND["view"])
-    require(state.m_checkpoint[m] > state.checkpoint[r])
-    state.syncing[r] = m
-    state.taken[r] = 0
-
-
-@action(r=Replica)
-def end_sync(state: Any, r: Any) -> None:
-    """The new checkpoint is durable."""
-    require(state.up[r])
-    require(state.syncing[r] != 0)
-    require(state.checkpoint[r] == state.m_checkpoint[state.syncing[r]])
-    state.syncing[r] = 0
-
-
-@action(r=Replica, o=Op, e=Prepare, d=Op)
-def repair_header(state: Any, r: Any, o: Any, e: Any, d: Any) -> None:
-    """A header of the head's view, or linked to the head, takes its place below it; `d` = 1: it is there, dirty."""
-    head = at(state, r, state.op[r])
-    require(state.up[r])
-    require(
-        any_of(state.status[r] == NORMAL, all_of(state.status[r] == VIEW_CHANGE, leads(state, r), state.join_quorum[r]))
-    )
-    require(state.p_op[e] == o)
-    require(state.p_view[e] <= state.view[r])
-    require(any_of(o < state.op[r], all_of(o == state.op[r], at(state, r, o) == e)))
-    require(o + SLOTS > state.op[r])
-    require(implies(d == 1, all_of(at(state, r, o) == e, state.dirty[r, o % SLOTS])))
-    require(implies(d == 0, at(state, r, o) != e))
-    require(
-        any_of(
-            state.p_view[head] == state.p_view[e],
-            all_of(
-                state.p_parent[at(state, r, o + 1)] == e,
-                chained(state, r, o + 1, state.op[r]),
-            ),
-            all_of(o == state.op[r], head == e),
-        )
-    )
-    require(any_of(state.canonical[o] == 0, state.canonical[o] == e))
-    put_header(state, r, o, e)
-
-
 ACTIONS = (
     exit_view,
     on_exit_view,
@@ -488,9 +394,4 @@ ACTIONS = (
     replace_header,
     send_view,
     start_view,
-    install_log,
-    follow_view,
-    start_sync,
-    end_sync,
-    repair_header,
 )

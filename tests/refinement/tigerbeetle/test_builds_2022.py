@@ -104,3 +104,13 @@ def test_a_faulty_slot_emptied_by_a_cut_may_still_be_faulty() -> None:
     store.v_unsure[0][7] = True
     assert replay.functions["slot_unused"](store, 0, 7) == TAKEN
     assert replay.functions["slot_unused"](store, 0, 7) != TAKEN
+
+
+@pytest.mark.parametrize(("client", "allowed"), [(1, False), (2, True), (3, False)])
+def test_the_client_with_the_oldest_reply_is_evicted(client: int, allowed: bool) -> None:
+    replay = compile_spec(spec_2022(Config(3, 2, 2)))
+    store = replay.new_store()
+    store.v_client_top = 2
+    for c, replied in ((1, 12), (2, 10)):
+        store.v_session[0][c], store.v_replied[0][c] = c, replied
+    assert (replay.functions["evict"](store, 0, client) == TAKEN) == allowed

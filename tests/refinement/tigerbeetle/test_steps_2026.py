@@ -9,7 +9,7 @@ import pytest
 from spec.engines.replay import TAKEN, compile_spec
 from spec.vsr.config import Config
 from spec.vsr.tigerbeetle.july_2026 import spec_2026
-from spec.vsr.tigerbeetle.state_2026 import KIND, NORMAL, RECOVERING, SLOTS, VIEW_CHANGE
+from spec.vsr.tigerbeetle.state_2026 import KIND, NORMAL, RECOVERING, RECOVERING_HEAD, SLOTS, VIEW_CHANGE
 
 
 class Cluster:
@@ -122,3 +122,60 @@ def test_a_backup_takes_the_highest_header_that_its_slots_reach(head: int, allow
         store.v_m_header[1, o] = o
     store.v_current[1] = 1
     assert cluster.takes("install_log", r=1, h=head, k=0) == allowed
+
+
+@pytest.mark.parametrize(
+    ("faulty", "certain"), [([], True), ([10], False), ([11], False), ([19], False), ([9], True), ([20], True)]
+)
+def test_a_faulty_slot_above_the_head_leaves_it_in_doubt(faulty: list[int], certain: bool) -> None:
+    """Checkpoint 19 reaches up to op 51, which is in slot 19; the head is op 42, in slot 10."""
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_status[1], store.v_checkpoint[1], store.v_op[1] = RECOVERING, 19, 42
+    for slot in faulty:
+        store.v_faulty[1][slot] = True
+    assert cluster.takes("start_normal", r=1) == certain
+
+
+@pytest.mark.parametrize(("op", "view", "nonce", "allowed"), [(30, 3, 7, False), (30, 3, 9, True), (30, 5, 0, True)])
+def test_an_unsure_head_takes_no_view_message_that_may_be_old(op: int, view: int, nonce: int, allowed: bool) -> None:
+    """One of its view counts if it answers the question asked under its own nonce; one of a later view always."""
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_status[1], store.v_view[1], store.v_log_view[1] = RECOVERING_HEAD, 3, 3
+    assert cluster.takes("ask_view", r=1, m=5, v=3, n=9)
+    assert not cluster.takes("ask_view", r=1, m=6, v=3, n=8)
+    store.v_m_kind[1], store.v_m_view[1], store.v_m_op[1], store.v_m_low[1] = KIND["view"], view, op, op
+    store.v_m_from[1], store.v_m_nonce[1], store.v_m_header[1, op] = view % 3, nonce, op
+    store.v_current[1] = 1
+    assert cluster.takes("install_log", r=1, h=op, k=0) == allowed
+
+
+def test_a_view_message_answers_the_question_at_hand() -> None:
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_status[0], store.v_header[0][0] = NORMAL, 1
+    assert cluster.takes("ask_view", r=1, m=5, v=0, n=9)
+    store.v_current[0] = 5
+    assert not cluster.takes("send_view", r=0, m=6, low=0, n=8)
+    assert cluster.takes("send_view", r=0, m=6, low=0, n=9)
+
+
+@pytest.mark.parametrize(("op", "allowed"), [(47, True), (48, False)])
+def test_a_prepare_far_ahead_is_not_acknowledged_before_the_checkpoint(op: int, allowed: bool) -> None:
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_status[1], store.v_checkpoint[1], store.v_op[1] = NORMAL, 19, op
+    store.v_header[1][op % SLOTS], store.v_p_op[9] = 9, op
+    assert cluster.takes("acknowledge", r=1, o=op, e=9) == allowed
+
+
+@pytest.mark.parametrize(("client", "allowed"), [(1, False), (2, True), (3, True)])
+def test_the_client_with_the_oldest_reply_is_evicted(client: int, allowed: bool) -> None:
+    """Of client 3 only the table of the checkpoint knows when it was answered."""
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_client_top = 3
+    for c, replied in ((1, 12), (2, 10), (3, 0)):
+        store.v_session[0][c], store.v_replied[0][c] = c, replied
+    assert cluster.takes("evict", r=0, c=client) == allowed
