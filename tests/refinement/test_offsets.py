@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from impl.groups.plane import Plane
 from impl.sim import SimProfile
+from impl.sim.named_profiles import ROT
 from refinement.checker import check_run
 from refinement.facts import facts_of, merge_facts
 from refinement.reading import ProblemLog
@@ -132,6 +134,13 @@ def test_the_reference_interpreter_agrees(rows: list[Row]) -> None:
     assert replayed(some, "interp").coverage == replayed(some).coverage
     wrong = [*some[:-1], put(some[-1], m_offset=some[-1][OFFSET] + 1)]
     assert rules(replayed(wrong, "interp")) == {"I15"}
+
+
+def test_offsets_go_on_after_a_lost_disk_and_another_replicas_snapshot(tmp_path: Path) -> None:
+    profile = replace(ROT, plane=Plane.PARTITIONS)
+    verdicts = [replayed(simulated(tmp_path / str(seed), seed, requests=80, profile=profile)) for seed in range(1, 4)]
+    assert {verdict.verdict for verdict in verdicts} == {"conforms"}
+    assert sum(verdict.coverage["recover_snapshot"] for verdict in verdicts) > 0
 
 
 def test_the_fault_is_caught_by_name(tmp_path: Path) -> None:

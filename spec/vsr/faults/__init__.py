@@ -44,6 +44,8 @@ def alternatives(allow: tuple[str, ...]) -> Alternatives:
         mistake = fault(id)
         if mistake.added:
             raise SpecError(f"{id} cannot be allowed in an audit: no trace event shows {mistake.added[0].name}")
+        if mistake.unshown:
+            raise SpecError(f"{id} cannot be allowed in an audit: no trace shows {mistake.unshown}")
         for act in mistake.actions:
             name = f"{act.name}__{id.replace('.', '_')}"
             added.append(named(name, act))

@@ -162,17 +162,20 @@ FAULTS = (
         "the next offset comes from an index that lags the messages",
         (named("restart", restart_counting_the_index),),
         refuses=_needs_files,
+        unshown="segment files",
     ),
     Fault(
         "boot.offset_clamp",
         "stored offsets are lowered to the end of a damaged segment",
         (named("restart", restart_clamping),),
         refuses=_needs_files,
+        unshown="segment files",
     ),
     Fault(
         "boot.recreates_missing_file",
         "a segment that is missing is made anew, empty",
         (named("restart", restart_recreating),),
         refuses=_needs_files,
+        unshown="segment files",
     ),
 )

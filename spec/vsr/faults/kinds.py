@@ -12,7 +12,8 @@ from spec.vsr.config import Config
 @dataclass(frozen=True)
 class Fault:
     """One mistake: `actions` replace those of the same name, `added` come on top, `configure` changes the
-    configuration. `refuses` says why it cannot show under a configuration ("" if it can).
+    configuration. `refuses` says why it cannot show under a configuration ("" if it can). `unshown`: what its steps
+    read that no trace shows ("": nothing).
     """
 
     id: str
@@ -21,6 +22,7 @@ class Fault:
     added: tuple[Action, ...] = ()
     configure: Callable[[Config], Config] = field(default=lambda cfg: cfg)
     refuses: Callable[[Config], str] = field(default=lambda cfg: "")
+    unshown: str = ""
 
     @property
     def is_configuration(self) -> bool:

@@ -13,6 +13,7 @@ from spec.engines.smt.lower import Lowering
 from spec.lang import Action, SpecError
 from spec.vsr import model, partition_state
 from spec.vsr.fault_models import FAULT_MODELS
+from spec.vsr.faults import alternatives
 from spec.vsr.progress import goals
 from tests.spec.explicit.test_differential import facts
 from tests.spec.smt.comparison import random_walk
@@ -90,6 +91,8 @@ def test_a_fault_breaks_i15(fault: str) -> None:
 def test_a_fault_needs_segment_files(fault: str) -> None:
     with pytest.raises(SpecError, match="segment files"):
         model("checkpoint", faults=(fault,))
+    with pytest.raises(SpecError, match="no trace shows segment files"):
+        alternatives((fault,))
 
 
 def broken_without(monkeypatch: pytest.MonkeyPatch, part: object, name: str, sizes: Sizes, act: Action) -> str | None:
