@@ -174,8 +174,13 @@ class Judge:
             + f": {self.line - self.segment.first_line + 1:,} lines, of the protocol's "
             f"{by_role.total() + unknown:,} lines {by_role['step']:,} are steps, "
             f"{by_role['message']:,} are messages, "
-            f"{by_role['check']:,} are compared, {by_role['note']:,} are counted only, {unknown:,} are unexplained"
+            f"{by_role['check']:,} are compared, {by_role['change'] + by_role['note']:,} are counted only, "
+            f"{unknown:,} are unexplained"
         )
+        changing = by_role["step"] + by_role["change"] + unknown
+        if changing:
+            share = f"{by_role['step']:,} of {changing:,} ({100 * by_role['step'] / changing:.1f} %)"
+            summary += f"; of the lines that change a replica's state {share} are checked"
         shapes = [
             f"unexplained, {count} times, first at line {counts.first_unknown[shape]}: {shape}"
             for shape, count in counts.unknown.most_common(UNKNOWN_SHOWN)

@@ -38,7 +38,14 @@ _NODE: Final = (
         Let("e", "prepared[view, op] if decision in ('eql', 'fix') and not what.endswith('reserved') else 0"),
         Do("recover_slot", o="slot", d="DECISIONS[decision]", e="e"),
     ),
-    Rule("drop_header", Do("drop_header", o="op", e="prepare_of(checksum)")),
+    Rule(
+        "drop_header",
+        Let("e", "prepare_of(checksum)"),
+        Eq("op", "p_op[e]"),
+        Eq("view", "p_view[e]"),
+        Ok("not low <= view <= high and high <= log_view[node]", "the header belongs to the log of these views"),
+        Do("drop_header", o="op", e="e"),
+    ),
     Rule(
         "recovered_journal",
         Do("journal_recovered"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from refinement.tigerbeetle.table import Pattern, Table, check, message, notes, step
+from refinement.tigerbeetle.table import Pattern, Table, changes, check, message, notes, step
 
 R, J = "replica", "journal"
 
@@ -67,7 +67,7 @@ _NORMAL: Final = (
     step(R, "{node}: send_prepare_ok: op={op} checksum={checksum:c}", "acknowledge"),
     check(R, "{node}: create_client_table_entry: client={client:c} session={session} request={request}", "new_session"),
     check(R, "{node}: update_client_table_entry: client={client:c} session={session} request={request}", "new_reply"),
-    check(R, "{node}: create_client_table_entry: clients={count}/{limit} evicting client={client:c}", "evict"),
+    step(R, "{node}: create_client_table_entry: clients={count}/{limit} evicting client={client:c}", "evict"),
     *notes(
         R,
         "{node}: on_prepare: ignoring {}",
@@ -167,6 +167,7 @@ _VIEW_CHANGE: Final = (
     check(R, "{node}: discard_uncommitted_headers: replica={sender} op={op} nack={nack:b}", "gap_nack"),
     step(R, "{node}: discard_uncommitted_headers: op={op} nacks={count} threshold={threshold}", "discard_header"),
     step(R, "{node}: discard_uncommitted_ops_from: ops={op}..{head} view={view}", "discard_ops"),
+    *changes(R, "{node}: reset {} message(s) from view={}"),
     *notes(
         R,
         "{node}: on_do_view_change: latest op exists exactly",
@@ -179,7 +180,6 @@ _VIEW_CHANGE: Final = (
         "{node}: on_do_view_change: waiting for {}",
         "{node}: on_start_view: ignoring {}",
         "{node}: on_request_start_view: ignoring {}",
-        "{node}: reset {} message(s) from view={}",
         "{node}: view_jump: {}",
     ),
 )
@@ -201,7 +201,7 @@ _REPAIR: Final = (
         "repair_break",
     ),
     check(R, "{node}: repair: op={op} < commit_max_limit={limit}, commit_max={commit_max}", "repair_behind"),
-    check(
+    step(
         R,
         "{node}: repair_prepare: op={op} checksum={checksum:c} (uncommitted, {reason:w}, view_change)",
         "repair_nackable",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from refinement.tigerbeetle.table import Pattern, Table, check, message, notes, step
+from refinement.tigerbeetle.table import Pattern, Table, changes, check, message, notes, step
 
 R, J, S, C = "replica", "journal", "superblock", "cluster"
 N: Final = "{node}{mark:k}: "
@@ -172,7 +172,7 @@ _NORMAL: Final = (
         R, N + "client_table_entry_create: write (client={client:c} session={session} request={request})", "new_session"
     ),
     check(R, N + "client_table_entry_update: client={client:c} session={session} request={request}", "new_reply"),
-    check(R, N + "client_table_entry_create: clients={count}/{limit} evicting client={client:c}", "evict"),
+    step(R, N + "client_table_entry_create: clients={count}/{limit} evicting client={client:c}", "evict"),
     *notes(
         R,
         N + "tick_normal_heartbeat_fault: {}",
@@ -292,7 +292,7 @@ _VIEW_CHANGE: Final = (
         N + "on_view_set_journal: view={view} op={before}..{op} commit_max={commit_before}..{commit}",
         "install_log",
     ),
-    check(R, N + "on_view_set_checkpoint: sync started view={view} checkpoint={before}..{checkpoint}", "start_sync"),
+    step(R, N + "on_view_set_checkpoint: sync started view={view} checkpoint={before}..{checkpoint}", "start_sync"),
     step(R, N + "sync_dispatch: {before:w}..{stage:w}", "sync_stage"),
     step(
         R,
@@ -309,6 +309,7 @@ _VIEW_CHANGE: Final = (
         N + "view_as_the_new_primary: pipeline (op={op} checksum={checksum:c} parent={parent:c})",
         "pipeline_entry",
     ),
+    *changes(R, N + "reset {} message(s) from view={}"),
     *notes(
         R,
         N + "on_exit_view: {}",
@@ -324,7 +325,6 @@ _VIEW_CHANGE: Final = (
         N + "primary_set_log_from_join_view_messages: k={} < commit_max={} and commit_min == commit_max",
         N + "on_view_set_journal: k={} < commit_max={} and commit_min == commit_max",
         N + "on_view_set_journal: {}",
-        N + "reset {} message(s) from view={}",
         N + "jump_view: {}",
         N + "sync_start_from_committing {}",
         N + "sync: {}",

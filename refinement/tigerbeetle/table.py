@@ -26,8 +26,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Role = Literal["step", "message", "check", "note"]
-"""step: changes a replica's state; message: sent or received; check: its values are compared; note: counted only."""
+Role = Literal["step", "message", "check", "change", "note"]
+"""step: changes a replica's state, and is checked; message: sent or received; check: its values are compared;
+change: changes a replica's state, as a step before it says, and is counted only; note: counted only.
+"""
 
 _FIELD = re.compile(r"\{(\w*)(?::(\w))?\}")
 _REGEX = {
@@ -96,6 +98,11 @@ def check(subsystem: str, text: str, event: str) -> Pattern:
 def notes(subsystem: str, *texts: str) -> tuple[Pattern, ...]:
     """Lines that are recognised and counted only."""
     return tuple(Pattern(subsystem, text, "", "note") for text in texts)
+
+
+def changes(subsystem: str, *texts: str) -> tuple[Pattern, ...]:
+    """Lines that tell a change which the specification makes in the step before: they are not compared."""
+    return tuple(Pattern(subsystem, text, "", "change") for text in texts)
 
 
 @dataclass(frozen=True)

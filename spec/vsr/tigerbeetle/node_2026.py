@@ -137,11 +137,15 @@ def recover_slot(state: Any, r: Any, o: Any, d: Any, e: Any) -> None:
 
 @action(r=Replica, o=Op, e=Prepare)
 def drop_header(state: Any, r: Any, o: Any, e: Any) -> None:
-    """A header that no longer belongs to the log of the superblock's views is dropped: it was not committed (I2)."""
+    """A header that does not belong to the log of the superblock's views is dropped.
+
+    It is of a later view than became durable here, and was never acknowledged (I3), or a later view does without it, as it
+    was not committed (I2).
+    """
     require(state.up[r])
     require(not_(state.journal_ready[r]))
     require(at(state, r, o) == e)
-    require(state.canonical[o] != e)
+    require(any_of(not_(state.acked[r, e]), state.canonical[o] != e))
     empty_slot(state, r, o % SLOTS)
 
 
@@ -244,7 +248,7 @@ def doubt_head(state: Any, r: Any) -> None:
     """A replica that cannot be sure of its head neither votes nor acknowledges until a view message tells it."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
-    require(state.cfg.replicas > 1)
+    require(not_(alone(state, r)))
     state.status[r] = RECOVERING_HEAD
 
 

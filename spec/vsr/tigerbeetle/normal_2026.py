@@ -162,11 +162,20 @@ def on_prepare(state: Any, r: Any) -> None:
     put_header(state, r, o, e)
 
 
+def may_promise(state: Any, r: Any) -> Any:
+    """Are view and log_view durable, or does the acknowledgement stay with r itself, who leads the view?"""
+    return any_of(
+        leads(state, r),
+        all_of(state.view[r] <= state.durable_view[r], state.log_view[r] <= state.durable_log_view[r]),
+    )
+
+
 @action(r=Replica, o=Op, e=Prepare)
 def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
     """A replica acknowledges a prepare of its log that is durable here (I3); a standby only says so to itself.
 
     One further ahead waits for the next checkpoint, which it would make look durable on a quorum (I5).
+    What is held back until the view is durable is no promise yet.
     """
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -174,7 +183,7 @@ def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
     require(o <= state.op[r])
     require(o <= prepare_max(state.checkpoint[r]) - PIPELINE)
     require(is_clean(state, r, o, e))
-    state.acked[r, e] = any_of(votes(state, r), state.acked[r, e])
+    state.acked[r, e] = any_of(all_of(votes(state, r), may_promise(state, r)), state.acked[r, e])
 
 
 @action(r=Replica, q=Replica, e=Prepare)
@@ -371,7 +380,7 @@ def send_prepare_ok(state: Any, r: Any, m: Any, e: Any) -> None:
     require(state.up[r])
     require(state.status[r] == NORMAL)
     require(votes(state, r))
-    require(state.acked[r, e])
+    require(any_of(state.acked[r, e], not_(may_promise(state, r))))
     state.m_kind[m] = KIND["prepare_ok"]
     state.m_from[m] = r
     state.m_view[m] = state.view[r]

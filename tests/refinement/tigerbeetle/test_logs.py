@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,13 @@ def judged(path: Path | str, *allow: str) -> AuditReport:
     return audit([str(path)], AuditOptions("core", allow))
 
 
+def share_checked(summary: str) -> float:
+    """Percentage of the lines that change a replica's state, of a run's summary."""
+    found = re.search(r"\(([\d.]+) %\) are checked", summary)
+    assert found is not None, summary
+    return float(found[1])
+
+
 def check_rejected(name: str) -> None:
     """It is rejected at its line, for the deviation that explains it; with that permitted it conforms."""
     line, fault = REJECTED[name]
@@ -43,6 +51,7 @@ def check_rejected(name: str) -> None:
     assert any(fault in reason for reason in violation.why_not)
     (permitted,) = judged(shipped(name), fault).verdicts
     assert permitted.verdict == "conforms"
+    assert share_checked(permitted.notes[0]) >= 95
     assert {use.fault for use in permitted.allowed_uses} == {fault}
 
 
@@ -55,6 +64,7 @@ def test_logs_that_conform(name: str) -> None:
     (verdict,) = judged(shipped(name)).verdicts
     assert verdict.verdict == "conforms"
     assert "0 are unexplained" in verdict.notes[0]
+    assert share_checked(verdict.notes[0]) >= 95
     assert verdict.coverage["on_request"] > 20
 
 
@@ -70,6 +80,7 @@ def test_all_logs_that_conform(name: str) -> None:
     (verdict,) = judged(shipped(name)).verdicts
     assert verdict.verdict == "conforms"
     assert "0 are unexplained" in verdict.notes[0]
+    assert share_checked(verdict.notes[0]) >= 95
 
 
 @pytest.mark.parametrize("count", [900, 1400, 1536, 1970, 2573])

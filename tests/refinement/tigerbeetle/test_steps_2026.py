@@ -95,6 +95,13 @@ def test_a_standby_of_a_cluster_of_one_starts_as_a_backup(node: int) -> None:
         assert not cluster.takes("start_single", r=node)
 
 
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_standby_of_a_cluster_of_one_may_doubt_its_head(node: int) -> None:
+    cluster = Cluster(1, 2)
+    cluster.store.v_status[node] = RECOVERING
+    assert cluster.takes("doubt_head", r=node) == (node == 1)
+
+
 def test_after_a_jump_newer_view_messages_are_taken_as_they_come() -> None:
     """While the new checkpoint becomes durable, the log is that of the message at hand, and no longer the first one."""
     cluster = Cluster(1, 2)
@@ -179,3 +186,25 @@ def test_the_client_with_the_oldest_reply_is_evicted(client: int, allowed: bool)
     for c, replied in ((1, 12), (2, 10), (3, 0)):
         store.v_session[0][c], store.v_replied[0][c] = c, replied
     assert cluster.takes("evict", r=0, c=client) == allowed
+
+
+@pytest.mark.parametrize(("acked", "executed", "allowed"), [(0, 1, True), (1, 0, True), (1, 1, False)])
+def test_a_header_of_a_view_that_is_not_durable_is_dropped(acked: int, executed: int, allowed: bool) -> None:
+    """Others may have committed it meanwhile; only what was acknowledged here and committed may not be lost."""
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_p_op[9], store.v_header[1][4] = 4, 9
+    store.v_acked[1][9], store.v_canonical[4] = acked, 9 if executed else 0
+    assert cluster.takes("drop_header", r=1, o=4, e=9) == allowed
+
+
+@pytest.mark.parametrize("durable", [3, 2])
+def test_an_acknowledgement_that_is_held_back_is_no_promise(durable: int) -> None:
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_status[1], store.v_view[1], store.v_log_view[1], store.v_op[1] = NORMAL, 3, 3, 4
+    store.v_durable_view[1], store.v_durable_log_view[1] = 3, durable
+    store.v_p_op[9], store.v_header[1][4] = 4, 9
+    assert cluster.takes("acknowledge", r=1, o=4, e=9)
+    assert cluster.takes("send_prepare_ok", r=1, m=7, e=9)
+    assert bool(store.v_acked[1][9]) == (durable == 3)
