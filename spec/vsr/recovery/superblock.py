@@ -115,8 +115,10 @@ def offer(state: Any, r: Any, v: Any, offers: Any) -> None:
 
 
 def never_had(state: Any, r: Any, o: Any, entry: Any) -> Any:
-    """Did r never acknowledge that entry at o (0: any): its journal does not hold it, and lost nothing there?"""
-    return all_of(not_(state.faulty[r, o]), any_of(entry == 0, state.body[r, o] != entry))
+    """Did r never acknowledge that entry at o (0: any): its journal does not hold it, and lost nothing there? A prepare
+    in the journal whose header is in no log of r's may be one that it acknowledged.
+    """
+    return all_of(not_(state.faulty[r, o]), where(entry == 0, state.body[r, o] == 0, lambda: state.body[r, o] != entry))
 
 
 def holds(state: Any, r: Any, o: Any, entry: Any) -> Any:

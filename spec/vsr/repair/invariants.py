@@ -113,15 +113,20 @@ def knows_loss(s: Any, r: Any, o: Any) -> Any:
 
 @invariant("I5", "bounds")
 def bounds(s: Any) -> Any:
-    """commit_min ≤ min(commit_max, op), the head's header is known, and a slot whose op was executed is given no other
-    prepare.
+    """commit_min ≤ min(commit_max, op), the head's header is known (by nonce: of a normal replica), and a slot whose op
+    was executed is given no other prepare.
     """
+
+    def knows_head(r: Any) -> Any:
+        known = any_of(s.after.op[r] == 0, lambda: s.after.entry[r, s.after.op[r]] != 0)
+        return known if s.cfg.repair.recovery == "superblock" else any_of(known, s.after.status[r] != NORMAL)
+
     return forall(
         Replica,
         lambda r: all_of(
             s.after.commit_min[r] <= s.after.commit_max[r],
             s.after.commit_min[r] <= s.after.op[r],
-            any_of(s.after.op[r] == 0, lambda: s.after.entry[r, s.after.op[r]] != 0, s.after.status[r] != NORMAL),
+            knows_head(r),
             forall(
                 between(Op, 1, s.commit_min[r]),
                 lambda o: any_of(
@@ -168,19 +173,20 @@ def follows(s: Any, entry: Any, o: Any, before: Any) -> Any:
 @invariant("I11", "honest_nack")
 def honest_nack(s: Any) -> Any:
     """A nack, a gap in the headers of a do_view_change or a nack bit comes from a replica that never acknowledged what
-    it speaks of, unless that binds nobody any more; an op is discarded only where q_n replicas never
-    acknowledged it.
+    it speaks of, unless that binds nobody any more; an op is discarded (by nonce: a merge by superblock discards none)
+    only where q_n replicas never acknowledged it.
     """
-    return all_of(
-        forall(
-            View,
-            lambda v: forall(
-                Replica,
-                lambda r: forall(Op, lambda o: implies(says_nack(s, v, r, o), lambda: never_acked(s, v, r, o))),
-            ),
+    nacks = forall(
+        View,
+        lambda v: forall(
+            Replica,
+            lambda r: forall(Op, lambda o: implies(says_nack(s, v, r, o), lambda: never_acked(s, v, r, o))),
         ),
-        forall(Replica, lambda r: implies(discards(s, r), lambda: many_never_acked(s, r, s.after.op[r] + 1))),
     )
+    if s.cfg.repair.recovery != "nonce":
+        return nacks
+    discarded = forall(Replica, lambda r: implies(discards(s, r), lambda: many_never_acked(s, r, s.after.op[r] + 1)))
+    return all_of(nacks, discarded)
 
 
 def says_nack(s: Any, v: Any, r: Any, o: Any) -> Any:
@@ -248,10 +254,13 @@ def reworked(s: Any, v: Any, r: Any) -> Any:
 
 
 def carries_log_view(s: Any, v: Any, r: Any) -> Any:
-    """Does r's do_view_change for view v carry the log of its log_view?"""
+    """Does r's do_view_change for view v carry the log of its log_view? (By superblock a new primary has a log_view
+    before that view starts.)
+    """
     x = s.dvc_log_view[v, r]
+    merged = (primary(s, x) == r,) if s.cfg.repair.recovery == "superblock" else ()
     return all_of(
-        any_of(x == 0, s.sv[x], primary(s, x) == r),
+        any_of(x == 0, *merged, s.sv[x]),
         s.sv_op[x] <= s.dvc_op[v, r],
         forall(
             between(Op, 1, s.dvc_op[v, r]),

@@ -235,6 +235,30 @@ execute r=1
 """
 
 
+HEADER_LOST = """
+on_request r=0 c=1 s=1
+on_prepare r=1 o=1
+append r=0 o=1
+append r=1 o=1
+commit r=0 o=1
+execute r=0
+on_request r=0 c=1 s=2
+on_prepare r=1 o=2
+append r=1 o=2
+start_view_change r=0 v=1
+rot r=1 o=1
+restart r=1
+start_view_change r=1 v=1
+update_superblock r=0
+update_superblock r=1
+merge r=1 b=0 n=1
+repair r=1 o=1
+restart r=1
+start_view_change r=1 v=2
+update_superblock r=1
+"""
+
+
 def told(spec: Spec, story: str) -> State:
     """The state after a story, a step a line; no step breaks an invariant."""
     state = State.initial()
@@ -260,6 +284,15 @@ def test_three_replicas_that_all_restart_answer_the_committed_request() -> None:
     state = told(model("superblock", restarts=3, rots=0), WHOLE_CLUSTER)
     assert state.tables["replies"] == {(1,): 1}
     assert state.tables["status"] == {(0,): 1}
+
+
+def test_a_prepare_in_the_journal_is_not_nacked_for_want_of_its_header() -> None:
+    """The header was lost with the slot, the slot repaired, and the second crash took the repaired header again."""
+    spec = model("superblock", replicas=2, views=3, ops=2, requests=2, restarts=2, rots=1)
+    state = told(spec, HEADER_LOST)
+    assert state.tables["body"][1, 1] == 1
+    assert (1, 1) not in state.tables["entry"]
+    assert (2, 1, 1) not in state.tables["dvc_nack"]
 
 
 def calls(replay: Replay) -> list[tuple[str, tuple[int, ...]]]:
