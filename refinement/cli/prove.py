@@ -14,10 +14,11 @@ from refinement.cli.models import SIZE_OPTIONS, fault_model, sizes_text
 from refinement.cli.output import json_option, note, save_json, steps
 from refinement.cli.prove_bounded import find_cover, print_cover, search
 from refinement.cli.prove_text import print_counterexample, print_proof, print_used
+from refinement.cli.prove_witness import ROUNDS, STATES, Asked, find_witnesses
 from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from spec.engines import explicit
 from spec.engines.smt import certificate as certificates
-from spec.engines.smt import cti, houdini, witness
+from spec.engines.smt import cti, houdini
 from spec.engines.smt.induction import RANGES
 from spec.engines.smt.run import Proof, processors
 from spec.engines.smt.run import prove as run_proof
@@ -27,6 +28,8 @@ from spec.vsr.lemmas import lemmas_of
 from spec.vsr.models import REPLICAS
 
 _count = click.IntRange(1)
+REACH = 200_000
+"""States searched for the leaves of a counterexample to induction."""
 
 
 def _with_sizes(command: Any) -> Any:
@@ -54,7 +57,18 @@ def _with_sizes(command: Any) -> Any:
 )
 @click.option("--timeout", type=click.FloatRange(0), default=0.0, help="Seconds per query; 0: no limit.")
 @click.option("--show", type=click.IntRange(0), default=3, show_default=True, help="Counterexamples shown in full.")
-@click.option("--reach", type=click.IntRange(0), default=200_000, show_default=True, help="States searched for one.")
+@click.option(
+    "--reach",
+    type=click.IntRange(0),
+    help=f"States searched for one.  [default: {REACH:,}; with --witness {STATES:,}]",
+)
+@click.option(
+    "--rounds",
+    "deepen",
+    type=click.IntRange(0),
+    help=f"--witness: then rounds of bounded search for the parts without one.  [default: {ROUNDS}]",
+)
+@click.option("--part", "parts", multiple=True, metavar="LEMMA.N", help="--witness: only this part, shown in full.")
 @_with_sizes
 @json_option
 def prove(
@@ -69,7 +83,9 @@ def prove(
     used: bool,
     timeout: float,
     show: int,
-    reach: int,
+    reach: int | None,
+    deepen: int | None,
+    parts: tuple[str, ...],
     json_file: Path | None,
     **sizes: int | None,
 ) -> int:
@@ -86,6 +102,8 @@ def prove(
     count = workers or processors()
     if used and how != "induction":
         raise click.UsageError("--used is an option of --induction")
+    if (deepen is not None or parts) and how != "witness":
+        raise click.UsageError("--rounds and --part are options of --witness (for --bmc: --bmc ROUNDS)")
     if recheck is not None:
         return _recheck(recheck, count, limit, json_file)
     if name is None:
@@ -98,9 +116,10 @@ def prove(
     if cover:
         return print_cover(find_cover(spec, count), inputs, json_file)
     if how == "induction":
-        return _induction(spec, inputs, (count, limit, used), (show, reach), json_file)
+        return _induction(spec, inputs, (count, limit, used), (show, REACH if reach is None else reach), json_file)
     if how == "witness":
-        return _witness(spec, inputs, json_file)
+        asked_for = Asked(parts, STATES if reach is None else reach, ROUNDS if deepen is None else deepen, limit)
+        return find_witnesses(spec, (*spec.invariants, *_lemmas(spec)), asked_for, inputs, json_file)
     return _help(spec, inputs, str(how), count, json_file)
 
 
@@ -175,18 +194,6 @@ def _reachable(spec: Spec, found: list[cti.Counterexample], max_states: int) -> 
         ["reachable" if here else other for here in met],
         [len(result.behaviour) if here else result.distinct for here in met],
     )
-
-
-def _witness(spec: Spec, inputs: dict[str, Any], json_file: Path | None) -> int:
-    found = witness.witnesses(spec, (*spec.invariants, *_lemmas(spec)))
-    missing = [w for w in found if not w.reached]
-    for w in missing:
-        click.echo(f"{w.lemma}: no state reached in one round in which its part {w.shape} says anything")
-    click.echo(f"{len(found) - len(missing)} of {len(found)} parts of lemmas and invariants have a reachable witness")
-    code = EXIT_INCONCLUSIVE if missing else EXIT_CONFORMS
-    parts = [{"lemma": w.lemma, "part": w.shape, "steps": len(w.steps) if w.reached else None} for w in found]
-    save_json({"format": "viewproof.witness/1", "inputs": inputs, "exit_code": code, "parts": parts}, json_file)
-    return code
 
 
 def _help(spec: Spec, inputs: dict[str, Any], how: str, workers: int, json_file: Path | None) -> int:

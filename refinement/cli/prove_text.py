@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from refinement.cli.check import show_change, show_value
@@ -92,11 +94,12 @@ def print_found(spec: Spec, found: Found) -> None:
     else:
         shortest = "none of these rounds is shorter" if found.minimal else "a shorter one was not ruled out in time"
         click.echo(f"violated: {found.broken} {found.title}, after {len(found.steps)} steps ({shortest})")
-        _print_behaviour(spec, found.steps)
+        print_steps(spec, found.steps)
     click.echo(f"{found.rounds} rounds, {found.positions} positions, {found.seconds:.1f} s")
 
 
-def _print_behaviour(spec: Spec, behaviour: list[interp.Step]) -> None:
+def print_steps(spec: Spec, behaviour: Sequence[interp.Step]) -> None:
+    """A behaviour step by step, with the cells that change."""
     state = State.initial()
     for number, step in enumerate(behaviour, start=1):
         args = ", ".join(f"{key}={value}" for key, value in step.args.items())

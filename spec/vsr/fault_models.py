@@ -12,13 +12,14 @@ from spec.vsr.models import Bounds, model
 class FaultModel:
     """Size of the model, and the invariant or goal (L1, L2) that the shortest counterexample breaks there.
 
-    `model` is the name of the model that it is a size of.
+    `model` is the name of the model that it is a size of; in `rounds` rounds the bounded search of z3 finds a break.
     """
 
     replicas: int
     bounds: Bounds
     breaks: str
     model: str = "core"
+    rounds: int = 2
 
     def spec(self, *faults: str) -> Spec:
         """The model with these faults switched on."""
@@ -81,7 +82,9 @@ FAULT_MODELS = {
     "view.acks_survive_view": FaultModel(2, Bounds(views=3, ops=1, requests=1), "I2", "repair"),
     "view.scalar_dvc_truncates_hole": FaultModel(3, Bounds(views=2, ops=1, requests=1), "I2", "repair"),
     "view.blind_start_view_head": FaultModel(3, Bounds(views=2, ops=1, requests=1), "I5", "repair"),
-    "view.pipeline_after_repair": FaultModel(2, Bounds(views=3, ops=2, clients=2, requests=1), "I10", "repair"),
+    "view.pipeline_after_repair": FaultModel(
+        2, Bounds(views=3, ops=2, clients=2, requests=1), "I10", "repair", rounds=3
+    ),
     "view.solo_keeps_view": FaultModel(1, Bounds(views=1, ops=1, clients=2, requests=1, restarts=1), "I7", "alone"),
     "state.view_before_newstate": FaultModel(3, Bounds(views=3, ops=1, requests=1), "I12"),
     "nack.below_window": FaultModel(3, Bounds(views=2, ops=2, clients=2, requests=1), "I11", "headers"),

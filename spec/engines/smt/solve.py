@@ -108,18 +108,26 @@ class Session:
         for number, value in values.items():
             marks[f"m{number}"] = number
             self.solver.add(z3.Implies(z3.Bool(f"m{number}"), self._equal(number, value)))
-        status = str(self.solver.check(*(z3.Bool(name) for name in marks)))
+        status = _status(self.solver, *(z3.Bool(name) for name in marks))
         found = [marks[str(mark)] for mark in self.solver.unsat_core()] if status == "unsat" else list(values)
         self.solver.pop()
         return sorted(found)
 
     def check(self, *extra: Any) -> Answer:
         """Are the assumptions satisfiable?"""
-        status = str(self.solver.check(*extra))
+        status = _status(self.solver, *extra)
         if status != "sat":
             return Answer(status)
         model = self.solver.model()
         return Answer("sat", {n: self.encode.value(model, n) for n in self.cells})
+
+
+def _status(solver: Any, *extra: Any) -> str:
+    """sat, unsat or unknown. z3 takes the first Ctrl-C while it works, and says unknown: it is raised here."""
+    status = str(solver.check(*extra))
+    if status == "unknown" and "interrupted" in str(solver.reason_unknown()):
+        raise KeyboardInterrupt
+    return status
 
 
 class Chooser:
@@ -135,7 +143,7 @@ class Chooser:
         solver.set("timeout", timeout_ms or NO_LIMIT_MS)
         if at_most is not None:
             solver.add(z3.PbLe([(flag, 1) for flag in self.flags], at_most))
-        status = str(solver.check())
+        status = _status(solver)
         if status != "sat":
             return status, ()
         model = solver.model()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import all_of, any_of, between, forall, implies, invariant, not_, where
-from spec.vsr.lemmas.words import each_view_entry, each_vote, each_vote_entry, exists_prepare, started
+from spec.vsr.lemmas.words import asks_first, each_view_entry, each_vote, each_vote_entry, exists_prepare, started
 from spec.vsr.state import NORMAL, Op, View, durable, entry_of_view, is_prepared, primary
 
 
@@ -89,7 +89,7 @@ def votes_below_view(s: Any) -> Any:
     """The sender of a start_view_change or do_view_change has reached that view; the offer is an earlier one's log."""
     return each_vote(
         lambda v, r: all_of(
-            any_of(not_(s.svc[v, r]), v <= s.view[r]),
+            *((any_of(not_(s.svc[v, r]), v <= s.view[r]),) if asks_first(s.cfg) else ()),
             any_of(not_(s.dvc[v, r]), all_of(v <= s.view[r], s.dvc_log_view[v, r] < v)),
         )
     )
@@ -161,7 +161,7 @@ def sent_stays(s: Any) -> Any:
     """A step changes no message that was sent and lowers no commit number (prepares and start_views: I7)."""
     return each_vote(
         lambda v, r: all_of(
-            implies(s.svc[v, r], s.after.svc[v, r]),
+            *((implies(s.svc[v, r], s.after.svc[v, r]),) if asks_first(s.cfg) else ()),
             s.commit_sent[v] <= s.after.commit_sent[v],
             implies(
                 s.dvc[v, r],

@@ -61,13 +61,13 @@ def journal(s: Any) -> Any:
 
 @invariant("repair.log_entries", "no header is known above the log")
 def log_entries(s: Any) -> Any:
-    """A replica knows no header above its log, and that of its head unless it merged a log since; a prepare of its
-    view is in its journal only if it is normal there, and it knows the header.
+    """A replica knows no header above its log, and that of its head; a prepare of its view is in its journal only if
+    it is normal there, and it knows the header.
     """
     return each_entry(
         lambda r, o: all_of(
             any_of(o <= s.op[r], all_of(s.entry[r, o] == 0, not_(s.written[r, o]))),
-            any_of(o != s.op[r], s.entry[r, o] != 0, s.merged[r] > s.log_view[r] + 1),
+            any_of(o != s.op[r], s.entry[r, o] != 0),
             s.memory[r, o] <= s.log_view[r] + 1,
             any_of(s.entry[r, o] <= s.view[r], s.status[r] == NORMAL),
             any_of(
@@ -179,13 +179,11 @@ def offer_gap(s: Any) -> Any:
 
 @invariant("repair.leader_gap", "a new primary knows what it acknowledged")
 def leader_gap(s: Any) -> Any:
-    """A header that a new primary does not know below its head is of nothing that it acknowledged in its log_view,
-    or its slot is faulty.
-    """
+    """A header that a new primary does not know below its head is of nothing that it acknowledged in its log_view."""
     return each_entry(
         lambda r, o: implies(
             all_of(leading(s, r), o <= s.op[r], s.entry[r, o] == 0),
-            any_of(s.ack[s.log_view[r], r, o] == 0, s.faulty[r, o]),
+            s.ack[s.log_view[r], r, o] == 0,
         )
     )
 
@@ -296,7 +294,7 @@ def leader(s: Any) -> Any:
 
 def lemmas(cfg: Config) -> tuple[Predicate, ...]:
     """The lemmas of a configuration with repair."""
-    by_nonce = (offer_reworked,) if cfg.repair.recovery == "nonce" else ()
+    by_nonce = (nack, offer_reworked) if cfg.repair.recovery == "nonce" else ()
     return (
         durable_views,
         merged,
@@ -306,7 +304,6 @@ def lemmas(cfg: Config) -> tuple[Predicate, ...]:
         bounds,
         own_offer,
         view_started,
-        nack,
         offer_gap,
         leader_gap,
         primary_knows,
@@ -325,6 +322,7 @@ def lemmas(cfg: Config) -> tuple[Predicate, ...]:
 REPLACED = frozenset(
     (
         "types.durable_views",
+        "types.status",
         "types.durable_prefix",
         "types.log_length",
         "messages.ack_durable",
@@ -337,12 +335,13 @@ REPLACED = frozenset(
         "quorums.later_views_carry",
     )
 )
-"""Lemmas of the core that speak of a journal without gaps."""
+"""Lemmas of the core that speak of a journal without gaps, or of a restarted primary (`repair.leader` says more)."""
 AFTER_RECOVERY = frozenset(
     (
-        "types.status",
         "messages.ack",
+        "messages.offer_log_view",
         "messages.votes_below_view",
+        "replicas.log_view_started",
         "repair.ack_kept",
         "repair.canonical_log",
         "repair.durable_views",
@@ -352,12 +351,12 @@ AFTER_RECOVERY = frozenset(
     )
 )
 """Lemmas that are false once a replica crashed and recovered by nonce: no proof covers that yet."""
-WITH_SUPERBLOCK = (AFTER_RECOVERY - {"messages.votes_below_view", "repair.started"}) | {
+WITH_SUPERBLOCK = (AFTER_RECOVERY - {"messages.offer_log_view", "messages.votes_below_view", "repair.started"}) | {
     "messages.offer_freezes_acks",
     "messages.start_view_unsent",
-    "replicas.log_view_started",
     "repair.journal",
     "repair.known",
+    "repair.leader_carries",
     "repair.offer_gap",
     "repair.own_offer",
 }
@@ -367,5 +366,7 @@ WITH_SUPERBLOCK = (AFTER_RECOVERY - {"messages.votes_below_view", "repair.starte
 def without(cfg: Config, crashes: bool) -> frozenset[str]:
     """Lemmas that do not hold under a configuration with repair."""
     if cfg.repair.recovery == "superblock":
-        return WITH_SUPERBLOCK
-    return AFTER_RECOVERY if crashes else frozenset()
+        return WITH_SUPERBLOCK | ({"quorums.view_change"} if cfg.replicas == 1 else frozenset())
+    if not crashes:
+        return frozenset()
+    return AFTER_RECOVERY | ({"repair.journal"} if cfg.repair.diskless else frozenset())

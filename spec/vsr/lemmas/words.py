@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import all_of, any_of, between, exists, forall
+from spec.vsr.config import Config
 from spec.vsr.invariants import chosen
 from spec.vsr.state import Op, Replica, View, entry_of_view, is_prepared
+
+
+def asks_first(cfg: Config) -> bool:
+    """Is a start_view_change sent before a do_view_change? By superblock it is the do_view_change itself."""
+    return cfg.repair.recovery != "superblock"
 
 
 def started(s: Any, v: Any) -> Any:
