@@ -86,6 +86,7 @@ HOLDS = (
     Judged("partitions", {"replicas": 2, "ops": 1, "requests": 1}, (16_972, 42_524, 23)),
     Judged("partitions", {"replicas": 2, "views": 1, "messages": 1}, (19_709, 58_740, 26)),
     Judged("partitions", {"replicas": 1, "views": 1, "messages": 1, "partitions": 2, "rots": 0}, (527, 598, 15)),
+    Judged("loss", {"replicas": 2}, (3_399, 7_933, 19)),
     Judged("repair", {"replicas": 2, "ops": 2, "requests": 2, "rots": 0}, (3_131, 6_103, 27)),
     Judged("recovery", {"views": 1, "rots": 0}, (5_810, 17_378, 17)),
     Judged("superblock", {"replicas": 2, "rots": 0}, (5_168, 11_480, 24)),
