@@ -1,45 +1,46 @@
 """Every known mistake, and which engine catches it: one command, one table (docs/faults.md).
 
     python -m benchmarks.faults                      # the faults of the spec: explicit and z3
-    python -m benchmarks.faults --audit 100          # those of the replica: audit of 100 simulated runs each
+    python -m benchmarks.faults --z3                 # z3 only (docs/proofs.md)
+    python -m benchmarks.faults --audit 20           # those of the replica: audit of 20 simulated runs each
+    python -m benchmarks.faults --write docs/faults.md    # explicit search and 20 runs of all: the table there
     python -m benchmarks.faults FAULT … [--audit N]  # only some
 
 Columns of the first table: what the shortest behaviour of `vsr check` breaks, its steps, distinct states and seconds;
-the action at which induction fails, and its seconds; what the bounded search (`--rounds` chains of all actions) breaks,
-its steps and seconds. Goals of progress (L1, L2) are no business of z3: "–". Of the second: runs rejected, the first
-seed, and at which event by which rule most were; "sim" counts the runs in which a checker of the simulator failed.
+the actions at which induction fails with the first lemma that they break (of the order in docs/proofs.md) and how many,
+and seconds; in how many rounds of all actions the bounded search breaks what, in how many steps and seconds. Where
+induction fails without the fault, too, only what fails besides is counted, and marked with a star: of such a model
+induction says that these steps break more, not that all others are sound. Goals of progress (L1, L2) are no business of
+z3: "–". Of the second: the profile of the runs (`impl.sim.fault_runs`), those that the audit rejects, the first of them
+and how many events were fine, at which step most were; those in which a checker of the simulator failed, and which.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import click
 
-from impl.faults import FAULTS as REPLICA_FAULTS
-from impl.sim.run import simulate
-from refinement.checker import check_run
-from refinement.ordering import order_key
-from refinement.reading import ProblemLog, read_rows
-from refinement.verdict import AuditOptions
+from benchmarks.fault_runs import HEADER as AUDIT_HEADER
+from benchmarks.fault_runs import TABLE_HEADER, run_rows, table_rows, write_table
+from impl.sim.fault_runs import FAULT_RUNS
 from spec.engines import explicit
 from spec.engines.smt import chain
+from spec.engines.smt.induction import Failure
 from spec.engines.smt.run import prove
+from spec.lang import Predicate, Spec
 from spec.vsr.fault_models import FAULT_MODELS, FaultModel
 from spec.vsr.lemmas import lemmas_of
 from spec.vsr.progress import goals
 
-ROUNDS = 2
-BMC_SECONDS = 120
-REQUESTS = 80
-SPEC_HEADER = ("fault", "model", "breaks", "steps", "states", "s", "induction fails at", "s", "bmc", "steps", "s")
-AUDIT_HEADER = ("fault", "rejected", "first seed", "sim", "at")
+BMC_SECONDS = 300
+RUNS = 20
+Z3_HEADER = ("induction fails at", "first lemma", "of", "s", "rounds", "breaks", "steps", "s")
+SPEC_HEADER = ("fault", "model", "breaks", "steps", "states", "s", *Z3_HEADER)
 
 
 def searched(chosen: FaultModel, fault: str) -> tuple[str, ...]:
@@ -59,59 +60,51 @@ def searched(chosen: FaultModel, fault: str) -> tuple[str, ...]:
     return name or "NOTHING", str(len(found.behaviour)), f"{found.distinct:,}", f"{seconds:.1f}"
 
 
+def lemmas(spec: Spec) -> tuple[Predicate, ...]:
+    """The lemmas that a proof of the model uses."""
+    return lemmas_of(spec.cfg, crashes=spec.instance.bounds.get("Restart") != 0)
+
+
+@cache
+def fails_anyway(chosen: FaultModel) -> frozenset[tuple[str, ...]]:
+    """What induction does not show of the model without a fault: action instances and goals."""
+    spec = chosen.spec()
+    return frozenset(named(f) for f in prove(spec, lemmas(spec), workers=2).failures)
+
+
+def named(failure: Failure) -> tuple[str, ...]:
+    """An action instance and a goal."""
+    return (failure.action, str(failure.args), failure.goal, str(failure.names))
+
+
 def proved(chosen: FaultModel, fault: str) -> tuple[str, ...]:
-    """Where induction fails: action and lemma, seconds."""
+    """Where induction fails: actions, first lemma, number of lemmas, seconds."""
     spec = chosen.spec(fault)
-    proof = prove(spec, lemmas_of(spec.cfg), workers=2, stop_early=True)
-    first = proof.failures[0] if proof.failures else None
-    return (f"{first.action} ({first.goal})" if first else "NOWHERE", f"{proof.seconds:.1f}")
+    known = fails_anyway(chosen)
+    proof = prove(spec, lemmas(spec), workers=2)
+    new = [f for f in proof.failures if named(f) not in known]
+    if not new:
+        return ("NOWHERE", "–", "0", f"{proof.seconds:.1f}")
+    actions = ", ".join(f"`{name}`" for name in sorted({f.action for f in new}))
+    first, broken = new[0].goal, {f.goal for f in new}
+    return (actions + ("*" if known else ""), first, str(len(broken)), f"{proof.seconds:.1f}")
 
 
-def bounded(chosen: FaultModel, fault: str, rounds: int) -> tuple[str, ...]:
-    """What the bounded search finds: broken, steps, seconds."""
-    found = chain.search(chosen.spec(fault), rounds, timeout_ms=BMC_SECONDS * 1000)
-    return (found.broken or "nothing", str(len(found.steps)), f"{found.seconds:.1f}")
+def bounded(chosen: FaultModel, fault: str) -> tuple[str, ...]:
+    """What the bounded search finds: rounds, broken, steps, seconds."""
+    found = chain.search(chosen.spec(fault), chosen.rounds, timeout_ms=BMC_SECONDS * 1000)
+    return (str(found.rounds), found.broken or "NOTHING", str(len(found.steps)), f"{found.seconds:.1f}")
 
 
-def spec_rows(faults: Sequence[str], rounds: int) -> Iterator[tuple[str, ...]]:
+def spec_rows(faults: Sequence[str], z3_only: bool) -> Iterator[tuple[str, ...]]:
     """The rows of the first table."""
     for fault in faults:
         chosen = FAULT_MODELS[fault]
-        cells = (fault, chosen.model, *searched(chosen, fault))
+        head = (f"`{fault}`", f"`{chosen.model}`") if z3_only else (fault, chosen.model, *searched(chosen, fault))
         if chosen.stops_progress:
-            yield (*cells, "–", "–", "–", "–", "–")
+            yield (*head, *("–",) * len(Z3_HEADER))
         else:
-            yield (*cells, *proved(chosen, fault), *bounded(chosen, fault, rounds))
-
-
-def audit_rows(faults: Sequence[str], runs: int) -> Iterator[tuple[str, ...]]:
-    """The rows of the second table."""
-    for fault in faults:
-        rejected: list[int] = []
-        places: Counter[str] = Counter()
-        failed = 0
-        for seed in range(runs):
-            folder = Path(tempfile.mkdtemp(prefix="viewproof-"))
-            try:
-                run = simulate(
-                    seed,
-                    replicas=4 if fault == "view.even_quorum" else 3,
-                    requests=REQUESTS,
-                    faults=frozenset({fault}),
-                    out=folder,
-                )
-                failed += not run.ok
-                log = ProblemLog()
-                rows = [row for file in sorted(folder.rglob("*.ndjson")) for row in read_rows(str(file), log)]
-                verdict = check_run(run.run, sorted(rows, key=order_key), AuditOptions())
-            finally:
-                shutil.rmtree(folder)
-            if verdict.verdict == "violates":
-                rejected.append(seed)
-                places[f"{verdict.violations[0].action} ({verdict.violations[0].rule_id})"] += 1
-        first = str(rejected[0]) if rejected else "–"
-        often = ", ".join(place for place, _ in places.most_common(2)) or "NOT CAUGHT"
-        yield (fault, f"{len(rejected)} of {runs}", first, str(failed), often)
+            yield (*head, *proved(chosen, fault), *bounded(chosen, fault))
 
 
 def main() -> None:
@@ -119,19 +112,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Which engine catches which known mistake.")
     parser.add_argument("faults", nargs="*", help="fault ids; all, unless given")
     parser.add_argument("--audit", type=int, metavar="RUNS", help="the replica's faults, so many simulated runs each")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of the bounded search")
+    parser.add_argument("--z3", action="store_true", help="the faults of the spec: only what z3 says")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="put the table of all into this file (docs/faults.md)"
+    )
     options = parser.parse_args()
-    known: Sequence[str] = sorted(REPLICA_FAULTS if options.audit else FAULT_MODELS)
+    known: Sequence[str] = sorted(FAULT_RUNS if options.audit else FAULT_MODELS)
     unknown = sorted(set(options.faults) - set(known))
     if unknown:
         parser.error(f"unknown fault {', '.join(unknown)}; there are: {', '.join(known)}")
     chosen = options.faults or known
-    header = AUDIT_HEADER if options.audit else SPEC_HEADER
-    rows = audit_rows(chosen, options.audit) if options.audit else spec_rows(chosen, options.rounds)
+    if options.write:
+        rows = table_rows(options.audit or RUNS, lambda fault: searched(FAULT_MODELS[fault], fault))
+        write_table(options.write, list(shown(TABLE_HEADER, rows)))
+    elif options.audit:
+        list(shown(AUDIT_HEADER, run_rows(chosen, options.audit)))
+    else:
+        header = ("fault", "model", *Z3_HEADER) if options.z3 else SPEC_HEADER
+        list(shown(header, spec_rows(chosen, options.z3)))
+
+
+def shown(header: Sequence[str], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
+    """The lines of a table, each printed as soon as it is known."""
     for row in (header, ("---",) * len(header)):
-        click.echo("| " + " | ".join(row) + " |")
+        yield _shown(row)
     for row in rows:
-        click.echo("| " + " | ".join(row) + " |")
+        yield _shown(row)
+
+
+def _shown(row: Sequence[str]) -> str:
+    line = "| " + " | ".join(row) + " |"
+    click.echo(line)
+    return line
 
 
 if __name__ == "__main__":
