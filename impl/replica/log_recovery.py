@@ -25,6 +25,7 @@ from impl.messages import (
     PrepareResponse,
     RequestPrepare,
     RequestSnapshot,
+    RequestStartView,
     SnapshotChunk,
     StartView,
     prepare_is_valid,
@@ -195,11 +196,19 @@ class LogRecovery(Recovery):
         self._advance_repair()
 
     def _on_view_seen(self, repair: LogRepair, view: int) -> None:
-        """A view that has started: its start_view may be what this replica needs."""
-        if view % self.replica_count == self.node or view < self.view:
+        """A view that has started: its start_view may be what this replica needs.
+
+        None of a view below its own can be: it may have voted in its own. Then the primary is told of that.
+        """
+        if view % self.replica_count == self.node:
             return
         needs = repair.op_max > repair.head_op or repair.rounds > ROUNDS_ALONE
-        if view > self.log_view or needs:
+        if view < self.view:
+            if needs and self.ticks - self.start_view_asked_at >= self.config.repair_timeout_ticks:
+                self.start_view_asked_at = self.ticks
+                question = RequestStartView(self.view, self.log.base + 1, self.node, self.clock, self.config.nonce)
+                self.send(view % self.replica_count, question)
+        elif view > self.log_view or needs:
             self.request_start_view(view, self.log.base + 1)
 
     def _on_start_view_recovering(self, repair: LogRepair, message: StartView) -> None:

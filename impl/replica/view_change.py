@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from impl.messages import DoViewChange, Prepare, PrepareHeader, RequestDoViewChange, StartViewChange
+from impl.messages import (
+    DoViewChange,
+    Prepare,
+    PrepareHeader,
+    RequestDoViewChange,
+    RequestStartView,
+    StartViewChange,
+)
 from impl.replica.repair import Repair
 from impl.replica.state import InstallTarget, Status, checksums, window_error
 
@@ -90,6 +97,15 @@ class ViewChange(Repair):
         self.send_do_view_change()
 
     # Offering the log
+
+    def on_request_start_view(self, message: RequestStartView) -> None:
+        """A replica that mends its log may have been in a later view, and takes no start_view of this one. It calls
+        nobody into a later view, so the primary does.
+        """
+        if self.is_normal_primary and message.view > self.view and self.superblock_writing is None:
+            self.transition_to_view_change(message.view)
+        else:
+            super().on_request_start_view(message)
 
     def send_do_view_change(self) -> None:
         """Offers the log once a quorum wants the view and the journal holds all of it."""

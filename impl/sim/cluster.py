@@ -50,6 +50,7 @@ from impl.sim.clients import Clients
 from impl.sim.control_situations import ControlSituations
 from impl.sim.network import Network
 from impl.sim.profile import SimProfile, supports_drawn
+from impl.sim.repair_situations import RepairSituations
 from impl.sim.ring_storage import RingStorage
 from impl.sim.rot import Rot
 from impl.sim.situations import Situations
@@ -105,6 +106,7 @@ class SimCluster:
         self.statistics: dict[str, int] = defaultdict(int)
         self.situations = Situations(replica_count, self.statistics)
         self.control_situations = ControlSituations(replica_count, self.statistics)
+        self.repair_situations = RepairSituations(replica_count, self.statistics)
         self.network = network or Network(profile, random, self.statistics)
         self.mates: tuple[SimCluster, ...] = ()
         self.now = 0
@@ -209,6 +211,7 @@ class SimCluster:
         config = replace(self.config, supports=self.supports[node], nonce=self.incarnations[node] + 1)
         replica = Replica(durable, config, seq=self.seqs[node], clock=self.clocks[node])
         self.replicas[node] = replica
+        self.repair_situations.on_boot(node, replica)
         effects = replica.boot()
         for checker in self.checkers:
             checker.on_boot(node, replica)
@@ -315,6 +318,7 @@ class SimCluster:
             self.lines[node].append(encode_line(event))
         self.situations.on_event(node, replica, event)
         self.control_situations.on_event(node, replica, event)
+        self.repair_situations.on_event(node, event)
         name = event.event
         if name in ("restart", "recover"):
             storage = self.storages[node]
@@ -336,7 +340,9 @@ class SimCluster:
             self.statistics["messages_to_dead"] += 1
             return
         self.situations.on_message(replica, message)
+        met = self.repair_situations.before_message(to, replica, message)
         effects = replica.on_message(message)
+        self.repair_situations.after_message(replica, message, met, effects)
         if effects:
             self._run_effects(to, replica, effects)
 

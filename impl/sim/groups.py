@@ -30,7 +30,7 @@ def simulate_groups(
     profile: SimProfile | None = None,
     client_profile: str | None = None,
     features: str | None = None,
-    rot: bool = False,
+    rot: bool = True,
     faults: frozenset[str] = frozenset(),
     out: Path | None = None,
     parquet: bool = False,

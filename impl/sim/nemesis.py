@@ -15,6 +15,9 @@ VIEW_CHANGE_EVENTS = frozenset(
 )
 """Events at which a replica may be struck in the middle of a view change."""
 
+CRASH_AFTER_LOSS = 0.7
+"""How often a replica dies soon after the write of a prepare was lost in a cell that holds another one of its op."""
+
 
 class Nemesis:
     """Draws the time of each kind of fault; `stop` ends them and heals the cluster for the liveness phase.
@@ -34,6 +37,9 @@ class Nemesis:
             if profile.crash_in_view_change:
                 group.on_event = partial(self._on_event, group)
             group.on_stop = self._restart_later
+            for node, storage in enumerate(group.storages):
+                if isinstance(storage, RingStorage):
+                    storage.on_lost = partial(self._on_lost, node)
         self._repeat(profile.partition_interval_ticks, self._partition)
         self._repeat(profile.clog_interval_ticks, self._clog)
         self._repeat(profile.crash_interval_ticks, self._crash)
@@ -122,6 +128,11 @@ class Nemesis:
         if self.active and latency > 1 and random.random() < profile.crash_in_write:
             self.cluster.statistics["crashes_in_write"] += 1
             self.cluster.at(self.cluster.now + random.randint(1, latency - 1), partial(self._crash_one, node))
+
+    def _on_lost(self, node: int) -> None:
+        """Often the replica dies before that damage is overwritten."""
+        if self.random.random() < CRASH_AFTER_LOSS:
+            self.cluster.at(self.cluster.now + self.random.randint(1, 30), partial(self._crash_one, node))
 
     def _crash_one(self, node: int) -> None:
         if self.active and self.cluster.replicas[node] is not None:

@@ -255,7 +255,7 @@ def client_profile_draw(profile: SimProfile, name: str | None, clients: int, ran
     )
 
 
-def storage_profile_draw(profile: SimProfile, random: Random, *, rot: bool = False) -> SimProfile:
+def storage_profile_draw(profile: SimProfile, random: Random, *, rot: bool = True) -> SimProfile:
     """`profile` with features, checkpoints and failing writes drawn: each kind in a part of the seeds.
 
     `rot`: a part also has journals that are rings, on disks that rot, lose and misdirect writes.
@@ -277,13 +277,38 @@ def storage_profile_draw(profile: SimProfile, random: Random, *, rot: bool = Fal
         changes["sync_failure"] = random.choice((0.0, 0.3))
         changes["superblock_damage"] = random.choice((0.0, 0.05, 0.2))
         changes["snapshot_damage"] = random.choice((0.0, 0.2))
-    if rot and changes.get("journal_slots") and random.random() < 0.6:
-        changes["ring"] = True
-        changes["superblock_damage"] = 0.0  # a replica that is gone for good might have the one good copy
-        changes["rot"] = random.choice((0.0, 0.3, 0.8))
-        changes["lost_write"] = random.choice((0.0, 0.02, 0.1))
-        changes["misdirected_write"] = random.choice((0.0, 0.02, 0.1))
-    return replace(profile, **changes)
+    drawn = replace(profile, **changes)
+    return replace(drawn, **_ring_draw(drawn, random)) if rot and random.random() < ROTTEN else drawn
+
+
+ROTTEN = 0.35
+"""Part of the seeds whose journals are rings, on disks that rot."""
+
+
+def _ring_draw(profile: SimProfile, random: Random) -> dict[str, Any]:
+    """A ring of few slots, so that it wraps, and disks that rot, lose and misdirect writes.
+
+    Long intervals with short pipelines leave prepares that no other replica can drain: nacks may discard those.
+    """
+    clients = 0 if profile.client_gaps else random.choice((1, 3, 6))  # the table has a slot for each
+    interval, pipeline = random.choice(((2, 1), (2, 2), (3, 2), (3, 4), (5, 3), (10, 3), (20, 2), (20, 4), (40, 2)))
+    return {
+        "ring": True,
+        "superblock_damage": 0.0,  # a replica that is gone for good might have the one good copy
+        "checkpoint_interval": interval,
+        "pipeline_max": pipeline,
+        "journal_slots": interval + pipeline + random.choice((0, 0, 2, interval)),
+        "rot": random.choice((0.0, 0.3, 0.8, 1.0)),
+        "lost_write": random.choice((0.0, 0.02, 0.1, 0.1)),
+        "misdirected_write": random.choice((0.0, 0.02, 0.1)),
+        "clients_min": max(profile.clients_min, clients),
+        "crash_interval_ticks": random.randint(60, 250),
+        "crash_primary": random.choice((0.0, 0.4)),
+        "crash_in_write": random.choice((0.02, 0.1, 0.3)),
+        "restart_ticks_mean": random.choice((5, 40, 120)),
+        "late": random.choice((0.0, 0.1, 0.4)),
+        "append_ticks_max": random.choice((2, 4, 8)),
+    }
 
 
 def _short_timeouts(random: Random) -> dict[str, Any]:

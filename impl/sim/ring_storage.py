@@ -20,6 +20,9 @@ from impl.storage.ring_file import SECTOR, Geometry
 
 SLOT_SIZE = 4 * SECTOR
 
+OVER_ANOTHER = 0.9
+"""How often the write of a prepare is lost, if writes are at all, in a cell that holds another one of the same op."""
+
 
 class PowerLossError(Exception):
     """The process dies in the middle of a journal write."""
@@ -60,6 +63,7 @@ class RingStorage(SimStorage):
     """Journal as a ring, superblock and snapshots in memory.
 
     `stricken`: the disk was damaged such that the replica may need a start_view or nacks, and it is not whole again.
+    `on_lost`: the write of a prepare was lost that was to take the place of another one of its op, a rare damage.
     """
 
     def __init__(
@@ -76,9 +80,11 @@ class RingStorage(SimStorage):
         self.geometry = Geometry(profile.journal_slots, SLOT_SIZE)
         self.journal = RingJournal.open(self.file, superblock)
         self.file.aim = self._aim
-        self.may_lose: Callable[[int], bool] = lambda cell: False
+        self.may_lose: Callable[[int | None], bool] = lambda cell: False
+        self.on_lost: Callable[[], None] = lambda: None
         self.unheadered: set[int] = set()
         self.unwritten: set[int] = set()
+        self.writing: dict[int, str] = {}
         self.stricken = False
 
     def holds(self, op: int, checksum: str) -> bool:
@@ -92,13 +98,17 @@ class RingStorage(SimStorage):
 
     def _take_effect(self, io: IoEffect) -> None:
         if isinstance(io, AppendPrepares):
-            self.journal.append(io.prepares, io.repair)
+            self._append_ring(io)
         elif isinstance(io, DrainJournal):
             self._drain_ring(io)
         else:
             super()._take_effect(io)
             if isinstance(io, WriteSuperblock):
                 self.journal.on_superblock(io.superblock)
+
+    def _append_ring(self, io: AppendPrepares) -> None:
+        self.writing = {prepare.header.op: prepare.header.checksum for prepare in io.prepares}
+        self.journal.append(io.prepares, io.repair)
 
     def _drain_ring(self, io: DrainJournal) -> None:
         if self.superblock.checkpoint < io.op:
@@ -115,7 +125,7 @@ class RingStorage(SimStorage):
         """The power goes at some write or sync of the append; of what was not synced, whole sectors survive."""
         self.file.fuse = self.random.randint(0, 2 * len(io.prepares) + 2)
         try:
-            self.journal.append(io.prepares, io.repair)
+            self._append_ring(io)
             self.statistics["crash_append_whole"] += 1
         except PowerLossError:
             self.statistics["crash_append_torn"] += 1
@@ -172,16 +182,28 @@ class RingStorage(SimStorage):
         if not is_header:
             self.unwritten.discard(cell)
             self.unheadered.discard(cell)
-        strikes = profile.lost_write and random.random() < profile.lost_write
+        over = self._lies_over_another(place)
+        lost = profile.lost_write and (OVER_ANOTHER if over else profile.lost_write)
+        strikes = lost and random.random() < lost
         strays = not strikes and profile.misdirected_write and random.random() < profile.misdirected_write
-        if not (strikes or strays) or cell in self.unwritten or not self.may_lose(cell):
+        target = random.randrange(self.geometry.cells) if strays else None
+        if not (strikes or strays) or cell in self.unwritten or target == cell or target in self.unheadered:
             return offset
-        target = random.randrange(self.geometry.cells) if strays else cell
-        if strays and (target == cell or target in self.unheadered or not self.may_lose(target)):
+        if not self.may_lose(target):
             return offset
         (self.unheadered if is_header else self.unwritten).add(cell)
         ring = "header" if is_header else "prepare"
         self.statistics[f"{ring}_writes_{'misdirected' if strays else 'lost'}"] += 1
-        if not strays:
+        if over:
+            self.on_lost()
+        if target is None:
             return None
         return self.geometry.header_at(target) if is_header else self.geometry.prepare_at(target)
+
+    def _lies_over_another(self, place: tuple[int, bool]) -> bool:
+        """True if a prepare is being written to a cell that holds another one of its op."""
+        cell, is_header = place
+        found = self.journal._cells[cell]
+        if is_header or not found.clean or found.header is None:
+            return False
+        return self.writing.get(found.header.op, found.header.checksum) != found.header.checksum

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from random import Random
 
+from impl.durable import DamagedLog
 from impl.sim.ring_storage import RingStorage
 from impl.storage.file import MemoryFile
 from impl.storage.ring import RingJournal
@@ -29,6 +30,10 @@ def items_on(storage: RingStorage, file: MemoryFile | None = None) -> set[Item]:
     names = None if journal.is_damaged(block) else journal.log_names(block)
     headers = [header for _, _, _, header in journal.records() if header.op > block.checkpoint]
     return {(header.op, header.checksum) for header in headers if names is None or header.checksum in names}
+
+
+AIMED = 0.6
+"""How often the prepare is struck that only one replica has."""
 
 
 class Rot:
@@ -53,24 +58,29 @@ class Rot:
         self.interval = storages[0].profile.checkpoint_interval
         self.known: set[tuple[int, str, int]] = set()
 
-    def may_lose(self, node: int, cell: int) -> bool:
-        """True if what is, or is being written, in a cell of a replica's journal is on another's disk, or useless; the
-        replica is stricken then.
+    def may_lose(self, node: int, cell: int | None) -> bool:
+        """True if a write of a replica may be lost, and what a cell of its journal (None: nothing that matters) holds:
+        that is on another's disk, or useless. The replica is stricken then.
+
+        What is being written needs no other copy: of a quorum that acknowledges it, more replicas than can be spared,
+        one at least has it.
         """
         storage = self.storages[node]
         if self._stricken_besides(node) >= self.spare:
             return False
-        writing = [prepare.header for io in storage.in_flight for prepare in getattr(io, "prepares", ())]
-        found = storage.journal._cells[cell].header
-        self.known |= {(header.op, header.checksum, node) for header in writing}
-        headers = [*writing, *([found] if found is not None and found.op > storage.superblock.checkpoint else [])]
-        elsewhere = set().union(*(items_on(self.storages[at]) for at in self._others(node)))
-        loses = all((header.op, header.checksum) in elsewhere for header in headers)
-        storage.stricken |= loses
-        return loses
+        found = None if cell is None else storage.journal._cells[cell].header
+        if found is not None and found.op > storage.superblock.checkpoint:
+            elsewhere = set().union(*(items_on(self.storages[at]) for at in self._others(node)))
+            if (found.op, found.checksum) not in elsewhere:
+                return False
+        storage.stricken = True
+        return True
 
     def strike(self, node: int) -> None:
-        """Damages some sectors of a replica that is down, if that leaves enough; counted in the statistics."""
+        """Damages some sectors of a replica that is down, if that leaves enough; counted in the statistics.
+
+        Often the prepare that nobody else has yet, which nacks may settle.
+        """
         storage = self.storages[node]
         before = items_on(storage)
         others = [self.storages[at] for at in self._others(node)]
@@ -78,25 +88,28 @@ class Rot:
             return
         for op, checksum in before:
             self.known.add((op, checksum, node))
-        for other in others:
-            for op, checksum in items_on(other):
-                self.known.add((op, checksum, self.storages.index(other)))
+        for at in self._others(node):
+            self.known |= {(op, checksum, at) for op, checksum in items_on(self.storages[at])}
+        elsewhere = set().union(*(items_on(other) for other in others))
+        own = [item for item in sorted(before - elsewhere) if not self._was_elsewhere(item, node)]
         file = storage.file.copy()
-        marks = self._spoil(storage, file)
+        if own and self.random.random() < AIMED:
+            number = self.random.choice((1, 2, len(own)))
+            targets = self.random.sample(own, min(number, len(own)))
+            marks = self._spoil_prepares(storage, file, {checksum for _, checksum in targets})
+        else:
+            marks = self._spoil(storage, file)
         lost = before - items_on(storage, MemoryFile(file.path, bytes(file.durable)))
         damage = RingJournal.open(MemoryFile(file.path, bytes(file.durable)), storage.superblock)._damage(
             storage.superblock
         )
-        elsewhere = set().union(*(items_on(other) for other in others))
         alone = {item for item in lost if item not in elsewhere}
         if any(self._was_elsewhere(item, node) for item in alone) or (alone and self.quorum_replication == 1):
             return
         uncertain = damage is not None and damage.op_max > damage.head_op
         stricken = bool(alone) or uncertain or any(op <= self._drained_next(node) for op, _ in lost)
-        known = set() if damage is None else {header.checksum for header in damage.known}
-        nackable = not uncertain and all(op > self._drained_next(node) for op, _ in lost)
-        nackable &= all(checksum in known for _, checksum in alone)
-        if stricken and not self._may_be_stricken(node, nackable):
+        stricken |= storage.stricken
+        if stricken and not self._may_be_stricken(node, damage):
             return
         storage.file.durable = file.durable
         storage.file.content = bytearray(file.durable)
@@ -125,12 +138,47 @@ class Rot:
         """The replicas that the others have to do without, now or for ever."""
         return {at for at, storage in enumerate(self.storages) if storage.stricken or at in self.lost}
 
-    def _may_be_stricken(self, node: int, nackable: bool) -> bool:
+    def _may_be_stricken(self, node: int, damage: DamagedLog | None) -> bool:
         count = self._stricken_besides(node)
-        return count < self.spare or (count == 0 and nackable and self.quorum_nack <= len(self._others(node)))
+        nacks = count == 0 and self.quorum_nack <= len(self._others(node))
+        return count < self.spare or (nacks and self._is_mended_by_all(node, damage))
+
+    def _is_mended_by_all(self, node: int, damage: DamagedLog | None) -> bool:
+        """True if the others, none of which went on meanwhile, can send all that a log lacks, or nack it: what only
+        this replica ever had, and whose header it still knows.
+        """
+        if damage is None:
+            return True
+        if damage.op_max > damage.head_op:
+            return False
+        own = {header.checksum: header for header in damage.known}
+        held = {prepare.header.checksum: prepare.header for prepare in damage.held}
+        disks = [self.storages[at] for at in self._others(node)]
+        journals = [RingJournal.open(disk.file.copy(), disk.superblock) for disk in disks]
+        others = {header.checksum: header for journal in journals for *_, header in journal.records()}
+        op, checksum = damage.head_op, damage.head_checksum
+        while op > self.storages[node].superblock.checkpoint:
+            header = held.get(checksum) or others.get(checksum) or own.get(checksum)
+            if header is None or (checksum not in held and op <= self._drained_next(node)):
+                return False
+            if checksum not in held and checksum not in others and self._was_elsewhere((op, checksum), node):
+                return False
+            op, checksum = op - 1, header.parent
+        return True
 
     def _was_elsewhere(self, item: Item, node: int) -> bool:
         return any((*item, other) in self.known for other in range(len(self.storages)) if other != node)
+
+    def _spoil_prepares(self, storage: RingStorage, file: MemoryFile, checksums: set[str]) -> list[str]:
+        """Spoils some prepares, in a copy of a file, and leaves their headers."""
+        journal = RingJournal.open(MemoryFile(file.path, bytes(file.durable)), storage.superblock)
+        marks: list[str] = []
+        for cell, found in enumerate(journal._cells):
+            name = found.header.checksum if found.clean and found.header is not None else ""
+            if name in checksums and cell not in storage.unheadered:
+                _flip(file, storage.geometry.prepare_at(cell), self.random)
+                marks.append("rot_prepare")
+        return marks
 
     def _spoil(self, storage: RingStorage, file: MemoryFile) -> list[str]:
         """Spoils sectors in a copy of a file, some of the log's, some of any cell's."""

@@ -56,7 +56,7 @@ def simulate(
     profile: SimProfile | None = None,
     client_profile: str | None = None,
     features: str | None = None,
-    rot: bool = False,
+    rot: bool = True,
     faults: frozenset[str] = frozenset(),
     out: Path | None = None,
     parquet: bool = False,
@@ -65,7 +65,7 @@ def simulate(
 
     `profile` is drawn from the seed unless given, and may ask for more clients than `clients`; so is
     `client_profile`, one of `CLIENT_PROFILES`, unless it or `profile` is given; `features`, one of `FEATURES_CHOICES`,
-    takes the place of the profile's; `rot`: some of the drawn profiles have disks that rot; `quorums` are majorities
+    takes the place of the profile's; `rot`: a part of the drawn profiles has disks that rot; `quorums` are majorities
     unless given.
     With `out`, the trace goes to `out/seed-<seed>/replica-<node>.ndjson` (replacing what was there), with `parquet`
     also to `.parquet` beside it. Raises `ConfigurationError` for impossible numbers, `FaultError` for an unknown
@@ -101,7 +101,7 @@ def profile_of_run(
     client_profile: str | None,
     features: str | None,
     *,
-    rot: bool = False,
+    rot: bool = True,
 ) -> SimProfile:
     """The profile of a run: what is given, else drawn, each kind by a generator of its own."""
     drawn = profile if profile is not None else profile_draw(random)

@@ -19,6 +19,7 @@ from impl.sim.groups import simulate_groups
 from impl.sim.named_profiles import NAMED_PROFILES
 from impl.sim.profile import CLIENT_PROFILES, FEATURES_CHOICES
 from impl.sim.run import SimResult
+from impl.sim.summary import summarise, summary_lines
 from refinement.cli.options import json_option_of_maker, protect
 from refinement.cli.output import note, save_json, steps
 from refinement.cli.used import note_other_runs
@@ -42,7 +43,7 @@ class Plan:
     client_profile: str | None = None
     features: str | None = None
     groups: tuple[Group, ...] = (SINGLE,)
-    rot: bool = False
+    rot: bool = True
     profile: str | None = None
 
     @property
@@ -51,7 +52,7 @@ class Plan:
         words = [] if self.profile is None else ["--profile", self.profile]
         words += [] if self.client_profile is None else ["--client-profile", self.client_profile]
         words += [] if self.features is None else ["--features", self.features]
-        words += ["--rot"] if self.rot else []
+        words += [] if self.rot else ["--no-rot"]
         return [*words, *([] if self.groups == (SINGLE,) else ["--groups", ",".join(g.name for g in self.groups)])]
 
     def command(self, seed: int) -> str:
@@ -81,7 +82,12 @@ class Plan:
 )
 @click.option("--requests", type=click.IntRange(0), default=200, show_default=True, help="Requests per run.")
 @click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
-@click.option("--rot", is_flag=True, help="In a part of the runs disks rot, lose and misdirect writes.")
+@click.option(
+    "--rot/--no-rot",
+    default=True,
+    show_default=True,
+    help="In a part of the runs disks rot, lose and misdirect writes.",
+)
 @click.option(
     "--profile",
     type=click.Choice(tuple(NAMED_PROFILES)),
@@ -135,8 +141,8 @@ def simulate(
     """
     if parquet and out is None:
         raise click.UsageError("--parquet says how traces are written; --out DIR says where, and is missing")
-    if rot and profile is not None:
-        raise click.UsageError("--rot says which profiles are drawn, --profile names one; rot and late have such disks")
+    if profile is not None and not rot:
+        raise click.UsageError("--no-rot says which profiles are drawn, --profile names one; two have disks that rot")
     protect({"--json": json_file}, directories=[] if out is None else [out])
     plan = Plan(
         replicas,
@@ -218,10 +224,12 @@ def _print(results: list[SimResult], failed: list[SimResult], plan: Plan, second
         click.echo(f"    replay: {plan.command(result.seed)}")
     if len(failed) > FAILURES_SHOWN:
         click.echo(f"… and {len(failed) - FAILURES_SHOWN} more seeds that fail")
-    totals: Counter[str] = Counter()
-    for result in results:
-        totals.update(result.statistics)
     if len(results) > 1 or failed:
+        for line in summary_lines(summarise(result.statistics for result in results), len(results)):
+            click.echo(line)
+        totals: Counter[str] = Counter()
+        for result in results:
+            totals.update(result.statistics)
         note(", ".join(f"{name} {count:,}" for name, count in sorted(totals.items())))
     events, answered = sum(r.events for r in results), sum(r.answered for r in results)
     note(f"{seconds:.1f} s, {events / seconds if seconds else 0:,.0f} events/s")
@@ -243,6 +251,8 @@ def _to_dict(results: list[SimResult], plan: Plan, code: int) -> dict[str, Any]:
         "client_profile": plan.client_profile,
         "features": plan.features,
         "groups": [group.name for group in plan.groups],
+        "rot": plan.rot,
+        "summary": summarise(result.statistics for result in results),
         "runs": [
             {
                 "seed": result.seed,
