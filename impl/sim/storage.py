@@ -222,9 +222,9 @@ class SimStorage:
         return data or b""
 
     def damage_snapshot(self) -> bool:
-        """The snapshot in use, or a segment of it, cannot be read any more; false if there is none."""
+        """The snapshot in use, or a segment of it, cannot be read any more; false if there is none that can."""
         checkpoint = self.superblock.checkpoint
-        if checkpoint == 0:
+        if checkpoint == 0 or self.snapshot_damaged:
             return False
         kind = self.segments.damage(self.snapshots.get(checkpoint, ("", b""))[1])
         self.statistics[f"damaged: {kind}"] += 1
