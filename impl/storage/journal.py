@@ -1,24 +1,25 @@
 """The journal: append-only records, each a prepare, and the log as a chain through them.
 
-Layout. A file header (magic, format version, cluster, replica, blake2b-128) of FILE_HEADER_SIZE bytes, then records. A
-record is a fixed big-endian header, the body, and zeros up to a multiple of ALIGNMENT. The header: blake2b-128 over the
-rest of the header, the record's own offset and the body; magic, format version, flags; ``group``, the file offset at
-which the append that wrote it began; the entry's checksum, parent, view, op, client, request, commit, session,
-incarnation, feature; size of the body.
+Layout. A file header (magic, format version, cluster, replica, blake2b-128) in a page of its own, with the mark; then
+appends, each a header (its length, blake2b-128) and records. A record is a fixed big-endian header, the body, and zeros
+up to a multiple of ALIGNMENT. The header: blake2b-128 over the rest of the header, the record's own offset and the
+body; magic, format version, flags; ``group``, the file offset at which the append that wrote it began; the entry's
+checksum, parent, view, op, client, request, commit, session, incarnation, feature; size of the body. Behind the first
+page every byte is written XOR 0x9d, so that what was never written can be told.
 
 Append. One group of records is one write and one fdatasync, and a group is written only after the one before is
-durable. A group that fails is cut off again. If its sync fails, or it cannot be cut off, the journal refuses further
-appends until it is opened again, since what the disk holds is unknown then.
+durable. Then the mark in the first page says how far the journal is durable; it is written but not synced, so it costs
+no time, and becomes durable with the next append, or when the system writes it. A group that fails is cut off again. If
+its sync fails, or it cannot be cut off, the journal refuses further appends until it is opened again, since what the
+disk holds is unknown then.
 
 Drain. Records that a snapshot has made useless are dropped by writing the others to a new file, which then takes the
 journal's name; its header says how far it was durable from the start.
 
-Recovery. Records are read to the end of the file. A broken record is torn if the file header does not say that it was
-durable, and no valid record of a *later* group follows: its group was never known to be durable, so the file is cut
-there, and the cut reported (a disk may also keep a later record of that group and lose an earlier one). Otherwise its
-group had been durable: what lies between the valid records is a gap, and the log is damaged. `damage` says what is left
-of it, for the other replicas to mend; a cluster of one refuses, by name and offset. The next drain ends it. A damaged
-last group cannot be told from a torn one; it is cut.
+Recovery (impl/storage/journal_scan.py). Records are read to the end of the file. A last group that is provably torn is
+cut, and the cut reported. Anything else that is broken is damage: it had been durable, or may have been acknowledged.
+What lies between the valid records is a gap. `damage` says what is left of the log, for the other replicas to mend; a
+cluster of one refuses, by name and offset. The next drain ends it.
 
 The log (docs/core-protocol.md, impl/durable.py): the chain from the superblock's head back to its checkpoint, extended
 forward by appended (not repair) records of view = log_view whose parent is the head.
@@ -27,28 +28,28 @@ forward by appended (not repair) records of view = log_view whose parent is the 
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from impl.durable import DamagedLog, SuperblockState
 from impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 from impl.storage.file import File, FileSystem, WriteRefusedError
+from impl.storage.journal_scan import read_record, scan
 from impl.storage.records import (
-    ALIGNMENT,
     BODY_SIZE_MAX,
-    CHECKSUM_SIZE,
     FILE_HEADER_SIZE,
-    RECORD,
+    GROUP_HEADER_SIZE,
+    MARK_OFFSET,
     RECORD_HEADER_SIZE,
-    RECORD_MAGIC,
     JournalError,
     Record,
     check_file_header,
-    decode_record,
     encode_file_header,
+    encode_group,
+    encode_mark,
     encode_record,
     padded,
+    veil,
 )
 from impl.storage.snapshots import TEMPORARY_SUFFIX
 
@@ -79,11 +80,10 @@ class JournalRecovery:
 class Journal:
     """The journal of one replica over an open file. Not thread-safe: one append at a time."""
 
-    def __init__(self, file: File, recovery: JournalRecovery, cluster: int, replica: int, durable_end: int) -> None:
+    def __init__(self, file: File, recovery: JournalRecovery, cluster: int, replica: int) -> None:
         self._file = file
         self._end = FILE_HEADER_SIZE
         self._identity = (cluster, replica)
-        self._durable_end = durable_end
         self.recovery = recovery
         self._by_checksum: dict[str, Record] = {}
         self._appended: dict[str, Record] = {}  # by parent and view: the newest appended record
@@ -100,17 +100,19 @@ class Journal:
             file.sync()
         except OSError as error:
             raise JournalError(f"{file.path}: cannot write the journal's header: {error.strerror}") from error
-        return cls(file, JournalRecovery(0), cluster, replica, FILE_HEADER_SIZE)
+        return cls(file, JournalRecovery(0), cluster, replica)
 
     @classmethod
     def open(cls, file: File, cluster: int, replica: int) -> Journal:
         """Scan all records, cut off a torn end, index the rest. Raises JournalError (see the module's text)."""
         try:
             durable_end = check_file_header(file, cluster, replica)
-            journal = cls(file, JournalRecovery(0), cluster, replica, durable_end)
-            journal._scan()
+            journal = cls(file, JournalRecovery(0), cluster, replica)
+            journal._scan(durable_end)
             # Also without a cut: a process killed before its fdatasync leaves records that only the page cache has.
             file.sync()
+            if journal._end > durable_end:
+                journal._mark()
         except OSError as error:
             raise JournalError(f"{file.path}: cannot read or sync the journal: {error.strerror or error}") from error
         return journal
@@ -128,24 +130,17 @@ class Journal:
         """
         if self._failed is not None:
             raise JournalError(f"{self._file.path}: an earlier append failed ({self._failed}); open the journal again")
-        group = self._end
-        records: list[Record] = []
-        parts: list[bytes] = []
-        offset = group
-        for prepare in prepares:
-            data = encode_record(prepare, offset, group, repair, self._file.path)
-            parts.append(data)
-            records.append(Record(offset, len(data), group, repair, prepare.header))
-            offset += len(data)
-        if not parts:
+        if not prepares:
             return
+        group = self._end
+        records, data = self._encode([(prepare, repair) for prepare in prepares], group)
         try:
-            self._file.write_at(group, b"".join(parts))
+            self._file.write_at(group, data)
         except OSError as error:
             self._undo(group, error)
             refusal = JournalError if self._failed is not None else JournalRefusedError
             raise refusal(
-                f"{self._file.path}: append of {len(parts)} records at offset {group} failed: "
+                f"{self._file.path}: append of {len(records)} records at offset {group} failed: "
                 f"{error.strerror or error}; nothing of it was kept"
             ) from error
         try:
@@ -158,7 +153,27 @@ class Journal:
             ) from error
         for record in records:
             self._remember(record)
-        self._end = offset
+        self._end = group + len(data)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Says that all up to the end is durable. Best effort: without it less can be told from a torn write."""
+        try:
+            self._file.write_at(MARK_OFFSET, encode_mark(self._end))
+        except OSError:
+            return
+
+    def _encode(self, prepares: Sequence[tuple[Prepare, bool]], group: int) -> tuple[list[Record], bytes]:
+        """The records of an append at the offset `group`, each repair or not, and its bytes as they are written."""
+        records: list[Record] = []
+        parts: list[bytes] = []
+        offset = group + GROUP_HEADER_SIZE
+        for prepare, repair in prepares:
+            data = encode_record(prepare, offset, group, repair, self._file.path)
+            parts.append(data)
+            records.append(Record(offset, len(data), group, repair, prepare.header))
+            offset += len(data)
+        return records, veil(encode_group(group, offset - group) + b"".join(parts))
 
     def drain(self, files: FileSystem, op: int, log: Collection[str] | None = None) -> None:
         """Drop the records at or below ``op``, and those above it that ``log`` (checksums) does not name, if given.
@@ -189,7 +204,7 @@ class Journal:
             raise JournalRefusedError(f"{path}: cannot drain the journal: {error.strerror or error}") from error
         self._file.close()
         file.path = path
-        self._file, self._end, self._durable_end = file, end, end
+        self._file, self._end = file, end
         self._by_checksum, self._appended, self._gaps = {}, {}, []
         for record in records:
             self._remember(record)
@@ -210,22 +225,16 @@ class Journal:
 
     def _copy(self, kept: Sequence[Record], file: File) -> tuple[list[Record], int]:
         """Writes the records to an empty file, durably. Returns them where they lie now, and the end."""
-        parts: list[bytes] = []
-        records: list[Record] = []
-        offset = FILE_HEADER_SIZE
-        for record in kept:
-            prepare = self._load(record)
-            data = encode_record(prepare, offset, offset, record.repair, self._file.path)
-            parts.append(data)
-            records.append(Record(offset, len(data), offset, record.repair, prepare.header))
-            offset += len(data)
-        file.write_at(0, encode_file_header(*self._identity, offset) + b"".join(parts))
+        prepares = [(self._load(record), record.repair) for record in kept]
+        records, data = self._encode(prepares, FILE_HEADER_SIZE) if prepares else ([], b"")
+        end = FILE_HEADER_SIZE + len(data)
+        file.write_at(0, encode_file_header(*self._identity, end) + data)
         file.sync()
-        return records, offset
+        return records, end
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        """Where records had been durable and are broken, and why."""
+        """Where records are broken that had been durable, or may have been, and why."""
         return tuple(
             f"{self._file.path}: bytes {begin}..{end - 1} are damaged: {why}" for begin, end, why in self._gaps
         )
@@ -239,8 +248,9 @@ class Journal:
             return None
         if superblock.replica_count == 1:
             raise JournalError(
-                f"{self.damaged[0]}; it had been durable. The replica will not start without it, and there is no other "
-                "one to fetch it from. Restore the file from a copy of this very replica"
+                f"{self.damaged[0]}, and this is not a write that was cut short. The replica will not start without "
+                "it, and there is no other one to fetch it from. Restore the file from a copy of this very replica; "
+                "`vsr recover` says what is wrong"
             )
         base = superblock.checkpoint
         head_op, head, appended_at = self._end_of(superblock)
@@ -340,12 +350,11 @@ class Journal:
 
     def _load(self, record: Record) -> Prepare:
         try:
-            data = self._file.read_at(record.offset, record.size)
+            found, body, reason = read_record(self._file, record.offset)
         except OSError as error:
             raise JournalError(
                 f"{self._file.path}: cannot read op {record.header.op} at offset {record.offset}: {error.strerror}"
             ) from error
-        found, body, reason = decode_record(data, record.offset)
         if found is None:
             raise JournalError(f"{self._file.path}: op {record.header.op} at offset {record.offset}: {reason}")
         return Prepare(header=found.header, body=body)
@@ -363,68 +372,16 @@ class Journal:
         except OSError:
             self._failed = error.strerror or str(error)
 
-    def _scan(self) -> None:
+    def _scan(self, durable_end: int) -> None:
         size = self._file.size()
-        offset = FILE_HEADER_SIZE
-        count = 0
-        while offset < size:
-            record, reason = self._read_record(offset)
-            if record is not None:
-                self._remember(record)
-                count += 1
-                offset += record.size
-                continue
-            following, durable = self._after(offset, size)
-            if not durable:
-                self._file.truncate(offset)
-                self.recovery = JournalRecovery(count, offset, size - offset, reason)
-                self._end = offset
-                return
-            self._gaps.append((offset, following, reason))
-            offset = following
-        if size < self._durable_end:
-            reason = f"the file was truncated to {size} bytes, but {self._durable_end} had been durable"
-            self._gaps.append((size, self._durable_end, reason))
-        self._end = max(size, self._durable_end)
-        self.recovery = JournalRecovery(count)
-
-    def _read_record(self, offset: int) -> tuple[Record | None, str]:
-        head = self._file.read_at(offset, RECORD_HEADER_SIZE)
-        if len(head) < RECORD_HEADER_SIZE:
-            return None, f"{len(head)} of {RECORD_HEADER_SIZE} bytes of a record header"
-        magic, *_, size = RECORD.unpack_from(head, CHECKSUM_SIZE)
-        if magic != RECORD_MAGIC:
-            return None, "no record magic"
-        if size > BODY_SIZE_MAX:
-            return None, f"size {size} is above {BODY_SIZE_MAX}"
-        length = padded(RECORD_HEADER_SIZE + size)
-        record, _, reason = decode_record(head + self._file.read_at(offset + len(head), length - len(head)), offset)
-        if record is None and "format version" in reason:
-            raise JournalError(f"{self._file.path}: record at offset {offset}: {reason}")
-        return record, reason
-
-    def _after(self, broken: int, size: int) -> tuple[int, bool]:
-        """Offset of the next valid record behind a broken one (or the end), and whether that had been durable.
-
-        It had, by the file header, or if a valid record of a later group follows.
-        """
-        following, durable = size, broken < self._durable_end
-        magic = struct.pack(">I", RECORD_MAGIC)
-        step = 1 << 20
-        for start in range(broken, size, step):
-            chunk = self._file.read_at(start, step + CHECKSUM_SIZE + len(magic))
-            position = chunk.find(magic)
-            while position >= 0:
-                offset = start + position - CHECKSUM_SIZE
-                if offset > broken and offset % ALIGNMENT == 0:
-                    record, _ = self._read_record(offset)
-                    if record is not None:
-                        following = min(following, offset)
-                        durable |= record.group > broken
-                        if durable:
-                            return following, True
-                position = chunk.find(magic, position + 1)
-        return following, durable
+        found = scan(self._file, durable_end)
+        for record in found.records:
+            self._remember(record)
+        self._end, self._gaps = found.end, found.gaps
+        self.recovery = JournalRecovery(len(found.records))
+        if found.cut is not None:
+            self._file.truncate(found.cut)
+            self.recovery = JournalRecovery(len(found.records), found.cut, size - found.cut, found.reason)
 
 
 def _remove(files: FileSystem, path: str) -> None:

@@ -1,4 +1,4 @@
-"""The bytes of a journal: file header and records (docs/storage-and-net.md has the layout)."""
+"""The bytes of a journal: file header, mark, headers of appends, records (docs/storage-and-net.md has the layout)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from impl.storage.file import File, StorageError
 FILE_MAGIC = b"VSRJOURN"
 RECORD_MAGIC = 0x56535252  # "VSRR"
 FORMAT_VERSION = 3
-FILE_HEADER_SIZE = 64
+"""Of records, in a ring, too."""
+JOURNAL_VERSION = 4
+"""Of the file of an append-only journal."""
+FILE_HEADER_SIZE = 4096
+"""One page, so that the header and the mark share none with what was appended."""
+MARK_OFFSET = 512
+MARK_MAGIC = b"VSRJMARK"
+GROUP_MAGIC = 0x56535247  # "VSRG"
 ALIGNMENT = 8
 BODY_SIZE_MAX = 1 << 26
 """Largest body of a record, bytes; a larger size in a header is read as damage."""
@@ -22,6 +29,10 @@ FILE_HEADER = struct.Struct(">8sHHQQ")  # magic, version, replica, cluster, dura
 # magic, version, flags, group, checksum, parent, view, op, client, request, commit, session, incarnation, feature, size
 RECORD = struct.Struct(">IHHQ16s16sQQQQQQQQI")
 RECORD_HEADER_SIZE = CHECKSUM_SIZE + RECORD.size
+MARK = struct.Struct(">8sQ")  # magic, durable_end
+GROUP = struct.Struct(">IIQ")  # magic, 0, bytes of the append with this header
+GROUP_HEADER_SIZE = CHECKSUM_SIZE + GROUP.size
+_VEIL = bytes(byte ^ 0x9D for byte in range(256))
 _FLAG_REPAIR = 1
 _FLAG_FIRST = 2  # parent is "" (op 1)
 
@@ -53,34 +64,73 @@ def digest_at(offset: int, rest: bytes) -> bytes:
 
 def encode_file_header(cluster: int, replica: int, durable_end: int = FILE_HEADER_SIZE) -> bytes:
     """The file header; bytes up to `durable_end` are durable since the file has its name."""
-    body = FILE_HEADER.pack(FILE_MAGIC, FORMAT_VERSION, replica, cluster, durable_end)
+    body = FILE_HEADER.pack(FILE_MAGIC, JOURNAL_VERSION, replica, cluster, durable_end)
     return (body + hashlib.blake2b(body, digest_size=CHECKSUM_SIZE).digest()).ljust(FILE_HEADER_SIZE, b"\0")
 
 
 def check_file_header(file: File, cluster: int, replica: int) -> int:
-    """The durable end in the file header. Raises JournalError if the file is not this replica's journal."""
+    """The durable end by file header and mark. Raises JournalError if the file is not this replica's journal."""
     data = file.read_at(0, FILE_HEADER_SIZE)
     body = data[: FILE_HEADER.size]
     checksum = data[FILE_HEADER.size : FILE_HEADER.size + CHECKSUM_SIZE]
-    if len(data) == FILE_HEADER_SIZE:
+    if len(data) >= FILE_HEADER.size + CHECKSUM_SIZE:
         magic, version, its_replica, its_cluster, durable_end = FILE_HEADER.unpack(body)
         whole = hashlib.blake2b(body, digest_size=CHECKSUM_SIZE).digest() == checksum
-        if magic == FILE_MAGIC and (0 < version < FORMAT_VERSION or (whole and version != FORMAT_VERSION)):
+        if magic == FILE_MAGIC and (0 < version < JOURNAL_VERSION or (whole and version != JOURNAL_VERSION)):
             raise JournalError(
-                f"{file.path}: format version {version}; this program reads {FORMAT_VERSION}. "
+                f"{file.path}: format version {version}; this program reads {JOURNAL_VERSION}. "
                 "`vsr recover` says what to do"
             )
-        if magic == FILE_MAGIC and whole:
+        if magic == FILE_MAGIC and whole and len(data) == FILE_HEADER_SIZE:
             if (its_cluster, its_replica) != (cluster, replica):
                 raise JournalError(
                     f"{file.path}: belongs to replica {its_replica} of cluster {its_cluster}, "
                     f"not to replica {replica} of cluster {cluster}. `vsr recover` says what to do"
                 )
-            return int(durable_end)
+            return max(int(durable_end), read_mark(file))
     raise JournalError(
         f"{file.path}: the file header (bytes 0..{FILE_HEADER_SIZE - 1}) is damaged or not a journal's. "
         "`vsr recover` says what to do"
     )
+
+
+def encode_mark(durable_end: int) -> bytes:
+    """What lies at MARK_OFFSET once all bytes below ``durable_end`` are durable; it is never synced itself."""
+    body = MARK.pack(MARK_MAGIC, durable_end)
+    return body + digest_at(MARK_OFFSET, body)
+
+
+def read_mark(file: File) -> int:
+    """The durable end that the mark names; 0 if there is none or it is broken."""
+    data = file.read_at(MARK_OFFSET, MARK.size + CHECKSUM_SIZE)
+    body = data[: MARK.size]
+    if len(body) < MARK.size or digest_at(MARK_OFFSET, body) != data[MARK.size :]:
+        return 0
+    magic, durable_end = MARK.unpack(body)
+    return int(durable_end) if magic == MARK_MAGIC else 0
+
+
+def veil(data: bytes) -> bytes:
+    """Written and true bytes of an append, one from the other: runs of zeros are turned into runs of something else.
+
+    So zeros at the end of a sector were never written (but for a body of 0x9d bytes).
+    """
+    return data.translate(_VEIL)
+
+
+def encode_group(offset: int, length: int) -> bytes:
+    """The header of an append that begins at ``offset`` and is ``length`` bytes long, this header included."""
+    rest = GROUP.pack(GROUP_MAGIC, 0, length)
+    return digest_at(offset, rest) + rest
+
+
+def decode_group(data: bytes, offset: int) -> int | None:
+    """The length from what `encode_group` made, or None."""
+    rest = data[CHECKSUM_SIZE:GROUP_HEADER_SIZE]
+    if len(rest) < GROUP.size or digest_at(offset, rest) != data[:CHECKSUM_SIZE]:
+        return None
+    magic, _, length = GROUP.unpack(rest)
+    return int(length) if magic == GROUP_MAGIC else None
 
 
 def pack_header(header: PrepareHeader, magic: int, group: int, repair: bool, path: str) -> bytes:

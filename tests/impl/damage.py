@@ -11,7 +11,7 @@ from impl.replica import ReplicaConfig
 from impl.storage.data_file import DataFile
 from impl.storage.file import MemoryFile, StorageError
 from impl.storage.journal import FILE_HEADER_SIZE
-from impl.storage.records import CHECKSUM_SIZE, RECORD_HEADER_SIZE
+from impl.storage.records import CHECKSUM_SIZE, GROUP_HEADER_SIZE, MARK_OFFSET, RECORD_HEADER_SIZE
 from impl.storage.recover import diagnose, reset_for_recovery
 from impl.storage.ring_cells import RingRecovery
 from impl.storage.ring_file import SECTOR, Geometry
@@ -37,7 +37,7 @@ REGIONS = (
     "journal: file header",
     "journal: record header",
     "journal: record body",
-    "journal: last record",
+    "journal: last append",
     "journal: cut short",
     "snapshot",
     "ring: one file header",
@@ -94,15 +94,19 @@ class DamagedLink(PowerLink):
         records = [(offset, size) for offset, size, _, _ in self.data._journal.records()]
         last, end = records[-1][0], sum(records[-1])
         found = {
-            "journal: file header": range(FILE_HEADER_SIZE),
+            "journal: file header": [
+                *range(64),
+                *range(MARK_OFFSET, MARK_OFFSET + 32),
+                *range(64, FILE_HEADER_SIZE, 97),
+            ],
             "journal: record header": [
                 at for begin, _ in records[:-1] for at in range(begin, begin + RECORD_HEADER_SIZE)
             ],
             "journal: record body": [
                 at for begin, size in records[:-1] for at in range(begin + RECORD_HEADER_SIZE, begin + size)
             ],
-            "journal: last record": range(last, end),
-            "journal: cut short": range(0, end, CHECKSUM_SIZE // 2),
+            "journal: last append": range(last - GROUP_HEADER_SIZE, end),
+            "journal: cut short": [*range(0, FILE_HEADER_SIZE, 512), *range(FILE_HEADER_SIZE, end, CHECKSUM_SIZE // 2)],
         }[region]
         return [("journal", (offset,)) for offset in found]
 
@@ -152,7 +156,7 @@ class DamagedLink(PowerLink):
             elif replica.log_repair is not None:
                 outcome = "log repaired"
             elif data.journal_recovery.cut_offset is not None:
-                outcome = "end of the log cut, sent again"
+                outcome = "cut like a torn write"
             elif isinstance(data.journal_recovery, RingRecovery) and data.journal_recovery.decisions["fix"]:
                 outcome = "header written again from its prepare"
             elif data.superblock_problems:

@@ -13,6 +13,7 @@ from impl.replica import ReplicaConfig, Status
 from impl.state_machine import Append, encode_operation
 from impl.storage.data_file import DataFile, format_data_file, open_data_file
 from impl.storage.file import MemoryFile, MemoryFileSystem, StorageError, WriteRefusedError
+from impl.storage.records import MARK_OFFSET
 from impl.storage.ring_file import Geometry
 from impl.trace import encode_line
 from tests.impl.link import Link
@@ -60,7 +61,7 @@ class PoweredFile(MemoryFile):
 
     def write_at(self, offset: int, data: bytes) -> None:
         try:
-            self.fuse.burn("write")
+            self.fuse.burn("mark" if offset == MARK_OFFSET else "write")
         except OSError:
             super().write_at(offset, data[: len(data) // 2])
             raise

@@ -98,7 +98,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str, str, bool]] = {
     "older superblock": (age_superblock, "superblock", "other_version", False),
     "superblock lost": (lambda data: (data / "superblock").unlink(), "superblock", "from_cluster", False),
     "journal header": (lambda data: flip(data / "journal", 20), "journal", "from_cluster", False),
-    "journal record": (lambda data: flip(data / "journal", 100), "journal", "start_or_from_cluster", True),
+    "journal record": (lambda data: flip(data / "journal", 4200), "journal", "start_or_from_cluster", True),
     "journal lost": (lambda data: (data / "journal").unlink(), "journal", "from_cluster", False),
     "snapshot": (lambda data: flip(data / "snapshot-2", 50), "snapshot-2", "start_or_from_cluster", True),
     "snapshot lost": (lambda data: (data / "snapshot-2").unlink(), "snapshot-2", "start_or_from_cluster", True),
@@ -131,7 +131,7 @@ def test_each_damage_has_a_name_and_a_remedy(kind: str, tmp_path: Path) -> None:
 
 def test_a_single_replica_is_told_to_restore(tmp_path: Path) -> None:
     data = filled(tmp_path / "d", replicas=1)
-    flip(data / "journal", 100)
+    flip(data / "journal", 4200)
     report = report_of(vsr("recover", data, "--json", tmp_path / "r"), tmp_path / "r")
     assert [finding["remedy"] for finding in report["findings"]] == ["restore"]
     refused = vsr("recover", data, "--from-cluster", "127.0.0.1:1")

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from impl.net.client import Client
 from impl.net.cluster import Cluster
+from impl.storage.inspect import inspect_data_file
 from impl.storage.superblock import COPY_SIZE
 from refinement.checker import check_run
 from refinement.cli.root import cli
@@ -37,6 +38,13 @@ def spoil_superblock(data: Path) -> None:
 def spoil_journal_header(data: Path) -> None:
     path = data / "journal"
     path.write_bytes(b"\xff" * 8 + path.read_bytes()[8:])
+
+
+def spoil(path: Path, offset: int) -> None:
+    """Flips a bit."""
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 1
+    path.write_bytes(content)
 
 
 def lose_journal(data: Path) -> None:
@@ -107,16 +115,17 @@ def test_a_damaged_journal_mends_itself(tmp_path: Path) -> None:
         cluster.format()
         cluster.start_all()
         asyncio.run(cluster.wait_ready())
-        put(cluster, 30)
-        wait_level(cluster)
-        cluster.kill(VICTIM)
         data = cluster.data_path(VICTIM)
-        journal = bytearray((data / "journal").read_bytes())
-        journal[len(journal) // 2] ^= 1
-        (data / "journal").write_bytes(journal)
-        assert "what to do: start the replica: it fetches this" in vsr("recover", data)[1]
-        cluster.start(VICTIM)
-        wait_level(cluster)
+        for which in (1, 0):  # the last append, too: that it was acknowledged is not forgotten
+            put(cluster, 28)
+            wait_level(cluster)
+            cluster.kill(VICTIM)
+            records = inspect_data_file(data).records
+            assert records, "all is drained"
+            spoil(data / "journal", records[-1 if which else len(records) // 2].offset)
+            assert "what to do: start the replica: it fetches this" in vsr("recover", data)[1]
+            cluster.start(VICTIM)
+            wait_level(cluster)
         assert "fetched from the other replicas" in cluster.log_path(VICTIM).read_text()
         cluster.stop_all()
         assert vsr("recover", data)[0] == 0

@@ -14,7 +14,8 @@ from impl.messages import Prepare, make_header
 from impl.snapshot import Contents, Snapshot, encode_snapshot
 from impl.storage.data_file import DataFile, DataFileError, format_data_file, open_data_file
 from impl.storage.file import FileSystem, MemoryFileSystem, RealFileSystem, WriteRefusedError
-from impl.storage.journal import JournalError
+from impl.storage.journal import FILE_HEADER_SIZE, JournalError
+from impl.storage.records import GROUP_HEADER_SIZE
 
 
 def entries(count: int, view: int = 0) -> list[Prepare]:
@@ -129,10 +130,10 @@ def test_damage_below_the_durable_end_is_never_cut(tmp_path: Path) -> None:
     data.close()
     path = tmp_path / "journal"
     whole = path.read_bytes()
-    for size in range(64, len(whole)):
+    for size in range(FILE_HEADER_SIZE, len(whole)):
         path.write_bytes(whole[:size])
         lost_of(tmp_path, log[2:])
-    for position in range(64, len(whole)):
+    for position in range(FILE_HEADER_SIZE + GROUP_HEADER_SIZE, len(whole)):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
         lost_of(tmp_path, log[2:])
     path.write_bytes(whole + b"torn")

@@ -46,14 +46,14 @@ def test_damage_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     filled(tmp_path)
     journal, superblock = tmp_path / "journal", tmp_path / "superblock"
     whole = journal.read_bytes()
-    journal.write_bytes(whole[:-3])
+    journal.write_bytes(whole + b"torn")
     superblock.write_bytes(b"\0" + superblock.read_bytes()[1:])
     before = journal.read_bytes(), superblock.read_bytes()
     found = inspect_data_file(tmp_path)
     assert found.opens
     assert any("superblock copy 0" in problem for problem in found.problems)
     assert any("cut off" in problem for problem in found.problems)
-    journal.write_bytes(whole[:70] + b"?" + whole[71:])
+    journal.write_bytes(whole[:4200] + b"?" + whole[4201:])
     damaged = inspect_data_file(tmp_path)
     assert damaged.opens
     assert damaged.log_length == 1  # op 2; op 1 is lost, and op 3 is of no log yet
@@ -67,7 +67,7 @@ def test_a_damaged_journal_of_a_single_replica_is_refused(tmp_path: Path) -> Non
     filled(tmp_path, 1)
     journal = tmp_path / "journal"
     whole = journal.read_bytes()
-    journal.write_bytes(whole[:70] + b"?" + whole[71:])
+    journal.write_bytes(whole[:4200] + b"?" + whole[4201:])
     refused = inspect_data_file(tmp_path)
     assert not refused.opens
     assert any("no other one to fetch it from" in problem for problem in refused.problems)
