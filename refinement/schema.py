@@ -144,7 +144,11 @@ EVENTS: Final[Mapping[str, Event]] = {
         Event("start_view", (*_SV, "m_from"), "the primary starts its view"),
         Event("send_start_view", _SV, "sent again with the current op, in answer to request_start_view"),
         Event("on_start_view", (*_SV, *_RECEIVED, "m_checkpoint"), "log installed, replica is a normal backup"),
-        Event("recover", (*_SV, *_RECEIVED, "m_checkpoint", *_BOOT), "boot with that log in place of its own, damaged"),
+        Event(
+            "recover",
+            (*_SV, "m_log_view", *_RECEIVED, "m_checkpoint", *_BOOT),
+            "boot with that log in place of its own, damaged; m_log_view is that of the superblock it booted from",
+        ),
         Event(
             "nack", (*_ACK, "m_log_view"), "a prepare asked for is not here; m_log_view is the view that prepared it"
         ),

@@ -48,6 +48,7 @@ class LogRecovery(Recovery):
             super().boot_now()
             return
         check(self.replica_count > 1, "a single replica has nobody to repair its log from")
+        self.log_view_found = self.log_view
         if self._boot_faulty(repair):
             return
         self.repaired = dict(repair.held)

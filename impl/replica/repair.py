@@ -26,7 +26,12 @@ from impl.replica.transfer import Transfer
 
 
 class Repair(Transfer):
-    """Installs the log of a later view, and serves those who do."""
+    """Installs the log of a later view, and serves those who do.
+
+    `log_view_found`: that of the superblock over which a replica with a damaged log began.
+    """
+
+    log_view_found: int | None = None
 
     # Asking for a start_view, and answering
 
@@ -318,6 +323,7 @@ class Repair(Transfer):
             m_from=target.source,
             m_seq=target.seq,
             m_view=target.view,
+            m_log_view=None if self.log_repair is None else self.log_view_found,
             m_op=target.op,
             m_commit=target.commit,
             m_log=checksums(target.headers),

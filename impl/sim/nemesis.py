@@ -15,8 +15,10 @@ VIEW_CHANGE_EVENTS = frozenset(
 )
 """Events at which a replica may be struck in the middle of a view change."""
 
-CRASH_AFTER_LOSS = 0.7
-"""How often a replica dies soon after the write of a prepare was lost in a cell that holds another one of its op."""
+CRASH_AFTER_LOSS = 0.8
+"""How often a replica dies soon after the write of a prepare was lost in a cell that holds another one of its op, or
+after the log was replaced: then the next prepare of that op often goes to such a cell.
+"""
 
 
 class Nemesis:
@@ -32,6 +34,8 @@ class Nemesis:
         self.active = True
         profile = cluster.profile
         for group in self.groups:
+            if profile.lost_write:
+                group.on_event = partial(self._on_event, group)
             if profile.crash_in_write:
                 group.on_write = self._on_write
             if profile.crash_in_view_change:
@@ -108,6 +112,8 @@ class Nemesis:
 
     def _on_event(self, group: SimCluster, node: int, name: str) -> None:
         """Now and then a replica dies in mid view change: between its next effects, or some ticks later."""
+        if name == "on_start_view" and self.active:
+            self._on_installed(group, node)
         if not self.active or name not in VIEW_CHANGE_EVENTS or node in group.doomed:
             return
         random = self.random
@@ -128,6 +134,11 @@ class Nemesis:
         if self.active and latency > 1 and random.random() < profile.crash_in_write:
             self.cluster.statistics["crashes_in_write"] += 1
             self.cluster.at(self.cluster.now + random.randint(1, latency - 1), partial(self._crash_one, node))
+
+    def _on_installed(self, group: SimCluster, node: int) -> None:
+        storage = group.storages[node]
+        if group.profile.lost_write and isinstance(storage, RingStorage) and storage.has_overruled:
+            self._on_lost(node)
 
     def _on_lost(self, node: int) -> None:
         """Often the replica dies before that damage is overwritten."""

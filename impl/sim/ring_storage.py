@@ -96,6 +96,13 @@ class RingStorage(SimStorage):
         """True if a cell on the disk would have to be repaired."""
         return RingJournal.open(self.file.copy(), self.superblock).recovery.decisions["vsr"] > 0
 
+    @property
+    def has_overruled(self) -> bool:
+        """True if the journal has a prepare above the checkpoint that the log does not name any more."""
+        live, checkpoint = self.journal._live, self.superblock.checkpoint
+        headers = [found.header for found in self.journal._cells if found.clean and found.header is not None]
+        return any(header.op > checkpoint and header.checksum not in live for header in headers)
+
     def _take_effect(self, io: IoEffect) -> None:
         if isinstance(io, AppendPrepares):
             self._append_ring(io)
@@ -158,8 +165,9 @@ class RingStorage(SimStorage):
             self.statistics["boots_damaged"] += 1
             if damage.op_max > damage.head_op:
                 self.statistics["boots_head_uncertain"] += 1
-            return DurableState(superblock, (), data, 0, damage)
-        return DurableState(superblock, self.journal.log(superblock), data)
+            return DurableState(superblock, (), data, 0, damage, self._segments_held(data))
+        log = self.journal.log(superblock)
+        return DurableState(superblock, log, data, segments=self._segments_held(data))
 
     # Writes that do not arrive
 

@@ -161,12 +161,23 @@ INSTALLED: tuple[Line, ...] = (
 """The log of a start_view takes the place of the replica's own."""
 
 _OWN_SNAPSHOT = "not m_checkpoint and checkpoint"
+_UNSEEN = "not m_checkpoint and checkpoint > spec.checkpoint[node]"
+_UNSEEN_OP = "spec.sv_op[m_log_view] if spec.sv_op[m_log_view] > checkpoint else checkpoint"
 RECOVERED: tuple[Line, ...] = (
     Holds(
         "m_view >= spec.durable_view[node]",
         "m_view",
         "the replica comes back in a view below one that was durable: it may have promised not to",
         rule="I6",
+    ),
+    Step("lose_snapshot", {"r": "node"}, only_if=_UNSEEN, when="checkpoints"),
+    *_start_view_received("m_log_view", _UNSEEN_OP, _UNSEEN, "checkpoints"),
+    Received("snapshot", ("m_log_view", "checkpoint"), some=True, only_if=_UNSEEN, when="checkpoints"),
+    Step(
+        "recover_snapshot",
+        {"r": "node", "v": "m_log_view", "n": _UNSEEN_OP, "k": "checkpoint"},
+        only_if=_UNSEEN,
+        when="checkpoints",
     ),
     Step("lose_log", {"r": "node"}, when="-checkpoints"),
     Step("lose_log", {"r": "node"}, only_if=_OWN_SNAPSHOT, when="checkpoints"),
@@ -184,7 +195,10 @@ RECOVERED: tuple[Line, ...] = (
     ),
     Step("on_commit", {"r": "node", "k": "m_commit"}, only_if="m_commit > spec.commit_max[node]"),
 )
-"""As `INSTALLED`, by a replica whose own log was lost, and perhaps its snapshot: it may get back what it had."""
+"""As `INSTALLED`, by a replica whose own log was lost, and perhaps its snapshot: it may get back what it had. If
+its own snapshot is not one that it is known to have, it had installed that with the log of `m_log_view`, and died once
+more before that was seen.
+"""
 
 
 RULES: tuple[Rule, ...] = (

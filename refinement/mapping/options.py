@@ -123,7 +123,13 @@ OPTION_RULES: tuple[Rule, ...] = (
             *CONFIGURATION,
         ),
         receives="start_view",
-        infer={"m_view": "view", "m_op": "op", "m_commit": "commit_max", "checkpoint": "m_checkpoint"},
+        infer={
+            "m_view": "view",
+            "m_op": "op",
+            "m_commit": "commit_max",
+            "checkpoint": "m_checkpoint",
+            "m_log_view": "spec.durable_log_view[node]",
+        },
         when="losses",
     ),
     Rule(
