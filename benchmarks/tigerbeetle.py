@@ -1,19 +1,22 @@
-"""How fast TigerBeetle's logs are audited: lines/s by parsing alone and in all, memory, on logs joined to a size.
+"""How fast TigerBeetle's logs are audited, on logs joined to a size: lines/s, peak memory, share of parsing.
 
-python -m benchmarks.tigerbeetle ../shared/traces/real --megabytes 1000
+python -m benchmarks.tigerbeetle [LOGS…] [--megabytes 1000] [--engine spark|local] [--workers 2]
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import json
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import click
 
-from refinement.tigerbeetle.audit import audit, find_cluster
+from benchmarks.watch import watch
+from refinement.tigerbeetle import audit as local
+from refinement.tigerbeetle import on_spark
 from refinement.tigerbeetle.inputs import survey_logs
 from refinement.tigerbeetle.parse import Parser
 from refinement.tigerbeetle.reading import Lines, Segment, open_log
@@ -21,25 +24,28 @@ from refinement.verdict import AuditOptions
 
 ALLOW = ("view.acks_survive_view", "view.solo_keeps_view")
 """With these the shipped logs are judged to their ends."""
+SHIPPED = Path(__file__).resolve().parents[2] / "shared" / "traces" / "real"
 
 
-def join(files: tuple[str, ...], megabytes: int, target: Path) -> int:
-    """Write the logs one after the other, again and again, until the size is reached; bytes written."""
-    size = 0
+def join(files: tuple[str, ...], megabytes: int, target: Path) -> tuple[int, int]:
+    """Write the logs one after the other, again and again, until the size is reached; bytes and lines written."""
+    size, lines = 0, 0
     with target.open("wb") as out:
-        while size < megabytes << 20:
+        while size < megabytes * 1_000_000:
             for file in files:
                 with open_log(file) as stream:
-                    size += out.write(stream.read())
-    return size
+                    content = stream.read()
+                size += out.write(content)
+                lines += content.count(b"\n")
+    return size, lines
 
 
-def parsing(files: tuple[str, ...]) -> tuple[int, float]:
-    """Lines, and processor seconds to match them with the tables."""
+def parsing(files: tuple[str, ...]) -> float:
+    """Processor seconds a line to match the logs' lines with the tables."""
     lines, seconds = 0, 0.0
     for file in files:
         content = [line for chunk in Lines(Segment(file)).chunks() for line in chunk]
-        cluster = find_cluster(content)
+        cluster = local.find_cluster(content)
         if cluster is None:
             continue
         parser = Parser(cluster.family.table)
@@ -48,32 +54,59 @@ def parsing(files: tuple[str, ...]) -> tuple[int, float]:
             parser.match(line, number)
         seconds += time.process_time() - started
         lines += len(content)
-    return lines, seconds
+    return seconds / lines
+
+
+def judge(target: Path, engine: str, workers: int, out: Path) -> None:
+    """Judge the joined log, in a process of its own; its figures go to `out`."""
+    options = AuditOptions("core", ALLOW)
+    if engine == "local":
+        report = local.audit([str(target)], options, workers=workers)
+    else:
+        report = on_spark.audit([str(target)], options, master=f"local[{workers}]", log=lambda text: None)
+    figures = {
+        "verdict": report.verdict,
+        "runs": len(report.verdicts),
+        "seconds": report.seconds,
+        "spent": sum(report.spent.values()),
+    }
+    out.write_text(json.dumps(figures))
 
 
 def main() -> None:
     """Measure and print."""
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("logs", nargs="+")
-    arguments.add_argument("--megabytes", type=int, default=200)
+    arguments.add_argument("logs", nargs="*", default=[str(SHIPPED)])
+    arguments.add_argument("--megabytes", type=int, default=1000)
+    arguments.add_argument("--engine", choices=("spark", "local"), default="spark")
     arguments.add_argument("--workers", type=int, default=2)
+    arguments.add_argument("--into", help=argparse.SUPPRESS)
     given = arguments.parse_args()
+    if given.into:
+        judge(Path(given.logs[0]), given.engine, given.workers, Path(given.into))
+        return
     files = survey_logs(given.logs).files
-    lines, seconds = parsing(files)
-    click.echo(f"matching alone: {lines / seconds:,.0f} lines/s of processor time")
+    a_line = parsing(files)
     with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "joined.log"
-        size = join(files, given.megabytes, target)
-        with target.open("rb") as stream:
-            total = sum(1 for _ in stream)
-        report = audit([str(target)], AuditOptions("core", ALLOW), workers=given.workers)
-    spent = sum(report.spent.values())
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    click.echo(f"{size / 1e6:,.0f} MB, {total:,} lines, {len(report.verdicts)} runs: {report.verdict}")
-    click.echo(f"{report.seconds:.1f} s, {total / report.seconds:,.0f} lines/s with {given.workers} workers")
+        target, out = Path(folder) / "joined.log", Path(folder) / "figures.json"
+        size, lines = join(files, given.megabytes, target)
+        own = ["-m", "benchmarks.tigerbeetle", str(target), "--into", str(out)]
+        watched = watch([sys.executable, *own, "--engine", given.engine, "--workers", str(given.workers)])
+        if watched.exit_code:
+            raise SystemExit(f"the audit failed with exit code {watched.exit_code}")
+        figures = json.loads(out.read_text())
+    seconds, spent = figures["seconds"], figures["spent"]
+    click.echo(f"{size / 1e6:,.0f} MB, {lines:,} lines, {figures['runs']} runs: {figures['verdict']}")
     click.echo(
-        f"{spent:.1f} s of processor time, {total / spent:,.0f} lines/s of it; peak of a process {peak >> 10} MB"
+        f"{given.engine}, {given.workers} workers: {lines / seconds:,.0f} lines/s in {seconds:.1f} s "
+        f"({watched.wall_seconds:.1f} s with the start of the engine; others used {watched.others_cores:.1f} cores)"
     )
+    click.echo(
+        f"processor time {watched.cpu_seconds:.1f} s in all, {spent:.1f} s of it to read and judge "
+        f"({lines / spent:,.0f} lines/s), {a_line * lines:.1f} s of that ({100 * a_line * lines / spent:.0f} %) "
+        "to match lines with the tables"
+    )
+    click.echo(f"peak memory of all its processes {watched.peak_mib:,.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -87,6 +87,7 @@ def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     state.replied.update((r, Client), lambda x: 0)
     state.nonce[r] = 0
     state.pipeline.update((r, Op), lambda o: 0)
+    state.seen.update((r, Prepare), lambda e: False)
     state.agreed.update((r, Prepare), lambda e: False)
 
 
@@ -139,8 +140,8 @@ def recover_slot(state: Any, r: Any, o: Any, d: Any, e: Any) -> None:
 def drop_header(state: Any, r: Any, o: Any, e: Any) -> None:
     """A header that does not belong to the log of the superblock's views is dropped.
 
-    It is of a later view than became durable here, and was never acknowledged (I3), or a later view does without it, as it
-    was not committed (I2).
+    It is of a later view than became durable here, and was never acknowledged (I3), or a later view does without it,
+    as it was not committed (I2).
     """
     require(state.up[r])
     require(not_(state.journal_ready[r]))

@@ -45,6 +45,8 @@ def receive(state: Any, r: Any, m: Any) -> None:
     require(state.up[r])
     require(state.sent[m, r])
     state.current[r] = m
+    e = state.m_prepare[m]
+    state.seen[r, e] = any_of(state.seen[r, e], state.m_kind[m] == KIND["prepare"])
 
 
 @action(r=Replica, e=Prepare, c=Client, s=Request, register=Request)
@@ -267,6 +269,7 @@ def execute(state: Any, r: Any, e: Any) -> None:
     require(any_of(o <= state.commit_max[r], all_of(o == state.commit_max[r] + 1, state.agreed[r, e])))
     require(state.p_op[e] == o)
     require(any_of(at(state, r, o) == e, at(state, r, o) == 0))
+    require(any_of(state.on_disk[r, e], holds(state, r, e)))
     require(follows(state, r, e, o))
     run(state, r, o, e)
 
@@ -349,18 +352,8 @@ def hold_back(state: Any, r: Any, m: Any, q: Any) -> None:
 @action(r=Replica, m=Message, e=Prepare)
 def send_prepare(state: Any, r: Any, m: Any, e: Any) -> None:
     """A replica sends a prepare that it has: its own, one it received, or one of its journal."""
-    now = state.current[r]
     require(state.up[r])
-    require(
-        any_of(
-            state.pipeline[r, state.p_op[e]] == e,
-            state.body[r, state.p_op[e] % SLOTS] == e,
-            state.on_disk[r, e],
-            state.writing[r, e],
-            state.m_prepare[now] == e,
-            has_received(state, r, e),
-        )
-    )
+    require(any_of(state.on_disk[r, e], holds(state, r, e)))
     state.m_kind[m] = KIND["prepare"]
     state.m_from[m] = primary(state, state.p_view[e])
     state.m_view[m] = state.p_view[e]
@@ -369,9 +362,10 @@ def send_prepare(state: Any, r: Any, m: Any, e: Any) -> None:
     state.m_prepare[m] = e
 
 
-def has_received(state: Any, r: Any, e: Any) -> Any:
-    """Did the prepare once reach r (it may be in its memory)?"""
-    return state.p_view[e] <= state.view[r]
+def holds(state: Any, r: Any, e: Any) -> Any:
+    """Does r hold the prepare: in its pipeline, in its ring or on the way there, or in memory since it reached r?"""
+    o = state.p_op[e]
+    return any_of(state.pipeline[r, o] == e, state.body[r, o % SLOTS] == e, state.writing[r, e], state.seen[r, e])
 
 
 @action(r=Replica, m=Message, e=Prepare)

@@ -70,6 +70,7 @@ def _replica(s: Schema) -> None:
     s.state("faulty", (Replica, Op), BOOL, doc="was the slot's content lost to a fault?")
     s.state("body", (Replica, Op), up_to(Prepare), doc="prepare that the replica knows the slot of the ring to hold")
     s.state("writing", (Replica, Prepare), BOOL, doc="is that prepare being written?")
+    s.state("seen", (Replica, Prepare), BOOL, doc="did it reach the replica since its start? It may be in memory")
     s.state("session", (Replica, Client), up_to(Op), doc="client table: op of the register; 0 = no entry")
     s.state("evicted", (Replica, Client), BOOL, doc="did its table lose that client's entry since it started?")
     s.state("answered", (Replica, Client), up_to(Request), doc="client table: number of the last executed request")

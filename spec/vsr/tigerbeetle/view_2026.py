@@ -20,7 +20,7 @@ from spec.lang import (
     where,
 )
 from spec.vsr.tigerbeetle.node_2026 import head_is_certain, put_header, remove_above
-from spec.vsr.tigerbeetle.normal_2026 import chained, votes
+from spec.vsr.tigerbeetle.normal_2026 import chained, holds, votes
 from spec.vsr.tigerbeetle.state_2022 import Message, Nonce, Op, Prepare, Replica, View
 from spec.vsr.tigerbeetle.state_2026 import (
     CHECKPOINT_OPS,
@@ -188,7 +188,7 @@ def join_view_bits(state: Any, r: Any, m: Any, o: Any, b: Any, p: Any) -> None:
     require((b == 1) == nacked(state, r, o))
     require(implies(b == 1, not_(all_of(state.list_header[r, o] != 0, state.acked[r, state.list_header[r, o]]))))
     require(implies(held, p == 1))
-    require(implies(p == 1, state.list_header[r, o] != 0))
+    require(implies(p == 1, all_of(state.list_header[r, o] != 0, holds(state, r, state.list_header[r, o]))))
     state.m_present[m, o] = p == 1
 
 

@@ -208,3 +208,16 @@ def test_an_acknowledgement_that_is_held_back_is_no_promise(durable: int) -> Non
     assert cluster.takes("acknowledge", r=1, o=4, e=9)
     assert cluster.takes("send_prepare_ok", r=1, m=7, e=9)
     assert bool(store.v_acked[1][9]) == (durable == 3)
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_only_a_prepare_that_is_held_is_called_present(reached: bool) -> None:
+    """It may be in memory alone, but then it reached the replica since its start."""
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_status[1], store.v_list_op[1], store.v_list_low[1], store.v_list_header[1][4] = VIEW_CHANGE, 4, 4, 9
+    store.v_p_op[9], store.v_header[1][4], store.v_dirty[1][4], store.v_faulty[1][4] = 4, 9, True, True
+    store.v_m_kind[7], store.v_m_prepare[7], store.v_sent[7, 1] = KIND["prepare"], 9, reached
+    assert cluster.takes("receive", r=1, m=7) == reached
+    assert cluster.takes("join_view_bits", r=1, m=8, o=4, b=0, p=1) == reached
+    assert cluster.takes("join_view_bits", r=1, m=8, o=4, b=0, p=0)
