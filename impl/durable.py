@@ -15,7 +15,7 @@ is still to be installed may well be of the old log_view and fit the old head, y
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 
@@ -145,7 +145,8 @@ class DurableState:
 
     `snapshot` is empty without a checkpoint, or if it is unreadable; else its checksum is the superblock's. `relics`
     counts records of the journal at or below the checkpoint: a drain was cut short. With `damage` the journal has lost
-    some of the log, and `log` is empty.
+    some of the log, and `log` is empty. `segments`: if the snapshot is unreadable, what is whole of its segments of
+    messages, by namespace and first offset, each from its beginning.
     """
 
     superblock: SuperblockState
@@ -153,6 +154,7 @@ class DurableState:
     snapshot: bytes = b""
     relics: int = 0
     damage: DamagedLog | None = None
+    segments: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
 
 def superblock_formatted(

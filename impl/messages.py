@@ -247,17 +247,21 @@ class Nack(msgspec.Struct, frozen=True, tag="nack", array_like=True, gc=False):
 
 
 class RequestSnapshot(msgspec.Struct, frozen=True, tag="request_snapshot", array_like=True, gc=False):
-    """Asks for the snapshot of this op and checksum from byte `offset` on."""
+    """Asks for the snapshot of this op and checksum from byte `offset` on, up to byte `end` (0: what a chunk takes).
+
+    Offset -1: for its outline (`impl.snapshot_outline`).
+    """
 
     op: int
     checksum: str
     offset: int
     replica: int
     clock: int = 0
+    end: int = 0
 
 
 class SnapshotChunk(msgspec.Struct, frozen=True, tag="snapshot_chunk", array_like=True, gc=False):
-    """Bytes of a snapshot from `offset` on; `data_checksum` is that of `data` (`checksum_chunk`)."""
+    """Bytes of a snapshot from `offset` on (-1: its outline); `data_checksum` is that of `data` (`checksum_chunk`)."""
 
     op: int
     checksum: str
@@ -329,8 +333,8 @@ def register_result(incarnation: int) -> bytes:
 
 
 def checksum_chunk(op: int, offset: int, data: bytes) -> str:
-    """Checksum of a part of a snapshot: blake2b-128 over op and offset (little-endian u64) and the bytes."""
-    numbers = struct.pack("<QQ", op, offset)
+    """Checksum of a part of a snapshot: blake2b-128 over op and offset (little-endian 64 bits) and the bytes."""
+    numbers = struct.pack("<Qq", op, offset)
     return hashlib.blake2b(numbers + data, digest_size=CHECKSUM_BYTES, person=b"chunk").hexdigest()
 
 

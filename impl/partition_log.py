@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 SEGMENT_MAGIC = b"VSRSEGMT"
@@ -126,6 +127,13 @@ def segment_bytes_of(content: bytes) -> int:
     return int(_HEAD.unpack_from(content)[2])
 
 
+def segment_base_of(content: bytes) -> int:
+    """The offset of its first message, as a segment's header says. Raises `SegmentError` if there is none."""
+    if len(content) < HEAD_BYTES:
+        raise SegmentError(f"{len(content)} bytes are too few for the header of a segment ({HEAD_BYTES})")
+    return int(_HEAD.unpack_from(content)[4])
+
+
 def record_positions(content: bytes, start: int = HEAD_BYTES) -> list[int]:
     """Where the records begin in a segment known to be good, from the one at `start` on."""
     positions: list[int] = []
@@ -165,6 +173,11 @@ class PartitionLog:
     def end(self) -> int:
         """Offset that the next message gets."""
         return self.segments[-1].end if self.segments else 0
+
+    def segment(self, base: int) -> Segment | None:
+        """The segment whose first offset is `base`."""
+        at = bisect_left(self.segments, base, key=lambda segment: segment.base)
+        return self.segments[at] if at < len(self.segments) and self.segments[at].base == base else None
 
     def append(self, message: bytes) -> int:
         """Adds a message at the end, in another segment if need be; returns its hash."""

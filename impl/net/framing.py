@@ -31,7 +31,7 @@ __all__ = [
     "frame_message",
 ]
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 FRAME_SIZE_MAX = 1 << 26
 """Largest frame without its length, bytes."""
 

@@ -1,7 +1,7 @@
 """A replica whose own snapshot is unreadable fetches that very snapshot from the others before it boots.
 
-Snapshots of one op are the same bytes everywhere, and the superblock has the checksum. Until then the replica takes no
-part in anything: to the others it is still down.
+Snapshots of one op are the same bytes everywhere, and the superblock has the checksum. Segments of messages that are
+whole on the disk are not fetched. Until then the replica takes no part in anything: to the others it is still down.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from impl.checks import check
 from impl.effects import WriteSnapshot
 from impl.messages import RequestSnapshot, SnapshotChunk, checksum_chunk
+from impl.replica.arrival import Arrival
 from impl.replica.boot import Boot
 from impl.replica.restore import restore_snapshot
 from impl.replica.state import LostSnapshot
@@ -34,15 +35,21 @@ class Recovery(Boot):
             return
         if self.ticks - lost.asked_at < self.config.repair_timeout_ticks:
             return
-        if lost.received and lost.unanswered > 2 * len(self.others):
-            lost = self.lost_snapshot = LostSnapshot(asked=lost.asked)  # nobody goes on from here: what came was bad
+        if lost.arrival.received and lost.unanswered > 2 * len(self.others):
+            lost = self._begin_anew(lost, plain=lost.plain)  # nobody goes on from here: what came was bad
         lost.unanswered += 1
         lost.asked_at = self.ticks
         to = self.others[lost.asked % len(self.others)]
         lost.asked += 1
         block = self.superblock
-        offset = len(lost.received)
-        self.send(to, RequestSnapshot(block.checkpoint, block.snapshot, offset, self.node, self.clock))
+        self.outline_unneeded(lost.arrival)
+        offset, end = lost.arrival.wanted
+        self.send(to, RequestSnapshot(block.checkpoint, block.snapshot, offset, self.node, self.clock, end))
+
+    def _begin_anew(self, lost: LostSnapshot, *, plain: bool) -> LostSnapshot:
+        arrival = Arrival.plain() if plain else Arrival()
+        self.lost_snapshot = LostSnapshot(arrival, plain, asked=lost.asked)
+        return self.lost_snapshot
 
     def on_lost_chunk(self, message: SnapshotChunk) -> None:
         """The next bytes of the snapshot that is lost."""
@@ -55,25 +62,34 @@ class Recovery(Boot):
             self.ignore("snapshot_chunk: not of the snapshot that is lost")
             return
         right = checksum_chunk(message.op, message.offset, message.data)
-        if message.offset != len(lost.received) or not message.data or message.data_checksum != right:
+        if message.offset != lost.arrival.wanted[0] or not message.data or message.data_checksum != right:
             self.ignore("snapshot_chunk: not the next one")
             return
-        lost.received += message.data
-        if lost.hash.update(message.data) == block.snapshot:
+        self._take(lost, message)
+
+    def _take(self, lost: LostSnapshot, message: SnapshotChunk) -> None:
+        right = self.take_chunk(lost.arrival, message, 0)
+        arrival = lost.arrival
+        if arrival.received and arrival.digest() == self.superblock.snapshot:
             self._restore(lost)
             return
-        lost.asked -= 1
+        if arrival.outline is not None and 0 < arrival.outline.size <= len(arrival.received):
+            self.io_errors.append(f"snapshot of op {message.op}: checksum {arrival.digest()}")
+            self._begin_anew(lost, plain=True)
+            return
+        if right:
+            lost.asked -= 1  # the next question goes to the same replica
         lost.unanswered, lost.asked_at = 0, -1_000_000
         self.ask_for_lost_snapshot()
 
     def _restore(self, lost: LostSnapshot) -> None:
         block = self.superblock
-        snapshot = Snapshot(block.checkpoint, block.snapshot, bytes(lost.received))
+        snapshot = Snapshot(block.checkpoint, block.snapshot, bytes(lost.arrival.received))
         try:
             lost.restored = restore_snapshot(snapshot, block, self.config)
         except SnapshotError as error:
             self.io_errors.append(str(error))
-            self.lost_snapshot = LostSnapshot(asked=lost.asked)
+            self._begin_anew(lost, plain=True)
             return
         self.write_snapshot(snapshot)
 

@@ -30,11 +30,12 @@ from impl.messages import (
     StartView,
     StartViewChange,
 )
+from impl.replica.arrival import Arrival
 from impl.replica.config import ReplicaConfig, quorums_in_force
 from impl.replica.log import Log
 from impl.replica.pipeline import Pipeline
 from impl.replica.restore import Restored, restore_durable, restore_nothing
-from impl.snapshot import Snapshot, SnapshotHash
+from impl.snapshot import Snapshot
 from impl.state_machine import DIGEST_MODULUS
 from impl.trace import MessageColumns, TraceEvent
 
@@ -77,22 +78,30 @@ class CheckpointWork:
 
 @dataclass(slots=True)
 class WantedSnapshot:
-    """A snapshot that comes in chunks: what was received so far, in order, of `size` bytes."""
+    """A snapshot that comes in chunks: what is here so far, of `size` bytes."""
 
     op: int
     checksum: str
     size: int
-    received: bytearray = field(default_factory=bytearray)
+    arrival: Arrival = field(default_factory=Arrival)
     restored: Restored | None = None
     durable: bool = False
+
+    @property
+    def received(self) -> bytearray:
+        """The bytes that are here, from the first on."""
+        return self.arrival.received
 
 
 @dataclass(slots=True)
 class LostSnapshot:
-    """The own snapshot, unreadable on this disk, as far as it was fetched from others; `restored` once it is whole."""
+    """The own snapshot, unreadable on this disk, as far as it is here again; `restored` once it is whole.
 
-    received: bytearray = field(default_factory=bytearray)
-    hash: SnapshotHash = field(default_factory=SnapshotHash)
+    `plain`: what came was bad, so nothing but chunks is relied on.
+    """
+
+    arrival: Arrival = field(default_factory=Arrival)
+    plain: bool = False
     asked: int = 0
     unanswered: int = 0
     asked_at: int = -1_000_000
@@ -234,6 +243,7 @@ class ReplicaState:
         self.start_view_own: StartView | None = None
         self.target: InstallTarget | None = None
         self.fetched: WantedSnapshot | None = None
+        self.outline_sent: tuple[str, bytes] = ("", b"")
         self.lost_snapshot: LostSnapshot | None = None
         self.nacks_sent: dict[tuple[int, int, str], int] = {}
         self.repaired: dict[str, Prepare] = {}
@@ -291,6 +301,22 @@ class ReplicaState:
         total = self.state_machine.digest + table + self.enabled.digest + self.commit_min * _DIGEST_STEP
         self._digest_text = f"{total % DIGEST_MODULUS:032x}"
         self._table_text = f"{table:032x}"
+
+    # Messages of partitions that are here
+
+    @property
+    def has_segments(self) -> bool:
+        """True if there are segments that a snapshot from others need not bring."""
+        unrestored = self.unrestored
+        return bool(self.state_machine.partitions.logs if unrestored is None else unrestored.segments)
+
+    def own_segment(self, namespace: int, base: int) -> bytes | None:
+        """What is here of a segment, from its beginning: executed, or whole on the disk of a replica not booted."""
+        if self.unrestored is not None:
+            return self.unrestored.segments.get((namespace, base))
+        log = self.state_machine.partitions.logs.get(namespace)
+        segment = None if log is None else log.segment(base)
+        return None if segment is None else bytes(segment.content)
 
     # Effects
 

@@ -1,16 +1,19 @@
 """State transfer: a snapshot fetched in verified chunks, from any replica that has it (protocol.md §6).
 
-A transfer resumes where it stopped: a lost chunk is asked for again, from another replica if need be. The whole is
-verified against the checksum that the start_view named before it is written.
+A transfer resumes where it stopped: a lost chunk is asked for again, from another replica if need be. A replica that
+has segments of messages asks for the snapshot's outline first, and then only for what it lacks
+(`impl.replica.arrival`). The whole is verified against the checksum that the start_view named before it is written.
 """
 
 from __future__ import annotations
 
 from impl.messages import RequestSnapshot, SnapshotChunk, checksum_chunk
+from impl.replica.arrival import NO_OUTLINE, OUTLINE, Arrival
 from impl.replica.control import Control
 from impl.replica.restore import restore_snapshot
 from impl.replica.state import InstallTarget, WantedSnapshot
 from impl.snapshot import Snapshot, SnapshotError
+from impl.snapshot_outline import decode_outline, encode_outline
 
 
 class Transfer(Control):
@@ -21,13 +24,31 @@ class Transfer(Control):
         for snapshot in (self.snapshot, self.snapshot_before):
             if snapshot is None or (snapshot.op, snapshot.checksum) != (message.op, message.checksum):
                 continue
-            if 0 <= message.offset < len(snapshot.data):
-                data = snapshot.data[message.offset : message.offset + self.config.snapshot_chunk_bytes]
+            data = self._part_of(snapshot, message.offset, message.end)
+            if data:
                 checksum = checksum_chunk(snapshot.op, message.offset, data)
                 fields = (message.op, message.checksum, message.offset, data, checksum)
                 self.send(message.replica, SnapshotChunk(*fields, self.node, self.clock))
                 return
         self.ignore("request_snapshot: no such snapshot")
+
+    def _part_of(self, snapshot: Snapshot, offset: int, end: int) -> bytes:
+        """What is sent of a snapshot to who asks for the bytes from `offset` on; empty if it cannot be said."""
+        if offset == OUTLINE:
+            return self._outline_of(snapshot)
+        if not 0 <= offset < len(snapshot.data):
+            return b""
+        stop = offset + self.config.snapshot_chunk_bytes
+        return snapshot.data[offset : min(stop, end) if end > offset else stop]
+
+    def _outline_of(self, snapshot: Snapshot) -> bytes:
+        if self.outline_sent[0] != snapshot.checksum:
+            try:
+                self.outline_sent = snapshot.checksum, encode_outline(snapshot.data)
+            except SnapshotError as error:
+                self.io_errors.append(str(error))
+                return b""
+        return self.outline_sent[1]
 
     def on_snapshot_chunk(self, message: SnapshotChunk) -> None:
         """The next bytes of the snapshot that is being fetched."""
@@ -36,18 +57,43 @@ class Transfer(Control):
         if target is None or wanted is None or (wanted.op, wanted.checksum) != (message.op, message.checksum):
             self.ignore("snapshot_chunk: not of a snapshot that is being fetched")
             return
-        size = len(wanted.received)
-        if message.offset != size or not message.data or size + len(message.data) > wanted.size:
-            self.ignore("snapshot_chunk: not the next one")
+        if not self._takes(wanted.arrival, message, wanted.size):
             return
-        if message.data_checksum != checksum_chunk(message.op, message.offset, message.data):
-            self.ignore("snapshot_chunk: checksum")
-            return
-        wanted.received += message.data
         target.attempts = 0
         self.heard_at = self.ticks
+        if not self.take_chunk(wanted.arrival, message, wanted.size):
+            target.shift += 1
         if len(wanted.received) == wanted.size:
             self._verify(target, wanted)
+
+    def _takes(self, arrival: Arrival, message: SnapshotChunk, size: int) -> bool:
+        """True if a chunk is the one that is wanted next, whole, of a snapshot of `size` bytes."""
+        offset, _ = arrival.wanted
+        if message.offset != offset or not message.data or (offset >= 0 and offset + len(message.data) > size):
+            self.ignore("snapshot_chunk: not the next one")
+            return False
+        if message.data_checksum != checksum_chunk(message.op, message.offset, message.data):
+            self.ignore("snapshot_chunk: checksum")
+            return False
+        return True
+
+    def take_chunk(self, arrival: Arrival, message: SnapshotChunk, size: int) -> bool:
+        """Takes what was asked for, of a snapshot of `size` bytes (0: not known).
+
+        False if something is wrong with it, or with what came before.
+        """
+        if message.offset != OUTLINE:
+            return arrival.take(message.data, self.own_segment)
+        try:
+            outline = decode_outline(message.data)
+            if size not in (0, outline.size):
+                raise SnapshotError(f"the outline is of {outline.size} bytes, the snapshot has {size}")
+            arrival.take_outline(outline, self.own_segment)
+        except SnapshotError as error:
+            self.io_errors.append(str(error))
+            arrival.outline = NO_OUTLINE
+            return False
+        return True
 
     def _verify(self, target: InstallTarget, wanted: WantedSnapshot) -> None:
         """All of it is here: it is verified as a whole; a bad one is fetched anew, from the next replica."""
@@ -57,15 +103,21 @@ class Transfer(Control):
         except SnapshotError as error:
             self.io_errors.append(str(error))
             self.ignore("snapshot_chunk: the snapshot is bad")
-            wanted.received.clear()
+            wanted.arrival = Arrival.plain()
             target.shift += 1
 
     def fetch_snapshot(self, target: InstallTarget, wanted: WantedSnapshot) -> None:
         """Asks for the next chunk, at once after one arrived, else once per repair timeout."""
         to = self.next_source(target)
         if to is not None:
-            offset = len(wanted.received)
-            self.send(to, RequestSnapshot(wanted.op, wanted.checksum, offset, self.node, self.clock))
+            self.outline_unneeded(wanted.arrival)
+            offset, end = wanted.arrival.wanted
+            self.send(to, RequestSnapshot(wanted.op, wanted.checksum, offset, self.node, self.clock, end))
+
+    def outline_unneeded(self, arrival: Arrival) -> None:
+        """Goes on without the outline if nothing is here that it could spare."""
+        if arrival.outline is None and not self.has_segments:
+            arrival.outline = NO_OUTLINE
 
     def next_source(self, target: InstallTarget) -> int | None:
         """The replica to ask for what the installation lacks: its source first, then the others in turn.

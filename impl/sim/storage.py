@@ -204,7 +204,11 @@ class SimStorage:
         relics = sum(record.prepare.header.op <= checkpoint for record in self.records)
         self._drain(checkpoint, stale=False)
         self.snapshots = {op: snapshot for op, snapshot in self.snapshots.items() if op == checkpoint}
-        return DurableState(superblock, log, data, relics)
+        return DurableState(superblock, log, data, relics, None, self._segments_held(data))
+
+    def _segments_held(self, data: bytes) -> dict[tuple[int, int], bytes]:
+        """What is whole of the segments, if the snapshot is damaged."""
+        return self.segments.store.held() if self.superblock.checkpoint and not data else {}
 
     def _snapshot_in_use(self) -> bytes:
         """The snapshot that the superblock refers to, with its segments; empty without one, and if it is damaged."""

@@ -103,10 +103,12 @@ class DataFile:
             state = self._superblock.state
         if data and self._faults & LOSING:
             state = replace(state, snapshot=checksum_snapshot(data))
+        segments = self._snapshots.held_segments() if state.checkpoint and not data else {}
         damage = self._journal.damage(state)
         if damage is not None:
-            return DurableState(state, (), data, 0, damage)
-        return DurableState(state, self._journal.log(state, base), data, self._journal.relics(state.checkpoint))
+            return DurableState(state, (), data, 0, damage, segments)
+        relics = self._journal.relics(state.checkpoint)
+        return DurableState(state, self._journal.log(state, base), data, relics, None, segments)
 
     def _without_snapshot(self, error: SnapshotFileError) -> tuple[bytes, str | None]:
         """The snapshot in use cannot be read: it is fetched, or, if there is nowhere to fetch it from, refused.

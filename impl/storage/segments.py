@@ -273,6 +273,22 @@ class SegmentStore:
         item.segment.cut(item.segment.base + item.indexed)
         return replace(item, problem=INDEX_ENDS)
 
+    def held(self) -> dict[Key, bytes]:
+        """What is whole of each segment file that is here, from its beginning, whatever a manifest says of it."""
+        found: dict[Key, bytes] = {}
+        for name in self._files.names(self._directory):
+            namespace, _, base = name.removeprefix(SEGMENT_PREFIX).removesuffix(".log").partition("-")
+            if not (name.startswith(SEGMENT_PREFIX) and name.endswith(".log") and base.isdigit()):
+                continue
+            try:
+                key = int(namespace, 16), int(base)
+                segment, _ = scan_segment(self._content(os.path.join(self._directory, name)) or b"", *key)
+            except (ValueError, OSError):
+                continue  # not a segment that can be read: its messages come from the others
+            if segment.positions:
+                found[key] = bytes(segment.content)
+        return found
+
     def rebuild_indexes(self) -> list[str]:
         """Makes the indexes say what the segments just loaded hold; returns what was wrong, or cannot be mended."""
         problems: list[str] = []

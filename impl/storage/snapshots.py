@@ -102,6 +102,10 @@ class Snapshots:
         """Makes the indexes of the segments that were read last right; returns what was wrong with them."""
         return self._segments.rebuild_indexes()
 
+    def held_segments(self) -> dict[tuple[int, int], bytes]:
+        """What is whole of the segments here, by namespace and first offset; the snapshot in use is unreadable."""
+        return self._segments.held()
+
     def salvage(self, op: int) -> tuple[bytes, list[str]]:
         """What is left of the snapshot at ``op``, whose segments are damaged, and what is lost.
 
