@@ -169,7 +169,8 @@ def test_every_flipped_bit_of_the_last_append_is_damage() -> None:
             damaged = bytearray(data)
             damaged[position] ^= 1 << position % 8
             if position < start + GROUP_HEADER_SIZE:  # tells nothing that the record does not
-                assert len(reopen(bytes(damaged)).log(ALONE)) == 2
+                opened = reopen(bytes(damaged))
+                assert (len(opened.log(ALONE)), opened.damage(ALONE)) == (2, None)
             else:
                 needs_repair(bytes(damaged), first)
 
@@ -217,6 +218,15 @@ def test_what_a_later_append_began_behind_had_been_durable() -> None:
     torn[start + SECTOR : start + 2 * SECTOR] = bytes(SECTOR)
     assert reopen(bytes(torn)).log(ALONE) == (first,)
     needs_repair(bytes(torn) + b"\x9d" * 8, first)
+    whole = bytearray(file.durable)
+    journal = Journal.open(file, 7, 1)
+    journal.append([entry(3, "ab" * 16)])
+    lost = bytearray(file.durable)
+    lost[MARK_OFFSET] ^= 1
+    lost[start : len(whole)] = bytes(len(whole) - start)
+    found = reopen(bytes(lost)).damage(SUPERBLOCK)
+    assert found is not None
+    assert [each.header.op for each in found.held] == [1, 3]
 
 
 def test_a_journal_that_was_opened_marks_what_it_holds() -> None:
