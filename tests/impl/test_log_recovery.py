@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from impl.durable import CLIENTS_PAPER, superblock_formatted
+from impl.effects import WriteSuperblock
 from impl.messages import Commit, Nack, PrepareOk, PrepareResponse, StartView
 from impl.replica import ReplicaConfig, Status
 from impl.sim.profile import SimProfile
@@ -162,6 +163,56 @@ def test_what_lies_below_a_discarded_prepare_stays(tmp_path: Path) -> None:
     link.lose = lambda source, to, message: False
     link.tick(20, 0)
     assert link.of(0, "restart")[-1].op == 3
+    assert link.judge(tmp_path).verdict == "conforms"
+
+
+def test_a_recovery_that_was_not_seen_is_followed_by_another(tmp_path: Path) -> None:
+    """It dies when superblock and snapshot are durable and its trace does not say so; then what follows its log rots."""
+    link = Rotten(3)
+    for _ in range(5):
+        link.ask(0)
+    link.crash(2)
+    link.spoil(2, 3)
+    for _ in range(7):
+        link.ask(0)
+    link.boot(2)
+    link.hold = lambda node, io: node == 2 and isinstance(io, WriteSuperblock)
+    link.tick(60)
+    [(_, install)] = link.held
+    assert isinstance(install, WriteSuperblock)
+    assert install.superblock.checkpoint == 10
+    disk = link.disks[2]
+    disk.finish(install)
+    link.crash(2)
+    for content in (disk.file.content, disk.file.durable):
+        content[disk.geometry.header_at(13)] ^= 1
+    link.hold = lambda node, io: False
+    link.boot(2)
+    link.ask(0)
+    link.tick(60)
+    [back] = link.of(2, "recover")
+    assert (back.checkpoint, back.m_checkpoint, back.op) == (10, 0, 13)
+    assert link.judge(tmp_path).verdict == "conforms"
+
+
+def test_a_damaged_replica_of_a_later_view_brings_the_others_there(tmp_path: Path) -> None:
+    """It takes no start_view of their view, in which it may have promised not to be, and cannot vote for another."""
+    link = Rotten(3)
+    link.ask(0)
+    link.lose = isolated(2)
+    link.tick(300, 2)
+    view = link[2].view
+    assert view > link[0].view == 0
+    for _ in range(11):
+        link.ask(0)
+    link.crash(2)
+    link.spoil(2, 1, header=True)
+    link.boot(2)
+    link.lose = lambda source, to, message: False
+    link.tick(400)
+    assert link.of(2, "recover")[-1].view >= view
+    link.ask(link[2].view % 3)
+    assert {replica.op for replica in link.replicas.values()} == {13}
     assert link.judge(tmp_path).verdict == "conforms"
 
 
