@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from impl.groups.group import PARTITIONS
 from impl.namespaces import NamespaceLayout
 from impl.net.client import Address, EvictedError, RequestTimeoutError
 from impl.net.partitions import PartitionsClient
@@ -34,7 +35,10 @@ class Append:
 
 
 class PartitionLoad:
-    """Seeded producers on shared partitions. `appends` grows with every answered or given-up append."""
+    """Seeded producers on shared partitions of a group: those of `namespaces`, else so many (`partitions`).
+
+    `appends` grows with every answered or given-up append.
+    """
 
     def __init__(
         self,
@@ -46,19 +50,23 @@ class PartitionLoad:
         seed: int = 1,
         rate: float | None = None,
         timeout_seconds: float = 60.0,
+        group: int = PARTITIONS.number,
+        namespaces: Sequence[int] = (),
     ) -> None:
         layout = NamespaceLayout()
         self.appends: list[Append] = []
         self.unanswered = 0
         self.contents: dict[int, list[bytes]] = {}
-        self._namespaces = [layout.pack(0, number // 2, number % 2) for number in range(partitions)]
+        drawn = [layout.pack(0, number // 2, number % 2) for number in range(partitions)]
+        self._namespaces = list(namespaces) or drawn
+        self._group = group
         self._addresses = tuple(addresses)
         self._cluster = cluster
         self._timeout_seconds = timeout_seconds
         self._pause_seconds = clients / rate if rate else 0.0
         self._next_client_id = 1
         self._clients = [self._new_client() for _ in range(clients)]
-        self._randoms = [random.Random(f"{seed}-partitions-{number}") for number in range(clients)]
+        self._randoms = [random.Random(f"{seed}-partitions-{group}-{number}") for number in range(clients)]
         self._count = 0
 
     async def run(self, *, requests: int, at_least_until: asyncio.Event | None = None) -> None:
@@ -69,6 +77,11 @@ class PartitionLoad:
             return self._count < limit or (at_least_until is not None and not at_least_until.is_set())
 
         await asyncio.gather(*(self._run_producer(number, go_on) for number in range(len(self._clients))))
+
+    @property
+    def latencies_ns(self) -> list[int]:
+        """How long each answered append took."""
+        return [append.returned - append.called for append in self.appends if append.offset is not None]
 
     async def read_all(self) -> None:
         """Polls every partition to its end, into `contents`."""
@@ -91,7 +104,9 @@ class PartitionLoad:
         return check_appends(self.appends, self.contents)
 
     def _new_client(self) -> PartitionsClient:
-        client = PartitionsClient(self._addresses, self._cluster, self._next_client_id, self._timeout_seconds)
+        client = PartitionsClient(
+            self._addresses, self._cluster, self._next_client_id, self._timeout_seconds, group=self._group
+        )
         self._next_client_id += 1
         return client
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from impl.durable import CLIENTS_SESSIONS, ClientTableConfig
-from impl.groups.group import PARTITIONS, SINGLE, Group
+from impl.groups.group import SINGLE, Group
+from impl.groups.plane import Plane
 from impl.net.cluster import Cluster, ClusterError
 from impl.net.history import CheckResult, check_history
 from impl.net.load import Load
@@ -32,7 +33,7 @@ class RecordOptions:
     ``down_seconds`` is how long a killed process stays down; ``kill`` False records a quiet run. ``timeout_seconds``:
     when a request is given up. ``client_table`` of a new cluster; with fewer slots than clients they evict each other.
     ``send_twice``: chance that a client sends a request twice. ``checkpoint_interval``: the server's unless given.
-    With the group partitions among ``groups``, as many producers append to its partitions, beside the clients.
+    In each group of partitions as many producers append to them, beside the clients of the keys.
     """
 
     replica_count: int = 3
@@ -55,7 +56,10 @@ class RecordOptions:
 
 @dataclass(frozen=True, slots=True)
 class RecordResult:
-    """One recorded run. ``killed`` is the primary that was killed (None: none was), ``requests`` the answered ones."""
+    """One recorded run. ``killed`` is the primary that was killed (None: none was), ``requests`` the answered ones.
+
+    Without a group of keys (``has_keys``) requests and latencies are those of the appends to partitions.
+    """
 
     run: str
     requests: int
@@ -72,11 +76,12 @@ class RecordResult:
     traces: tuple[Path, ...]
     appends: int = 0
     problems: tuple[str, ...] = ()
+    has_keys: bool = True
 
     @property
     def ok(self) -> bool:
         """True if the clients saw one consistent store; a request may be left unanswered (its session was evicted)."""
-        return self.check.ok and not self.problems
+        return _ok(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +99,18 @@ class RoundResult:
     check: CheckResult
     appends: int = 0
     problems: tuple[str, ...] = ()
+    has_keys: bool = True
 
     @property
     def ok(self) -> bool:
         """True if what the clients and producers saw is consistent."""
-        return self.check.ok and not self.problems
+        return _ok(self)
+
+
+def _ok(result: RecordResult | RoundResult) -> bool:
+    """True if something was looked at on each side that there is, and all of it is right."""
+    looked_at = result.check.ok if result.has_keys else result.appends > 0
+    return looked_at and not result.problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,56 +171,70 @@ def _cluster(directory: Path, trace_directory: Path, run: str, options: RecordOp
 
 
 class _Loads:
-    """The load on the keys and, if there is such a group, the one on the partitions, side by side."""
+    """The load on the keys, if a group has any, and one on the partitions of each other group, side by side."""
 
     def __init__(self, cluster: Cluster, options: RecordOptions) -> None:
-        self.keys = _load(cluster, options)
-        self.partitions: PartitionLoad | None = None
-        if PARTITIONS in options.groups:
-            self.partitions = PartitionLoad(
-                cluster.addresses,
-                cluster.cluster,
-                clients=options.clients,
-                seed=options.seed,
-                rate=options.rate,
-                timeout_seconds=options.timeout_seconds,
-            )
+        self.keys: Load | None = None
+        self.partitions: list[PartitionLoad] = []
+        for group in options.groups:
+            if group.plane is Plane.PARTITIONS:
+                self.partitions.append(_partition_load(cluster, options, group))
+            else:
+                self.keys = _key_load(cluster, options, group)
 
     async def run(self, *, requests: int, at_least_until: asyncio.Event | None = None) -> None:
         """`requests` on each."""
-        loads = [self.keys.run(requests=requests, at_least_until=at_least_until)]
-        if self.partitions is not None:
-            loads.append(self.partitions.run(requests=requests, at_least_until=at_least_until))
+        loads = [load.run(requests=requests, at_least_until=at_least_until) for load in self.partitions]
+        if self.keys is not None:
+            loads.append(self.keys.run(requests=requests, at_least_until=at_least_until))
         await asyncio.gather(*loads)
 
     async def read_all(self) -> None:
         """Reads every key and every partition."""
-        await self.keys.read_all()
-        if self.partitions is not None:
-            await self.partitions.read_all()
+        for load in self._all:
+            await load.read_all()
 
     async def close(self) -> None:
         """Closes all clients."""
-        await self.keys.close()
-        if self.partitions is not None:
-            await self.partitions.close()
+        for load in self._all:
+            await load.close()
+
+    @property
+    def _all(self) -> list[Load | PartitionLoad]:
+        return [*self.partitions] if self.keys is None else [self.keys, *self.partitions]
 
     @property
     def unanswered(self) -> int:
         """Requests given up."""
-        return self.keys.unanswered + (0 if self.partitions is None else self.partitions.unanswered)
+        return sum(load.unanswered for load in self._all)
+
+    @property
+    def retries(self) -> int:
+        """Requests on keys that were sent again."""
+        return 0 if self.keys is None else self.keys.retries
+
+    @property
+    def latencies_ns(self) -> list[int]:
+        """Of all answered requests on keys, or of the appends, if there are no keys."""
+        if self.keys is not None:
+            return self.keys.latencies_ns
+        return [latency for load in self.partitions for latency in load.latencies_ns]
 
     @property
     def appends(self) -> int:
         """Appends to partitions, answered or not."""
-        return 0 if self.partitions is None else len(self.partitions.appends)
+        return sum(len(load.appends) for load in self.partitions)
+
+    def check(self) -> CheckResult:
+        """The history of the keys, judged."""
+        return check_history([] if self.keys is None else self.keys.history)
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the partitions."""
-        return () if self.partitions is None else self.partitions.problems()
+        return tuple(problem for load in self.partitions for problem in load.problems())
 
 
-def _load(cluster: Cluster, options: RecordOptions) -> Load:
+def _key_load(cluster: Cluster, options: RecordOptions, group: Group) -> Load:
     return Load(
         cluster.addresses,
         cluster.cluster,
@@ -218,7 +244,20 @@ def _load(cluster: Cluster, options: RecordOptions) -> Load:
         rate=options.rate,
         timeout_seconds=options.timeout_seconds,
         send_twice=options.send_twice,
-        group=options.groups[0].number,
+        group=group.number,
+    )
+
+
+def _partition_load(cluster: Cluster, options: RecordOptions, group: Group) -> PartitionLoad:
+    return PartitionLoad(
+        cluster.addresses,
+        cluster.cluster,
+        clients=options.clients,
+        seed=options.seed,
+        rate=options.rate,
+        timeout_seconds=options.timeout_seconds,
+        group=group.number,
+        namespaces=() if group.namespace is None else (group.namespace,),
     )
 
 
@@ -229,7 +268,6 @@ async def _record(directory: Path, trace_directory: Path, run: str, options: Rec
         await cluster.wait_ready()
         view_before = await _view(cluster)
         loads = _Loads(cluster, options)
-        load = loads.keys
         started = time.monotonic()
         killed: int | None = None
         part = options.requests // 3 if options.kill else options.requests
@@ -244,13 +282,13 @@ async def _record(directory: Path, trace_directory: Path, run: str, options: Rec
         view_after = await _view(cluster)
         await loads.close()
         cluster.stop_all()
-    latencies = sorted(load.latencies_ns)
+    latencies = sorted(loads.latencies_ns)
     answered = len(latencies)
     return RecordResult(
         run=run,
         requests=answered,
         unanswered=loads.unanswered,
-        retries=load.retries,
+        retries=loads.retries,
         killed=killed,
         view_before=view_before,
         view_after=view_after,
@@ -258,10 +296,11 @@ async def _record(directory: Path, trace_directory: Path, run: str, options: Rec
         requests_per_second=answered / seconds,
         latency_ms_median=latencies[answered // 2] / 1e6 if latencies else 0.0,
         latency_ms_max=latencies[-1] / 1e6 if latencies else 0.0,
-        check=check_history(load.history),
+        check=loads.check(),
         traces=_traces(cluster),
         appends=loads.appends,
         problems=loads.problems(),
+        has_keys=loads.keys is not None,
     )
 
 
@@ -292,12 +331,11 @@ async def _rounds(
 async def _round(
     cluster: Cluster, loads: _Loads, number: int, source: random.Random, options: RecordOptions
 ) -> RoundResult:
-    load = loads.keys
     started = time.monotonic()
     cluster.start_all()
     primary = await cluster.wait_ready()
     view_before = await _view(cluster)
-    before, retries = len(load.latencies_ns), load.retries
+    before, retries = len(loads.latencies_ns), loads.retries
     victim = source.randrange(cluster.replica_count)
     await _kill_under_load(cluster, loads, options.requests, victim, source.uniform(0.02, 0.3), options.down_seconds)
     await loads.read_all()
@@ -310,12 +348,13 @@ async def _round(
         was_primary=victim == primary,
         view_before=view_before,
         view_after=view_after,
-        requests=len(load.latencies_ns) - before,
-        retries=load.retries - retries,
+        requests=len(loads.latencies_ns) - before,
+        retries=loads.retries - retries,
         seconds=time.monotonic() - started,
-        check=check_history(load.history),
+        check=loads.check(),
         appends=loads.appends,
         problems=loads.problems(),
+        has_keys=loads.keys is not None,
     )
 
 

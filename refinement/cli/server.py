@@ -362,7 +362,7 @@ def record(
 ) -> int:
     """Record traces of a real cluster of processes under load. Exit code 1 if a client saw a wrong answer.
 
-    With --groups metadata,partitions there is a load on the keys and one on partitions, and a run for each group.
+    With --groups there is a load on the keys, one on the partitions of each other group, and a run for each group.
     """
     protect({"--json": json_file}, directories=[out])
     options = RecordOptions(
@@ -413,7 +413,7 @@ def _print_round(result: RoundResult) -> None:
     role = "primary" if result.was_primary else "backup"
     note(
         f"round {result.number}: replica {result.killed} ({role}) killed, view {result.view_before} → "
-        f"{result.view_after}, {result.requests} requests, {'consistent' if result.check.ok else 'WRONG'}"
+        f"{result.view_after}, {result.requests} requests, {'consistent' if result.ok else 'WRONG'}"
     )
     _print_appends(result)
 

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.groups.group import BOTH_PLANES
+from impl.groups.group import BOTH_PLANES, parse_groups
 from impl.net.partition_load import Append, check_appends
 from impl.net.record import RecordOptions, record
+from refinement.checker import check_run
+from refinement.verdict import AuditOptions
+from tests.refinement.traces import load
 
 A = Append(0, 7, (b"a", b"b"), 10, 20, 0)
 B = Append(1, 7, (b"c",), 15, 30, 2)
@@ -52,3 +55,16 @@ def test_a_recorded_run_of_both_planes_loses_and_doubles_nothing(tmp_path: Path)
     assert result.appends >= 90
     assert result.killed is not None
     assert sorted(path.parent.name for path in result.traces) == ["run.metadata"] * 3 + ["run.partitions"] * 3
+
+
+def test_a_recorded_run_of_groups_of_one_partition_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    groups = parse_groups("partition:0/1/2,partition:0/1/3")
+    result = record(
+        tmp_path / "data", tmp_path / "traces", "run", RecordOptions(requests=40, groups=groups, down_seconds=0.3)
+    )
+    assert result.ok, result.problems
+    assert result.appends >= 80
+    assert result.killed is not None
+    for group in groups:
+        verdict = check_run(group.run("run"), load(tmp_path / "traces" / group.run("run")), AuditOptions())
+        assert verdict.verdict == "conforms", (verdict.missing, verdict.violations)
