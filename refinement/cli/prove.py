@@ -24,6 +24,7 @@ from spec.engines.smt.run import Proof, processors
 from spec.engines.smt.run import prove as run_proof
 from spec.lang import Predicate, Spec
 from spec.vsr import FAULTS, MODELS, Bounds, model
+from spec.vsr.fault_models import FaultModel
 from spec.vsr.lemmas import lemmas_of
 from spec.vsr.models import REPLICAS
 
@@ -41,7 +42,15 @@ def _with_sizes(command: Any) -> Any:
 @click.command()
 @click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS)), required=False)
 @click.option("--induction", "how", flag_value="induction", help="Do the lemmas hold at any depth?")
-@click.option("--bmc", "rounds", type=_count, help="Search ROUNDS rounds of all actions for a break.", metavar="ROUNDS")
+@click.option(
+    "--bmc",
+    "rounds",
+    type=click.IntRange(0),
+    is_flag=False,
+    flag_value=0,
+    metavar="[ROUNDS]",
+    help=f"Search ROUNDS rounds of all actions for a break.  [default: what --fault needs, else {FaultModel.rounds}]",
+)
 @click.option(
     "--cover", is_flag=True, help="How many rounds reach all states? With --bmc: none found in so many means none."
 )
@@ -112,7 +121,8 @@ def prove(
     spec = _spec(inputs)
     if rounds is not None:
         covered = find_cover(spec, count) if cover else None
-        return search(_only(spec, invariants), inputs, rounds, limit, covered, json_file)
+        enough = rounds or (fault_model(name, faults) or FaultModel).rounds
+        return search(_only(spec, invariants), inputs, enough, limit, covered, json_file)
     if cover:
         return print_cover(find_cover(spec, count), inputs, json_file)
     if how == "induction":

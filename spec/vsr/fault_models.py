@@ -73,7 +73,7 @@ FAULT_MODELS = {
     **dict.fromkeys(
         ("boot.offset_from_index", "boot.offset_clamp", "boot.recreates_missing_file"),
         FaultModel(
-            2, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1, partitions=1, messages=1), "I15", "partitions"
+            2, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1, partitions=1, messages=1), "I15", "partitions", 4
         ),
     ),
     "boot.ring_evicts_live": FaultModel(2, Bounds(views=1, ops=2, clients=2, requests=1), "I3", "ring"),
@@ -82,9 +82,7 @@ FAULT_MODELS = {
     "view.acks_survive_view": FaultModel(2, Bounds(views=3, ops=1, requests=1), "I2", "repair"),
     "view.scalar_dvc_truncates_hole": FaultModel(3, Bounds(views=2, ops=1, requests=1), "I2", "repair"),
     "view.blind_start_view_head": FaultModel(3, Bounds(views=2, ops=1, requests=1), "I5", "repair"),
-    "view.pipeline_after_repair": FaultModel(
-        2, Bounds(views=3, ops=2, clients=2, requests=1), "I10", "repair", rounds=3
-    ),
+    "view.pipeline_after_repair": FaultModel(2, Bounds(views=3, ops=2, clients=2, requests=1), "I10", "repair", 3),
     "view.solo_keeps_view": FaultModel(1, Bounds(views=1, ops=1, clients=2, requests=1, restarts=1), "I7", "alone"),
     "state.view_before_newstate": FaultModel(3, Bounds(views=3, ops=1, requests=1), "I12"),
     "nack.below_window": FaultModel(3, Bounds(views=2, ops=2, clients=2, requests=1), "I11", "headers"),

@@ -16,6 +16,7 @@ from benchmarks.boot import measure
 from benchmarks.cluster import HEADER as CLUSTER_HEADER
 from benchmarks.cluster import Row, compare
 from benchmarks.data import HALVES, data_set
+from benchmarks.faults import spec_rows
 from benchmarks.text import table
 from benchmarks.watch import watch
 from refinement.cli import cli
@@ -66,3 +67,10 @@ def test_the_cluster_is_measured_next_to_pysyncobj(mode: str) -> None:
     assert len(batches) == 2
     assert all(batch == 1 if mode == "entry" else batch >= 1 for batch in batches)
     assert all(float(cell.replace(",", "")) > 0 for name, cell in named if name in ("requests/s", "PySyncObj", "ratio"))
+
+
+def test_the_table_of_faults_says_where_proofs_fail_and_what_rounds_find() -> None:
+    action, lemma, count, _, rounds, broken, steps, _ = next(spec_rows(["commit.apply_at_replicate"], z3_only=True))[2:]
+    assert (action, lemma, broken, rounds, steps) == ("`execute`", "I1", "I4", "1", "2")
+    assert int(count) > 1
+    assert set(next(spec_rows(["commit.fence_on_commit_max"], z3_only=True))[2:]) == {"–"}

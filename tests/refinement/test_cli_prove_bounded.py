@@ -48,3 +48,10 @@ def test_a_break_is_found_with_a_cover_too() -> None:
 def test_cover_goes_with_bounded_search_only() -> None:
     assert run("core", "--cover", "--induction").exit_code == 2
     assert run("core", "--used", "--bmc", "1").exit_code == 2
+
+
+def test_without_a_number_a_fault_is_searched_in_the_rounds_it_needs(tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    assert run("partitions", "--fault", "boot.offset_from_index", "--bmc", "--json", str(file)).exit_code == 1
+    assert json.loads(file.read_text())["rounds"] == 3
+    assert "no break in 2 rounds" in run("core", "--bmc", *SIZES).stdout
