@@ -58,7 +58,7 @@ def stored_after(s: Any, g: Any, k: Any) -> Any:
 
 def given_up(s: Any, n: Any) -> Any:
     """Did the operator accept, and was told of, a loss of messages of partition n?"""
-    return s.loss_accepted[n] if s.cfg.partitions.files else False
+    return s.loss_accepted[n] if s.cfg.partitions.files and s.cfg.replicas == 1 else False
 
 
 @invariant("I15", "offsets")
@@ -71,7 +71,7 @@ def offsets(s: Any) -> Any:
     return all_of(
         forall(Op, lambda o: implies(executed_as(s, o, APPEND), lambda: given_in_order(s, o))),
         forall(Replica, lambda r: forall(Partition, lambda n: ends_right(s, r, n))),
-        forall(Replica, lambda r: forall(Reader, lambda g: stored_right(s, r, g))),
+        forall(Replica, lambda r: forall(Reader, lambda g: all_of(stored_right(s, r, g), saved_right(s, r, g)))),
     )
 
 
@@ -86,25 +86,30 @@ def ends_right(s: Any, r: Any, n: Any) -> Any:
     """The next offset of partition n at r is the number of messages it holds: those of the ops that r executed. Its
     segments hold what the snapshot names, as long as none went bad.
     """
-    parts = [
-        s.next_offset[r, n] == s.held[r, n],
-        any_of(given_up(s, n), lambda: s.held[r, n] == end_after(s, n, s.commit_min[r])),
-    ]
+    parts = [s.next_offset[r, n] == s.held[r, n], held_right(s, r, n)]
     if s.cfg.partitions.files:
         parts.append(any_of(s.rots > 0, s.segment[r, n] >= s.saved_held[r, n]))
     return all_of(*parts)
 
 
+def held_right(s: Any, r: Any, n: Any) -> Any:
+    """The messages of partition n at r are those of the ops that r executed; no more, if messages were given up."""
+    end = end_after(s, n, s.commit_min[r])
+    return all_of(s.held[r, n] <= end, any_of(given_up(s, n), s.held[r, n] == end))
+
+
 def stored_right(s: Any, r: Any, g: Any) -> Any:
-    """The offset of reader g at r is the one stored last; it is not above the end, nor is it in the snapshot."""
+    """The offset of reader g at r is the one stored last; it is not above the end."""
     n = partition_of(s, g)
-    parts = [
+    return all_of(
         s.stored[r, g] <= s.held[r, n] + 1,
         any_of(given_up(s, n), lambda: s.stored[r, g] == stored_after(s, g, s.commit_min[r])),
-    ]
-    if s.cfg.checkpoints:
-        parts.append(s.saved_stored[r, g] <= s.saved_held[r, n] + 1)
-    return all_of(*parts)
+    )
+
+
+def saved_right(s: Any, r: Any, g: Any) -> Any:
+    """The offset of reader g in r's snapshot is not above the end there."""
+    return s.saved_stored[r, g] <= s.saved_held[r, partition_of(s, g)] + 1 if s.cfg.checkpoints else True
 
 
 @witness("I15", "a partition holds the messages of two ops")

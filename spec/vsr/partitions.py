@@ -38,6 +38,7 @@ from spec.vsr.state import Length, Replica, Rot
 @action(r=Replica, n=Partition, m=Count)
 def ask_append(state: Any, r: Any, n: Any, m: Any) -> None:
     """The next op that r executes turns out to append m messages to partition n."""
+    require(within(Offset, state.next_offset[r, n] + m))
     v, o = require_unknown(state, r)
     state.asked[v, o] = APPEND
     state.asked_partition[v, o] = n

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, forall, largest, require, tagged, where, within
+from spec.lang import action, all_of, any_of, between, forall, largest, require, smallest, tagged, where, within
 from spec.vsr import normal, restart
 from spec.vsr.config import Config
 from spec.vsr.faults.kinds import Fault, named
@@ -99,9 +99,10 @@ def append_evicting(state: Any, r: Any, o: Any) -> None:
 @tagged("crash")
 @action(r=Replica, n=Length)
 def restart_counting_the_index(state: Any, r: Any, n: Any) -> None:
-    """The next offset of a partition comes from its index, which lags the messages [seed 003]."""
+    """The next offset of a partition is after the last message that its index lists, which lags [seed 003]."""
     views = state.durable_view[r], state.durable_log_view[r]
-    restart.recover(state, r, n, *views, boot=Boot(next_offset=lambda s, q, p: s.index[q, p]))
+    listed = lambda s, q, p: smallest(s.index[q, p], s.saved_held[q, p])  # noqa: E731
+    restart.recover(state, r, n, *views, boot=Boot(next_offset=listed))
 
 
 @tagged("crash")

@@ -14,6 +14,7 @@ from spec.vsr.lemmas import (
     committed,
     control,
     messages,
+    partitions,
     pipeline,
     quorums,
     repair,
@@ -53,6 +54,7 @@ def lemmas_of(cfg: Config, crashes: bool = False) -> tuple[Predicate, ...]:
     """
     more = (
         *(control.LEMMAS if cfg.features else ()),
+        *(partitions.LEMMAS if cfg.partitions.count else ()),
         *(pipeline.LEMMAS if cfg.pipeline else ()),
         *(checkpoint.lemmas(cfg) if cfg.checkpoints else ()),
     )

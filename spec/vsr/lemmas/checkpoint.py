@@ -10,6 +10,7 @@ from spec.vsr.client_invariants import as_told, slot
 from spec.vsr.config import Config
 from spec.vsr.invariants import last_request
 from spec.vsr.lemmas.control import features_as_of
+from spec.vsr.lemmas.partitions import partitions_as_of
 from spec.vsr.lemmas.table import slots_counted
 from spec.vsr.lemmas.words import chosen_up_to, each_entry, each_replica, each_view_entry, started
 from spec.vsr.snapshot import drained as drained_up_to
@@ -61,7 +62,8 @@ def as_executed(s: Any, r: Any) -> Any:
         parts += [slots_counted(s, r)] if s.cfg.client_table.slots else []
     else:
         parts = [forall(Client, lambda c: s.table[r, c] == last_request(s, c, s.commit_min[r]))]
-    return all_of(*parts, *([features_as_of(s, r)] if s.cfg.features else []))
+    parts += [features_as_of(s, r)] if s.cfg.features else []
+    return all_of(*parts, *([partitions_as_of(s, r)] if s.cfg.partitions.count else []))
 
 
 @invariant("checkpoint.drained", "the journal is drained")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,14 @@ import pytest
 from spec.engines import explicit, interp
 from spec.engines.smt import chain
 from spec.engines.smt.lower import Lowering
+from spec.engines.smt.run import prove
+from spec.engines.smt.witness import witnesses
 from spec.lang import Action, SpecError
 from spec.vsr import model, partition_state
 from spec.vsr.fault_models import FAULT_MODELS
 from spec.vsr.faults import alternatives
+from spec.vsr.lemmas import lemmas_of
+from spec.vsr.lemmas import partitions as lemmas
 from spec.vsr.progress import goals
 from tests.spec.explicit.test_differential import facts
 from tests.spec.smt.comparison import random_walk
@@ -71,6 +76,36 @@ def test_terms_and_interpreter_agree() -> None:
     assert agree(spec, Lowering(spec), walk) > 20
 
 
+PROVED = [
+    {**TINY, "views": 2},
+    {**TWO_PARTITIONS, "views": 1},
+    pytest.param({"messages": 1}, marks=pytest.mark.long),
+    pytest.param({"replicas": 3, "messages": 1}, marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize("sizes", PROVED, ids=str)
+def test_the_invariants_are_inductive(sizes: Sizes) -> None:
+    spec = model("partitions", **sizes)
+    proof = prove(spec, lemmas_of(spec.cfg), workers=2)
+    assert proof.verdict == "proved"
+    assert {"I15", *(p.id for p in lemmas.LEMMAS)} <= set(proof.lemmas)
+
+
+@pytest.mark.parametrize("left_out", [p.id for p in lemmas.LEMMAS])
+def test_without_a_lemma_nothing_is_proved(left_out: str) -> None:
+    spec = model("partitions", **TINY)
+    fewer = [p for p in lemmas_of(spec.cfg) if p.id != left_out]
+    assert prove(spec, fewer, workers=2, stop_early=True).verdict == "failed"
+
+
+def test_lemmas_hold_in_all_reachable_states_and_say_something() -> None:
+    spec = model("partitions", replicas=2, views=1, messages=1)
+    found = explicit.explore(replace(spec, invariants=lemmas_of(spec.cfg), witnesses=()))
+    assert (found.verdict, found.distinct) == ("holds", 19_709)
+    assert not [w for w in witnesses(spec, lemmas.LEMMAS, rounds=3) if not w.reached]
+
+
 def test_nothing_is_stuck() -> None:
     spec = model("partitions", replicas=2, ops=1, messages=1)
     wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
@@ -84,6 +119,8 @@ def test_a_fault_breaks_i15(fault: str) -> None:
     found = explicit.explore(spec)
     assert (found.broken, len(found.behaviour)) == ("I15", steps)
     assert found.behaviour[-1].action == "restart"
+    proof = prove(spec, lemmas_of(spec.cfg), workers=2)
+    assert {(f.action, f.goal) for f in proof.failures} == {("restart", "I15")}
     assert chain.search(spec, rounds, minimise_ms=1).broken == "I15"
 
 
