@@ -337,6 +337,9 @@ def test_a_journal_of_another_replica_or_no_journal_is_refused() -> None:
         damaged[position] ^= 1
         with pytest.raises(JournalError, match=r"damaged or not a journal|format version \d"):
             reopen(bytes(damaged))
+    old = FILE_HEADER.pack(b"VSRJOURN", 3, 1, 7, 64).ljust(64, b"\0")
+    with pytest.raises(JournalError, match="format version 3; this program reads 4"):
+        reopen(old + bytes(200))
     for size in range(FILE_HEADER_SIZE):
         with pytest.raises(JournalError, match="damaged or not a journal"):
             reopen(bytes(file.durable[:size]))
