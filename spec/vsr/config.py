@@ -59,6 +59,10 @@ class Partitions:
     files: bool = False
     segment: int = 2
 
+    def __post_init__(self) -> None:
+        if self.count < 0 or self.segment < 1:
+            raise SpecError(f"partitions are 0 or more, of segments of 1 message or more: {self.count}, {self.segment}")
+
 
 @dataclass(frozen=True)
 class Config:

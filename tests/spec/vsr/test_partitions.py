@@ -14,7 +14,8 @@ from spec.engines.smt.lower import Lowering
 from spec.engines.smt.run import prove
 from spec.engines.smt.witness import witnesses
 from spec.lang import Action, SpecError
-from spec.vsr import model, partition_state
+from spec.vsr import Config, model, partition_state
+from spec.vsr.config import Partitions, Repair
 from spec.vsr.fault_models import FAULT_MODELS
 from spec.vsr.faults import alternatives
 from spec.vsr.lemmas import lemmas_of
@@ -154,6 +155,21 @@ def test_without_damage_or_crashes_what_needs_them_is_left_out() -> None:
     spec = model("partitions", replicas=1, restarts=0, rots=0)
     assert {a.name for a in spec.actions} & {"damage_segment", "restart_accepting_loss", "restart"} == set()
     assert {w.id for w in spec.witnesses} & {"I15.damaged", "I15.loss", "I15.between"} == set()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"partitions": Partitions(1, files=True)}, "need partitions and checkpoints"),
+        ({"partitions": Partitions(files=True), "checkpoints": True}, "need partitions and checkpoints"),
+        ({"partitions": Partitions(1), "repair": Repair("nonce")}, "together with partitions"),
+    ],
+)
+def test_a_configuration_that_makes_no_sense_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        Config(3, **options)
+    with pytest.raises(SpecError, match="partitions are 0 or more"):
+        Partitions(-1)
 
 
 def test_partitions_of_another_model_are_refused() -> None:
