@@ -15,7 +15,7 @@ VIEW_CHANGE_EVENTS = frozenset(
 )
 """Events at which a replica may be struck in the middle of a view change."""
 
-CRASH_AFTER_LOSS = 0.8
+CRASH_AFTER_LOSS = 0.9
 """How often a replica dies soon after the write of a prepare was lost in a cell that holds another one of its op, or
 after the log was replaced: then the next prepare of that op often goes to such a cell.
 """

@@ -20,7 +20,7 @@ from impl.storage.ring_file import SECTOR, Geometry
 
 SLOT_SIZE = 4 * SECTOR
 
-OVER_ANOTHER = 0.9
+OVER_ANOTHER = 1.0
 """How often the write of a prepare is lost, if writes are at all, in a cell that holds another one of the same op."""
 
 

@@ -36,6 +36,12 @@ AIMED = 0.6
 """How often the prepare is struck that only one replica has."""
 
 
+def _damage(storage: RingStorage, file: MemoryFile | None = None) -> DamagedLog | None:
+    """What a replica would find of its log on the disk, or in a copy of it; None: all."""
+    block = storage.superblock
+    return RingJournal.open(file or storage.file.copy(), block)._damage(block)
+
+
 class Rot:
     """Damages disks of one cluster. `spare`: so many replicas can be down while the others go on; `lost` ones never
     come back, and their disks are no copies.
@@ -100,9 +106,7 @@ class Rot:
         else:
             marks = self._spoil(storage, file)
         lost = before - items_on(storage, MemoryFile(file.path, bytes(file.durable)))
-        damage = RingJournal.open(MemoryFile(file.path, bytes(file.durable)), storage.superblock)._damage(
-            storage.superblock
-        )
+        damage = _damage(storage, MemoryFile(file.path, bytes(file.durable)))
         alone = {item for item in lost if item not in elsewhere}
         if any(self._was_elsewhere(item, node) for item in alone) or (alone and self.quorum_replication == 1):
             return
@@ -135,8 +139,12 @@ class Rot:
 
     @property
     def stricken(self) -> set[int]:
-        """The replicas that the others have to do without, now or for ever."""
-        return {at for at, storage in enumerate(self.storages) if storage.stricken or at in self.lost}
+        """The replicas that the others have to do without, now or for ever; also those for which it is too late by now
+        to get from the others what they lack.
+        """
+        sure = {at for at, storage in enumerate(self.storages) if storage.stricken or at in self.lost}
+        rest = [at for at in range(len(self.storages)) if at not in sure]
+        return sure | {at for at in rest if not self._is_mended_by_all(at, _damage(self.storages[at]))}
 
     def _may_be_stricken(self, node: int, damage: DamagedLog | None) -> bool:
         count = self._stricken_besides(node)
