@@ -135,4 +135,4 @@ def write_table(file: Path, lines: Sequence[str]) -> None:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{file}: the table goes between the lines {BEGIN} and {END}, which are missing")
-    file.write_text("\n".join([before + begin, *lines, end + after]), encoding="utf-8")
+    file.write_text("\n".join([before + begin, "", *lines, "", end + after]), encoding="utf-8")

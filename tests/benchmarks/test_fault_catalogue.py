@@ -47,7 +47,7 @@ def test_the_table_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_text(f"before\n{BEGIN}\n| old |\n{END}\nafter\n", encoding="utf-8")
     write_table(file, ["| new |"])
-    assert file.read_text(encoding="utf-8") == f"before\n{BEGIN}\n| new |\n{END}\nafter\n"
+    assert file.read_text(encoding="utf-8") == f"before\n{BEGIN}\n\n| new |\n\n{END}\nafter\n"
     file.write_text("no table", encoding="utf-8")
     with pytest.raises(ValueError, match="missing"):
         write_table(file, ["| new |"])
