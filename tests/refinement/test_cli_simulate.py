@@ -57,7 +57,7 @@ def test_workers_give_the_same_runs(tmp_path: Path) -> None:
         ("simulate", "--fault", "no.such.fault"),
         ("simulate", "--runs", "0"),
         ("simulate", "--profile", "no-such-profile"),
-        ("simulate", "--profile", "rot", "--rot"),
+        ("simulate", "--profile", "rot", "--no-rot"),
         ("status", "--addresses", "nonsense"),
         ("start", "/nonexistent", "--replica", "0", "--addresses", "127.0.0.1:1"),
     ],

@@ -1,0 +1,91 @@
+"""What the simulator's nemesis may do to disks, and the summary of what runs met."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from impl.durable import CLIENTS_PAPER, superblock_formatted
+from impl.messages import Prepare, make_header
+from impl.sim.named_profiles import NAMED_PROFILES
+from impl.sim.profile import SimProfile, profile_draw, storage_profile_draw
+from impl.sim.ring_storage import RingStorage
+from impl.sim.rot import Rot
+from impl.sim.run import simulate
+from impl.sim.summary import SECTIONS, add, main, summarise, summary_lines
+
+PROFILE = SimProfile(ring=True, rot=1.0, checkpoint_interval=20, pipeline_max=4, journal_slots=24)
+
+
+def disks(count: int, ops: list[int]) -> list[RingStorage]:
+    """Ring journals; replica i has the log up to `ops[i]`."""
+    storages = [
+        RingStorage(superblock_formatted(1, node, count, None, CLIENTS_PAPER), PROFILE, Random(0), defaultdict(int))
+        for node in range(count)
+    ]
+    parent, log = "", []
+    for op in range(1, max(ops) + 1):
+        header = make_header(parent=parent, view=0, op=op, client=1, request=op, commit=op - 1, body=b"%d" % op)
+        log.append(Prepare(header, b"%d" % op))
+        parent = header.checksum
+    for storage, op in zip(storages, ops, strict=True):
+        storage.journal.append(log[:op])
+    return storages
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_only_one_of_two_replicas_had_can_be_nacked_however_often_it_is_struck(seed: int) -> None:
+    storages = disks(2, [6, 4])
+    rot = Rot(storages, 0, 2, Random(seed), set())
+    lost: set[int] = set()
+    for _ in range(30):
+        rot.strike(0)
+        damage = storages[0].recover().damage
+        if damage is None:
+            continue
+        assert damage.op_max == damage.head_op == 6, "the end of the log is known"
+        held = {prepare.header.op for prepare in damage.held}
+        lost |= set(range(1, 7)) - held
+        assert {5, 6} - held <= {header.op for header in damage.known}, "headers of what must be nacked"
+    assert lost
+
+
+def test_a_replica_that_was_left_behind_cannot_be_spared_twice() -> None:
+    """It lacks a prepare that the others have drained; with a second one in need of a later view nobody could lead."""
+    storages = disks(3, [4, 4, 4])
+    rot = Rot(storages, 1, 2, Random(1), set())
+    file, geometry = storages[0].file, storages[0].geometry
+    for content in (file.durable, file.content):
+        content[geometry.prepare_at(3) + 40] ^= 1
+    assert rot.stricken == set(), "the others have it"
+    rot.interval = 4
+    assert rot.stricken == {0}, "they may drain it before it comes back"
+    assert not rot.may_lose(1, None)
+    assert rot.may_lose(0, None)
+
+
+def test_a_third_of_the_seeds_has_rotten_disks_unless_told_otherwise() -> None:
+    drawn = [storage_profile_draw(profile_draw(Random(seed)), Random(seed)) for seed in range(200)]
+    assert 40 < sum(profile.ring for profile in drawn) < 100
+    without = [storage_profile_draw(profile_draw(Random(seed)), Random(seed), rot=False) for seed in range(200)]
+    assert not any(profile.ring for profile in without)
+    assert all(a == b for a, b in zip(drawn, without, strict=True) if not a.ring)
+
+
+def test_the_summary_counts_what_runs_met(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = simulate(1, profile=NAMED_PROFILES["rot"], requests=60)
+    once = summarise([result.statistics])
+    assert once["decision table of the ring"]["equal and valid"] == result.statistics["recovered: equal and valid"] > 0
+    twice = add([once, once])
+    assert twice["faults"]["crashes"] == 2 * result.statistics["crashes"] > 0
+    assert {name for counts in twice.values() for name in counts} >= set(SECTIONS["faults"])
+    assert len(summary_lines(once, 10)) == 3
+    assert "nacks: too late 0" in summary_lines(once, 1_000)[-1]
+    for name in "ab":
+        (tmp_path / name).write_text(json.dumps({"summary": once, "runs": [{"ok": True}]}))
+    assert main([str(tmp_path / "a"), str(tmp_path / "b")]) == 1
+    assert "2 runs, 0 failed" in capsys.readouterr().out
