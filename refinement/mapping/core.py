@@ -106,8 +106,9 @@ _TRANSFERRED = (
 def _start_view_received(view: str, op: str, only_if: str, when: str = "") -> tuple[Received, ...]:
     """The start_view of a view, and the prepares above its op up to `op`, reach the node."""
     above = ("o", f"spec.sv_op[{view}] + 1", op)
+    started = f"({only_if}) and {view}" if only_if else view
     return (
-        Received("sv", (view,), only_if=only_if, when=when),
+        Received("sv", (view,), some=True, only_if=started, when=when),
         Received("sv_op", (view,), only_if=only_if, when=when),
         Received("sv_entry", (view, "o"), each=("o", "1", f"spec.sv_op[{view}]"), only_if=only_if, when=when),
         Received("prepare_client", (view, "o"), some=True, each=above, only_if=only_if, when=f"-control {when}"),

@@ -31,6 +31,14 @@ def shown_elsewhere(rows: list[Row], made: Change) -> int:
     return sum(row[key] == changed[key] and row[INDEX[made.column]] is not None for row in rows) - 1
 
 
+def never_seen(rows: list[Row], made: Change) -> bool:
+    """Does no other event name the prepare of the event that was dropped, not even as the head of the log?"""
+    columns = [INDEX[name] for name in ("m_checksum", "m_parent", "head")]
+    dropped = next(row for row in rows if (row[INDEX["node"]], row[INDEX["seq"]]) == (made.node, made.seq))
+    name = dropped[INDEX["m_checksum"]]
+    return all(row is dropped or name not in [row[column] for column in columns] for row in rows)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_single_change_is_rejected_or_harmless(seed: int, tmp_path: Path) -> None:
     rows = simulated(tmp_path, seed, replicas=3, requests=40)
@@ -64,6 +72,8 @@ def test_a_single_change_is_rejected_or_harmless(seed: int, tmp_path: Path) -> N
         assert made.kind == "drop", (
             f"a changed {made.column} of {made.event} was accepted ({verdict.verdict}, {verdict.missing})"
         )
+        if made.event == "on_request":
+            assert never_seen(rows, made), made
         accepted[made.kind, made.event, verdict.verdict] += 1
         by_reference = check_run("run", made.rows, AuditOptions(), engine="interp")
         assert by_reference.verdict == verdict.verdict, made
@@ -82,6 +92,7 @@ def test_a_single_change_is_rejected_or_harmless(seed: int, tmp_path: Path) -> N
         "drop_request",
         "send_eviction",
         "restart",  # of a replica that lost nothing by it
+        "on_request",  # whose prepare nobody saw
     }
     assert {event for _, event, _ in accepted} <= lossless, accepted
 
