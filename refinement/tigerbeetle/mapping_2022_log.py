@@ -307,6 +307,7 @@ _REPAIR: Final = (
         "pipeline_diff",
         Do("pipeline_diff"),
         Eq("count", "max(0, pipeline_hi[node] - pipeline_lo[node] + 1)"),
+        If("count > 0", Expect(("pipeline_entry",), "pipeline_lo[node]")),
     ),
     Rule(
         "pipeline_reset",
@@ -315,6 +316,9 @@ _REPAIR: Final = (
     ),
     Rule(
         "pipeline_entry",
+        Took("due", optional=True),
+        Eq("op", "due if was_due else pipeline_lo[node]"),
+        If("op < pipeline_hi[node]", Expect(("pipeline_entry",), "op + 1")),
         Ok("named(pipeline[node, op], checksum)", "the pipeline has another prepare at this op"),
         Ok("named(p_parent[pipeline[node, op]], parent)", "the parent is not that of the prepare"),
         Ok("pipeline_lo[node] <= op <= pipeline_hi[node]", "the pipeline has nothing at this op"),

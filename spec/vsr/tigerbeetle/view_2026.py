@@ -327,6 +327,12 @@ def replace_header(state: Any, r: Any, o: Any, e: Any) -> None:
     put_header(state, r, o, e)
 
 
+def repair_min(state: Any, r: Any) -> Any:
+    """From here on a primary has its log whole before it starts its view: all above the checkpoint that slots hold."""
+    first = largest(state.checkpoint[r] + 1, where(state.op[r] < SLOTS, 0, state.op[r] + 1 - SLOTS))
+    return where(first < state.op[r], first, state.op[r])
+
+
 @action(r=Replica, m=Message, low=Op, n=Nonce)
 def send_view(state: Any, r: Any, m: Any, low: Any, n: Any) -> None:
     """The primary tells the log of its view once its headers link up, bodies being repaired or not.
@@ -347,7 +353,7 @@ def send_view(state: Any, r: Any, m: Any, low: Any, n: Any) -> None:
             all_of(state.status[r] == NORMAL, state.m_kind[asked] == KIND["get_view"], state.m_nonce[asked] == n),
         )
     )
-    require(chained(state, r, largest(low, state.checkpoint[r]), state.op[r]))
+    require(chained(state, r, repair_min(state, r), state.op[r]))
     state.m_kind[m] = KIND["view"]
     state.m_nonce[m] = n
     state.m_from[m] = r
@@ -375,8 +381,8 @@ def start_view(state: Any, r: Any) -> None:
     require(state.join_quorum[r])
     require(state.log_view[r] == state.view[r])
     require(state.commit_min[r] == state.commit_max[r])
-    require(chained(state, r, largest(state.commit_min[r], state.checkpoint[r]), state.op[r]))
-    require(forall(rest, lambda o: not_(state.dirty[r, o % SLOTS])))
+    require(chained(state, r, repair_min(state, r), state.op[r]))
+    require(forall(between(Op, repair_min(state, r), state.op[r]), lambda o: not_(state.dirty[r, o % SLOTS])))
     state.status[r] = NORMAL
     state.pipeline.update((r, rest), lambda o: at(state, r, o))
     drop_votes(state, r)
