@@ -34,6 +34,9 @@ __all__ = ["Cluster", "ClusterError", "free_ports"]
 
 HOST = "127.0.0.1"
 
+STOP_SECONDS = 60.0
+"""A process that has not ended so long after SIGTERM is killed."""
+
 
 class ClusterError(Exception):
     """A process did not start or the cluster did not become ready; the text quotes the logs."""
@@ -237,7 +240,7 @@ class Cluster:
             process.kill()
             self._reap(process, 10.0)
 
-    def stop(self, replica: int, timeout_seconds: float = 10.0) -> int | None:
+    def stop(self, replica: int, timeout_seconds: float = STOP_SECONDS) -> int | None:
         """SIGTERM, wait, and SIGKILL if it takes too long; returns the exit code (None: it did not run)."""
         process = self._processes.pop(replica, None)
         if process is None:
@@ -251,7 +254,7 @@ class Cluster:
         for process in self._processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-        codes = {replica: self._reap(process, 10.0) for replica, process in sorted(self._processes.items())}
+        codes = {replica: self._reap(process, STOP_SECONDS) for replica, process in sorted(self._processes.items())}
         self._processes.clear()
         return codes
 

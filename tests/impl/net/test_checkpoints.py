@@ -13,6 +13,7 @@ from impl.net.framing import Status
 from impl.storage.inspect import Inspection, inspect_data_file
 from refinement.checker import check_run
 from refinement.verdict import AuditOptions
+from tests.impl.net.waiting import SECONDS, wait_for_log
 from tests.refinement.traces import load
 
 OPTIONS = ("--checkpoint-interval", "40", "--pipeline", "32")
@@ -34,14 +35,14 @@ def status_of(cluster: Cluster, replica: int) -> Status | None:
     return asyncio.run(fetch_status(cluster.addresses[replica], cluster.cluster))
 
 
-def wait_level(cluster: Cluster, seconds: float = 30.0) -> int:
-    """Waits until all replicas are normal with all executed; their op."""
+def wait_level(cluster: Cluster, seconds: float = SECONDS) -> int:
+    """Waits until all replicas are normal with all executed and the same checkpoint; their op."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = [status_of(cluster, replica) for replica in range(cluster.replica_count)]
-        states = {(s.status, s.view, s.op, s.commit_min) for s in found if s is not None}
+        states = {(s.status, s.view, s.op, s.commit_min, s.checkpoint) for s in found if s is not None}
         if None not in found and len(states) == 1:
-            status, _, op, commit_min = states.pop()
+            status, _, op, commit_min, _ = states.pop()
             if status == "normal" and op == commit_min:
                 return op
         time.sleep(0.1)
@@ -96,7 +97,7 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None:
             limit = max(status.journal_bytes + 500, 17_000)
             _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, -1))
             put(cluster, 150)
-            assert "tried again later" in cluster.log_path(victim).read_text()
+            wait_for_log(cluster, victim, "tried again later")
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
             wait_level(cluster)
             assert cluster.pid(victim) == pid

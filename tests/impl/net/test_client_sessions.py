@@ -30,9 +30,15 @@ Answer = Callable[[Request, int], "Message | Control | None"]
 
 
 def against(
-    answer: Answer, scenario: Callable[[Client, list[Request]], Awaitable[None]], timeout_seconds: float = 5
+    answer: Answer,
+    scenario: Callable[[Client, list[Request]], Awaitable[None]],
+    timeout_seconds: float = 60,
+    retry_seconds: float = 30,
 ) -> None:
-    """Runs a client of one scripted replica; the scenario sees the requests that arrived."""
+    """Runs a client of one scripted replica; the scenario sees the requests that arrived.
+
+    Without `retry_seconds` nothing is sent twice, however busy the machine is.
+    """
 
     async def run() -> None:
         port = free_ports(1)[0]
@@ -55,7 +61,7 @@ def against(
 
         async with (
             await asyncio.start_server(serve, "127.0.0.1", port),
-            Client([("127.0.0.1", port)], 7, 9, timeout_seconds, retry_seconds=0.05) as client,
+            Client([("127.0.0.1", port)], 7, 9, timeout_seconds, retry_seconds=retry_seconds) as client,
         ):
             await scenario(client, requests)
 
@@ -118,7 +124,7 @@ def test_an_evicted_request_that_was_sent_twice_may_have_been_executed() -> None
         assert [(r.session, r.request) for r in requests] == [(0, 0), (4, 1), (4, 1), (0, 0), (6, 1)]
 
     answer = scripted(lambda r: registered(r, 4), lambda r: None, evicted, lambda r: registered(r, 6), done)
-    against(answer, scenario)
+    against(answer, scenario, retry_seconds=1.5)
 
 
 def test_a_client_whose_id_is_taken_refuses_every_request() -> None:
@@ -159,7 +165,7 @@ def test_evictions_and_replies_of_other_sessions_are_not_mistaken() -> None:
         assert await client.execute(PUT) == Done()
         assert (client.session, client.evictions, len(requests)) == (7, 0, 6)
 
-    against(confused, scenario)
+    against(confused, scenario, retry_seconds=0.4)
 
 
 def test_what_no_primary_took_is_known_not_to_be_executed_and_its_number_is_used_again() -> None:
@@ -180,7 +186,7 @@ def test_what_no_primary_took_is_known_not_to_be_executed_and_its_number_is_used
             return registered(request, 3)
         return done(request) if taken else NotPrimary(request.client, request.request, 0, "view_change")
 
-    against(answer, scenario, timeout_seconds=0.3)
+    against(answer, scenario, timeout_seconds=2, retry_seconds=0.5)
 
 
 def test_without_a_session_nothing_was_sent() -> None:
@@ -191,7 +197,7 @@ def test_without_a_session_nothing_was_sent() -> None:
             assert caught.value.executed is False
         assert {(r.request, r.incarnation) for r in requests} == {(0, client.incarnation)}
 
-    against(lambda request, index: None, scenario, timeout_seconds=0.2)
+    against(lambda request, index: None, scenario, timeout_seconds=1.5, retry_seconds=0.05)
 
 
 def test_a_request_in_doubt_must_be_retried_first() -> None:
@@ -212,7 +218,7 @@ def test_a_request_in_doubt_must_be_retried_first() -> None:
             return registered(request, 3)
         return done(request) if taken else None
 
-    against(answer, scenario, timeout_seconds=0.2)
+    against(answer, scenario, timeout_seconds=2, retry_seconds=0.5)
 
 
 # A cluster
@@ -222,14 +228,22 @@ def test_clients_that_evict_each_other_lose_nothing_and_double_nothing(tmp_path:
     with Cluster(tmp_path, cluster=7, clients=ClientTableConfig(1, sessions=True)) as cluster:
         cluster.format()
         cluster.start_all()
-        asyncio.run(cluster.wait_ready())
-        with SyncClient(cluster.addresses, 7) as one, SyncClient(cluster.addresses, 7) as other:
-            for _ in range(5):
-                one.append(b"k", b"1")
-                other.append(b"k", b"2")
-            assert one.get(b"k") == b"12" * 5
-            assert one.client.evictions == 5
-            assert other.client.evictions == 4
+        asyncio.run(take_turns(cluster))
+
+
+async def take_turns(cluster: Cluster) -> None:
+    """Two clients, and one session; no request is sent twice only because the answer takes long."""
+    await cluster.wait_ready()
+    async with (
+        Client(cluster.addresses, 7, timeout_seconds=60, retry_seconds=20) as one,
+        Client(cluster.addresses, 7, timeout_seconds=60, retry_seconds=20) as other,
+    ):
+        for _ in range(5):
+            await one.append(b"k", b"1")
+            await other.append(b"k", b"2")
+        assert await one.get(b"k") == b"12" * 5
+        assert one.evictions == 5
+        assert other.evictions == 4
 
 
 def test_the_later_client_of_an_id_goes_on_and_the_earlier_is_fenced(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from impl.net.server_config import data_path
 from impl.storage.inspect import inspect_data_file
 from refinement.checker import check_run
 from refinement.verdict import AuditOptions
+from tests.impl.net.waiting import SECONDS
 from tests.refinement.traces import load as load_traces
 
 GROUPS = (METADATA, PARTITIONS)
@@ -42,7 +43,7 @@ class Restarts:
         for replica in range(3):
             self.cluster.stop(replica)
             self.cluster.start(replica)
-            await self.cluster.wait_ready(60.0)
+            await self.cluster.wait_ready(SECONDS)
 
     async def kill_all(self) -> None:
         """All are killed at once, and started again."""
@@ -50,7 +51,7 @@ class Restarts:
         for replica in range(3):
             self.cluster.kill(replica)
         self.cluster.start_all()
-        await self.cluster.wait_ready(60.0)
+        await self.cluster.wait_ready(SECONDS)
 
     async def round(self, number: int) -> None:
         """A restart under load, then everything is read."""
@@ -68,7 +69,7 @@ class Restarts:
     async def run(self, rounds: int) -> None:
         """So many rounds, alternately rolling and of the whole cluster; the clients' view is checked after each."""
         self.cluster.start_all()
-        await self.cluster.wait_ready(60.0)
+        await self.cluster.wait_ready(SECONDS)
         for number in range(1, rounds + 1):
             await self.round(number)
             assert check_history(self.keys.history).ok, number

@@ -13,6 +13,7 @@ from impl.net.partitions import PartitionsClient
 from impl.storage.inspect_partitions import inspect_partitions
 from refinement.checker import check_run
 from refinement.verdict import AuditOptions
+from tests.impl.net.waiting import SECONDS
 from tests.refinement.traces import load
 
 (GROUP,) = parse_groups("partition:0/1/2")
@@ -95,7 +96,7 @@ def stop_with_segments(cluster: Cluster, directory: Path) -> None:
 
     A replica that was behind may not have taken it yet: then it goes on, and is stopped again.
     """
-    deadline = time.monotonic() + 60.0
+    deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         wait_level(cluster)
         cluster.stop(VICTIM)
@@ -108,7 +109,7 @@ def stop_with_segments(cluster: Cluster, directory: Path) -> None:
 
 def wait_level(cluster: Cluster) -> None:
     """Waits until the replicas are normal with all executed."""
-    deadline = time.monotonic() + 60.0
+    deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         found = asyncio.run(cluster.statuses(group=GROUP))
         states = {(status.status, status.op, status.commit_min) for status in found if status is not None}
