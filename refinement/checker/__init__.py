@@ -16,7 +16,7 @@ from refinement.checker.compile import COLUMNS_MORE, Program, compile_program
 from refinement.checker.explain import explain
 from refinement.checker.state import Missing, Reject, RunState
 from refinement.mapping import CONFIGURED, NEEDED_BY_EVENT
-from refinement.mapping.core import FEATURE_MAX
+from refinement.mapping.boot import FEATURE_MAX
 from refinement.mapping.partitions import PARTITIONS
 from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation

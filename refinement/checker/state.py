@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from refinement.mapping import OBSERVED, OBSERVED_MORE
-from refinement.mapping.core import CONFIGURATION_COLUMNS
+from refinement.mapping.boot import CONFIGURATION_COLUMNS
 from refinement.schema import INDEX, Row
 from refinement.values import show_value
 from spec.lang import Schema

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from refinement.mapping.core import CONFIGURED, OBSERVED, OBSERVED_MORE, RULES
+from refinement.mapping.boot import CONFIGURED
+from refinement.mapping.core import OBSERVED, OBSERVED_MORE, RULES
 from refinement.mapping.lines import (
     Agrees,
     Check,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refinement.mapping.core import CHECKPOINTED, CONFIGURATION, FEATURE_MAX, RECOVERED
+from refinement.mapping.boot import CHECKPOINTED, CONFIGURATION, FEATURE_MAX, RECOVERED
 from refinement.mapping.lines import Check, Journaled, Log, Named, Received, Rule, Step
 
 OPTION_RULES: tuple[Rule, ...] = (
