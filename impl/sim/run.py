@@ -19,6 +19,7 @@ from impl.sim.cluster import SimCluster
 from impl.sim.nemesis import Nemesis
 from impl.sim.profile import SimProfile, client_profile_draw, profile_draw, storage_profile_draw
 from impl.sim.storage import StorageError
+from impl.storage.records import JournalError
 from impl.trace import export_parquet, read_ndjson
 
 SAFETY_PART = 0.75
@@ -117,7 +118,7 @@ def stopped_by(phases: Callable[[], None]) -> Failure | None:
     """Runs the phases. The failure, if a replica contradicts itself, which stops the run; its trace so far is kept."""
     try:
         phases()
-    except (AssertionError, LookupError, StorageError, ValueError) as error:
+    except (AssertionError, LookupError, JournalError, StorageError, ValueError) as error:
         return Failure("replica", f"{type(error).__name__}: {error}")
     return None
 
