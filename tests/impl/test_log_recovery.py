@@ -167,7 +167,7 @@ def test_what_lies_below_a_discarded_prepare_stays(tmp_path: Path) -> None:
 
 
 def test_a_recovery_that_was_not_seen_is_followed_by_another(tmp_path: Path) -> None:
-    """It dies when superblock and snapshot are durable and its trace does not say so; then what follows its log rots."""
+    """It dies when superblock and snapshot are durable and its trace does not say so; what follows its log rots."""
     link = Rotten(3)
     for _ in range(5):
         link.ask(0)
