@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,3 +95,18 @@ def cut(victim: int, directory: Path, *, every: int) -> None:
                 raise
             cuts += len(link.cuts)
     assert cuts >= len(points)
+
+
+@pytest.mark.parametrize("victim", range(3))
+def test_an_error_at_every_sync(victim: int, tmp_path: Path) -> None:
+    """A sync of a segment, an index, a manifest or the journal that fails is told: nothing that was answered rests on
+    it.
+    """
+    outcomes: set[str] = set()
+    syncs = [point for point, what in enumerate(steps_of(victim), 1) if what == "sync"]
+    for point in syncs[victim::3]:
+        link = PartitionLink(CONFIG, victim, point, error=errno.EIO)
+        run_script(link)
+        judge(link, tmp_path / str(point))
+        outcomes |= set(link.outcomes)
+    assert outcomes >= {"went on", "stopped"}
