@@ -294,7 +294,7 @@ def leader(s: Any) -> Any:
 
 def lemmas(cfg: Config) -> tuple[Predicate, ...]:
     """The lemmas of a configuration with repair."""
-    by_nonce = (nack, offer_reworked) if cfg.repair.recovery == "nonce" else ()
+    by_nonce = (nack, leader_gap, offer_reworked) if cfg.repair.recovery == "nonce" else ()
     return (
         durable_views,
         merged,
@@ -305,7 +305,6 @@ def lemmas(cfg: Config) -> tuple[Predicate, ...]:
         own_offer,
         view_started,
         offer_gap,
-        leader_gap,
         primary_knows,
         executed_chain,
         known,

@@ -98,6 +98,7 @@ CATALOGUE = [
     ("view.log_view_at_merge", "I2", 13),
     ("state.view_before_newstate", "I2", 14),
     ("view.blind_start_view_head", "I12", 5),
+    ("view.pipeline_after_repair", "I2", 18),
     ("nack.below_window", "I2", 12),
     ("nack.clears_faulty", "I11", 13),
     ("nack.clears_faulty", "I2", 16),
