@@ -317,8 +317,13 @@ _REPAIR: Final = (
     Rule(
         "pipeline_entry",
         Took("due", optional=True),
-        Eq("op", "due if was_due else pipeline_lo[node]"),
-        If("op < pipeline_hi[node]", Expect(("pipeline_entry",), "op + 1")),
+        Let("at_start", "due < 0"),
+        Eq("op", "max(due, -due) if was_due else pipeline_lo[node]"),
+        If(
+            "op < pipeline_hi[node]",
+            Expect(("pipeline_entry",), "-(op + 1) if at_start else op + 1"),
+            otherwise=(If("at_start", Expect(("copy_headers", "start_view"))),),
+        ),
         Ok("named(pipeline[node, op], checksum)", "the pipeline has another prepare at this op"),
         Ok("named(p_parent[pipeline[node, op]], parent)", "the parent is not that of the prepare"),
         Ok("pipeline_lo[node] <= op <= pipeline_hi[node]", "the pipeline has nothing at this op"),
