@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from impl.groups.group import PARTITIONS
@@ -16,10 +17,12 @@ from impl.namespaces import NamespaceLayout
 from impl.net.client import Address, EvictedError, RequestTimeoutError
 from impl.net.partitions import PartitionsClient
 
-__all__ = ["Append", "PartitionLoad", "check_appends"]
+__all__ = ["Append", "PartitionLoad", "StoredOffsets", "check_appends"]
 
 MESSAGES_MAX = 3
 POLL_COUNT = 500
+STORED = 0.2
+"""Part of the answered appends after which the producer stores the offset behind them, as a consumer of its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class PartitionLoad:
         self.appends: list[Append] = []
         self.unanswered = 0
         self.contents: dict[int, list[bytes]] = {}
+        self.offsets = StoredOffsets()
         drawn = [layout.pack(0, number // 2, number % 2) for number in range(partitions)]
         self._namespaces = list(namespaces) or drawn
         self._group = group
@@ -93,6 +97,8 @@ class PartitionLoad:
                 if len(messages) >= polled.end:
                     break
             self.contents[namespace] = messages
+        for namespace, consumer in self.offsets.readers:
+            self.offsets.read(namespace, consumer, await self._clients[0].read_offset(namespace, consumer))
 
     async def close(self) -> None:
         """Close the clients."""
@@ -100,8 +106,8 @@ class PartitionLoad:
             await client.close()
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the answers and `contents`; see `check_appends`."""
-        return check_appends(self.appends, self.contents)
+        """What is wrong with the answers, `contents` and stored offsets; see `check_appends` and `StoredOffsets`."""
+        return check_appends(self.appends, self.contents) + tuple(self.offsets.problems)
 
     def _new_client(self) -> PartitionsClient:
         client = PartitionsClient(
@@ -117,23 +123,72 @@ class PartitionLoad:
             messages = tuple(
                 b"%d.%d.%d" % (number, self._count, part) for part in range(source.randint(1, MESSAGES_MAX))
             )
-            await self._append(number, source.choice(self._namespaces), messages)
+            namespace = source.choice(self._namespaces)
+            offset = await self._append(number, namespace, messages)
+            if offset is not None and source.random() < STORED:
+                await self._store(number, namespace, offset + len(messages))
             if self._pause_seconds:
                 await asyncio.sleep(self._pause_seconds * source.uniform(0.5, 1.5))
 
-    async def _append(self, number: int, namespace: int, messages: tuple[bytes, ...]) -> None:
-        client = self._clients[number]
+    async def _append(self, number: int, namespace: int, messages: tuple[bytes, ...]) -> int | None:
         offset: int | None = None
         called = time.monotonic_ns()
-        try:
+        async with self._client(number) as client:
             offset = await client.append_messages(namespace, messages)
+        self.appends.append(Append(number, namespace, messages, called, time.monotonic_ns(), offset))
+        return offset
+
+    async def _store(self, number: int, namespace: int, offset: int) -> None:
+        self.offsets.asked(namespace, number, offset)
+        async with self._client(number) as client:
+            await client.store_offset(namespace, number, offset)
+            self.offsets.answered(namespace, number, offset)
+
+    @asynccontextmanager
+    async def _client(self, number: int) -> AsyncIterator[PartitionsClient]:
+        """A producer's client for one request, which may have no answer: it is counted, and after a timeout the
+        producer goes on as another client.
+        """
+        client = self._clients[number]
+        try:
+            yield client
         except EvictedError:
             self.unanswered += 1
         except RequestTimeoutError:
             self.unanswered += 1
             await client.close()
             self._clients[number] = self._new_client()
-        self.appends.append(Append(number, namespace, messages, called, time.monotonic_ns(), offset))
+
+
+class StoredOffsets:
+    """Offsets that were stored, per namespace and consumer, each with one writer; what is read must be one of them:
+    the last that was answered, or one without an answer, which may be executed at any time.
+    """
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self._answered: dict[tuple[int, int], int] = {}
+        self._unanswered: dict[tuple[int, int], set[int]] = {}
+
+    @property
+    def readers(self) -> list[tuple[int, int]]:
+        """Those that stored, or may have stored, something."""
+        return sorted(self._unanswered)
+
+    def asked(self, namespace: int, consumer: int, offset: int) -> None:
+        """The offset is being stored."""
+        self._unanswered.setdefault((namespace, consumer), set()).add(offset)
+
+    def answered(self, namespace: int, consumer: int, offset: int) -> None:
+        """It is stored."""
+        self._unanswered[namespace, consumer].discard(offset)
+        self._answered[namespace, consumer] = offset
+
+    def read(self, namespace: int, consumer: int, offset: int | None) -> None:
+        """This offset was read, with nothing under way."""
+        last = self._answered.get((namespace, consumer))
+        if offset != last and offset not in self._unanswered[namespace, consumer]:
+            self.problems.append(f"{namespace}: consumer {consumer} stored {last}, but {offset} was read")
 
 
 def check_appends(appends: Sequence[Append], contents: dict[int, list[bytes]]) -> tuple[str, ...]:

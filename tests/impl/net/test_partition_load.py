@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from impl.groups.group import BOTH_PLANES, parse_groups
-from impl.net.partition_load import Append, check_appends
+from impl.net.partition_load import Append, StoredOffsets, check_appends
 from impl.net.record import RecordOptions, record
 from refinement.checker import check_run
 from refinement.verdict import AuditOptions
@@ -68,3 +68,21 @@ def test_a_recorded_run_of_groups_of_one_partition_loses_and_doubles_nothing(tmp
     for group in groups:
         verdict = check_run(group.run("run"), load(tmp_path / "traces" / group.run("run")), AuditOptions())
         assert verdict.verdict == "conforms", (verdict.missing, verdict.violations)
+
+
+def test_a_stored_offset_is_the_last_answered_or_one_without_an_answer() -> None:
+    offsets = StoredOffsets()
+    for offset in (3, 5):
+        offsets.asked(7, 1, offset)
+        offsets.answered(7, 1, offset)
+    offsets.asked(7, 1, 9)
+    assert offsets.readers == [(7, 1)]
+    for right in (5, 9):
+        offsets.read(7, 1, right)
+    assert offsets.problems == []
+    for wrong in (3, None):
+        offsets.read(7, 1, wrong)
+    assert offsets.problems == [
+        "7: consumer 1 stored 5, but 3 was read",
+        "7: consumer 1 stored 5, but None was read",
+    ]
