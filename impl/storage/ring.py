@@ -78,8 +78,12 @@ class RingJournal(RingCells):
         except OSError as error:
             raise JournalError(f"{file.path}: cannot write or sync the journal: {error.strerror or error}") from error
         journal.on_superblock(superblock)
-        journal._damaged = journal.is_damaged(superblock)
-        journal._scrub()
+        try:
+            journal._name(journal._live)
+            journal._damaged = journal.is_damaged(superblock)
+            journal._scrub()
+        except OSError as error:
+            raise JournalError(f"{file.path}: cannot write or sync the journal: {error.strerror or error}") from error
         return journal
 
     @property
@@ -105,8 +109,10 @@ class RingJournal(RingCells):
             rows[row] += 1
             decisions[decision.value] += 1
             if decision in (Decision.EQL, Decision.FIX):
-                self._cells[cell] = Cell(prepare.header, (), p_repair, clean=True, unsure=p_unsure)
-                if decision is Decision.FIX and prepare.header is not None:
+                self._cells[cell] = Cell(
+                    prepare.header, (), p_repair, clean=True, unnamed=header.broken, unsure=p_unsure
+                )
+                if decision is Decision.FIX and prepare.header is not None and not header.broken:
                     self._write_header(cell, prepare.header, p_repair, p_unsure)
             elif decision is Decision.CUT:
                 cut.append(cell)
@@ -120,15 +126,28 @@ class RingJournal(RingCells):
         clean = sum(cell.clean for cell in self._cells)
         self.recovery = RingRecovery(clean, rows=rows, decisions=decisions)
 
+    def _name(self, log: Collection[str] | None = None) -> None:
+        """Writes the broken headers of clean prepares again: of those of the log, or all.
+
+        The cell of another one may have held a later prepare, which the header named and whose write was lost.
+        """
+        named = False
+        for cell, found in enumerate(self._cells):
+            header = found.header
+            if found.clean and found.unnamed and header is not None and (log is None or header.checksum in log):
+                self._write_header(cell, header, found.repair, found.unsure)
+                found.unnamed, named = False, True
+        if named:
+            self._sync()
+
     def _scrub(self) -> None:
-        """Faulty cells that a whole log does not need are erased, lest what follows it be uncertain one day."""
-        faulty = [cell for cell, found in enumerate(self._cells) if found.faulty]
-        if self._damaged or not faulty:
+        """If the log is whole, what it does not need is made whole or erased, lest its end be uncertain one day."""
+        if self._damaged:
             return
-        try:
+        self._name()
+        faulty = [cell for cell, found in enumerate(self._cells) if found.faulty]
+        if faulty:
             self._erase(faulty)
-        except OSError as error:
-            raise JournalError(f"{self._file.path}: cannot erase: {error.strerror or error}") from error
 
     # The log
 
@@ -197,7 +216,7 @@ class RingJournal(RingCells):
         for cell in self.geometry.cells_of(op):
             found = self._cells[cell]
             unsure = found.unsure and self._op(cell) > superblock.checkpoint
-            if unsure or (found.faulty and self._fits(found, op, superblock)):
+            if unsure or ((found.faulty or found.unnamed) and self._fits(found, op, superblock)):
                 return True
         return False
 
@@ -342,7 +361,7 @@ class RingJournal(RingCells):
 
     def _hides(self, cell: int) -> bool:
         found = self._cells[cell]
-        return self._damaged and (found.faulty or found.unsure)
+        return self._damaged and (found.faulty or found.unnamed or found.unsure)
 
     def _choose(self, header: PrepareHeader, taken: Collection[int]) -> int:
         """The cell for a prepare: one that holds nothing of the log, rather free than faulty, rather old than new."""

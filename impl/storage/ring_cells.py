@@ -27,8 +27,8 @@ from impl.storage.ring_table import BROKEN, RESERVED, Found
 @dataclass(slots=True)
 class Cell:
     """A cell as recovered or written: its header if it is known, `clean` if the prepare is durable, `faulty` if not
-    but something was there. `unnamed`: the header ring is broken, so a faulty cell may have held another prepare than
-    the one whose header is known. `unsure`: see the module's text. `written` orders the writes of this process.
+    but something was there. `unnamed`: its header is broken, so it may have held another prepare than the one that is
+    known. `unsure`: see the module's text. `written` orders the writes of this process.
     """
 
     header: PrepareHeader | None = None

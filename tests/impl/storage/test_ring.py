@@ -328,6 +328,31 @@ def test_a_drained_prepare_under_a_broken_header_does_not_say_what_the_header_na
     assert (damage.head_op, damage.op_max) == (5, 6)
 
 
+def test_an_overruled_prepare_under_a_broken_header_is_not_what_the_header_named() -> None:
+    """Op 3 of view 0 was overruled; the write of that of view 1 was lost in its cell, and then its header rots."""
+    file, old = ring(), chain(1, 3)
+    RingJournal.open(file, BLOCK).append(old)
+    block = replace(BLOCK, view=1, log_view=1, head_op=2, head_checksum=old[1].header.checksum)
+    journal = RingJournal.open(file, block)
+    cell, at = cell_of(journal, old[2]), journal.geometry.prepare_at(cell_of(journal, old[2]))
+    overruled = bytes(file.content[at : at + 4 * SECTOR])
+    new = prepare(3, old[1].header.checksum, view=1)
+    journal.append([new])
+    assert cell_of(journal, new) == cell, "it took the place of the other one"
+    for content in (file.content, file.durable):
+        content[at : at + 4 * SECTOR] = overruled
+    assert RingJournal.open(MemoryFile("copy", bytes(file.content)), block).recovery.rows[
+        "same op, different checksums"
+    ]
+    spoil(file, journal.geometry.header_at(cell))
+    for _ in range(2):
+        journal = RingJournal.open(file, block)
+        damage = journal.damage(block)
+        assert journal.recovery.rows["header broken, prepare the highest op"] == 1
+        assert damage is not None, "also after another crash"
+        assert (damage.head_op, damage.op_max) == (2, 3)
+
+
 # The table
 
 H1, H5, H5B, H9 = (prepare(op, "00" * 16, view).header for op, view in ((1, 0), (5, 0), (5, 1), (9, 0)))
