@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import action, all_of, any_of, between, forall, implies, largest, require, where
-from spec.vsr.tigerbeetle.node_2026 import put_header, remove_above
+from spec.vsr.tigerbeetle.node_2026 import keep_promises, put_header, remove_above
 from spec.vsr.tigerbeetle.normal_2026 import chained
 from spec.vsr.tigerbeetle.state_2022 import Op, Prepare, Replica
 from spec.vsr.tigerbeetle.state_2026 import (
@@ -95,6 +95,7 @@ def follow_view(state: Any, r: Any) -> None:
     state.status[r] = NORMAL
     state.view[r] = state.m_view[m]
     state.log_view[r] = state.m_view[m]
+    keep_promises(state, r)
     drop_votes(state, r)
 
 

@@ -29,6 +29,7 @@ def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
     state.dirty[r, o] = where(same, state.dirty[r, o], True)
     state.faulty[r, o] = where(same, state.faulty[r, o], False)
     state.unsure[r, o] = False
+    state.promise[r, o] = where(state.promise[r, o] == e, e, 0)
     state.entry[r, o] = e
 
 
@@ -42,6 +43,18 @@ def remove_from(state: Any, r: Any, lo: Any) -> None:
     state.entry.update((r, above), lambda o: 0)
     state.dirty.update((r, above), lambda o: False)
     state.faulty.update((r, above), lambda o: False)
+
+
+def keep_promises(state: Any, r: Any) -> None:
+    """The log of a later view is r's own: what it lacks was not committed before, and may be denied from now on."""
+    state.promise.update(
+        (r, SLOT),
+        lambda o: where(
+            any_of(state.entry[r, o] == state.promise[r, o], all_of(state.entry[r, o] == 0, o <= state.op[r])),
+            state.promise[r, o],
+            0,
+        ),
+    )
 
 
 def was_lost(state: Any, r: Any, o: Any) -> Any:

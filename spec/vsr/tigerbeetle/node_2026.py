@@ -97,6 +97,7 @@ def open_new_disk(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     require(not_(state.up[r]))
     state.kept.update((r, Op), lambda o: 0)
     state.acked.update((r, Prepare), lambda e: False)
+    state.promise.update((r, Op), lambda o: 0)
     start(state, r, v, w, k, c)
 
 
@@ -316,6 +317,19 @@ def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
     state.dirty[r, slot] = where(old == e, state.dirty[r, slot], True)
     state.faulty[r, slot] = where(any_of(old == e, old == 0), state.faulty[r, slot], False)
     state.header[r, slot] = e
+    state.promise[r, o] = where(state.promise[r, o] == e, e, 0)
+
+
+def keep_promises(state: Any, r: Any) -> None:
+    """The log of a later view is r's own: what it lacks was not committed before, and may be denied from now on."""
+    state.promise.update(
+        (r, between(Op, state.checkpoint[r], state.op[r] + SLOTS)),
+        lambda o: where(
+            any_of(at(state, r, o) == state.promise[r, o], all_of(at(state, r, o) == 0, o <= state.op[r])),
+            state.promise[r, o],
+            0,
+        ),
+    )
 
 
 def remove_above(state: Any, r: Any, head: Any) -> None:

@@ -180,6 +180,7 @@ def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
     require(is_clean(state, r, o, e))
     require(state.disk_body[r, o] == e)
     state.acked[r, e] = True
+    state.promise[r, o] = e
     state.took_part[r] = True
 
 

@@ -96,6 +96,7 @@ def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> Non
     state.dirty[r, o % SLOTS] = True
     state.faulty[r, o % SLOTS] = all_of(state.header[r, o % SLOTS] == 0, state.faulty[r, o % SLOTS])
     state.header[r, o % SLOTS] = e
+    state.promise[r, o] = 0
 
 
 @action(r=Replica, k=Op)
@@ -185,7 +186,9 @@ def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
     require(o <= state.op[r])
     require(o <= prepare_max(state.checkpoint[r]) - PIPELINE)
     require(is_clean(state, r, o, e))
-    state.acked[r, e] = any_of(all_of(votes(state, r), may_promise(state, r)), state.acked[r, e])
+    promised = all_of(votes(state, r), may_promise(state, r))
+    state.acked[r, e] = any_of(promised, state.acked[r, e])
+    state.promise[r, o] = where(promised, e, state.promise[r, o])
 
 
 @action(r=Replica, q=Replica, e=Prepare)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spec.lang import action, all_of, any_of, between, count, forall, implies, largest, maximum, not_, require, where
-from spec.vsr.tigerbeetle.journal_2022 import SLOT, put_header, remove_from
+from spec.vsr.tigerbeetle.journal_2022 import SLOT, keep_promises, put_header, remove_from
 from spec.vsr.tigerbeetle.normal_2022 import chained, forget_oks, in_pipeline, is_clean, leads
 from spec.vsr.tigerbeetle.state_2022 import (
     KIND,
@@ -127,13 +127,13 @@ def send_headers(state: Any, r: Any, m: Any, lo: Any, hi: Any) -> None:
 @action(r=Replica, m=Message, o=Op, e=Prepare)
 def send_nack(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
     """Asked by the primary of a view that is not started, a replica says that it never had the prepare (I11)."""
-    never_acknowledged(state, r, e)
+    never_acknowledged(state, r, o, e)
     deny(state, r, m, o, e)
 
 
-def never_acknowledged(state: Any, r: Any, e: Any) -> None:
-    """Whatever a replica acknowledged it may not deny, a faulty slot included (I11)."""
-    require(not_(state.acked[r, e]))
+def never_acknowledged(state: Any, r: Any, o: Any, e: Any) -> None:
+    """What a replica acknowledged it may not deny, a faulty slot included, until a later log does without it (I11)."""
+    require(state.promise[r, o] != e)
 
 
 def deny(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
@@ -420,6 +420,7 @@ def rejoin(state: Any, r: Any, b: Any) -> None:
     state.status[r] = NORMAL
     state.view[r] = v
     state.log_view[r] = v
+    keep_promises(state, r)
 
 
 ACTIONS = (

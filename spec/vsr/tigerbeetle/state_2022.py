@@ -135,6 +135,7 @@ def _messages(s: Schema) -> None:
 def _history(s: Schema) -> None:
     s.state("prepared", (View, Op), up_to(Prepare), doc="the prepare of that view and op")
     s.state("acked", (Replica, Prepare), BOOL, doc="has the replica ever acknowledged it?")
+    s.state("promise", (Replica, Op), up_to(Prepare), doc="prepare it acknowledged there, and no later log dropped")
     s.state("promised", (Replica,), up_to(View), doc="highest view it sent a start_view_change or do_view_change of")
     s.state("took_part", (Replica,), BOOL, doc="has it ever prepared for others, acknowledged or voted?")
     s.state("canonical", (Op,), up_to(Prepare), doc="prepare executed at that op by whoever was first")

@@ -139,6 +139,7 @@ def _messages(s: Schema) -> None:
 def _history(s: Schema) -> None:
     s.state("prepared", (View, Op), up_to(Prepare), doc="the prepare of that view and op")
     s.state("acked", (Replica, Prepare), BOOL, doc="has the replica ever acknowledged it?")
+    s.state("promise", (Replica, Op), up_to(Prepare), doc="prepare it acknowledged there, and no later log dropped")
     s.state("canonical", (Op,), up_to(Prepare), doc="prepare executed at that op by whoever was first")
     s.state("canonical_view", (Op,), up_to(View), doc="view of whoever was first")
     s.state("executed_top", (), up_to(Op), doc="highest op that any replica executed")

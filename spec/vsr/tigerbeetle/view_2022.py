@@ -18,7 +18,7 @@ from spec.lang import (
     require,
     where,
 )
-from spec.vsr.tigerbeetle.journal_2022 import SLOT, remove_from, was_lost
+from spec.vsr.tigerbeetle.journal_2022 import SLOT, keep_promises, remove_from, was_lost
 from spec.vsr.tigerbeetle.normal_2022 import chained, leads
 from spec.vsr.tigerbeetle.state_2022 import (
     KIND,
@@ -289,6 +289,7 @@ def start_view(state: Any, r: Any) -> None:
     )
     state.status[r] = NORMAL
     state.log_view[r] = v
+    keep_promises(state, r)
     drop_votes(state, r)
 
 
@@ -325,6 +326,7 @@ def follow_view(state: Any, r: Any) -> None:
     require(state.installed[r])
     state.status[r] = NORMAL
     state.log_view[r] = state.view[r]
+    keep_promises(state, r)
     drop_votes(state, r)
 
 

@@ -19,7 +19,7 @@ from spec.lang import (
     require,
     where,
 )
-from spec.vsr.tigerbeetle.node_2026 import head_is_certain, put_header, remove_above
+from spec.vsr.tigerbeetle.node_2026 import head_is_certain, keep_promises, put_header, remove_above
 from spec.vsr.tigerbeetle.normal_2026 import chained, holds, votes
 from spec.vsr.tigerbeetle.state_2022 import Message, Nonce, Op, Prepare, Replica, View
 from spec.vsr.tigerbeetle.state_2026 import (
@@ -186,7 +186,7 @@ def join_view_bits(state: Any, r: Any, m: Any, o: Any, b: Any, p: Any) -> None:
         any_of(state.body[r, o % SLOTS] == state.list_header[r, o], state.writing[r, state.list_header[r, o]]),
     )
     require((b == 1) == nacked(state, r, o))
-    require(implies(b == 1, not_(all_of(state.list_header[r, o] != 0, state.acked[r, state.list_header[r, o]]))))
+    require(implies(b == 1, any_of(state.list_header[r, o] == 0, state.promise[r, o] != state.list_header[r, o])))
     require(implies(held, p == 1))
     require(implies(p == 1, all_of(state.list_header[r, o] != 0, holds(state, r, state.list_header[r, o]))))
     state.m_present[m, o] = p == 1
@@ -385,6 +385,7 @@ def start_view(state: Any, r: Any) -> None:
     require(forall(between(Op, repair_min(state, r), state.op[r]), lambda o: not_(state.dirty[r, o % SLOTS])))
     state.status[r] = NORMAL
     state.pipeline.update((r, rest), lambda o: at(state, r, o))
+    keep_promises(state, r)
     drop_votes(state, r)
 
 

@@ -11,7 +11,7 @@ from refinement.verdict import AuditOptions, RunVerdict
 from spec.engines.replay import TAKEN, compile_spec
 from spec.vsr.config import Config
 from spec.vsr.tigerbeetle.june_2022 import spec_2022
-from spec.vsr.tigerbeetle.state_2022 import VIEW_CHANGE
+from spec.vsr.tigerbeetle.state_2022 import KIND, NORMAL, VIEW_CHANGE
 
 DATA = "size=128.015625MiB headers_size=16KiB prepares_size=128MiB"
 
@@ -114,3 +114,19 @@ def test_the_client_with_the_oldest_reply_is_evicted(client: int, allowed: bool)
     for c, replied in ((1, 12), (2, 10)):
         store.v_session[0][c], store.v_replied[0][c] = c, replied
     assert (replay.functions["evict"](store, 0, client) == TAKEN) == allowed
+
+
+@pytest.mark.parametrize(("later", "denied"), [(8, True), (9, False)])
+def test_a_prepare_that_a_later_log_did_away_with_may_be_denied(later: int, denied: bool) -> None:
+    """Replica 1 acknowledged prepare 9 of op 4; the next view's log has `later`; then 9 comes back, not written."""
+    replay = compile_spec(spec_2022(Config(3, 2, 2)))
+    store = replay.new_store()
+    store.v_status[1], store.v_view[1], store.v_op[1], store.v_commit_max[1] = NORMAL, 2, 4, 3
+    store.v_entry[1][4], store.v_disk_body[1][4], store.v_p_op[9], store.v_p_op[8] = 9, 9, 4, 4
+    assert replay.functions["acknowledge"](store, 1, 4, 9) == TAKEN
+    store.v_status[1], store.v_view[1], store.v_installed[1], store.v_entry[1][4] = VIEW_CHANGE, 3, True, later
+    assert replay.functions["follow_view"](store, 1) == TAKEN
+    store.v_entry[1][4], store.v_dirty[1][4], store.v_status[1] = 9, True, VIEW_CHANGE
+    store.v_m_kind[5], store.v_m_view[5], store.v_m_from[5] = KIND["request_prepare"], 3, 0
+    store.v_m_op[5], store.v_m_prepare[5], store.v_current[1] = 4, 9, 5
+    assert (replay.functions["send_nack"](store, 1, 6, 4, 9) == TAKEN) == denied

@@ -221,3 +221,19 @@ def test_only_a_prepare_that_is_held_is_called_present(reached: bool) -> None:
     assert cluster.takes("receive", r=1, m=7) == reached
     assert cluster.takes("join_view_bits", r=1, m=8, o=4, b=0, p=1) == reached
     assert cluster.takes("join_view_bits", r=1, m=8, o=4, b=0, p=0)
+
+
+@pytest.mark.parametrize(("later", "denied"), [(8, True), (9, False)])
+def test_a_prepare_that_a_later_log_did_away_with_may_be_denied(later: int, denied: bool) -> None:
+    """Replica 1 acknowledged prepare 9 of op 4; the next view's log has `later`; then 9 comes back, not written."""
+    cluster = Cluster(3, 3)
+    store = cluster.store
+    store.v_status[1], store.v_op[1] = NORMAL, 4
+    store.v_header[1][4], store.v_p_op[9], store.v_p_op[8] = 9, 4, 4
+    assert cluster.takes("acknowledge", r=1, o=4, e=9)
+    store.v_status[1], store.v_header[1][4], store.v_list_op[1] = VIEW_CHANGE, later, 4
+    store.v_m_kind[5], store.v_m_view[5], store.v_m_from[5], store.v_m_op[5] = KIND["view"], 2, 2, 4
+    store.v_current[1] = 5
+    assert cluster.takes("follow_view", r=1)
+    store.v_status[1], store.v_list_header[1][4], store.v_header[1][4], store.v_dirty[1][4] = VIEW_CHANGE, 9, 9, True
+    assert cluster.takes("join_view_bits", r=1, m=6, o=4, b=1, p=0) == denied
