@@ -96,7 +96,8 @@ class SuperblockState:
     `group` is the number of the consensus group (`impl.groups.group`) within the cluster.
 
     `recovery`, unless 0: what this replica promised was lost, and is being recovered from the cluster; the nonce of the
-    start_view that ends it (docs/recovery.md). Until then it takes part in nothing.
+    start_view that ends it (docs/recovery.md). Until then it takes part in nothing. `recoveries` counts how
+    often that was begun: what such a replica says of views is no answer for the recovery of another one.
 
     `clock` is the Lamport clock when the write was asked for: after a crash before the next trace event, the `restart`
     event must still come after the message that the write depends on.
@@ -117,6 +118,7 @@ class SuperblockState:
     snapshot: str = ""
     group: int = 0
     recovery: int = 0
+    recoveries: int = 0
 
 
 OP_UNKNOWN = (1 << 63) - 1

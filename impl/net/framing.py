@@ -95,7 +95,8 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     ``journal_writes``: appends of this process to its journal, each of one entry or several. ``groups``: the numbers
     of all groups of the process, ``group`` the one that this is of; ``features``: enabled ones, bit f-1 is feature f.
     ``quorums`` (replication, view change) and ``clients`` (slots, sessions, gaps) are those of its superblock.
-    ``group_name`` is the group's name, ``checkpoint`` the op of its durable checkpoint, 0 if there is none.
+    ``group_name`` is the group's name, ``checkpoint`` the op of its durable checkpoint, 0 if there is none;
+    ``recoveries``: how often `vsr recover` put it back.
     """
 
     cluster: int
@@ -117,6 +118,7 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     clients: tuple[int, bool, bool] = (0, False, False)
     group_name: str = ""
     checkpoint: int = 0
+    recoveries: int = 0
 
 
 Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status

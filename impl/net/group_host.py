@@ -131,6 +131,7 @@ class GroupHost:
             clients=(superblock.clients.slots, superblock.clients.sessions, superblock.clients.gaps),
             group_name=self.group.name,
             checkpoint=superblock.checkpoint,
+            recoveries=superblock.recoveries,
         )
 
     # Transitions

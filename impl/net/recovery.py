@@ -35,11 +35,14 @@ def recovery_superblock(
     cluster: int,
     group: int,
     copies: Sequence[SuperblockState] = (),
+    *,
+    others_restarted: bool = False,
 ) -> SuperblockState:
     """The superblock with which `replica` begins its recovery, from what each address answered (None: nothing).
 
     `copies` are what is left of its own superblock. Its view is the highest that any of them, or any of the others,
-    knows of. Raises RecoveryError, TooFewAnswersError.
+    knows of. Answers of replicas that were recovered themselves count only with `others_restarted`: all processes of
+    the others were started anew since. Raises RecoveryError, TooFewAnswersError.
     """
     if not 0 <= replica < len(statuses):
         raise RecoveryError(f"replica {replica} has no place among {len(statuses)} addresses")
@@ -67,6 +70,12 @@ def recovery_superblock(
         raise TooFewAnswersError(
             f"{len(answers)} of the {needed} others that are needed answered; not: replicas {silent}. Start them first"
         )
+    recovered = [status.replica for status in answers if status.recoveries]
+    if len(answers) - len(recovered) < needed and not others_restarted:
+        raise RecoveryError(
+            f"replicas {recovered} were recovered themselves, and a message that one of them sent before may have been "
+            f"under way since: restart the processes of all others but replica {replica}, then say --others-restarted"
+        )
     state = superblock_formatted(cluster, replica, agreed.replica_count, agreed.quorums, agreed.clients, group)
     return replace(
         state,
@@ -74,6 +83,7 @@ def recovery_superblock(
         sequence=max([copy.sequence + 1 for copy in copies], default=2) + 1,
         clock=max([copy.clock for copy in copies], default=0),
         recovery=secrets.randbits(62) | 1,
+        recoveries=max([copy.recoveries for copy in copies], default=0) + 1,
     )
 
 

@@ -33,11 +33,11 @@ COPIES = 4
 QUORUM = 2
 COPY_SIZE = 4096
 MAGIC = b"VSRSUPER"
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 
 # magic, version, copy, sequence, cluster, group, replica, replica_count, q_r, q_v, client slots, sessions, gaps,
-# view, log_view, head_op, clock, checkpoint, recovery, head, snapshot
-_BODY = struct.Struct(">8sHHQQHHHHHIBBQQQQQQ16s16s")
+# view, log_view, head_op, clock, checkpoint, recovery, recoveries, head, snapshot
+_BODY = struct.Struct(">8sHHQQHHHHHIBBQQQQQQI16s16s")
 _PREFIX = struct.Struct(">8sH")  # magic, version
 _CHECKSUM_SIZE = 16
 
@@ -69,6 +69,7 @@ def encode_copy(state: SuperblockState, copy: int) -> bytes:
             state.clock,
             state.checkpoint,
             state.recovery,
+            state.recoveries,
             bytes.fromhex(state.head_checksum) if state.head_checksum else bytes(16),
             bytes.fromhex(state.snapshot) if state.snapshot else bytes(16),
         )
@@ -89,7 +90,7 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
             return None, f"format version {version}, this program reads {FORMAT_VERSION}"
         return None, "checksum does not match"
     magic, version, number, sequence, *rest = _BODY.unpack(body)
-    *identity, view, log_view, head_op, clock, checkpoint, recovery, head, snapshot = rest
+    *identity, view, log_view, head_op, clock, checkpoint, recovery, recoveries, head, snapshot = rest
     if magic != MAGIC:
         return None, f"magic is {magic!r}, not {MAGIC!r}"
     if version != FORMAT_VERSION:
@@ -116,6 +117,7 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
             checkpoint=checkpoint,
             snapshot=snapshot.hex() if checkpoint else "",
             recovery=recovery,
+            recoveries=recoveries,
         ),
         "",
     )

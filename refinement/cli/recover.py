@@ -29,6 +29,11 @@ from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXI
 @click.option("--cluster", "cluster_id", type=click.IntRange(0), help="Of which cluster, if it does not say.")
 @click.option("--group", help="Of which group, if it does not say.")
 @click.option("--all-lost", is_flag=True, help="The directory holds none of the replica's files: its disk was lost.")
+@click.option(
+    "--others-restarted",
+    is_flag=True,
+    help="Another replica was recovered before, and the processes of all others were started anew since.",
+)
 @click.option("--timeout", type=Seconds(), default=1.0, show_default=True, help="Seconds to wait for an answer.")
 @json_option
 def recover(
@@ -38,6 +43,7 @@ def recover(
     cluster_id: int | None,
     group: str | None,
     all_lost: bool,
+    others_restarted: bool,
     timeout: float,
     json_file: Path | None,
 ) -> int:
@@ -66,7 +72,7 @@ def recover(
             note(f"error: {refusal}; nothing was changed")
             code, result["error"] = EXIT_ERROR, refusal
         elif found.findings:
-            code = _recover(found, addresses, (replica, cluster_id, group), timeout, result)
+            code = _recover(found, addresses, (replica, cluster_id, group), timeout, others_restarted, result)
     save_json(result | {"exit_code": code}, json_file)
     return code
 
@@ -98,6 +104,7 @@ def _recover(
     addresses: str,
     named: tuple[int | None, int | None, str | None],
     timeout: float,
+    others_restarted: bool,
     result: dict[str, object],
 ) -> int:
     known = found.known
@@ -109,7 +116,9 @@ def _recover(
         default = None if known is None else known.group
         group = _one("--group", number, _group_of(Path(found.path)).number if default is None else default)
         statuses = asyncio.run(_ask(parse_addresses(addresses), cluster_id, group, timeout))
-        state = recovery_superblock(statuses, replica, cluster_id, group, found.copies)
+        state = recovery_superblock(
+            statuses, replica, cluster_id, group, found.copies, others_restarted=others_restarted
+        )
     except RecoveryError as error:
         note(f"error: {error}; nothing was changed")
         result["error"] = str(error)

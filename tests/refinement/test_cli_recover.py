@@ -89,7 +89,10 @@ def spoil_superblock(data: Path) -> None:
 
 
 def age_superblock(data: Path) -> None:
-    flip(data / "superblock", *(copy * COPY_SIZE + 16 + 9 for copy in range(COPIES)))
+    content = bytearray((data / "superblock").read_bytes())
+    for copy in range(COPIES):
+        content[copy * COPY_SIZE + 16 + 9] -= 1
+    (data / "superblock").write_bytes(bytes(content))
 
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str, str, bool]] = {
@@ -182,6 +185,15 @@ def test_the_view_is_the_highest_that_enough_others_know() -> None:
     assert recovery_superblock([*of_five, None, None], 4, 1, 0).view == 2
 
 
+def test_a_recovered_replica_answers_for_another_only_after_all_were_restarted() -> None:
+    statuses = [answer(0, 7, recoveries=2), answer(1, 9), None]
+    state = recovery_superblock(statuses, 2, 1, 0, others_restarted=True)
+    assert (state.view, state.recoveries) == (9, 1)
+    assert recovery_superblock(statuses, 2, 1, 0, [state], others_restarted=True).recoveries == 2
+    of_five = [answer(node, node, replica_count=5, quorums=(3, 3), recoveries=node == 0) for node in range(4)]
+    assert recovery_superblock([*of_five, None], 4, 1, 0).view == 3, "three others who were not are enough"
+
+
 def test_what_a_recovery_needs() -> None:
     for statuses, replica, error, text in (
         ([answer(0, 7), None, None], 2, TooFewAnswersError, "1 of the 2 others"),
@@ -191,6 +203,7 @@ def test_what_a_recovery_needs() -> None:
         ([answer(1, 1), answer(0, 1), None], 2, RecoveryError, "is that of replica 1"),
         ([answer(0, 1, quorums=(3, 1)), answer(1, 1, quorums=(3, 1)), None], 2, RecoveryError, "no other knows of"),
         ([answer(0, 1), answer(1, 1, quorums=(3, 2)), None], 2, RecoveryError, "do not agree"),
+        ([answer(0, 1, recoveries=1), answer(1, 1), None], 2, RecoveryError, r"\[0\] were recovered themselves"),
         ([answer(0, 1, replica_count=5), answer(1, 1, replica_count=5), None], 2, RecoveryError, "3 addresses, but"),
     ):
         with pytest.raises(error, match=text):

@@ -42,7 +42,7 @@ def test_every_field_is_stored() -> None:
     state = SuperblockState(
         cluster=1 << 63, replica=3, replica_count=5, quorums=Quorums(replication=2, view_change=4), view=70,
         log_view=60, head_op=50, head_checksum=HEAD, sequence=40, clock=30, clients=CLIENTS_SESSIONS,
-        checkpoint=20, snapshot=HEAD, group=2, recovery=10,
+        checkpoint=20, snapshot=HEAD, group=2, recovery=10, recoveries=11,
     )  # fmt: skip
     defaults = SuperblockState(cluster=0, replica=0, replica_count=0, quorums=Quorums(0, 0))
     assert all(getattr(state, field.name) != getattr(defaults, field.name) for field in fields(SuperblockState))
