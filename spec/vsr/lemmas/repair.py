@@ -61,13 +61,13 @@ def journal(s: Any) -> Any:
 
 @invariant("repair.log_entries", "no header is known above the log")
 def log_entries(s: Any) -> Any:
-    """A replica knows no header above its log, and that of its head; a prepare of its view is in its journal only if
-    it is normal there, and it knows the header.
+    """A replica knows no header above its log, and that of its head unless it merged a log since; a prepare of its
+    view is in its journal only if it is normal there, and it knows the header.
     """
     return each_entry(
         lambda r, o: all_of(
             any_of(o <= s.op[r], all_of(s.entry[r, o] == 0, not_(s.written[r, o]))),
-            any_of(o != s.op[r], s.entry[r, o] != 0),
+            any_of(o != s.op[r], s.entry[r, o] != 0, s.merged[r] > s.log_view[r] + 1),
             s.memory[r, o] <= s.log_view[r] + 1,
             any_of(s.entry[r, o] <= s.view[r], s.status[r] == NORMAL),
             any_of(

@@ -113,20 +113,15 @@ def knows_loss(s: Any, r: Any, o: Any) -> Any:
 
 @invariant("I5", "bounds")
 def bounds(s: Any) -> Any:
-    """commit_min ≤ min(commit_max, op), the head's header is known (by nonce: of a normal replica), and a slot whose op
-    was executed is given no other prepare.
+    """commit_min ≤ min(commit_max, op), the head's header is known, and a slot whose op was executed is given no other
+    prepare.
     """
-
-    def knows_head(r: Any) -> Any:
-        known = any_of(s.after.op[r] == 0, lambda: s.after.entry[r, s.after.op[r]] != 0)
-        return known if s.cfg.repair.recovery == "superblock" else any_of(known, s.after.status[r] != NORMAL)
-
     return forall(
         Replica,
         lambda r: all_of(
             s.after.commit_min[r] <= s.after.commit_max[r],
             s.after.commit_min[r] <= s.after.op[r],
-            knows_head(r),
+            any_of(s.after.op[r] == 0, lambda: s.after.entry[r, s.after.op[r]] != 0, s.after.status[r] != NORMAL),
             forall(
                 between(Op, 1, s.commit_min[r]),
                 lambda o: any_of(
