@@ -58,6 +58,7 @@ def test_a_life_of_one_replica_with_a_group_of_one_partition(tmp_path: Path) -> 
         lines = "".join(f"send 0/1/2 message{number}\n" for number in range(9))
         sent = vsr("repl", "--group", "partition:0/1/2", *asked, stdin=lines)
         assert sent.stdout.splitlines() == [f"offset {number}" for number in range(9)]
+        wait_until(lambda: "commit_min 10  commit_max 10  checkpoint 10" in vsr("status", *asked).stdout)
         result = vsr("status", *asked, "--json", tmp_path / "j")
         assert "partition-0-1-2" in result.stdout
         metadata, partition = report_of(result, tmp_path / "j")["replicas"]
@@ -65,7 +66,7 @@ def test_a_life_of_one_replica_with_a_group_of_one_partition(tmp_path: Path) -> 
         assert (partition["group_name"], partition["op"], partition["checkpoint"]) == ("partition-0-1-2", 10, 10)
         assert partition["status"] == "normal"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(90) == 0
     finally:
         process.kill()
         process.wait()
