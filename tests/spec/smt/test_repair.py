@@ -49,6 +49,19 @@ def test_lemmas_hold_in_all_states(name: str, sizes: dict[str, int]) -> None:
     assert (found.verdict, found.broken) == ("holds", None)
 
 
+LARGER = {"replicas": 2, "views": 3, "ops": 2, "requests": 2, "restarts": 2, "rots": 1}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "sizes"), [("recovery", LARGER), ("superblock", LARGER), ("diskless", {})])
+def test_nothing_breaks_in_the_first_states_of_a_larger_instance(name: str, sizes: dict[str, int]) -> None:
+    """Lemmas and invariants, as far as a search of seven million states goes; some were false there."""
+    spec = model(name, **sizes)
+    said = (*spec.invariants, *lemmas_of(spec.cfg, crashes=True))
+    found = explicit.explore(replace(spec, invariants=said, witnesses=()), max_states=7_000_000, notify=lambda _: None)
+    assert found.broken is None
+
+
 @pytest.mark.parametrize(("name", "left_out"), [("recovery", AFTER_RECOVERY), ("superblock", WITH_SUPERBLOCK)])
 def test_what_is_left_out_is_a_lemma_elsewhere(name: str, left_out: frozenset[str]) -> None:
     assert left_out <= {p.id for p in lemmas_of(model("repair").cfg)}
