@@ -74,7 +74,7 @@ def recovery_superblock(
     if len(answers) - len(recovered) < needed and not others_restarted:
         raise RecoveryError(
             f"replicas {recovered} were recovered themselves, and a message that one of them sent before may have been "
-            f"under way since: restart the processes of all others but replica {replica}, then say --others-restarted"
+            f"under way since: restart the processes of all replicas but {replica}, then say --others-restarted"
         )
     state = superblock_formatted(cluster, replica, agreed.replica_count, agreed.quorums, agreed.clients, group)
     return replace(

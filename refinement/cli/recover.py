@@ -23,7 +23,7 @@ from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXI
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--from-cluster", "addresses", help="Recover: HOST:PORT of all replicas by index, with commas.")
 @click.option("--replica", type=click.IntRange(0), help="Which replica it was, if its superblock does not say.")
 @click.option("--cluster", "cluster_id", type=click.IntRange(0), help="Of which cluster, if it does not say.")
@@ -54,6 +54,11 @@ def recover(
     until the cluster has given it its log again. It is never made anew. Exit code 2 if that is refused, 4 if too few
     of the others answer. See docs/recovery.md.
     """
+    if not directory.exists():
+        raise click.UsageError(
+            f"{directory} does not exist: is it the right one? If the replica's disk was lost, make it, empty, and give "
+            "--all-lost"
+        )
     protect_data("--json", json_file, [directory])
     below = replicas_below(directory)
     if below:
@@ -84,6 +89,8 @@ def _print(found: Diagnosis, directory: Path) -> None:
         click.echo(f"{directory}: {whose}, group {group_name(known.group)}, view {known.view}")
     for finding in found.findings:
         click.echo(f"{finding.file}: {finding.problem}\n    what to do: {REMEDIES[finding.remedy]}")
+    if not found.files:
+        click.echo("no file is left; if the disk was lost: --from-cluster ADDRESSES --all-lost --replica I --cluster C")
     if found.agreed is not None and found.agreed.recovery:
         click.echo("it is being recovered from the cluster: start it, and it is back once the primary has answered")
     elif not found.findings:

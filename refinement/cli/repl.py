@@ -42,8 +42,8 @@ def parse(line: str) -> list[str]:
     name, given = words[0], len(words) - 1
     if name not in ARGUMENTS:
         close = [_ALIASES[name]] if name in _ALIASES else difflib.get_close_matches(name, ARGUMENTS, 1)
-        meant = f"did you mean {close[0]}? " if close else ""
-        raise LineError(f"{name} is no command; {meant}There are: {HELP}")
+        meant = f"; did you mean {close[0]}?" if close else "."
+        raise LineError(f"{name} is no command{meant} There are: {HELP}")
     arguments = ARGUMENTS[name]
     wanted = len(arguments.split())
     if given != wanted:

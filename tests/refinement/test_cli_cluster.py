@@ -171,7 +171,7 @@ def test_a_client_gives_up_soon_if_nobody_listens() -> None:
         ),
         ("put", "put takes KEY VALUE, 2 words, but got 0"),
         ("del a", "del is no command; did you mean delete? "),
-        ("foo", "foo is no command; There are: put KEY VALUE | "),
+        ("foo", "foo is no command. There are: put KEY VALUE | "),
         ("put a 'b", "no closing quotation"),
     ],
 )

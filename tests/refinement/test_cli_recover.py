@@ -148,6 +148,10 @@ def test_an_empty_directory_is_not_taken_for_a_lost_disk(tmp_path: Path) -> None
     refused = vsr("recover", data, "--from-cluster", OTHERS, "--replica", 0, "--cluster", 1, "--timeout", 0.1)
     assert refused.exit_code == 2
     assert "--all-lost" in refused.output
+    assert "--all-lost --replica I --cluster C" in vsr("recover", data).output
+    missing = vsr("recover", data / "missing")
+    assert missing.exit_code == 2
+    assert "does not exist: is it the right one?" in missing.output
     asked = vsr("recover", data, "--from-cluster", OTHERS, "--all-lost", "--timeout", 0.1)
     assert (asked.exit_code, "give --replica" in asked.output) == (2, True)
     assert list(data.iterdir()) == []
