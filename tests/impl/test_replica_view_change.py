@@ -242,11 +242,18 @@ def test_only_the_normal_primary_answers_request_start_view() -> None:
     link = Link()
     for node in (1, 2):
         link.deliver(node, RequestStartView(0, 1, 3 - node))
-    link.deliver(0, RequestStartView(1, 1, 2))
     assert link.messages(StartView) == []
     link.deliver(0, RequestStartView(0, 1, 2))
     assert len(link.messages(StartView)) == 1
     assert link.of(0, "send_start_view")[0].m_op == 0
+
+
+def test_one_that_may_have_been_in_a_later_view_is_answered_by_a_view_change() -> None:
+    link = Link()
+    link.lose = lambda source, to, message: True
+    link.deliver(0, RequestStartView(1, 1, 2))
+    assert link.messages(StartView) == []
+    assert (link[0].view, link[0].status) == (1, "view_change")
 
 
 def test_a_window_that_does_not_connect_is_asked_for_again_longer() -> None:
