@@ -77,7 +77,7 @@ class ProblemLog:
 
 def _annotation(column: Column) -> Any:
     if column.kind == "int":
-        kind: Any = Annotated[int, msgspec.Meta(ge=column.minimum, le=INT_MAX)]
+        kind: Any = Annotated[int, msgspec.Meta(ge=column.minimum, le=column.maximum)]
     elif column.kind == "strings":
         kind = tuple[str, ...]
     elif column.choices:
@@ -257,7 +257,7 @@ def _with_maximum(problem: Problem, record: Any) -> str:
     """What was expected, with the largest allowed integer where a larger one was there."""
     value = record.get(problem.field) if isinstance(record, dict) else None
     too_large = isinstance(value, (int, float)) and value > INT_MAX and problem.field in BY_NAME
-    return f"{problem.expected} and ≤ {INT_MAX}" if too_large else problem.expected
+    return f"{problem.expected} and ≤ {INT_MAX}" if too_large and " ≤ " not in problem.expected else problem.expected
 
 
 def _deep_field(line: bytes) -> str:
@@ -413,7 +413,7 @@ def _column_valid(column: Column, array: pa.Array, values: list[Any]) -> bool:
     if array.null_count == len(array):
         return True
     if column.kind == "int":
-        return bool(pc.min(array).as_py() >= column.minimum and pc.max(array).as_py() <= INT_MAX)
+        return bool(pc.min(array).as_py() >= column.minimum and pc.max(array).as_py() <= column.maximum)
     if column.kind == "strings":
         return not pc.list_flatten(array).null_count
     if column.choices:

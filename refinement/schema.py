@@ -17,13 +17,15 @@ import pyarrow as pa
 Kind = Literal["string", "int", "strings"]
 
 INT_MAX: Final = 2**63 - 1
+COUNT_MAX: Final = 2**22
+"""Most messages of one append: the audit notes the offset of each (I15), so a wrong number must not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of the trace.
 
-    `minimum` bounds an int from below; `choices` lists the values a string may have (empty: any); `filled` says that
+    `minimum` and `maximum` bound an int; `choices` lists the values a string may have (empty: any); `filled` says that
     the empty string is none of them.
     """
 
@@ -34,6 +36,7 @@ class Column:
     minimum: int = 0
     choices: tuple[str, ...] = ()
     filled: bool = False
+    maximum: int = INT_MAX
 
     @property
     def expected(self) -> str:
@@ -43,7 +46,7 @@ class Column:
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.kind == "int":
-            return f"an integer ≥ {self.minimum}"
+            return f"an integer ≥ {self.minimum}" + (f" and ≤ {self.maximum}" if self.maximum < INT_MAX else "")
         return "a string that is not empty" if self.never_empty else "a string"
 
     @property
@@ -56,7 +59,7 @@ class Column:
         if value is None:
             return not self.required
         if self.kind == "int":
-            return isinstance(value, int) and not isinstance(value, bool) and self.minimum <= value <= INT_MAX
+            return isinstance(value, int) and not isinstance(value, bool) and self.minimum <= value <= self.maximum
         if self.kind == "strings":
             return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
         if not isinstance(value, str):
@@ -196,7 +199,7 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("m_operation", "string", False, "what an executed op asked of a partition", choices=OPERATIONS),
     Column("m_namespace", "int", False, "its partition, as a signed 64-bit number", minimum=-(2**63)),
     Column("m_offset", "int", False, "offset of the first message of an append, or the offset to store"),
-    Column("m_count", "int", False, "number of messages of an append", minimum=1),
+    Column("m_count", "int", False, "number of messages of an append", minimum=1, maximum=COUNT_MAX),
     Column("m_consumer", "int", False, "whose offset is stored, as a signed 64-bit number", minimum=-(2**63)),
     Column("m_group", "int", False, "1 if that is a consumer group, 0 if a single consumer"),
     Column("m_log", "strings", False, "checksums of a log's entries, ops m_op - len + 1 .. m_op"),
