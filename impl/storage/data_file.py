@@ -264,8 +264,8 @@ def open_data_file(
         if not files.exists(os.path.join(directory, name)):
             raise DataFileError(
                 f"{os.path.join(directory, name)} does not exist: the directory was never formatted, its format "
-                "did not finish, or a file was lost. A lost file is never made anew; format only a replica that is new. "
-                "`vsr recover` says what to do"
+                "did not finish, or a file was lost. A lost file is never made anew; format only a replica that is "
+                "new. `vsr recover` says what to do"
             )
     try:
         release = files.lock(superblock_path)

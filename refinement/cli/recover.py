@@ -56,8 +56,8 @@ def recover(
     """
     if not directory.exists():
         raise click.UsageError(
-            f"{directory} does not exist: is it the right one? If the replica's disk was lost, make it, empty, and give "
-            "--all-lost"
+            f"{directory} does not exist: is it the right one? If the replica's disk was lost, make it, empty, and "
+            "give --all-lost"
         )
     protect_data("--json", json_file, [directory])
     below = replicas_below(directory)

@@ -8,7 +8,19 @@ import shlex
 from impl.namespaces import NamespaceError, NamespaceLayout
 from impl.net.client import SyncClient
 from impl.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
-from impl.state_machine import Operation, Outcome, Refused
+from impl.state_machine import (
+    Append,
+    CompareAndSet,
+    Delete,
+    Done,
+    Get,
+    Operation,
+    Outcome,
+    Put,
+    Refused,
+    Result,
+    Value,
+)
 
 ARGUMENTS = {
     "put": "KEY VALUE",
@@ -74,37 +86,54 @@ def _namespace(word: str) -> int:
 
 def answer(client: SyncClient, words: list[str]) -> str:
     """Carry out a command that `parse` returned. Raises ClientError."""
-    if words[0] in ("send", "poll", "store", "offset"):
-        return _partition_answer(client, words)
-    match [word.encode() for word in words]:
-        case [b"put", key, value]:
-            client.put(key, value)
-            return "ok"
-        case [b"append", key, value]:
-            client.append(key, value)
-            return "ok"
-        case [b"get", key]:
-            found = client.get(key)
-            return "(none)" if found is None else found.decode(errors="replace")
-        case [b"delete", key]:
-            return "deleted" if client.delete(key) else "(none)"
-        case [b"cas", key, expected, value]:
-            return "swapped" if client.compare_and_set(key, expected, value) else "not equal"
+    return _text(words[0], client.execute(_operation(words)))
+
+
+def _operation(words: list[str]) -> Operation:
+    name, *rest = words
+    if name in ("send", "poll", "store", "offset"):
+        return _partition_operation(name, _namespace(rest[0]), rest[1:])
+    match name, [word.encode() for word in rest]:
+        case "put", [key, value]:
+            return Put(key, value)
+        case "append", [key, value]:
+            return Append(key, value)
+        case "get", [key]:
+            return Get(key)
+        case "delete", [key]:
+            return Delete(key)
+        case "cas", [key, expected, value]:
+            return CompareAndSet(key, expected, value)
     raise LineError(HELP)
 
 
-def _partition_answer(client: SyncClient, words: list[str]) -> str:
-    name, namespace, rest = words[0], _namespace(words[1]), words[2:]
-    operation: Operation
+def _partition_operation(name: str, namespace: int, rest: list[str]) -> Operation:
     if name == "send":
-        operation = AppendMessages(namespace, (rest[0].encode(),))
-    elif name == "poll":
-        operation = Poll(namespace, int(rest[0]), int(rest[1]))
-    elif name == "store":
-        operation = StoreOffset(namespace, int(rest[0]), int(rest[1]))
-    else:
-        operation = ReadOffset(namespace, int(rest[0]))
-    match client.execute(operation):
+        return AppendMessages(namespace, (rest[0].encode(),))
+    if name == "poll":
+        return Poll(namespace, int(rest[0]), int(rest[1]))
+    if name == "store":
+        return StoreOffset(namespace, int(rest[0]), int(rest[1]))
+    return ReadOffset(namespace, int(rest[0]))
+
+
+_OUTCOMES = {
+    "delete": ("(none)", "deleted"),
+    "cas": ("not equal", "swapped"),
+    "store": ("refused: the offset is above the end of the partition", "ok"),
+}
+"""What the answer to a command is called, if it did not succeed and if it did."""
+
+
+def _text(name: str, result: Result) -> str:
+    """The answer to command `name` in words."""
+    match result:
+        case Done():
+            return "ok"
+        case Value(value=value):
+            return "(none)" if value is None else value.decode(errors="replace")
+        case Outcome(success=success) if name in _OUTCOMES:
+            return _OUTCOMES[name][success]
         case Appended(offset=offset):
             return f"offset {offset}"
         case Polled(offset=first, messages=messages, end=end):
@@ -112,14 +141,9 @@ def _partition_answer(client: SyncClient, words: list[str]) -> str:
             return "\n".join([*lines, f"(end {end})"])
         case Offset(offset=stored):
             return "(none)" if stored is None else str(stored)
-        case Outcome(success=True):
-            return "ok"
-        case Outcome():
-            return "refused: the offset is above the end of the partition"
         case Refused(reason=reason):
             return f"refused: {reason}"
-        case result:
-            return str(result)
+    return str(result)
 
 
 def _example(arguments: str) -> str:

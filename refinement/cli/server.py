@@ -210,25 +210,30 @@ def status(addresses: str, cluster_id: int, timeout: float, json_file: Path | No
         return list(await asyncio.gather(*map(ask, parsed)))
 
     found = asyncio.run(ask_all())
+    answers = [answer for of_replica in found for answer in of_replica]
+    width = max((len(_group_text(answer)) for answer in answers if answer is not None), default=0)
     for index, ((host, port), of_replica) in enumerate(zip(parsed, found, strict=True)):
         for answer in of_replica:
-            click.echo(f"replica {index} {host}:{port}  {_status_text(answer)}")
-    answers = [answer for of_replica in found for answer in of_replica]
+            click.echo(f"replica {index} {host}:{port}  {_status_text(answer, width)}")
     code = EXIT_CONFORMS if all(answers) else EXIT_INCONCLUSIVE
     replicas = [None if answer is None else msgspec.structs.asdict(answer) for answer in answers]
     save_json({"replicas": replicas, "exit_code": code}, json_file)
     return code
 
 
-def _status_text(answer: Status | None) -> str:
+def _group_text(answer: Status) -> str:
+    return "" if answer.group == SINGLE.number else answer.group_name or group_name(answer.group)
+
+
+def _status_text(answer: Status | None, width: int) -> str:
+    """One line, the group's name padded to `width`."""
     if answer is None:
         return "no answer"
     fields = ("view", "log_view", "op", "commit_min", "commit_max", "checkpoint")
     text = answer.status + "  " + "  ".join(f"{name} {getattr(answer, name)}" for name in fields)
     if answer.features:
         text += "  features " + ",".join(map(str, feature_numbers(answer.features)))
-    name = answer.group_name or group_name(answer.group)
-    return text if answer.group == SINGLE.number else f"{name:<10}  {text}"
+    return text if answer.group == SINGLE.number else f"{_group_text(answer):<{width}}  {text}"
 
 
 @click.command()

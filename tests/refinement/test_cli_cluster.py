@@ -11,12 +11,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 from click.testing import CliRunner, Result
 
 from impl.net.client import SyncClient, UnreachableError
 from impl.net.cluster import Cluster, ClusterError, free_ports
+from impl.state_machine import Done, Operation, Outcome, Refused, Value
+from impl.state_machine import Result as Answer
 from refinement.cli import cli, repl, used
 from refinement.cli.watch import SHORT_LIVES_MAX, Watch
 
@@ -198,10 +201,10 @@ def test_simulate_says_that_a_directory_holds_earlier_traces(tmp_path: Path) -> 
 class Answering:
     """A client whose state machine gives one answer to everything."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Answer) -> None:
         self.result = result
 
-    def execute(self, operation: Operation) -> Result:
+    def execute(self, operation: Operation) -> Answer:
         return self.result
 
 
@@ -216,6 +219,6 @@ class Answering:
         ("store 0/1/2 7 9", Outcome(False), "refused: the offset is above the end of the partition"),
     ],
 )
-def test_every_answer_is_words_a_refusal_too(line: str, result: Result, text: str) -> None:
+def test_every_answer_is_words_a_refusal_too(line: str, result: Answer, text: str) -> None:
     client = cast(SyncClient, Answering(result))
     assert repl.answer(client, repl.parse(line)).startswith(text)
