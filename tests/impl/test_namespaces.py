@@ -151,3 +151,13 @@ def test_the_namespace_of_a_body_is_read_without_decoding_the_messages() -> None
     assert namespace_of(encode_operation(Poll(5, 0, 1))) == 5
     assert namespace_of(encode_operation(Put(b"k", b"v"))) == 0
     assert namespace_of(b"") == namespace_of(b"\xc1") == 0
+
+
+def test_a_stored_offset_may_go_back_and_a_group_has_its_own() -> None:
+    machine = StateMachine()
+    run(machine, AppendMessages(7, (b"a", b"b")))
+    for consumer, offset, group in ((1, 2, False), (1, 1, False), (1, 0, True), (2, 2, False)):
+        assert run(machine, StoreOffset(7, consumer, offset, group)) == Outcome(True)
+    assert run(machine, ReadOffset(7, 2, True)) == Offset(None)
+    for consumer, group, stored in ((1, False, 1), (1, True, 0), (2, False, 2)):
+        assert run(machine, ReadOffset(7, consumer, group)) == Offset(stored)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from impl.groups.plane import Plane
+from impl.partitions import Partitions, Reader
 from impl.sim import SimProfile, simulate
 
 HARD = SimProfile(
@@ -59,6 +60,17 @@ def test_each_fault_is_caught(fault: str) -> None:
             assert right.ok, right.failures
             return
     pytest.fail(f"{fault} was not caught in {seeds} seeds")
+
+
+def test_a_store_that_never_goes_back_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Partitions.store_offset
+
+    def store_largest(partitions: Partitions, reader: Reader, offset: int) -> bool:
+        return store(partitions, reader, max(offset, partitions.offsets.get(reader, 0)))
+
+    monkeypatch.setattr(Partitions, "store_offset", store_largest)
+    found = [failure for seed in range(3) for failure in simulate(seed, profile=PARTITIONS, requests=500).failures]
+    assert {failure.checker for failure in found} == {"offsets"}
 
 
 def test_the_situations_are_reached() -> None:

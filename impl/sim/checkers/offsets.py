@@ -1,6 +1,7 @@
 """Offsets of messages are unique and rising, and what a client was told of lies at its offset at the end (I15).
 
-A replica that boots, or installs a snapshot, has the ends and the stored offsets that go with its commit_min.
+A replica that boots, or installs a snapshot, has the ends and the stored offsets that go with its commit_min. An op
+stores what it was asked to store and no more, and who asks for a stored offset is told that.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections import defaultdict
 
 import msgspec
 
-from impl.partitions import Appended, AppendMessages, Reader
+from impl.partitions import Appended, AppendMessages, Offset, Reader, ReadOffset
 from impl.replica import Replica
 from impl.sim.checkers.base import Checker, FinalState
 from impl.sim.clients import Answer
@@ -18,11 +19,15 @@ from impl.trace import TraceEvent
 
 Ends = dict[int, int]
 
+NUMBERS = 1 << 64
+"""Namespaces and consumers are below this; events show them as signed numbers."""
+
 
 class OffsetsChecker(Checker):
     """Judges the answers to appends, per namespace, from outside, and the partitions in memory.
 
-    `ends` and `stored` hold, by op, what the first replica had that executed it: ends of partitions, stored offsets.
+    `ends` holds, by op, the ends of partitions that the first replica had that executed it; `stored` the offsets that
+    the ops up to it stored.
     """
 
     name = "offsets"
@@ -31,11 +36,21 @@ class OffsetsChecker(Checker):
     def __init__(self) -> None:
         super().__init__()
         self.ends: dict[int, Ends] = {}
-        self.stored: dict[int, dict[Reader, int]] = {}
+        self.stored: dict[int, dict[Reader, int]] = {0: {}}
 
     def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
+        self._store(event)
         if replica.state_machine.partitions.logs:
             self._compare(node, replica, "executed")
+
+    def _store(self, event: TraceEvent) -> None:
+        """Notes what offsets are stored after an op: those before it, and what it stored."""
+        op, namespace, consumer, offset = event.m_op or 0, event.m_namespace, event.m_consumer, event.m_offset
+        if op in self.stored or op - 1 not in self.stored or event.m_operation is None:
+            return
+        stored = self.stored[op] = dict(self.stored[op - 1])
+        if event.m_operation == "store" and namespace is not None and consumer is not None and offset is not None:
+            stored[namespace % NUMBERS, bool(event.m_group), consumer % NUMBERS] = offset
 
     def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
         if replica.commit_min in self.ends:
@@ -52,14 +67,15 @@ class OffsetsChecker(Checker):
                     f"replica {node} ({what}) gives the next message of {namespace} offset {end} after op {op}, another"
                     f" gave it {right}"
                 )
-        stored = self.stored.setdefault(op, dict(partitions.offsets))
         for reader, offset in partitions.offsets.items():
             if offset > partitions.end(reader[0]):
                 self.fail(f"replica {node} ({what}) holds the offset {offset} of {reader} above the end, op {op}")
-            if offset != stored.get(reader):
+        stored = self.stored.get(op, partitions.offsets)
+        for reader in sorted(partitions.offsets.keys() | stored.keys()):
+            if partitions.offsets.get(reader) != stored.get(reader):
                 self.fail(
-                    f"replica {node} ({what}) holds the offset {offset} of {reader} after op {op}, another held"
-                    f" {stored.get(reader)}"
+                    f"replica {node} ({what}) holds the offset {partitions.offsets.get(reader)} of {reader} after op"
+                    f" {op}, stored was {stored.get(reader)}"
                 )
 
     def finish(self, final: FinalState) -> None:
@@ -69,7 +85,9 @@ class OffsetsChecker(Checker):
                 operation = decode_operation(answer.body)
             except msgspec.DecodeError:
                 continue
-            if isinstance(operation, AppendMessages):
+            if isinstance(operation, ReadOffset):
+                self._check_read(answer, operation)
+            elif isinstance(operation, AppendMessages):
                 result = decode_result(answer.reply)
                 if isinstance(result, Appended):
                     appends[operation.namespace].append((answer, operation, result))
@@ -79,6 +97,12 @@ class OffsetsChecker(Checker):
             self._check_rising(namespace, found)
             for _, operation, result in found:
                 self._check_kept(namespace, operation, result, final)
+
+    def _check_read(self, answer: Answer, operation: ReadOffset) -> None:
+        stored, result = self.stored.get(answer.op), decode_result(answer.reply)
+        reader = (operation.namespace, operation.group, operation.consumer)
+        if stored is not None and result != Offset(stored.get(reader)):
+            self.fail(f"{_name(answer)} was answered {result!r} at op {answer.op}, stored is {stored.get(reader)}")
 
     def _check_rising(self, namespace: int, found: list[tuple[Answer, AppendMessages, Appended]]) -> None:
         end = 0
