@@ -130,7 +130,7 @@ def _superblock(
         agreed = None
         other = any("format version" in reason for _, reason in decoded)
         lost = Remedy.RESTORE if single else Remedy.FROM_CLUSTER
-        findings.append(Finding(path, str(error), Remedy.OTHER_VERSION if other else lost))
+        findings.append(Finding(path, str(error).removeprefix(f"{path}: "), Remedy.OTHER_VERSION if other else lost))
     else:
         findings += [
             Finding(path, f"copy {copy}: {reason}", Remedy.START) for copy, (_, reason) in enumerate(decoded) if reason
@@ -171,7 +171,9 @@ def _journal(
         if journal.recovery.cut_offset is not None:
             findings.append(Finding(path, str(journal.recovery), Remedy.START))
     except StorageError as error:
-        findings.append(Finding(path, str(error), Remedy.OTHER_VERSION if "format version" in str(error) else lost))
+        text = str(error)
+        remedy = Remedy.OTHER_VERSION if "format version" in text else lost
+        findings.append(Finding(path, text.removeprefix(f"{path}: "), remedy))
     finally:
         file.close()
     return geometry
@@ -183,7 +185,8 @@ def _snapshot(files: FileSystem, directory: str, agreed: SuperblockState, findin
         snapshots.read(agreed.checkpoint, agreed.snapshot)
     except SnapshotFileError as error:
         remedy = Remedy.RESTORE if agreed.replica_count == 1 else Remedy.START_OR_CLUSTER
-        findings.append(Finding(snapshots.path(agreed.checkpoint), str(error), remedy))
+        file = snapshots.path(agreed.checkpoint)
+        findings.append(Finding(file, str(error).removeprefix(f"{file}: "), remedy))
 
 
 def _copy_of(files: FileSystem, path: str) -> tuple[MemoryFile | None, str]:

@@ -50,10 +50,10 @@ class OutputFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 class Seconds(click.FloatRange):
-    """A finite number of seconds above 0."""
+    """A finite number of seconds above 0, or with `zero` from 0 on."""
 
-    def __init__(self) -> None:
-        super().__init__(min=0, min_open=True)
+    def __init__(self, *, zero: bool = False) -> None:
+        super().__init__(min=0, min_open=not zero)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number; refuses infinity and what is no number."""

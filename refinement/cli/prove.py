@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from refinement.cli.models import SIZE_OPTIONS, fault_model, sizes_text
+from refinement.cli.options import Seconds
 from refinement.cli.output import json_option, note, save_json, steps
 from refinement.cli.prove_bounded import find_cover, print_cover, search
 from refinement.cli.prove_text import print_counterexample, print_proof, print_used
@@ -64,7 +65,7 @@ def _with_sizes(command: Any) -> Any:
 @click.option(
     "--used", is_flag=True, help="--induction: also which lemmas each lemma needs (takes several times longer)."
 )
-@click.option("--timeout", type=click.FloatRange(0), default=0.0, help="Seconds per query; 0: no limit.")
+@click.option("--timeout", type=Seconds(zero=True), default=0.0, help="Seconds per query; 0: no limit.")
 @click.option("--show", type=click.IntRange(0), default=3, show_default=True, help="Counterexamples shown in full.")
 @click.option(
     "--reach",

@@ -75,7 +75,9 @@ class Plan:
 
 @click.command()
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="First seed.")
-@click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Number of seeds, counted up.")
+@click.option(
+    "--runs", type=click.IntRange(1, 1 << 31), default=1, show_default=True, help="Number of seeds, counted up."
+)
 @click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
 @click.option(
     "--clients", type=click.IntRange(1), default=3, show_default=True, help="At least; a harsh profile has more."

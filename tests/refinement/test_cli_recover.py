@@ -121,6 +121,7 @@ def test_each_damage_has_a_name_and_a_remedy(kind: str, tmp_path: Path) -> None:
     (finding,) = report["findings"]
     assert (finding["file"], finding["remedy"]) == (str(data / file), remedy)
     assert finding["action"]
+    assert finding["file"] not in finding["problem"], "the file is named once"
     assert {path.name: path.read_bytes() for path in data.iterdir()} == before
     if (data / "superblock").exists() and (data / "journal").exists():
         inspected = report_of(vsr("inspect", data, "--json", tmp_path / "i"), tmp_path / "i")

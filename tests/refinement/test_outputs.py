@@ -144,6 +144,15 @@ def test_seconds_are_finite_and_above_0(value: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "words", [("prove", "core", "--bmc", "1", "--timeout", "nan"), ("simulate", "--runs", "1" + "0" * 20)]
+)
+def test_a_number_that_is_none_or_too_large_is_refused_at_once(words: tuple[str, ...]) -> None:
+    result = vsr(*words)
+    assert result.exit_code == 2
+    assert "Invalid value for" in result.stderr
+
+
+@pytest.mark.parametrize(
     ("fault", "text"), [("state.getstate_truncates", "no trace event shows"), ("no.such", "unknown fault no.such")]
 )
 def test_a_fault_that_cannot_be_allowed_is_refused_before_any_run(traces: Path, fault: str, text: str) -> None:
