@@ -89,6 +89,7 @@ OPTION_RULES: tuple[Rule, ...] = (
             Received("prepare_feature", ("m_view", "m_op"), when="control"),
             Step("drop_prepare", {"r": "node", "o": "m_op"}),
         ),
+        receives="prepare",
         infer={"m_view": "spec.view[node]"},
         when="fence",
     ),

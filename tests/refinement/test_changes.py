@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from impl.sim.named_profiles import LATE
 from refinement.checker import check_run
 from refinement.schema import INDEX, Row
 from refinement.verdict import AuditOptions
@@ -142,6 +143,16 @@ def test_message_columns_known_from_the_sender_may_be_missing(column: str, tmp_p
     rows = simulated(tmp_path, 3, requests=20)
     rows = [put(row, **{column: None}) if row[INDEX["event"]] == "on_prepare" else row for row in rows]
     assert check_run("run", rows, AuditOptions()).verdict == "conforms"
+
+
+@pytest.mark.parametrize("column", ["m_from", "m_seq"])
+def test_a_dropped_prepare_was_sent(column: str, tmp_path: Path) -> None:
+    rows = simulated(tmp_path, 7600, requests=20, profile=LATE)
+    at = next(i for i, row in enumerate(rows) if row[INDEX["event"]] == "drop_prepare")
+    for other in {0, 1, 2} - {rows[at][INDEX[column]]}:
+        changed = [*rows[:at], put(rows[at], **{column: other}), *rows[at + 1 :]]
+        verdict = check_run("run", changed, AuditOptions())
+        assert (verdict.verdict, verdict.violations[0].line) == ("violates", rows[at][-1])
 
 
 def test_a_permitted_deviation_is_used_and_reported(tmp_path: Path) -> None:
