@@ -96,7 +96,10 @@ class Diagnosis:
 
 
 def diagnose(path: str | os.PathLike[str], file_system: FileSystem | None = None) -> Diagnosis:
-    """Reads superblock, journal and snapshot without changing them. Raises DataFileError if there is no directory."""
+    """Reads superblock, journal and snapshot without changing them.
+
+    Raises DataFileError if there is no directory, or superblock or journal may not be read: that is no damage.
+    """
     files = file_system or RealFileSystem()
     directory = os.fspath(path)
     try:
@@ -150,6 +153,8 @@ def _journal(
     lost = Remedy.RESTORE if single else Remedy.FROM_CLUSTER
     try:
         file = OverlayFile(files.open(path))
+    except PermissionError as error:
+        raise _unknown(path, error) from error
     except OSError as error:
         findings.append(Finding(path, f"cannot read the file: {error.strerror or error}", lost))
         return None
@@ -197,8 +202,17 @@ def _copy_of(files: FileSystem, path: str) -> tuple[MemoryFile | None, str]:
             return MemoryFile(path, file.read_at(0, file.size())), ""
         finally:
             file.close()
+    except PermissionError as error:
+        raise _unknown(path, error) from error
     except OSError as error:
         return None, f"cannot read the file: {error.strerror or error}"
+
+
+def _unknown(path: str, error: PermissionError) -> DataFileError:
+    """What a file that this user may not read says of the replica: nothing, so nothing is to be done about it."""
+    return DataFileError(
+        f"{path}: {error.strerror}: whether it is damaged is not known; run this as the replica's user"
+    )
 
 
 def reset_for_recovery(diagnosis: Diagnosis, state: SuperblockState, file_system: FileSystem | None = None) -> str:

@@ -19,7 +19,9 @@ from impl.replica.client_table import ClientTable
 from impl.replica.features import FeatureState
 from impl.snapshot import Contents, encode_snapshot
 from impl.state_machine import Put, StateMachine, encode_operation
-from impl.storage.data_file import format_data_file, open_data_file
+from impl.storage.data_file import DataFileError, format_data_file, open_data_file
+from impl.storage.file import File, RealFileSystem
+from impl.storage.recover import diagnose
 from impl.storage.superblock import COPIES, COPY_SIZE
 from refinement.cli.root import cli
 
@@ -213,3 +215,15 @@ def test_what_a_recovery_needs() -> None:
     ):
         with pytest.raises(error, match=text):
             recovery_superblock(statuses, replica, 1, 0)
+
+
+@pytest.mark.parametrize("name", ["superblock", "journal"])
+def test_a_file_that_may_not_be_read_is_not_taken_for_damaged(name: str, tmp_path: Path) -> None:
+    class Closed(RealFileSystem):
+        def open(self, path: str) -> File:
+            if path.endswith(name):
+                raise PermissionError(13, "Permission denied")
+            return super().open(path)
+
+    with pytest.raises(DataFileError, match=f"{name}: Permission denied: whether it is damaged is not known"):
+        diagnose(filled(tmp_path / "d"), Closed())
