@@ -83,6 +83,20 @@ def test_a_drain_keeps_what_lies_above_with_its_flags(place: tuple[str, FileSyst
     again.close()
 
 
+def test_what_was_appended_and_then_written_for_a_repair_stays_appended(place: tuple[str, FileSystem]) -> None:
+    directory, files = place
+    data = formatted(directory, files)
+    log = entries(5)
+    data.append(log)
+    data.append(log[4:], repair=True)
+    refer(data, log, 3, 4)
+    data.drain(3)
+    data.close()
+    again = open_data_file(directory, file_system=files)
+    assert list(again.durable_state().log) == log[3:]
+    again.close()
+
+
 def test_a_stale_drain_keeps_the_log_only(place: tuple[str, FileSystem]) -> None:
     directory, files = place
     data = formatted(directory, files)
