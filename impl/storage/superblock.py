@@ -86,6 +86,9 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
     checksum, body = data[:_CHECKSUM_SIZE], data[_CHECKSUM_SIZE : _CHECKSUM_SIZE + _BODY.size]
     if hashlib.blake2b(body, digest_size=_CHECKSUM_SIZE).digest() != checksum:
         magic, version = _PREFIX.unpack_from(body)
+        mended = _PREFIX.pack(magic, FORMAT_VERSION) + body[_PREFIX.size :]
+        if hashlib.blake2b(mended, digest_size=_CHECKSUM_SIZE).digest() == checksum:
+            return None, f"the version is damaged: {version}, and all else is of {FORMAT_VERSION}"
         if magic == MAGIC and 0 < version < FORMAT_VERSION:
             return None, f"format version {version}, this program reads {FORMAT_VERSION}"
         return None, "checksum does not match"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -90,10 +91,20 @@ def spoil_superblock(data: Path) -> None:
     flip(data / "superblock", *(copy * COPY_SIZE + 40 for copy in range(COPIES)))
 
 
-def age_superblock(data: Path) -> None:
+def spoil_version(data: Path) -> None:
+    """One bit less in each copy: it reads as an older version, but the rest is of this one."""
     content = bytearray((data / "superblock").read_bytes())
-    for copy in range(COPIES):
-        content[copy * COPY_SIZE + 16 + 9] -= 1
+    for start in range(0, COPIES * COPY_SIZE, COPY_SIZE):
+        content[start + 16 + 9] &= content[start + 16 + 9] - 1
+    (data / "superblock").write_bytes(bytes(content))
+
+
+def age_superblock(data: Path) -> None:
+    """An older version, whose block was shorter."""
+    content = bytearray((data / "superblock").read_bytes())
+    for start in range(0, COPIES * COPY_SIZE, COPY_SIZE):
+        content[start + 16 + 9] -= 1
+        content[start : start + 16] = hashlib.blake2b(content[start + 16 : start + 100], digest_size=16).digest()
     (data / "superblock").write_bytes(bytes(content))
 
 
@@ -101,6 +112,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str, str, bool]] = {
     "one copy": (lambda data: flip(data / "superblock", 40), "superblock", "start", True),
     "superblock": (spoil_superblock, "superblock", "from_cluster", False),
     "older superblock": (age_superblock, "superblock", "other_version", False),
+    "superblock version": (spoil_version, "superblock", "from_cluster", False),
     "superblock lost": (lambda data: (data / "superblock").unlink(), "superblock", "from_cluster", False),
     "journal header": (lambda data: flip(data / "journal", 20), "journal", "from_cluster", False),
     "journal record": (lambda data: flip(data / "journal", 4200), "journal", "start_or_from_cluster", True),
