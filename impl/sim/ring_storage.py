@@ -62,6 +62,9 @@ class SectorFile(MemoryFile):
 class RingStorage(SimStorage):
     """Journal as a ring, superblock and snapshots in memory.
 
+    `unheadered`: cells whose header was lost or went astray; `unwritten`: those whose prepare was, or lies under one
+    that went astray. Nothing else is done to either: a slot that lost both says nothing of what it held.
+
     `stricken`: the disk was damaged such that the replica may need a start_view or nacks, and it is not whole again.
     `on_lost`: the write of a prepare was lost that was to take the place of another one of its op, a rare damage.
     """
@@ -149,9 +152,9 @@ class RingStorage(SimStorage):
         self._open()
         data = self._snapshot_in_use()
         superblock = self.superblock
-        self.unheadered.clear()
         try:
             self.journal = RingJournal.open(self.file, superblock)
+            self.unheadered = {cell for cell in self.unheadered if not self._is_headed(cell)}
             damage = self.journal.damage(superblock)
         except JournalError as error:
             raise BootRefusedError(str(error), lost=True) from error
@@ -168,6 +171,10 @@ class RingStorage(SimStorage):
             return DurableState(superblock, (), data, 0, damage, self._segments_held(data))
         log = self.journal.log(superblock)
         return DurableState(superblock, log, data, segments=self._segments_held(data))
+
+    def _is_headed(self, cell: int) -> bool:
+        """True if the header ring names what the prepare ring has in a cell: damage to the prepare will be seen."""
+        return self.journal._read_header(cell)[0].header == self.journal._read_prepare(cell)[0].header
 
     # Writes that do not arrive
 
@@ -189,7 +196,7 @@ class RingStorage(SimStorage):
         profile, random = self.profile, self.random
         if not is_header:
             self.unwritten.discard(cell)
-            self.unheadered.discard(cell)
+        self.unheadered.discard(cell)
         over = self._lies_over_another(place)
         lost = profile.lost_write and (OVER_ANOTHER if over else profile.lost_write)
         strikes = lost and random.random() < lost
@@ -199,7 +206,10 @@ class RingStorage(SimStorage):
             return offset
         if not self.may_lose(target):
             return offset
-        (self.unheadered if is_header else self.unwritten).add(cell)
+        if is_header:
+            self.unheadered.add(cell)
+        else:
+            self.unwritten |= {cell} if target is None else {cell, target}
         ring = "header" if is_header else "prepare"
         self.statistics[f"{ring}_writes_{'misdirected' if strays else 'lost'}"] += 1
         if over:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -89,3 +90,31 @@ def test_the_summary_counts_what_runs_met(tmp_path: Path, capsys: pytest.Capture
         (tmp_path / name).write_text(json.dumps({"summary": once, "runs": [{"ok": True}]}))
     assert main([str(tmp_path / "a"), str(tmp_path / "b")]) == 1
     assert "2 runs, 0 failed" in capsys.readouterr().out
+
+
+class Aims(Random):
+    """Draws that every write goes astray, to cells as given."""
+
+    def __init__(self, targets: list[int]) -> None:
+        super().__init__(0)
+        self.targets = targets
+
+    def random(self) -> float:
+        return 0.0
+
+    def randrange(self, *bounds: int) -> int:
+        return self.targets.pop(0)
+
+
+def test_a_slot_whose_prepare_lies_under_a_stray_one_keeps_its_header() -> None:
+    (storage,) = disks(1, [4])
+    storage.profile = replace(PROFILE, misdirected_write=0.5)
+    storage.may_lose = lambda cell: True
+    storage.random = Aims([1, 7, 8])
+    prepare, header = storage.geometry.prepare_at, storage.geometry.header_at
+    assert storage._aim(prepare(2), b"x") == prepare(1), "it lands on the prepare in cell 1"
+    assert storage._aim(header(1), b"x") == header(1), "so the header of cell 1 arrives"
+    assert storage._aim(header(3), b"x") == header(8)
+    assert storage.unheadered == {3}
+    storage.recover()
+    assert storage.unheadered == set(), "what both rings name is headed again"
