@@ -252,6 +252,7 @@ def test_one_that_may_have_been_in_a_later_view_is_answered_by_a_view_change() -
     link = Link()
     link.lose = lambda source, to, message: True
     link.deliver(0, RequestStartView(1, 1, 2))
+    link.run()
     assert link.messages(StartView) == []
     assert (link[0].view, link[0].status) == (1, "view_change")
 

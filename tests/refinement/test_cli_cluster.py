@@ -41,7 +41,13 @@ def running(cwd: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], dic
     command = [*PROGRAM, "cluster", *words, "--json", "ready.json"]
     with (cwd / "stderr").open("w") as stderr:
         process = subprocess.Popen(
-            command, cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=stderr, text=True
+            command,
+            cwd=cwd,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
         )
     try:
         wait_for(lambda: (cwd / "ready.json").exists() or process.poll() is not None)
