@@ -83,8 +83,13 @@ def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
     """A backup installs the log of a started view up to op n together with the primary's snapshot of op k, in place
     of the prepares up to k, which the primary's journal may no longer hold (seed 003: state transfer).
     """
-    received = state.received(r)
     require_start_view(state, r, v, n)
+    take_over(state, r, v, n, k)
+
+
+def take_over(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
+    """Guard and effects of installing the log of view v up to op n with the snapshot of op k that its primary sent."""
+    received = state.received(r)
     require(received.snapshot[v, k])
     require(k <= n)
     require(k > state.commit_min[r])

@@ -42,7 +42,7 @@ from spec.vsr.discard import is_dead
 from spec.vsr.invariants import carries
 from spec.vsr.module import Module
 from spec.vsr.normal import require_slot
-from spec.vsr.snapshot import install_state, load_state, lose_state
+from spec.vsr.snapshot import load_state, lose_state
 from spec.vsr.state import (
     RECOVERING,
     Length,
@@ -180,15 +180,7 @@ def recover_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
     That may cover a part of the log that it lost, and be an older one than it had.
     """
     require_recovery(state, r, v, n)
-    received = state.received(r)
-    require(received.snapshot[v, k])
-    require(k <= n)
-    require(k > state.commit_min[r])
-    if state.cfg.journal_slots:
-        require(n <= k + state.cfg.journal_slots)
-    install_log(state, r, v, n, lambda o: entry_of_view(received, v, o), snapshot=k)
-    state.commit_max[r] = largest(state.commit_max[r], k)
-    install_state(state, r, v, k)
+    checkpoint.take_over(state, r, v, n, k)
     state.lost_op[r] = 0
 
 

@@ -9,19 +9,7 @@ import pytest
 from impl.groups.plane import Plane
 from impl.partitions import Partitions, Reader
 from impl.sim import SimProfile, simulate
-
-HARD = SimProfile(
-    loss=0.1,
-    crash_interval_ticks=120,
-    restart_ticks_mean=20,
-    crash_in_write=0.1,
-    slow_write=0.2,
-    pipeline_max=3,
-    checkpoint_interval=5,
-    journal_slots=8,
-    snapshot_chunk_bytes=300,
-)
-"""Many crashes, slow writes, a journal that just holds what it must."""
+from impl.sim.named_profiles import CRASHES as HARD
 
 PARTITIONS = replace(HARD, plane=Plane.PARTITIONS)
 
