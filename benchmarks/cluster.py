@@ -38,11 +38,11 @@ from pathlib import Path
 
 from benchmarks.text import table
 from benchmarks.watch import machine_busy_seconds
-from impl.durable import CLIENTS_SESSIONS, ClientTableConfig
-from impl.net.bench import bench
-from impl.net.client import fetch_status
-from impl.net.cluster import Cluster, free_ports
-from impl.net.framing import Status
+from viewproof.impl.durable import CLIENTS_SESSIONS, ClientTableConfig
+from viewproof.impl.net.bench import bench
+from viewproof.impl.net.client import fetch_status
+from viewproof.impl.net.cluster import Cluster, free_ports
+from viewproof.impl.net.framing import Status
 
 CLUSTER = 1
 REPLICAS = 3

@@ -13,8 +13,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import impl
-from impl.sim.run import simulate
+import viewproof.impl as impl
+from viewproof.impl.sim.run import simulate
 
 HALVES = ("first", "second")
 """Folders of the data set; each holds every other pair of runs."""

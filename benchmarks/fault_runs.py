@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.fault_catalogue import CATALOGUE
-from impl.faults import FAULTS as REPLICA_FAULTS
-from impl.sim.fault_runs import FAULT_RUNS
-from impl.sim.run import SimResult, simulate
-from refinement.checker import check_run
-from refinement.ordering import order_key
-from refinement.reading import ProblemLog, read_rows
-from refinement.verdict import AuditOptions, RunVerdict
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.faults import FAULTS as SPEC_FAULTS
+from viewproof.impl.faults import FAULTS as REPLICA_FAULTS
+from viewproof.impl.sim.fault_runs import FAULT_RUNS
+from viewproof.impl.sim.run import SimResult, simulate
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.ordering import order_key
+from viewproof.refinement.reading import ProblemLog, read_rows
+from viewproof.refinement.verdict import AuditOptions, RunVerdict
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.faults import FAULTS as SPEC_FAULTS
 
 HEADER = ("fault", "runs", "audit rejects", "first", "at", "simulator fails", "checkers")
 TABLE_HEADER = ("fault", "the mistake [source]", "level", "in the spec", "in the replica")

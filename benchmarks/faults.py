@@ -28,15 +28,15 @@ import click
 
 from benchmarks.fault_runs import HEADER as AUDIT_HEADER
 from benchmarks.fault_runs import TABLE_HEADER, run_rows, table_rows, write_table
-from impl.sim.fault_runs import FAULT_RUNS
-from spec.engines import explicit
-from spec.engines.smt import chain
-from spec.engines.smt.induction import Failure
-from spec.engines.smt.run import prove
-from spec.lang import Predicate, Spec
-from spec.vsr.fault_models import FAULT_MODELS, FaultModel
-from spec.vsr.lemmas import lemmas_of
-from spec.vsr.progress import goals
+from viewproof.impl.sim.fault_runs import FAULT_RUNS
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.smt import chain
+from viewproof.spec.engines.smt.induction import Failure
+from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.lang import Predicate, Spec
+from viewproof.spec.vsr.fault_models import FAULT_MODELS, FaultModel
+from viewproof.spec.vsr.lemmas import lemmas_of
+from viewproof.spec.vsr.progress import goals
 
 BMC_SECONDS = 300
 RUNS = 20

@@ -15,12 +15,12 @@ from pathlib import Path
 import click
 
 from benchmarks.watch import watch
-from refinement.tigerbeetle import audit as local
-from refinement.tigerbeetle import on_spark
-from refinement.tigerbeetle.inputs import survey_logs
-from refinement.tigerbeetle.parse import Parser
-from refinement.tigerbeetle.reading import Lines, Segment, open_log
-from refinement.verdict import AuditOptions
+from viewproof.refinement.tigerbeetle import audit as local
+from viewproof.refinement.tigerbeetle import on_spark
+from viewproof.refinement.tigerbeetle.inputs import survey_logs
+from viewproof.refinement.tigerbeetle.parse import Parser
+from viewproof.refinement.tigerbeetle.reading import Lines, Segment, open_log
+from viewproof.refinement.verdict import AuditOptions
 
 ALLOW = ("view.acks_survive_view", "view.solo_keeps_view")
 """With these the shipped logs are judged to their ends."""

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.watch import watch
-from spec.engines.tla import export, tlc
-from spec.vsr import MODELS as VSR_MODELS
-from spec.vsr import model
+from viewproof.spec.engines.tla import export, tlc
+from viewproof.spec.vsr import MODELS as VSR_MODELS
+from viewproof.spec.vsr import model
 
 MODELS: tuple[tuple[str, dict[str, int]], ...] = (
     ("core_restart", {"replicas": 3, "views": 2, "ops": 1, "requests": 1, "restarts": 1}),

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
+from viewproof.impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 
 
 class ConfigurationError(ValueError):

@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from impl.durable import SuperblockState
-from impl.messages import Eviction, Message, Prepare, Reply
-from impl.trace import TraceEvent
+from viewproof.impl.durable import SuperblockState
+from viewproof.impl.messages import Eviction, Message, Prepare, Reply
+from viewproof.impl.trace import TraceEvent
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from impl.namespaces import NAMESPACE_MAX
-from impl.partition_log import SEGMENT_BYTES, PartitionLog, record_hash
+from viewproof.impl.namespaces import NAMESPACE_MAX
+from viewproof.impl.partition_log import SEGMENT_BYTES, PartitionLog, record_hash
 
 POLL_MAX = 1024
 """Most messages that one poll returns."""

@@ -16,9 +16,9 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from impl.groups.plane import Plane
-from impl.partition_log import SEGMENT_BYTES, PartitionLog, SegmentError
-from impl.partitions import (
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.partition_log import SEGMENT_BYTES, PartitionLog, SegmentError
+from viewproof.impl.partitions import (
     Appended,
     AppendMessages,
     Offset,

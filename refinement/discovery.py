@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from refinement.verdict import InputProblem
+from viewproof.refinement.verdict import InputProblem
 
 SUFFIXES: Final = (".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet")
 _PATTERNS: Final = ", ".join("*" + suffix for suffix in SUFFIXES)

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from refinement.ordering import order_key
-from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
-from refinement.verdict import AuditOptions, RunVerdict, Violation
+from viewproof.refinement.ordering import order_key
+from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+from viewproof.refinement.verdict import AuditOptions, RunVerdict, Violation
 
 Key = tuple[str, int, int]
 """(rule id, first key, second key); the second is 0 for I1 and I14; for I15 partition and offset, or op and -1."""

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from refinement.discovery import Inputs, Unit
-from refinement.reading import first_run
-from refinement.runs import judge_unit
-from refinement.verdict import AuditOptions, AuditReport, CheckRun, RunVerdict, UnitResult
-from refinement.workers import in_processes
+from viewproof.refinement.discovery import Inputs, Unit
+from viewproof.refinement.reading import first_run
+from viewproof.refinement.runs import judge_unit
+from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, RunVerdict, UnitResult
+from viewproof.refinement.workers import in_processes
 
 Progress = Callable[[int, int, str], None]
 """`progress(done, total, name)`: called after each unit."""

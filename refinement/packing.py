@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from refinement.schema import TABLE, Row
+from viewproof.refinement.schema import TABLE, Row
 
 pack = msgspec.msgpack.Encoder().encode
 

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import zstandard
 
-from refinement.schema import (
+from viewproof.refinement.schema import (
     ARROW_SCHEMA,
     BY_NAME,
     COLUMNS,
@@ -38,7 +38,7 @@ from refinement.schema import (
     check_record,
     nearest,
 )
-from refinement.verdict import PROBLEM_LIMIT, InputProblem
+from viewproof.refinement.verdict import PROBLEM_LIMIT, InputProblem
 
 _BUFFER = 1 << 20
 _WIDTH = len(COLUMNS)

@@ -14,13 +14,13 @@ from dataclasses import replace
 from itertools import chain, groupby
 from operator import itemgetter
 
-from refinement.discovery import Unit
-from refinement.facts import Contradiction, RunFacts, merge_facts
-from refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
-from refinement.packing import Spill
-from refinement.reading import ProblemLog, first_run, read_rows
-from refinement.schema import Row
-from refinement.verdict import AuditOptions, CheckRun, RunVerdict, UnitResult
+from viewproof.refinement.discovery import Unit
+from viewproof.refinement.facts import Contradiction, RunFacts, merge_facts
+from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
+from viewproof.refinement.packing import Spill
+from viewproof.refinement.reading import ProblemLog, first_run, read_rows
+from viewproof.refinement.schema import Row
+from viewproof.refinement.verdict import AuditOptions, CheckRun, RunVerdict, UnitResult
 
 Judged = tuple[RunVerdict | None, list[Contradiction], list[str]]
 """The replay's verdict (None where it failed or the input is malformed), the broken facts, and tool errors."""

@@ -28,17 +28,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from refinement.discovery import Inputs, Unit
-from refinement.facts import Contradiction, facts_of, merge_facts
-from refinement.interrupts import held, reinstall
-from refinement.java import find_java
-from refinement.local import Progress, result_of_inputs, split_groups, until_interrupted
-from refinement.ordering import order_key
-from refinement.packing import pack, row_decoder
-from refinement.reading import ProblemLog, first_run, read_rows
-from refinement.runs import Spent, judge_run, judge_unit, no_collector
-from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
-from refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
+from viewproof.refinement.discovery import Inputs, Unit
+from viewproof.refinement.facts import Contradiction, facts_of, merge_facts
+from viewproof.refinement.interrupts import held, reinstall
+from viewproof.refinement.java import find_java
+from viewproof.refinement.local import Progress, result_of_inputs, split_groups, until_interrupted
+from viewproof.refinement.ordering import order_key
+from viewproof.refinement.packing import pack, row_decoder
+from viewproof.refinement.reading import ProblemLog, first_run, read_rows
+from viewproof.refinement.runs import Spent, judge_run, judge_unit, no_collector
+from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
 
 Log = Callable[[str], None]
 

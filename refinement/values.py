@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from spec.lang.schema import Var
-from spec.vsr.state import ENTRY
+from viewproof.spec.lang.schema import Var
+from viewproof.spec.vsr.state import ENTRY
 
 
 def show_value(var: Var, value: int) -> str:

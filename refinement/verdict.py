@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from refinement.schema import Row
+from viewproof.refinement.schema import Row
 
 Verdict = Literal["conforms", "violates", "inconclusive"]
 PROBLEM_LIMIT = 20

@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
-from refinement.interrupts import ignore_interrupts, shielded_children
+from viewproof.refinement.interrupts import ignore_interrupts, shielded_children
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -22,9 +22,9 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from impl.messages import Eviction, Reply, Request, register_result
-from impl.net.connection import Address, Connection, address_text, open_connection
-from impl.net.errors import (
+from viewproof.impl.messages import Eviction, Reply, Request, register_result
+from viewproof.impl.net.connection import Address, Connection, address_text, open_connection
+from viewproof.impl.net.errors import (
     ClientBusyError,
     ClientClosedError,
     ClientError,
@@ -37,7 +37,7 @@ from impl.net.errors import (
     UncertainError,
     UnreachableError,
 )
-from impl.net.framing import (
+from viewproof.impl.net.framing import (
     REQUEST_SIZE_MAX,
     Goodbye,
     NotPrimary,
@@ -46,7 +46,7 @@ from impl.net.framing import (
     frame_control,
     frame_message,
 )
-from impl.state_machine import (
+from viewproof.impl.state_machine import (
     Append,
     CompareAndSet,
     Delete,

@@ -21,14 +21,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from impl.durable import CLIENTS_SESSIONS, ClientTableConfig, Quorums, SuperblockState
-from impl.faults import validate_faults
-from impl.groups.group import SINGLE, Group
-from impl.net.client import Address, fetch_status
-from impl.net.framing import Status
-from impl.net.server_config import data_path, groups_there, trace_path
-from impl.storage.data_file import SUPERBLOCK_NAME, format_data_file
-from impl.storage.superblock import COPIES, COPY_SIZE, decode_copy
+from viewproof.impl.durable import CLIENTS_SESSIONS, ClientTableConfig, Quorums, SuperblockState
+from viewproof.impl.faults import validate_faults
+from viewproof.impl.groups.group import SINGLE, Group
+from viewproof.impl.net.client import Address, fetch_status
+from viewproof.impl.net.framing import Status
+from viewproof.impl.net.server_config import data_path, groups_there, trace_path
+from viewproof.impl.storage.data_file import SUPERBLOCK_NAME, format_data_file
+from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, decode_copy
 
 __all__ = ["Cluster", "ClusterError", "free_ports"]
 
@@ -201,7 +201,7 @@ class Cluster:
         """Start the process of a replica. Raises ClusterError if it is running."""
         if self.alive(replica):
             raise ClusterError(f"replica {replica} is running already")
-        command = [sys.executable, "-m", "impl.net.server", "--until-stdin-closes"]
+        command = [sys.executable, "-m", "viewproof.impl.net.server", "--until-stdin-closes"]
         command += ["--data", str(self.data_path(replica)), "--replica", str(replica), "--cluster", str(self.cluster)]
         command += ["--addresses", self.address_list()]
         command += ["--tick", str(self.tick_seconds), *self._member_options(replica), *self.server_options]
@@ -218,7 +218,7 @@ class Cluster:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
-                cwd=Path(__file__).resolve().parents[2],
+                cwd=Path(__file__).resolve().parents[3],
                 start_new_session=True,
             )
 

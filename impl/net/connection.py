@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from impl.net.errors import RefusedError
-from impl.net.framing import PROTOCOL_VERSION, FrameError, FrameReader, Goodbye, Hello, frame_control
+from viewproof.impl.net.errors import RefusedError
+from viewproof.impl.net.framing import PROTOCOL_VERSION, FrameError, FrameReader, Goodbye, Hello, frame_control
 
 __all__ = ["Address", "Connection", "address_text", "open_connection"]
 

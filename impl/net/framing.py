@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from impl.messages import Message, decode, encode
+from viewproof.impl.messages import Message, decode, encode
 
 __all__ = [
     "FRAME_SIZE_MAX",

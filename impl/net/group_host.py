@@ -18,25 +18,34 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVarTuple
 
-from impl.checks import InvariantError
-from impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSnapshot, WriteSuperblock
-from impl.groups.group import Group
-from impl.messages import Message
-from impl.net.framing import Status, frame_message
-from impl.net.links import Inbound, PeerLink
-from impl.net.server_config import ServerConfig, ServerError, trace_path
-from impl.replica import Replica, ReplicaConfig
-from impl.replica.proposals import UnknownEntryError
-from impl.storage.data_file import DataFile
-from impl.storage.file import StorageError, WriteRefusedError
-from impl.trace import TraceEvent, TraceWriter
+from viewproof.impl.checks import InvariantError
+from viewproof.impl.effects import (
+    AppendPrepares,
+    Effect,
+    Emit,
+    IoEffect,
+    Send,
+    SendClient,
+    WriteSnapshot,
+    WriteSuperblock,
+)
+from viewproof.impl.groups.group import Group
+from viewproof.impl.messages import Message
+from viewproof.impl.net.framing import Status, frame_message
+from viewproof.impl.net.links import Inbound, PeerLink
+from viewproof.impl.net.server_config import ServerConfig, ServerError, trace_path
+from viewproof.impl.replica import Replica, ReplicaConfig
+from viewproof.impl.replica.proposals import UnknownEntryError
+from viewproof.impl.storage.data_file import DataFile
+from viewproof.impl.storage.file import StorageError, WriteRefusedError
+from viewproof.impl.trace import TraceEvent, TraceWriter
 
 REQUEST_QUEUE_MAX = 1024
 """Requests that wait for room in the pipeline; further ones are dropped, and their clients ask again."""
 
 _InputTs = TypeVarTuple("_InputTs")
 
-logger = logging.getLogger("impl.net")
+logger = logging.getLogger("viewproof.impl.net")
 
 
 class Process(Protocol):

@@ -12,10 +12,10 @@ import random
 import socket
 from collections.abc import Callable
 
-from impl.groups.group import UnknownGroupError
-from impl.messages import Eviction, Message, Reply, Request
-from impl.net.client import Address
-from impl.net.framing import (
+from viewproof.impl.groups.group import UnknownGroupError
+from viewproof.impl.messages import Eviction, Message, Reply, Request
+from viewproof.impl.net.client import Address
+from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
     REQUEST_SIZE_MAX,
     Control,
@@ -42,7 +42,7 @@ UNACKNOWLEDGED_SECONDS_MAX = 5.0
 
 _UNEXPECTED = (Hello, Status, NotPrimary, Reply, Eviction)
 
-logger = logging.getLogger("impl.net")
+logger = logging.getLogger("viewproof.impl.net")
 
 
 class PeerLink(asyncio.Protocol):

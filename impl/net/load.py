@@ -10,8 +10,8 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from impl.net.client import Address, Client, EvictedError, RequestTimeoutError
-from impl.net.history import Kind, Operation
+from viewproof.impl.net.client import Address, Client, EvictedError, RequestTimeoutError
+from viewproof.impl.net.history import Kind, Operation
 
 __all__ = ["APPENDS", "MIXED", "Load"]
 

@@ -12,9 +12,9 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 
-from impl.messages import Eviction, Message, Reply, Request
-from impl.net.client import Address, RefusedError, RequestTimeoutError, UnreachableError
-from impl.net.framing import (
+from viewproof.impl.messages import Eviction, Message, Reply, Request
+from viewproof.impl.net.client import Address, RefusedError, RequestTimeoutError, UnreachableError
+from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
     Control,
     FrameError,

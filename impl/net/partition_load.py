@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from impl.groups.group import PARTITIONS
-from impl.namespaces import NamespaceLayout
-from impl.net.client import Address, EvictedError, RequestTimeoutError
-from impl.net.partitions import PartitionsClient
+from viewproof.impl.groups.group import PARTITIONS
+from viewproof.impl.namespaces import NamespaceLayout
+from viewproof.impl.net.client import Address, EvictedError, RequestTimeoutError
+from viewproof.impl.net.partitions import PartitionsClient
 
 __all__ = ["Append", "PartitionLoad", "StoredOffsets", "check_appends"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from impl.groups.group import PARTITIONS
-from impl.namespaces import NamespaceLayout
-from impl.net.client import Client
-from impl.net.connection import Address
-from impl.net.errors import ReplyError
-from impl.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
-from impl.state_machine import Outcome, Result
+from viewproof.impl.groups.group import PARTITIONS
+from viewproof.impl.namespaces import NamespaceLayout
+from viewproof.impl.net.client import Client
+from viewproof.impl.net.connection import Address
+from viewproof.impl.net.errors import ReplyError
+from viewproof.impl.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
+from viewproof.impl.state_machine import Outcome, Result
 
 __all__ = ["OffsetError", "PartitionsClient"]
 

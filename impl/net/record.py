@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from impl.durable import CLIENTS_SESSIONS, ClientTableConfig
-from impl.groups.group import SINGLE, Group
-from impl.groups.plane import Plane
-from impl.net.cluster import Cluster, ClusterError
-from impl.net.history import CheckResult, check_history
-from impl.net.load import Load
-from impl.net.partition_load import PartitionLoad
+from viewproof.impl.durable import CLIENTS_SESSIONS, ClientTableConfig
+from viewproof.impl.groups.group import SINGLE, Group
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.net.cluster import Cluster, ClusterError
+from viewproof.impl.net.history import CheckResult, check_history
+from viewproof.impl.net.load import Load
+from viewproof.impl.net.partition_load import PartitionLoad
 
 __all__ = ["RecordOptions", "RecordResult", "RoundResult", "RoundsResult", "record", "rounds"]
 

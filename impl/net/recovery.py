@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from impl.durable import ClientTableConfig, Quorums, SuperblockState, superblock_formatted
-from impl.net.framing import Status
+from viewproof.impl.durable import ClientTableConfig, Quorums, SuperblockState, superblock_formatted
+from viewproof.impl.net.framing import Status
 
 __all__ = ["RecoveryError", "TooFewAnswersError", "recovery_superblock"]
 

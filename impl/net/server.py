@@ -6,8 +6,8 @@ message and a request carry the number of their group; one for a group that this
 connection, with the reason, and is never given to another group. A disk that refuses a write stops the process: nothing
 was acknowledged, and a restart recovers what is durable.
 
-Run: ``python -m impl.net.server --data DIR --replica I --addresses HOST:PORT,... [--groups G,G] [--trace FILE]``; the
-directory must have been formatted (impl/storage/data_file.py). SIGTERM and SIGINT end it cleanly. Exit codes: 0 ended,
+Run: ``python -m viewproof.impl.net.server --data DIR --replica I --addresses HOST:PORT,... [--groups G,G] [--trace FILE]``;
+the directory must have been formatted (impl/storage/data_file.py). SIGTERM and SIGINT end it cleanly. Exit codes: 0 ended,
 2 could not start or had to stop; the reason is one line on stderr.
 """
 
@@ -22,14 +22,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from impl.durable import ConfigurationError
-from impl.faults import FaultError
-from impl.groups.group import SINGLE, Group, GroupTable, parse_groups
-from impl.messages import Message, Request
-from impl.net.framing import NotPrimary, Status, frame_control
-from impl.net.group_host import GroupHost
-from impl.net.links import Inbound, InboundHost, PeerLink
-from impl.net.server_config import (
+from viewproof.impl.durable import ConfigurationError
+from viewproof.impl.faults import FaultError
+from viewproof.impl.groups.group import SINGLE, Group, GroupTable, parse_groups
+from viewproof.impl.messages import Message, Request
+from viewproof.impl.net.framing import NotPrimary, Status, frame_control
+from viewproof.impl.net.group_host import GroupHost
+from viewproof.impl.net.links import Inbound, InboundHost, PeerLink
+from viewproof.impl.net.server_config import (
     CHECKPOINT_INTERVAL,
     ServerConfig,
     ServerError,
@@ -38,16 +38,16 @@ from impl.net.server_config import (
     parse_addresses,
     trace_path,
 )
-from impl.partition_log import SEGMENT_BYTES
-from impl.replica.features import UnknownEntryError, parse_features
-from impl.snapshot import SnapshotError
-from impl.storage.data_file import DataFile, open_data_file
-from impl.storage.file import RealFileSystem, StorageError
-from impl.trace import TraceError, TraceWriter
+from viewproof.impl.partition_log import SEGMENT_BYTES
+from viewproof.impl.replica.features import UnknownEntryError, parse_features
+from viewproof.impl.snapshot import SnapshotError
+from viewproof.impl.storage.data_file import DataFile, open_data_file
+from viewproof.impl.storage.file import RealFileSystem, StorageError
+from viewproof.impl.trace import TraceError, TraceWriter
 
 __all__ = ["ServerConfig", "ServerError", "main", "parse_addresses", "run_server", "serve"]
 
-logger = logging.getLogger("impl.net")
+logger = logging.getLogger("viewproof.impl.net")
 
 
 class Server:
@@ -257,7 +257,7 @@ def run_server(config: ServerConfig) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line of one server process; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m impl.net.server", description="Run one replica.")
+    parser = argparse.ArgumentParser(prog="python -m viewproof.impl.net.server", description="Run one replica.")
     parser.add_argument("--data", type=Path, required=True, help="data directory, formatted before")
     parser.add_argument("--replica", type=int, required=True, help="index of this replica")
     parser.add_argument("--addresses", required=True, help="host:port of all replicas, by index, with commas")

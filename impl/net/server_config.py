@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from impl.groups.group import GROUPS, PARTITION_PREFIX, SINGLE, Group, partition_group
-from impl.net.client import Address
-from impl.net.framing import FRAME_SIZE_MAX
-from impl.partition_log import SEGMENT_BYTES
-from impl.storage.data_file import SUPERBLOCK_NAME
+from viewproof.impl.groups.group import GROUPS, PARTITION_PREFIX, SINGLE, Group, partition_group
+from viewproof.impl.net.client import Address
+from viewproof.impl.net.framing import FRAME_SIZE_MAX
+from viewproof.impl.partition_log import SEGMENT_BYTES
+from viewproof.impl.storage.data_file import SUPERBLOCK_NAME
 
 __all__ = [
     "CHECKPOINT_INTERVAL",

@@ -6,8 +6,8 @@ snapshot holds), `state` (fields, trace), `replies`, `writes` (durable writes, t
 chunks), `repair` (installation), `view_change`, `boot`, `recovery` (a lost snapshot), `timeouts`, `replica` (dispatch).
 """
 
-from impl.replica.config import ReplicaConfig
-from impl.replica.replica import Replica
-from impl.replica.state import Status
+from viewproof.impl.replica.config import ReplicaConfig
+from viewproof.impl.replica.replica import Replica
+from viewproof.impl.replica.state import Status
 
 __all__ = ["Replica", "ReplicaConfig", "Status"]

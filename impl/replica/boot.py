@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from impl.checks import check
-from impl.messages import CHECKSUM_NONE
-from impl.replica.log import Log
-from impl.replica.restore import restore_nothing
-from impl.replica.state import Status
-from impl.replica.view_change import ViewChange
+from viewproof.impl.checks import check
+from viewproof.impl.messages import CHECKSUM_NONE
+from viewproof.impl.replica.log import Log
+from viewproof.impl.replica.restore import restore_nothing
+from viewproof.impl.replica.state import Status
+from viewproof.impl.replica.view_change import ViewChange
 
 
 class Boot(ViewChange):

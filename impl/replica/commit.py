@@ -5,13 +5,13 @@ One path for primary and backups: `execute_committed` is the only caller of the 
 
 from __future__ import annotations
 
-from impl.groups.plane import Plane
-from impl.messages import PrepareOk
-from impl.replica.checkpoint import Checkpoints
-from impl.replica.proposals import apply_entry
-from impl.replica.replies import asked_columns
-from impl.replica.state import Status
-from impl.state_machine import namespace_of
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.messages import PrepareOk
+from viewproof.impl.replica.checkpoint import Checkpoints
+from viewproof.impl.replica.proposals import apply_entry
+from viewproof.impl.replica.replies import asked_columns
+from viewproof.impl.replica.state import Status
+from viewproof.impl.state_machine import namespace_of
 
 
 class CommitPath(Checkpoints):

@@ -9,11 +9,11 @@ again by the primary that misses it.
 
 from __future__ import annotations
 
-from impl.messages import Commit, Supports
-from impl.replica.features import FEATURE_MAX, feature_numbers
-from impl.replica.proposals import EnableFeature
-from impl.replica.requests import Requests
-from impl.replica.state import Status
+from viewproof.impl.messages import Commit, Supports
+from viewproof.impl.replica.features import FEATURE_MAX, feature_numbers
+from viewproof.impl.replica.proposals import EnableFeature
+from viewproof.impl.replica.requests import Requests
+from viewproof.impl.replica.state import Status
 
 
 class Control(Requests):

@@ -15,9 +15,9 @@ acknowledged the prepare.
 
 from __future__ import annotations
 
-from impl.checks import check
-from impl.effects import AppendPrepares, DrainJournal
-from impl.messages import (
+from viewproof.impl.checks import check
+from viewproof.impl.effects import AppendPrepares, DrainJournal
+from viewproof.impl.messages import (
     Commit,
     Message,
     Nack,
@@ -30,9 +30,9 @@ from impl.messages import (
     StartView,
     prepare_is_valid,
 )
-from impl.replica.log import Log
-from impl.replica.recovery import Recovery
-from impl.replica.state import InstallTarget, LogRepair, Status
+from viewproof.impl.replica.log import Log
+from viewproof.impl.replica.recovery import Recovery
+from viewproof.impl.replica.state import InstallTarget, LogRepair, Status
 
 ROUNDS_ALONE = 3
 """Rounds of questions without success after which a start_view of the own view is asked for, too."""

@@ -6,8 +6,8 @@ itself may leave before the primary's journal has it.
 
 from __future__ import annotations
 
-from impl.effects import AppendPrepares, Send
-from impl.messages import (
+from viewproof.impl.effects import AppendPrepares, Send
+from viewproof.impl.messages import (
     Commit,
     Prepare,
     PrepareHeader,
@@ -15,9 +15,9 @@ from impl.messages import (
     RequestPrepare,
     prepare_is_valid,
 )
-from impl.replica.commit import CommitPath
-from impl.replica.proposals import Proposal
-from impl.replica.state import Status
+from viewproof.impl.replica.commit import CommitPath
+from viewproof.impl.replica.proposals import Proposal
+from viewproof.impl.replica.state import Status
 
 
 class NormalOperation(CommitPath):

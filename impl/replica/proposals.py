@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias
 
-from impl.messages import Prepare, PrepareHeader, make_header, register_result
-from impl.replica.features import FeatureState, UnknownEntryError, require_supported
-from impl.state_machine import StateMachine
+from viewproof.impl.messages import Prepare, PrepareHeader, make_header, register_result
+from viewproof.impl.replica.features import FeatureState, UnknownEntryError, require_supported
+from viewproof.impl.state_machine import StateMachine
 
 __all__ = [
     "KINDS",

@@ -6,14 +6,14 @@ whole on the disk are not fetched. Until then the replica takes no part in anyth
 
 from __future__ import annotations
 
-from impl.checks import check
-from impl.effects import WriteSnapshot
-from impl.messages import RequestSnapshot, SnapshotChunk, checksum_chunk
-from impl.replica.arrival import Arrival
-from impl.replica.boot import Boot
-from impl.replica.restore import restore_snapshot
-from impl.replica.state import LostSnapshot
-from impl.snapshot import Snapshot, SnapshotError
+from viewproof.impl.checks import check
+from viewproof.impl.effects import WriteSnapshot
+from viewproof.impl.messages import RequestSnapshot, SnapshotChunk, checksum_chunk
+from viewproof.impl.replica.arrival import Arrival
+from viewproof.impl.replica.boot import Boot
+from viewproof.impl.replica.restore import restore_snapshot
+from viewproof.impl.replica.state import LostSnapshot
+from viewproof.impl.snapshot import Snapshot, SnapshotError
 
 
 class Recovery(Boot):

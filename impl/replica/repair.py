@@ -7,9 +7,9 @@ replica keeps its view, its log_view and its whole log.
 
 from __future__ import annotations
 
-from impl.checks import check
-from impl.effects import WriteSnapshot
-from impl.messages import (
+from viewproof.impl.checks import check
+from viewproof.impl.effects import WriteSnapshot
+from viewproof.impl.messages import (
     Nack,
     Prepare,
     PrepareHeader,
@@ -20,9 +20,9 @@ from impl.messages import (
     StartView,
     prepare_is_valid,
 )
-from impl.replica.log import Log
-from impl.replica.state import InstallTarget, Status, WantedSnapshot, checksums, window_error
-from impl.replica.transfer import Transfer
+from viewproof.impl.replica.log import Log
+from viewproof.impl.replica.state import InstallTarget, Status, WantedSnapshot, checksums, window_error
+from viewproof.impl.replica.transfer import Transfer
 
 
 class Repair(Transfer):

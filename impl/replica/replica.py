@@ -6,9 +6,9 @@ inputs give the same effects. The host keeps the contract of `impl.effects`.
 
 from __future__ import annotations
 
-from impl.checks import check
-from impl.effects import AppendPrepares, DrainJournal, Effect, IoEffect, WriteSnapshot
-from impl.messages import (
+from viewproof.impl.checks import check
+from viewproof.impl.effects import AppendPrepares, DrainJournal, Effect, IoEffect, WriteSnapshot
+from viewproof.impl.messages import (
     Commit,
     DoViewChange,
     Eviction,
@@ -27,8 +27,8 @@ from impl.messages import (
     StartViewChange,
     Supports,
 )
-from impl.replica.state import Status
-from impl.replica.timeouts import Timeouts
+from viewproof.impl.replica.state import Status
+from viewproof.impl.replica.timeouts import Timeouts
 
 
 class Replica(Timeouts):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from impl.effects import SendClient
-from impl.messages import Eviction, Request, reply_checksum
-from impl.replica.client_table import ClientTable
-from impl.replica.normal import NormalOperation
-from impl.replica.proposals import Register, UserRequest
-from impl.replica.replies import waiter_of
+from viewproof.impl.effects import SendClient
+from viewproof.impl.messages import Eviction, Request, reply_checksum
+from viewproof.impl.replica.client_table import ClientTable
+from viewproof.impl.replica.normal import NormalOperation
+from viewproof.impl.replica.proposals import Register, UserRequest
+from viewproof.impl.replica.replies import waiter_of
 
 NUMBER_MAX = (1 << 63) - 1
 """Largest client, session, request number and incarnation: what the trace's integer columns hold."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from impl.durable import DurableState, SuperblockState
-from impl.messages import PrepareHeader
-from impl.replica.client_table import ClientTable, TableError
-from impl.replica.config import ReplicaConfig
-from impl.replica.features import FeatureState, require_supported
-from impl.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
-from impl.state_machine import StateError, StateMachine
+from viewproof.impl.durable import DurableState, SuperblockState
+from viewproof.impl.messages import PrepareHeader
+from viewproof.impl.replica.client_table import ClientTable, TableError
+from viewproof.impl.replica.config import ReplicaConfig
+from viewproof.impl.replica.features import FeatureState, require_supported
+from viewproof.impl.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
+from viewproof.impl.state_machine import StateError, StateMachine
 
 
 @dataclass(frozen=True, slots=True)

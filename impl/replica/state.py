@@ -17,10 +17,10 @@ from enum import Enum, StrEnum, auto
 from itertools import pairwise
 from typing import Unpack
 
-from impl.checks import check
-from impl.durable import OP_UNKNOWN, DurableState, SuperblockState
-from impl.effects import AppendPrepares, DrainJournal, Effect, Emit, IoEffect, Send, WriteSnapshot
-from impl.messages import (
+from viewproof.impl.checks import check
+from viewproof.impl.durable import OP_UNKNOWN, DurableState, SuperblockState
+from viewproof.impl.effects import AppendPrepares, DrainJournal, Effect, Emit, IoEffect, Send, WriteSnapshot
+from viewproof.impl.messages import (
     CHECKSUM_NONE,
     DoViewChange,
     Message,
@@ -30,14 +30,14 @@ from impl.messages import (
     StartView,
     StartViewChange,
 )
-from impl.replica.arrival import Arrival
-from impl.replica.config import ReplicaConfig, quorums_in_force
-from impl.replica.log import Log
-from impl.replica.pipeline import Pipeline
-from impl.replica.restore import Restored, restore_durable, restore_nothing
-from impl.snapshot import Snapshot
-from impl.state_machine import DIGEST_MODULUS
-from impl.trace import MessageColumns, TraceEvent
+from viewproof.impl.replica.arrival import Arrival
+from viewproof.impl.replica.config import ReplicaConfig, quorums_in_force
+from viewproof.impl.replica.log import Log
+from viewproof.impl.replica.pipeline import Pipeline
+from viewproof.impl.replica.restore import Restored, restore_durable, restore_nothing
+from viewproof.impl.snapshot import Snapshot
+from viewproof.impl.state_machine import DIGEST_MODULUS
+from viewproof.impl.trace import MessageColumns, TraceEvent
 
 _DIGEST_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """Odd: multiples below the modulus differ."""

@@ -7,8 +7,8 @@ its messages may reach the backups although theirs do not reach it.
 
 from __future__ import annotations
 
-from impl.replica.log_recovery import LogRecovery
-from impl.replica.state import Status
+from viewproof.impl.replica.log_recovery import LogRecovery
+from viewproof.impl.replica.state import Status
 
 
 class Timeouts(LogRecovery):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from impl.messages import (
+from viewproof.impl.messages import (
     DoViewChange,
     Prepare,
     PrepareHeader,
@@ -16,8 +16,8 @@ from impl.messages import (
     RequestStartView,
     StartViewChange,
 )
-from impl.replica.repair import Repair
-from impl.replica.state import InstallTarget, Status, checksums, window_error
+from viewproof.impl.replica.repair import Repair
+from viewproof.impl.replica.state import InstallTarget, Status, checksums, window_error
 
 
 class ViewChange(Repair):

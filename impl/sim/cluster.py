@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from impl.durable import Quorums, superblock_formatted
-from impl.effects import (
+from viewproof.impl.durable import Quorums, superblock_formatted
+from viewproof.impl.effects import (
     AppendPrepares,
     DrainJournal,
     Effect,
@@ -23,10 +23,10 @@ from impl.effects import (
     WriteSnapshot,
     WriteSuperblock,
 )
-from impl.messages import Message, Prepare, Request
-from impl.replica import Replica, ReplicaConfig, Status
-from impl.replica.features import SUPPORTS_ALL
-from impl.sim.checkers import (
+from viewproof.impl.messages import Message, Prepare, Request
+from viewproof.impl.replica import Replica, ReplicaConfig, Status
+from viewproof.impl.replica.features import SUPPORTS_ALL
+from viewproof.impl.sim.checkers import (
     AcknowledgementsChecker,
     AgreementChecker,
     AtMostOnceChecker,
@@ -46,16 +46,16 @@ from impl.sim.checkers import (
     TablesChecker,
     ViewsChecker,
 )
-from impl.sim.clients import Clients
-from impl.sim.control_situations import ControlSituations
-from impl.sim.network import Network
-from impl.sim.profile import SimProfile, supports_drawn
-from impl.sim.repair_situations import RepairSituations
-from impl.sim.ring_storage import RingStorage
-from impl.sim.rot import Rot
-from impl.sim.situations import Situations
-from impl.sim.storage import BootRefusedError, SimStorage
-from impl.trace import TraceEvent, encode_line
+from viewproof.impl.sim.clients import Clients
+from viewproof.impl.sim.control_situations import ControlSituations
+from viewproof.impl.sim.network import Network
+from viewproof.impl.sim.profile import SimProfile, supports_drawn
+from viewproof.impl.sim.repair_situations import RepairSituations
+from viewproof.impl.sim.ring_storage import RingStorage
+from viewproof.impl.sim.rot import Rot
+from viewproof.impl.sim.situations import Situations
+from viewproof.impl.sim.storage import BootRefusedError, SimStorage
+from viewproof.impl.trace import TraceEvent, encode_line
 
 COUNTED_EVENTS = frozenset(
     {

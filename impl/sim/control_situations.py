@@ -12,8 +12,8 @@
 
 from __future__ import annotations
 
-from impl.replica import Replica
-from impl.trace import TraceEvent
+from viewproof.impl.replica import Replica
+from viewproof.impl.trace import TraceEvent
 
 
 class ControlSituations:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from impl.sim.named_profiles import NAMED_PROFILES
-from impl.sim.profile import SimProfile
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
+from viewproof.impl.sim.profile import SimProfile
 
 
 @dataclass(frozen=True, slots=True)

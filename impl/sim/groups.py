@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from impl.durable import ConfigurationError, Quorums, quorums_default
-from impl.faults import validate_faults
-from impl.groups.group import BOTH_PLANES, SINGLE, Group
-from impl.replica.config import quorums_in_force
-from impl.sim.cluster import SimCluster
-from impl.sim.profile import SimProfile
-from impl.sim.run import SimResult, profile_of_run, run_phases, sim_result, stopped_by
+from viewproof.impl.durable import ConfigurationError, Quorums, quorums_default
+from viewproof.impl.faults import validate_faults
+from viewproof.impl.groups.group import BOTH_PLANES, SINGLE, Group
+from viewproof.impl.replica.config import quorums_in_force
+from viewproof.impl.sim.cluster import SimCluster
+from viewproof.impl.sim.profile import SimProfile
+from viewproof.impl.sim.run import SimResult, profile_of_run, run_phases, sim_result, stopped_by
 
 
 def simulate_groups(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from impl.groups.plane import Plane
-from impl.sim.profile import SimProfile
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.sim.profile import SimProfile
 
 CRASHES = SimProfile(
     loss=0.1,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from impl.checks import check
-from impl.effects import AppendPrepares, IoEffect
-from impl.sim.cluster import SimCluster
-from impl.sim.ring_storage import RingStorage
-from impl.sim.storage import SimStorage
+from viewproof.impl.checks import check
+from viewproof.impl.effects import AppendPrepares, IoEffect
+from viewproof.impl.sim.cluster import SimCluster
+from viewproof.impl.sim.ring_storage import RingStorage
+from viewproof.impl.sim.storage import SimStorage
 
 VIEW_CHANGE_EVENTS = frozenset(
     {"start_view_change", "on_start_view_change", "do_view_change", "on_do_view_change", "repair", "start_view"}

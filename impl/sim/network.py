@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from impl.sim.profile import SimProfile
+from viewproof.impl.sim.profile import SimProfile
 
 
 class Network:

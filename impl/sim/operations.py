@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from impl.groups.plane import Plane
-from impl.namespaces import NamespaceLayout
-from impl.partitions import AppendMessages, Poll, ReadOffset, StoreOffset
-from impl.state_machine import Append, CompareAndSet, Delete, Get, Operation, Put
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.namespaces import NamespaceLayout
+from viewproof.impl.partitions import AppendMessages, Poll, ReadOffset, StoreOffset
+from viewproof.impl.state_machine import Append, CompareAndSet, Delete, Get, Operation, Put
 
 KEYS = tuple(b"key-%d" % number for number in range(8))
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
-from impl.durable import CLIENTS_SESSIONS, ClientTableConfig, ConfigurationError
-from impl.groups.plane import Plane
-from impl.replica import ReplicaConfig
-from impl.replica.features import SUPPORTS_ALL
+from viewproof.impl.durable import CLIENTS_SESSIONS, ClientTableConfig, ConfigurationError
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.replica import ReplicaConfig
+from viewproof.impl.replica.features import SUPPORTS_ALL
 
 
 @dataclass(frozen=True, slots=True)

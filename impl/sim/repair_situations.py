@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from impl.effects import Effect, Send
-from impl.messages import Message, Nack, PrepareResponse, RequestPrepare, StartView
-from impl.replica import Replica, Status
-from impl.replica.state import LogRepair
-from impl.trace import TraceEvent
+from viewproof.impl.effects import Effect, Send
+from viewproof.impl.messages import Message, Nack, PrepareResponse, RequestPrepare, StartView
+from viewproof.impl.replica import Replica, Status
+from viewproof.impl.replica.state import LogRepair
+from viewproof.impl.trace import TraceEvent
 
 
 class RepairSituations:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from impl.durable import DurableState, SuperblockState
-from impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSuperblock
-from impl.sim.profile import SimProfile
-from impl.sim.storage import BootRefusedError, SimStorage, StorageError
-from impl.storage.file import MemoryFile, MemoryFileSystem
-from impl.storage.records import JournalError
-from impl.storage.ring import RingJournal
-from impl.storage.ring_file import SECTOR, Geometry
+from viewproof.impl.durable import DurableState, SuperblockState
+from viewproof.impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSuperblock
+from viewproof.impl.sim.profile import SimProfile
+from viewproof.impl.sim.storage import BootRefusedError, SimStorage, StorageError
+from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem
+from viewproof.impl.storage.records import JournalError
+from viewproof.impl.storage.ring import RingJournal
+from viewproof.impl.storage.ring_file import SECTOR, Geometry
 
 SLOT_SIZE = 4 * SECTOR
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from random import Random
 
-from impl.durable import DamagedLog
-from impl.sim.ring_storage import RingStorage
-from impl.storage.file import MemoryFile
-from impl.storage.ring import RingJournal
-from impl.storage.ring_file import SECTOR
+from viewproof.impl.durable import DamagedLog
+from viewproof.impl.sim.ring_storage import RingStorage
+from viewproof.impl.storage.file import MemoryFile
+from viewproof.impl.storage.ring import RingJournal
+from viewproof.impl.storage.ring_file import SECTOR
 
 Item = tuple[int, str]
 """Op and checksum of a prepare."""

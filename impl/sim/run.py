@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from impl.durable import ConfigurationError, Quorums, quorums_default
-from impl.faults import validate_faults
-from impl.replica.config import quorums_in_force
-from impl.sim.checkers import Failure
-from impl.sim.cluster import SimCluster
-from impl.sim.nemesis import Nemesis
-from impl.sim.profile import SimProfile, client_profile_draw, profile_draw, storage_profile_draw
-from impl.sim.storage import StorageError
-from impl.storage.records import JournalError
-from impl.trace import export_parquet, read_ndjson
+from viewproof.impl.durable import ConfigurationError, Quorums, quorums_default
+from viewproof.impl.faults import validate_faults
+from viewproof.impl.replica.config import quorums_in_force
+from viewproof.impl.sim.checkers import Failure
+from viewproof.impl.sim.cluster import SimCluster
+from viewproof.impl.sim.nemesis import Nemesis
+from viewproof.impl.sim.profile import SimProfile, client_profile_draw, profile_draw, storage_profile_draw
+from viewproof.impl.sim.storage import StorageError
+from viewproof.impl.storage.records import JournalError
+from viewproof.impl.trace import export_parquet, read_ndjson
 
 SAFETY_PART = 0.75
 """Part of the requests after which the liveness phase begins."""

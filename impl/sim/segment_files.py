@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from impl.storage.file import MemoryFileSystem
-from impl.storage.segments import LOSING, SegmentFileError, SegmentStore, decode_manifest
+from viewproof.impl.storage.file import MemoryFileSystem
+from viewproof.impl.storage.segments import LOSING, SegmentFileError, SegmentStore, decode_manifest
 
 DAMAGES = ("snapshot", "cut", "missing", "flipped")
 """What befalls a snapshot, in turn: its own file is lost, or a segment that it names is cut, lost or altered."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from impl.durable import DurableState, SuperblockState
-from impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
-from impl.messages import Prepare
-from impl.sim.profile import SimProfile
-from impl.sim.segment_files import DAMAGES, SegmentFiles
-from impl.snapshot import checksum_snapshot
-from impl.storage.segments import SegmentFileError
+from viewproof.impl.durable import DurableState, SuperblockState
+from viewproof.impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
+from viewproof.impl.messages import Prepare
+from viewproof.impl.sim.profile import SimProfile
+from viewproof.impl.sim.segment_files import DAMAGES, SegmentFiles
+from viewproof.impl.snapshot import checksum_snapshot
+from viewproof.impl.storage.segments import SegmentFileError
 
 _NAMES: dict[type, str] = {WriteSuperblock: "superblock", WriteSnapshot: "snapshot", DrainJournal: "drain"}
 

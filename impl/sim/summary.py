@@ -1,6 +1,6 @@
 """What simulated runs met, by kind: every injected fault, every row of the ring's decision table, every case of repair.
 
-`python -m impl.sim.summary FILE…` adds up the JSON files that `vsr simulate --json` wrote.
+`python -m viewproof.impl.sim.summary FILE…` adds up the JSON files that `vsr simulate --json` wrote.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from impl.storage.ring_table import TABLE
+from viewproof.impl.storage.ring_table import TABLE
 
 ENOUGH = 50
 """A campaign has met something if so often."""

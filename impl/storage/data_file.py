@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from impl.durable import (
+from viewproof.impl.durable import (
     CLIENTS_SESSIONS,
     ClientTableConfig,
     ConfigurationError,
@@ -19,15 +19,15 @@ from impl.durable import (
     superblock_formatted,
     validate_quorums,
 )
-from impl.messages import CHECKSUM_NONE, Prepare
-from impl.snapshot import SnapshotError, checksum_snapshot, decode_snapshot
-from impl.storage.file import File, FileSystem, RealFileSystem, StorageError, WriteRefusedError
-from impl.storage.journal import Journal, JournalError, JournalRecovery
-from impl.storage.ring import RingJournal
-from impl.storage.ring_file import Geometry, is_ring
-from impl.storage.segments import LOSING, SEGMENT_PREFIX
-from impl.storage.snapshots import SNAPSHOT_PREFIX, SnapshotFileError, Snapshots
-from impl.storage.superblock import Superblock
+from viewproof.impl.messages import CHECKSUM_NONE, Prepare
+from viewproof.impl.snapshot import SnapshotError, checksum_snapshot, decode_snapshot
+from viewproof.impl.storage.file import File, FileSystem, RealFileSystem, StorageError, WriteRefusedError
+from viewproof.impl.storage.journal import Journal, JournalError, JournalRecovery
+from viewproof.impl.storage.ring import RingJournal
+from viewproof.impl.storage.ring_file import Geometry, is_ring
+from viewproof.impl.storage.segments import LOSING, SEGMENT_PREFIX
+from viewproof.impl.storage.snapshots import SNAPSHOT_PREFIX, SnapshotFileError, Snapshots
+from viewproof.impl.storage.superblock import Superblock
 
 __all__ = ["DataFile", "DataFileError", "format_data_file", "open_data_file"]
 

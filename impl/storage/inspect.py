@@ -8,23 +8,23 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-from impl.durable import SuperblockState
-from impl.messages import CHECKSUM_NONE, PrepareHeader
-from impl.partition_log import SEGMENT_BYTES, segment_bytes_of
-from impl.replica.config import ReplicaConfig
-from impl.replica.features import FEATURES_ANY
-from impl.replica.restore import restore_snapshot
-from impl.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
-from impl.state_machine import StateError, decode_state
-from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
-from impl.storage.file import File, FileSystem, MemoryFile, RealFileSystem, StorageError
-from impl.storage.journal import Journal
-from impl.storage.overlay import OverlayFile
-from impl.storage.ring import RingJournal
-from impl.storage.ring_file import is_ring
-from impl.storage.segments import SegmentFileError, SegmentStore
-from impl.storage.snapshots import SNAPSHOT_PREFIX
-from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy
+from viewproof.impl.durable import SuperblockState
+from viewproof.impl.messages import CHECKSUM_NONE, PrepareHeader
+from viewproof.impl.partition_log import SEGMENT_BYTES, segment_bytes_of
+from viewproof.impl.replica.config import ReplicaConfig
+from viewproof.impl.replica.features import FEATURES_ANY
+from viewproof.impl.replica.restore import restore_snapshot
+from viewproof.impl.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
+from viewproof.impl.state_machine import StateError, decode_state
+from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
+from viewproof.impl.storage.file import File, FileSystem, MemoryFile, RealFileSystem, StorageError
+from viewproof.impl.storage.journal import Journal
+from viewproof.impl.storage.overlay import OverlayFile
+from viewproof.impl.storage.ring import RingJournal
+from viewproof.impl.storage.ring_file import is_ring
+from viewproof.impl.storage.segments import SegmentFileError, SegmentStore
+from viewproof.impl.storage.snapshots import SNAPSHOT_PREFIX
+from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy
 
 __all__ = ["ClientView", "CopyView", "Inspection", "RecordView", "inspect_data_file"]
 

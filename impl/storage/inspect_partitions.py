@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from impl.durable import SuperblockState
-from impl.state_machine import State, StateError, decode_state
-from impl.storage.data_file import SUPERBLOCK_NAME, DataFileError
-from impl.storage.file import FileSystem, MemoryFile, RealFileSystem
-from impl.storage.segments import (
+from viewproof.impl.durable import SuperblockState
+from viewproof.impl.state_machine import State, StateError, decode_state
+from viewproof.impl.storage.data_file import SUPERBLOCK_NAME, DataFileError
+from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem
+from viewproof.impl.storage.segments import (
     SEGMENT_PREFIX,
     FoundSegment,
     Manifest,
@@ -20,8 +20,8 @@ from impl.storage.segments import (
     SegmentStore,
     decode_manifest,
 )
-from impl.storage.snapshots import SNAPSHOT_PREFIX
-from impl.storage.superblock import Superblock
+from viewproof.impl.storage.snapshots import SNAPSHOT_PREFIX
+from viewproof.impl.storage.superblock import Superblock
 
 __all__ = ["PartitionInspection", "PartitionView", "SegmentView", "StoredOffset", "inspect_partitions"]
 

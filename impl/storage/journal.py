@@ -31,11 +31,11 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from impl.durable import DamagedLog, SuperblockState
-from impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
-from impl.storage.file import File, FileSystem, WriteRefusedError
-from impl.storage.journal_scan import read_record, scan
-from impl.storage.records import (
+from viewproof.impl.durable import DamagedLog, SuperblockState
+from viewproof.impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
+from viewproof.impl.storage.file import File, FileSystem, WriteRefusedError
+from viewproof.impl.storage.journal_scan import read_record, scan
+from viewproof.impl.storage.records import (
     BODY_SIZE_MAX,
     FILE_HEADER_SIZE,
     GROUP_HEADER_SIZE,
@@ -51,7 +51,7 @@ from impl.storage.records import (
     padded,
     veil,
 )
-from impl.storage.snapshots import TEMPORARY_SUFFIX
+from viewproof.impl.storage.snapshots import TEMPORARY_SUFFIX
 
 RECORD_SIZE_MIN = padded(RECORD_HEADER_SIZE)
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from impl.storage.file import File
-from impl.storage.records import (
+from viewproof.impl.storage.file import File
+from viewproof.impl.storage.records import (
     ALIGNMENT,
     BODY_SIZE_MAX,
     CHECKSUM_SIZE,

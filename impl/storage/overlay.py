@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from impl.storage.file import File
+from viewproof.impl.storage.file import File
 
 
 class OverlayFile(File):

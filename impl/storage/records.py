@@ -6,8 +6,8 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-from impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader, prepare_is_valid
-from impl.storage.file import File, StorageError
+from viewproof.impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader, prepare_is_valid
+from viewproof.impl.storage.file import File, StorageError
 
 FILE_MAGIC = b"VSRJOURN"
 RECORD_MAGIC = 0x56535252  # "VSRR"

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 
-from impl.durable import SuperblockState
-from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
-from impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError
-from impl.storage.journal import Journal
-from impl.storage.overlay import OverlayFile
-from impl.storage.ring import RingJournal
-from impl.storage.ring_file import Geometry, is_ring, read_ring_header
-from impl.storage.snapshots import SnapshotFileError, Snapshots, write_atomically
-from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy, encode_copy
+from viewproof.impl.durable import SuperblockState
+from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
+from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError
+from viewproof.impl.storage.journal import Journal
+from viewproof.impl.storage.overlay import OverlayFile
+from viewproof.impl.storage.ring import RingJournal
+from viewproof.impl.storage.ring_file import Geometry, is_ring, read_ring_header
+from viewproof.impl.storage.snapshots import SnapshotFileError, Snapshots, write_atomically
+from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy, encode_copy
 
 __all__ = ["Diagnosis", "Finding", "Remedy", "diagnose", "reset_for_recovery"]
 

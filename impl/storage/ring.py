@@ -22,11 +22,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from impl.durable import DamagedLog, SuperblockState
-from impl.messages import Prepare, PrepareHeader
-from impl.storage.file import File, FileSystem
-from impl.storage.journal import JournalRefusedError
-from impl.storage.records import (
+from viewproof.impl.durable import DamagedLog, SuperblockState
+from viewproof.impl.messages import Prepare, PrepareHeader
+from viewproof.impl.storage.file import File, FileSystem
+from viewproof.impl.storage.journal import JournalRefusedError
+from viewproof.impl.storage.records import (
     CHECKSUM_SIZE,
     RECORD_HEADER_SIZE,
     JournalError,
@@ -35,9 +35,9 @@ from impl.storage.records import (
     pack_header,
     padded,
 )
-from impl.storage.ring_cells import Cell, RingCells, RingRecovery
-from impl.storage.ring_file import SECTOR, Geometry, encode_ring_header, read_ring_header, round_up
-from impl.storage.ring_table import Bounds, Decision, Found, decide
+from viewproof.impl.storage.ring_cells import Cell, RingCells, RingRecovery
+from viewproof.impl.storage.ring_file import SECTOR, Geometry, encode_ring_header, read_ring_header, round_up
+from viewproof.impl.storage.ring_table import Bounds, Decision, Found, decide
 
 HEADER_MAGIC = 0x56535248  # "VSRH"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from impl.durable import SuperblockState
-from impl.messages import Prepare, PrepareHeader
-from impl.storage.file import File
-from impl.storage.journal import JournalRecovery
-from impl.storage.records import (
+from viewproof.impl.durable import SuperblockState
+from viewproof.impl.messages import Prepare, PrepareHeader
+from viewproof.impl.storage.file import File
+from viewproof.impl.storage.journal import JournalRecovery
+from viewproof.impl.storage.records import (
     BODY_SIZE_MAX,
     CHECKSUM_SIZE,
     RECORD,
@@ -20,8 +20,8 @@ from impl.storage.records import (
     padded,
     unpack_header,
 )
-from impl.storage.ring_file import SECTOR, Geometry
-from impl.storage.ring_table import BROKEN, RESERVED, Found
+from viewproof.impl.storage.ring_file import SECTOR, Geometry
+from viewproof.impl.storage.ring_table import BROKEN, RESERVED, Found
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-from impl.durable import ConfigurationError
-from impl.storage.file import File
-from impl.storage.records import CHECKSUM_SIZE, RECORD_HEADER_SIZE, JournalError
+from viewproof.impl.durable import ConfigurationError
+from viewproof.impl.storage.file import File
+from viewproof.impl.storage.records import CHECKSUM_SIZE, RECORD_HEADER_SIZE, JournalError
 
 SECTOR = 512
 """Bytes of a sector: a header has one to itself, so that a torn or rotten sector costs no other header."""

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from impl.partition_log import HEAD_BYTES, Segment, SegmentError, record_positions, scan_segment
-from impl.snapshot import HEAD_SIZE, Contents, SnapshotError, decode_snapshot
-from impl.state_machine import State, StateError, decode_state, encode_state
-from impl.storage.file import File, FileSystem, StorageError
+from viewproof.impl.partition_log import HEAD_BYTES, Segment, SegmentError, record_positions, scan_segment
+from viewproof.impl.snapshot import HEAD_SIZE, Contents, SnapshotError, decode_snapshot
+from viewproof.impl.state_machine import State, StateError, decode_state, encode_state
+from viewproof.impl.storage.file import File, FileSystem, StorageError
 
 __all__ = ["SEGMENT_PREFIX", "Manifest", "SegmentFileError", "SegmentRef", "SegmentStore", "decode_manifest"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 
-from impl.snapshot import checksum_snapshot
-from impl.storage.file import FileSystem, StorageError, WriteRefusedError
-from impl.storage.segments import LOSING, SegmentFileError, SegmentStore
+from viewproof.impl.snapshot import checksum_snapshot
+from viewproof.impl.storage.file import FileSystem, StorageError, WriteRefusedError
+from viewproof.impl.storage.segments import LOSING, SegmentFileError, SegmentStore
 
 __all__ = ["SNAPSHOT_PREFIX", "TEMPORARY_SUFFIX", "SnapshotFileError", "Snapshots", "write_atomically"]
 

@@ -24,8 +24,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from impl.durable import ClientTableConfig, Quorums, SuperblockState
-from impl.storage.file import File, StorageError
+from viewproof.impl.durable import ClientTableConfig, Quorums, SuperblockState
+from viewproof.impl.storage.file import File, StorageError
 
 __all__ = ["COPIES", "COPY_SIZE", "QUORUM", "Superblock", "SuperblockError"]
 

@@ -12,18 +12,18 @@ import copy
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from refinement.checker.compile import COLUMNS_MORE, Program, compile_program
-from refinement.checker.explain import explain
-from refinement.checker.state import Missing, Reject, RunState
-from refinement.mapping import CONFIGURED, NEEDED_BY_EVENT
-from refinement.mapping.boot import FEATURE_MAX
-from refinement.mapping.partitions import PARTITIONS
-from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
-from refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation
-from spec.lang import SpecError
-from spec.vsr import Config
-from spec.vsr.config import ClientTable, Partitions
-from spec.vsr.faults import fault
+from viewproof.refinement.checker.compile import COLUMNS_MORE, Program, compile_program
+from viewproof.refinement.checker.explain import explain
+from viewproof.refinement.checker.state import Missing, Reject, RunState
+from viewproof.refinement.mapping import CONFIGURED, NEEDED_BY_EVENT
+from viewproof.refinement.mapping.boot import FEATURE_MAX
+from viewproof.refinement.mapping.partitions import PARTITIONS
+from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+from viewproof.refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation
+from viewproof.spec.lang import SpecError
+from viewproof.spec.vsr import Config
+from viewproof.spec.vsr.config import ClientTable, Partitions
+from viewproof.spec.vsr.faults import fault
 
 _CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
 _NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from refinement.checker.expressions import columns_of, names_of, translate
-from refinement.checker.state import Missing, Reject, RunState, first_clear
-from refinement.mapping import (
+from viewproof.refinement.checker.expressions import columns_of, names_of, translate
+from viewproof.refinement.checker.state import Missing, Reject, RunState, first_clear
+from viewproof.refinement.mapping import (
     MESSAGE_FIELDS,
     MORE,
     OBSERVED,
@@ -36,16 +36,16 @@ from refinement.mapping import (
     observed_for,
     rules_for,
 )
-from refinement.mapping.partitions import PARTITIONS, reader
-from refinement.schema import INDEX
-from spec.engines.replay import Replay, compile_spec
-from spec.engines.replay.reference import by_interp
-from spec.lang.schema import Var
-from spec.vsr import Config, unbounded
-from spec.vsr.client_table import OUTCOMES
-from spec.vsr.faults import alternatives
-from spec.vsr.modules import options_of
-from spec.vsr.partition_state import ASKED
+from viewproof.refinement.mapping.partitions import PARTITIONS, reader
+from viewproof.refinement.schema import INDEX
+from viewproof.spec.engines.replay import Replay, compile_spec
+from viewproof.spec.engines.replay.reference import by_interp
+from viewproof.spec.lang.schema import Var
+from viewproof.spec.vsr import Config, unbounded
+from viewproof.spec.vsr.client_table import OUTCOMES
+from viewproof.spec.vsr.faults import alternatives
+from viewproof.spec.vsr.modules import options_of
+from viewproof.spec.vsr.partition_state import ASKED
 
 Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
 

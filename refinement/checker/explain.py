@@ -6,17 +6,17 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from refinement.checker.compile import Program
-from refinement.checker.state import Reject, RunState
-from refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
-from refinement.values import show_value
-from refinement.verdict import Violation
-from spec.engines.interp import Blocked, step
-from spec.engines.replay import Store
-from spec.lang.concrete import State
-from spec.lang.definitions import Spec
-from spec.lang.errors import SpecError
-from spec.lang.expr import Const, Expr, Name, Op, Read, walk
+from viewproof.refinement.checker.compile import Program
+from viewproof.refinement.checker.state import Reject, RunState
+from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+from viewproof.refinement.values import show_value
+from viewproof.refinement.verdict import Violation
+from viewproof.spec.engines.interp import Blocked, step
+from viewproof.spec.engines.replay import Store
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.expr import Const, Expr, Name, Op, Read, walk
 
 LEAVES_MAX = 40
 NEAREST_MAX = 4

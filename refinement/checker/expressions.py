@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import ast
 
-from refinement.schema import INDEX
-from spec.engines.replay import Layout
+from viewproof.refinement.schema import INDEX
+from viewproof.spec.engines.replay import Layout
 
 HELPERS = frozenset({"first_clear", "replica_count", "q_r", "q_v", "min", "name_of", "outcome", "mask", "o", "x", "f"})
 HELPERS |= {"partition_count", "reader", "operation"}

@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from refinement.mapping import OBSERVED, OBSERVED_MORE
-from refinement.mapping.boot import CONFIGURATION_COLUMNS
-from refinement.schema import INDEX, Row
-from refinement.values import show_value
-from spec.lang import Schema
+from viewproof.refinement.mapping import OBSERVED, OBSERVED_MORE
+from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
+from viewproof.refinement.schema import INDEX, Row
+from viewproof.refinement.values import show_value
+from viewproof.spec.lang import Schema
 
 Entry = tuple[int, int]
 """(entry, op): 1 + the view that prepared it, and its op."""

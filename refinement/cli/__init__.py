@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from refinement.interrupts import held, install
+from viewproof.refinement.interrupts import held, install
 
 if TYPE_CHECKING:
-    from refinement.cli.root import cli
+    from viewproof.refinement.cli.root import cli
 
 __all__ = ["cli", "main"]
 
@@ -21,7 +21,7 @@ _EXIT_INCONCLUSIVE = 4
 def __getattr__(name: str) -> Any:
     """The group of all commands, imported on use, so that `main` comes first."""
     if name == "cli":
-        from refinement.cli.root import cli
+        from viewproof.refinement.cli.root import cli
 
         return cli
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -32,7 +32,7 @@ def main() -> None:
     try:
         install()
         with held():
-            from refinement.cli.root import cli
+            from viewproof.refinement.cli.root import cli
         cli.main(prog_name="vsr")
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")

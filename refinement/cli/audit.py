@@ -13,14 +13,14 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from refinement import local
-from refinement.cli.options import OutputFile, json_option, protect
-from refinement.cli.output import note, save_json, steps
-from refinement.discovery import Inputs, survey
-from refinement.interrupts import held
-from refinement.reports import github, html, junit, sarif, table, text
-from refinement.reports.escape import printable
-from refinement.verdict import EXIT_ERROR, AuditOptions, AuditReport, CheckRun
+from viewproof.refinement import local
+from viewproof.refinement.cli.options import OutputFile, json_option, protect
+from viewproof.refinement.cli.output import note, save_json, steps
+from viewproof.refinement.discovery import Inputs, survey
+from viewproof.refinement.interrupts import held
+from viewproof.refinement.reports import github, html, junit, sarif, table, text
+from viewproof.refinement.reports.escape import printable
+from viewproof.refinement.verdict import EXIT_ERROR, AuditOptions, AuditReport, CheckRun
 
 PROFILES = ("core", "tigerbeetle-2022", "tigerbeetle-2026")
 INPUTS = ("native", "tigerbeetle")
@@ -39,7 +39,7 @@ def load_check_run(interp: bool = False) -> CheckRun:
     if context is not None and isinstance(context.obj, Dependencies):
         return context.obj.check_run
     with held():
-        from refinement.checker import check_run
+        from viewproof.refinement.checker import check_run
 
     return partial(check_run, engine="interp") if interp else check_run
 
@@ -133,9 +133,9 @@ def audit_logs(
 ) -> AuditReport:
     """Audit debug logs of TigerBeetle's simulators (docs/tigerbeetle.md); core stands for the profile of each log."""
     with held():
-        from refinement.tigerbeetle import audit as logs
-        from refinement.tigerbeetle.families import known_deviations
-        from refinement.tigerbeetle.inputs import survey_logs
+        from viewproof.refinement.tigerbeetle import audit as logs
+        from viewproof.refinement.tigerbeetle.families import known_deviations
+        from viewproof.refinement.tigerbeetle.inputs import survey_logs
     known = known_deviations()
     if unknown := [fault for fault in allow if fault not in known]:
         message = f"{unknown[0]} cannot be permitted for these logs; there are: {', '.join(sorted(known))}"
@@ -150,7 +150,7 @@ def audit_logs(
             report = logs.audit(list(found.files), options, workers=workers, progress=progress)
         else:
             with held():
-                from refinement.tigerbeetle import on_spark
+                from viewproof.refinement.tigerbeetle import on_spark
             report = on_spark.audit(list(found.files), options, master=master, log=note)
     return replace(report, empty=(*report.empty, *found.empty))
 
@@ -180,7 +180,7 @@ def run(
         if engine == "local":
             return local.audit(inputs, options, check_run, workers=workers, progress=progress)
         with held():
-            from refinement import spark
+            from viewproof.refinement import spark
 
         return spark.audit(inputs, options, check_run, master=master, log=note, progress=progress)
 
@@ -190,8 +190,8 @@ def known_faults(names: tuple[str, ...]) -> tuple[str, ...]:
     if not names:
         return ()
     with held():
-        from spec.lang import SpecError
-        from spec.vsr.faults import alternatives
+        from viewproof.spec.lang import SpecError
+        from viewproof.spec.vsr.faults import alternatives
     once = tuple(dict.fromkeys(names))
     try:
         alternatives(once)

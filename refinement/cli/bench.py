@@ -10,14 +10,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from impl.durable import CLIENTS_SESSIONS, ClientTableConfig
-from impl.net.bench import BenchResult
-from impl.net.bench import bench as measure
-from impl.net.cluster import Cluster
-from impl.net.server import parse_addresses
-from refinement.cli.options import Seconds
-from refinement.cli.output import json_option, note, save_json
-from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
+from viewproof.impl.durable import CLIENTS_SESSIONS, ClientTableConfig
+from viewproof.impl.net.bench import BenchResult
+from viewproof.impl.net.bench import bench as measure
+from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.server import parse_addresses
+from viewproof.refinement.cli.options import Seconds
+from viewproof.refinement.cli.output import json_option, note, save_json
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 
 FLUSHES = {"group": (), "each": ("--flush-each",), "none": ("--no-sync",)}
 """--flush → options of the servers."""

@@ -13,20 +13,20 @@ from typing import Any
 import click
 from rich.console import Console
 
-from refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
-from refinement.cli.models import SIZES, bounded_model, fault_model, model_options
-from refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
-from refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
-from refinement.reports.table import write_json
-from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
-from spec.engines import explicit, interp
-from spec.engines.explicit.replay import changes
-from spec.engines.explicit.result import ActionCoverage, Result, Step
-from spec.engines.story import Ending
-from spec.lang import Spec, not_
-from spec.lang.concrete import State
-from spec.vsr.profiles import PROFILES
-from spec.vsr.progress import goals
+from viewproof.refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
+from viewproof.refinement.cli.models import SIZES, bounded_model, fault_model, model_options
+from viewproof.refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
+from viewproof.refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
+from viewproof.refinement.reports.table import write_json
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.engines.explicit.replay import changes
+from viewproof.spec.engines.explicit.result import ActionCoverage, Result, Step
+from viewproof.spec.engines.story import Ending
+from viewproof.spec.lang import Spec, not_
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr.profiles import PROFILES
+from viewproof.spec.vsr.progress import goals
 
 __all__ = ["check", "show_change", "show_value"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from refinement.values import show_value
-from spec.engines.explicit.reach import Answer
-from spec.engines.explicit.result import ActionCoverage, Change, Result, Step
-from spec.lang import Spec
+from viewproof.refinement.values import show_value
+from viewproof.spec.engines.explicit.reach import Answer
+from viewproof.spec.engines.explicit.result import ActionCoverage, Change, Result, Step
+from viewproof.spec.lang import Spec
 
 __all__ = ["show_answer", "show_behaviour", "show_change", "show_result", "show_value"]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from refinement.cli.export_behaviour import html, itf, state_graph
-from refinement.cli.models import bounded_model, model_options
-from refinement.cli.options import json_option, protect
-from refinement.cli.output import note, save_json
-from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR
-from spec.engines import tla as engine
+from viewproof.refinement.cli.export_behaviour import html, itf, state_graph
+from viewproof.refinement.cli.models import bounded_model, model_options
+from viewproof.refinement.cli.options import json_option, protect
+from viewproof.refinement.cli.output import note, save_json
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR
+from viewproof.spec.engines import tla as engine
 
 
 class Formats(click.Group):

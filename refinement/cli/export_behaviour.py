@@ -10,17 +10,17 @@ from typing import Any
 
 import click
 
-from refinement.cli.check_text import show_value
-from refinement.cli.models import SIZES, bounded_model, model_options
-from refinement.cli.options import OutputFile, json_option, protect
-from refinement.cli.output import PLAIN_SECONDS, note, save_json
-from refinement.cli.story import tell
-from refinement.reports import behaviour as page
-from refinement.reports.table import write_json
-from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE
-from spec.engines import explicit, graph, interp, story
-from spec.engines.graph.build import STATES_MAX
-from spec.lang import Spec, not_
+from viewproof.refinement.cli.check_text import show_value
+from viewproof.refinement.cli.models import SIZES, bounded_model, model_options
+from viewproof.refinement.cli.options import OutputFile, json_option, protect
+from viewproof.refinement.cli.output import PLAIN_SECONDS, note, save_json
+from viewproof.refinement.cli.story import tell
+from viewproof.refinement.reports import behaviour as page
+from viewproof.refinement.reports.table import write_json
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE
+from viewproof.spec.engines import explicit, graph, interp, story
+from viewproof.spec.engines.graph.build import STATES_MAX
+from viewproof.spec.lang import Spec, not_
 
 _out = click.option("--out", type=OutputFile(), required=True, help="File to write.")
 _sometimes = click.option("--sometimes", metavar="ID", help="The shortest behaviour to a witness state (I1 …) instead.")

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from impl.namespaces import NamespaceLayout
-from impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME
-from impl.storage.inspect import Inspection, inspect_data_file
-from impl.storage.inspect_partitions import inspect_partitions
-from refinement.cli.options import json_option, protect_data
-from refinement.cli.output import save_json
-from refinement.verdict import EXIT_CONFORMS, EXIT_VIOLATES
+from viewproof.impl.namespaces import NamespaceLayout
+from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME
+from viewproof.impl.storage.inspect import Inspection, inspect_data_file
+from viewproof.impl.storage.inspect_partitions import inspect_partitions
+from viewproof.refinement.cli.options import json_option, protect_data
+from viewproof.refinement.cli.output import save_json
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_VIOLATES
 
 WHAT = ("all", "superblock", "wal", "snapshot", "clients", "partition")
 PARTS: dict[str, tuple[str, ...]] = {

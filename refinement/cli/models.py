@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
-from spec.lang import Spec
-from spec.vsr import FAULTS, MODELS, Bounds, model
-from spec.vsr.fault_models import FAULT_MODELS, FaultModel
-from spec.vsr.models import OPTIONS as MODEL_OPTIONS
-from spec.vsr.models import REPLICAS
+from viewproof.spec.lang import Spec
+from viewproof.spec.vsr import FAULTS, MODELS, Bounds, model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS, FaultModel
+from viewproof.spec.vsr.models import OPTIONS as MODEL_OPTIONS
+from viewproof.spec.vsr.models import REPLICAS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

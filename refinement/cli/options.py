@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from refinement.discovery import is_trace
+from viewproof.refinement.discovery import is_trace
 
 
 class OutputFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -13,9 +13,9 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from refinement.cli.options import json_option
-from refinement.reports.escape import printable
-from refinement.reports.table import write_json
+from viewproof.refinement.cli.options import json_option
+from viewproof.refinement.reports.escape import printable
+from viewproof.refinement.reports.table import write_json
 
 PLAIN_SECONDS = 5.0
 """How often a plain progress line is printed where stderr is no terminal."""

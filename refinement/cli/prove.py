@@ -10,24 +10,24 @@ from typing import Any
 import click
 import msgspec
 
-from refinement.cli.models import SIZE_OPTIONS, fault_model, sizes_text
-from refinement.cli.options import Seconds
-from refinement.cli.output import json_option, note, save_json, steps
-from refinement.cli.prove_bounded import find_cover, print_cover, search
-from refinement.cli.prove_text import print_counterexample, print_proof, print_used
-from refinement.cli.prove_witness import ROUNDS, STATES, Asked, find_witnesses
-from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
-from spec.engines import explicit
-from spec.engines.smt import certificate as certificates
-from spec.engines.smt import cti, houdini
-from spec.engines.smt.induction import RANGES
-from spec.engines.smt.run import Proof, processors
-from spec.engines.smt.run import prove as run_proof
-from spec.lang import Predicate, Spec
-from spec.vsr import FAULTS, MODELS, Bounds, model
-from spec.vsr.fault_models import FaultModel
-from spec.vsr.lemmas import lemmas_of
-from spec.vsr.models import REPLICAS
+from viewproof.refinement.cli.models import SIZE_OPTIONS, fault_model, sizes_text
+from viewproof.refinement.cli.options import Seconds
+from viewproof.refinement.cli.output import json_option, note, save_json, steps
+from viewproof.refinement.cli.prove_bounded import find_cover, print_cover, search
+from viewproof.refinement.cli.prove_text import print_counterexample, print_proof, print_used
+from viewproof.refinement.cli.prove_witness import ROUNDS, STATES, Asked, find_witnesses
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.smt import certificate as certificates
+from viewproof.spec.engines.smt import cti, houdini
+from viewproof.spec.engines.smt.induction import RANGES
+from viewproof.spec.engines.smt.run import Proof, processors
+from viewproof.spec.engines.smt.run import prove as run_proof
+from viewproof.spec.lang import Predicate, Spec
+from viewproof.spec.vsr import FAULTS, MODELS, Bounds, model
+from viewproof.spec.vsr.fault_models import FaultModel
+from viewproof.spec.vsr.lemmas import lemmas_of
+from viewproof.spec.vsr.models import REPLICAS
 
 _count = click.IntRange(1)
 REACH = 200_000

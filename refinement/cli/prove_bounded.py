@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from refinement.cli.output import note, save_json, steps
-from refinement.cli.prove_text import print_found
-from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
-from spec.engines import explicit
-from spec.engines.smt import chain
-from spec.lang import Spec, SpecError
+from viewproof.refinement.cli.output import note, save_json, steps
+from viewproof.refinement.cli.prove_text import print_found
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.smt import chain
+from viewproof.spec.lang import Spec, SpecError
 
 
 def find_cover(spec: Spec, workers: int) -> explicit.Cover:

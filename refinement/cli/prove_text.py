@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import click
 
-from refinement.cli.check import show_change, show_value
-from spec.engines import interp
-from spec.engines.explicit.replay import changes
-from spec.engines.smt.chain import Found
-from spec.engines.smt.cti import Counterexample, Leaf
-from spec.engines.smt.induction import RANGES, Tally
-from spec.engines.smt.run import Proof
-from spec.lang import Spec
-from spec.lang.concrete import State
+from viewproof.refinement.cli.check import show_change, show_value
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.explicit.replay import changes
+from viewproof.spec.engines.smt.chain import Found
+from viewproof.spec.engines.smt.cti import Counterexample, Leaf
+from viewproof.spec.engines.smt.induction import RANGES, Tally
+from viewproof.spec.engines.smt.run import Proof
+from viewproof.spec.lang import Spec
+from viewproof.spec.lang.concrete import State
 
 
 def print_proof(proof: Proof) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from refinement.cli.output import note, save_json, steps
-from refinement.cli.prove_text import print_steps
-from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
-from spec.engines.smt import witness
-from spec.lang import Predicate, Spec
+from viewproof.refinement.cli.output import note, save_json, steps
+from viewproof.refinement.cli.prove_text import print_steps
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
+from viewproof.spec.engines.smt import witness
+from viewproof.spec.lang import Predicate, Spec
 
 STATES = 2_000_000
 ROUNDS = 1

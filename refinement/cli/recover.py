@@ -9,17 +9,17 @@ from pathlib import Path
 import click
 import msgspec
 
-from impl.durable import ConfigurationError
-from impl.groups.group import SINGLE, Group, group_name, parse_group
-from impl.net.client import fetch_status
-from impl.net.framing import Status
-from impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock
-from impl.net.server import parse_addresses
-from impl.storage.recover import REMEDIES, Diagnosis, diagnose, reset_for_recovery
-from refinement.cli.inspect import replicas_below
-from refinement.cli.options import Seconds, json_option, protect_data
-from refinement.cli.output import note, save_json
-from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+from viewproof.impl.durable import ConfigurationError
+from viewproof.impl.groups.group import SINGLE, Group, group_name, parse_group
+from viewproof.impl.net.client import fetch_status
+from viewproof.impl.net.framing import Status
+from viewproof.impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock
+from viewproof.impl.net.server import parse_addresses
+from viewproof.impl.storage.recover import REMEDIES, Diagnosis, diagnose, reset_for_recovery
+from viewproof.refinement.cli.inspect import replicas_below
+from viewproof.refinement.cli.options import Seconds, json_option, protect_data
+from viewproof.refinement.cli.output import note, save_json
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 
 @click.command()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import shlex
 
-from impl.namespaces import NamespaceError, NamespaceLayout
-from impl.net.client import SyncClient
-from impl.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
-from impl.state_machine import (
+from viewproof.impl.namespaces import NamespaceError, NamespaceLayout
+from viewproof.impl.net.client import SyncClient
+from viewproof.impl.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
+from viewproof.impl.state_machine import (
     Append,
     CompareAndSet,
     Delete,

@@ -12,28 +12,28 @@ from typing import Any, NoReturn
 
 import click
 
-from refinement.interrupts import held
-from refinement.reports.escape import printable
-from refinement.verdict import EXIT_ERROR, EXIT_INCONCLUSIVE
+from viewproof.refinement.interrupts import held
+from viewproof.refinement.reports.escape import printable
+from viewproof.refinement.verdict import EXIT_ERROR, EXIT_INCONCLUSIVE
 
-_OURS = ("impl", "refinement", "spec")
-"""Errors of these packages are written for users: shown without the name of their class."""
+_OURS = "viewproof"
+"""Errors of this package are written for users: shown without the name of their class."""
 
 COMMANDS = {
-    "audit": "refinement.cli.audit:audit",
-    "bench": "refinement.cli.bench:bench",
-    "check": "refinement.cli.check:check",
-    "cluster": "refinement.cli.server:cluster",
-    "export": "refinement.cli.export:export",
-    "format": "refinement.cli.server:format_data",
-    "inspect": "refinement.cli.inspect:inspect",
-    "prove": "refinement.cli.prove:prove",
-    "recover": "refinement.cli.recover:recover",
-    "record": "refinement.cli.server:record",
-    "repl": "refinement.cli.server:repl",
-    "simulate": "refinement.cli.simulate:simulate",
-    "start": "refinement.cli.server:start",
-    "status": "refinement.cli.server:status",
+    "audit": "viewproof.refinement.cli.audit:audit",
+    "bench": "viewproof.refinement.cli.bench:bench",
+    "check": "viewproof.refinement.cli.check:check",
+    "cluster": "viewproof.refinement.cli.server:cluster",
+    "export": "viewproof.refinement.cli.export:export",
+    "format": "viewproof.refinement.cli.server:format_data",
+    "inspect": "viewproof.refinement.cli.inspect:inspect",
+    "prove": "viewproof.refinement.cli.prove:prove",
+    "recover": "viewproof.refinement.cli.recover:recover",
+    "record": "viewproof.refinement.cli.server:record",
+    "repl": "viewproof.refinement.cli.server:repl",
+    "simulate": "viewproof.refinement.cli.simulate:simulate",
+    "start": "viewproof.refinement.cli.server:start",
+    "status": "viewproof.refinement.cli.server:status",
 }
 """Command → module and attribute. A command whose module is not there is not listed."""
 
@@ -78,7 +78,7 @@ class VsrGroup(click.Group):
 def _report(error: Exception) -> int:
     if os.environ.get("VSR_DEBUG"):
         traceback.print_exc()
-    elif isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _OURS:
+    elif isinstance(error, OSError) or type(error).__module__.partition(".")[0] == _OURS:
         click.echo("\n".join(map(printable, f"error: {error}".splitlines())), err=True)
     else:
         text = " ".join(str(error).split()) or "no message"

@@ -15,30 +15,37 @@ from typing import Any
 import click
 import msgspec
 
-from impl.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
-from impl.faults import FAULTS
-from impl.groups.group import SINGLE, Group, group_name, parse_group, parse_groups
-from impl.net.bench import UNREACHABLE_SECONDS
-from impl.net.client import EvictedError, SyncClient, fetch_status
-from impl.net.cluster import Cluster
-from impl.net.connection import Address
-from impl.net.framing import Status
-from impl.net.record import RecordOptions, RecordResult, RoundResult
-from impl.net.record import record as record_run
-from impl.net.record import rounds as record_rounds
-from impl.net.server import ServerConfig, parse_addresses, run_server
-from impl.net.server_config import CHECKPOINT_INTERVAL, data_path
-from impl.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
-from impl.replica.features import FEATURES, feature_numbers, parse_features
-from impl.storage.data_file import format_data_file
-from impl.storage.ring_file import SLOT_SIZE_DEFAULT, SLOTS_DEFAULT, Geometry
-from refinement.cli import repl as lines
-from refinement.cli.options import OutputFile, Seconds, json_option, json_option_of_maker, protect, protect_data
-from refinement.cli.output import note, save_json
-from refinement.cli.used import note_other_runs
-from refinement.cli.watch import Watch, description
-from refinement.discovery import is_trace
-from refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+from viewproof.impl.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
+from viewproof.impl.faults import FAULTS
+from viewproof.impl.groups.group import SINGLE, Group, group_name, parse_group, parse_groups
+from viewproof.impl.net.bench import UNREACHABLE_SECONDS
+from viewproof.impl.net.client import EvictedError, SyncClient, fetch_status
+from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.connection import Address
+from viewproof.impl.net.framing import Status
+from viewproof.impl.net.record import RecordOptions, RecordResult, RoundResult
+from viewproof.impl.net.record import record as record_run
+from viewproof.impl.net.record import rounds as record_rounds
+from viewproof.impl.net.server import ServerConfig, parse_addresses, run_server
+from viewproof.impl.net.server_config import CHECKPOINT_INTERVAL, data_path
+from viewproof.impl.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
+from viewproof.impl.replica.features import FEATURES, feature_numbers, parse_features
+from viewproof.impl.storage.data_file import format_data_file
+from viewproof.impl.storage.ring_file import SLOT_SIZE_DEFAULT, SLOTS_DEFAULT, Geometry
+from viewproof.refinement.cli import repl as lines
+from viewproof.refinement.cli.options import (
+    OutputFile,
+    Seconds,
+    json_option,
+    json_option_of_maker,
+    protect,
+    protect_data,
+)
+from viewproof.refinement.cli.output import note, save_json
+from viewproof.refinement.cli.used import note_other_runs
+from viewproof.refinement.cli.watch import Watch, description
+from viewproof.refinement.discovery import is_trace
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
 _addresses = click.option("--addresses", required=True, help="HOST:PORT of all replicas by index, with commas.")

@@ -13,19 +13,19 @@ from typing import Any
 
 import click
 
-from impl.faults import FAULTS
-from impl.groups.group import SINGLE, Group, parse_groups
-from impl.sim.groups import simulate_groups
-from impl.sim.named_profiles import NAMED_PROFILES
-from impl.sim.profile import CLIENT_PROFILES, FEATURES_CHOICES
-from impl.sim.run import SimResult
-from impl.sim.summary import summarise, summary_lines
-from refinement.cli.options import json_option_of_maker, protect
-from refinement.cli.output import note, save_json, steps
-from refinement.cli.used import note_other_runs
-from refinement.discovery import is_trace
-from refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
-from refinement.workers import in_processes
+from viewproof.impl.faults import FAULTS
+from viewproof.impl.groups.group import SINGLE, Group, parse_groups
+from viewproof.impl.sim.groups import simulate_groups
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
+from viewproof.impl.sim.profile import CLIENT_PROFILES, FEATURES_CHOICES
+from viewproof.impl.sim.run import SimResult
+from viewproof.impl.sim.summary import summarise, summary_lines
+from viewproof.refinement.cli.options import json_option_of_maker, protect
+from viewproof.refinement.cli.output import note, save_json, steps
+from viewproof.refinement.cli.used import note_other_runs
+from viewproof.refinement.discovery import is_trace
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+from viewproof.refinement.workers import in_processes
 
 FAILURES_SHOWN = 10
 

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
-from refinement.cli.check_text import show_value
-from refinement.cli.options import OutputFile
-from refinement.cli.output import note
-from refinement.reports import behaviour as page
-from spec.engines import story
-from spec.lang import Spec
-from spec.lang.concrete import State
-from spec.vsr import FAULTS
+from viewproof.refinement.cli.check_text import show_value
+from viewproof.refinement.cli.options import OutputFile
+from viewproof.refinement.cli.output import note
+from viewproof.refinement.reports import behaviour as page
+from viewproof.spec.engines import story
+from viewproof.spec.lang import Spec
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import FAULTS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
-from refinement.cli.output import note
-from refinement.discovery import is_trace
+from viewproof.refinement.cli.output import note
+from viewproof.refinement.discovery import is_trace
 
 _SHOWN = 3
 

@@ -6,8 +6,8 @@ import shlex
 import time
 from collections.abc import Callable
 
-from impl.groups.group import SINGLE
-from impl.net.cluster import Cluster
+from viewproof.impl.groups.group import SINGLE
+from viewproof.impl.net.cluster import Cluster
 
 RESTART_SECONDS = 1.0
 """A replica that ended is down for so long before --restart starts it again."""

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from refinement.mapping.boot import CONFIGURED
-from refinement.mapping.core import OBSERVED, OBSERVED_MORE, RULES
-from refinement.mapping.lines import (
+from viewproof.refinement.mapping.boot import CONFIGURED
+from viewproof.refinement.mapping.core import OBSERVED, OBSERVED_MORE, RULES
+from viewproof.refinement.mapping.lines import (
     Agrees,
     Check,
     Configured,
@@ -20,8 +20,8 @@ from refinement.mapping.lines import (
     Rule,
     Step,
 )
-from refinement.mapping.messages import MESSAGE_FIELDS
-from refinement.mapping.options import OPTION_RULES
+from viewproof.refinement.mapping.messages import MESSAGE_FIELDS
+from viewproof.refinement.mapping.options import OPTION_RULES
 
 
 def rules_for(options: frozenset[str]) -> tuple[Rule, ...]:

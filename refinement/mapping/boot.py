@@ -5,7 +5,7 @@ Silent steps before a `restart`: the one durable step that a replica was in when
 
 from __future__ import annotations
 
-from refinement.mapping.lines import Check, Configured, Holds, Journaled, Line, Received, Rule, Step
+from viewproof.refinement.mapping.lines import Check, Configured, Holds, Journaled, Line, Received, Rule, Step
 
 FEATURE_MAX = "63"
 CONFIGURED = ("client_slots", "client_sessions", "client_gaps", "pipeline", "journal_slots", "partitions")

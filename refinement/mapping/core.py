@@ -6,8 +6,8 @@ step that a replica was in when it was killed.
 
 from __future__ import annotations
 
-from refinement.mapping.boot import BOOT_RULES, INSTALLED
-from refinement.mapping.lines import (
+from viewproof.refinement.mapping.boot import BOOT_RULES, INSTALLED
+from viewproof.refinement.mapping.lines import (
     Agrees,
     Check,
     Holds,
@@ -19,7 +19,7 @@ from refinement.mapping.lines import (
     Rule,
     Step,
 )
-from refinement.mapping.partitions import ASKED, ASKS
+from viewproof.refinement.mapping.partitions import ASKED, ASKS
 
 OBSERVED: tuple[tuple[str, str], ...] = (
     ("status", "spec.status[node]"),

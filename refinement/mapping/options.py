@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from refinement.mapping.boot import CHECKPOINTED, CONFIGURATION, FEATURE_MAX, RECOVERED
-from refinement.mapping.lines import Check, Journaled, Log, Named, Received, Rule, Step
+from viewproof.refinement.mapping.boot import CHECKPOINTED, CONFIGURATION, FEATURE_MAX, RECOVERED
+from viewproof.refinement.mapping.lines import Check, Journaled, Log, Named, Received, Rule, Step
 
 OPTION_RULES: tuple[Rule, ...] = (
     Rule(

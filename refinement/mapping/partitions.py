@@ -7,7 +7,7 @@ and kind in one number (`reader`).
 
 from __future__ import annotations
 
-from refinement.mapping.lines import Check, Holds, Line, Step
+from viewproof.refinement.mapping.lines import Check, Holds, Line, Step
 
 PARTITIONS = 1 << 64
 """Number of partitions: one for each namespace."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from refinement.verdict import AuditReport
+from viewproof.refinement.verdict import AuditReport
 
 ANNOTATIONS_MAX = 10
 """GitHub shows ten annotations a step."""

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from refinement.reports.escape import printable
-from refinement.reports.text import coverage_rows, how_far, number
-from refinement.verdict import AuditReport
+from viewproof.refinement.reports.escape import printable
+from viewproof.refinement.reports.text import coverage_rows, how_far, number
+from viewproof.refinement.verdict import AuditReport
 
 
 def write(report: AuditReport, file: Path) -> None:
     """Write the page; everything from the traces is escaped, control characters are shown as such."""
     environment = Environment(
-        loader=PackageLoader("refinement", "reports"),
+        loader=PackageLoader("viewproof.refinement", "reports"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

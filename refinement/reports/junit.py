@@ -6,8 +6,8 @@ from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from refinement.reports.text import MISSING, violation_lines
-from refinement.verdict import AuditReport, RunVerdict
+from viewproof.refinement.reports.text import MISSING, violation_lines
+from viewproof.refinement.verdict import AuditReport, RunVerdict
 
 
 def write(report: AuditReport, file: Path) -> None:

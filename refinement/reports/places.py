@@ -7,12 +7,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import spec
-from refinement.verdict import Violation
-from spec.vsr.config import ClientTable, Config
-from spec.vsr.invariants import INVARIANTS
-from spec.vsr.models import CORE_ACTIONS
-from spec.vsr.modules import MODULES
+import viewproof.spec as spec_package
+from viewproof.refinement.verdict import Violation
+from viewproof.spec.vsr.config import ClientTable, Config
+from viewproof.spec.vsr.invariants import INVARIANTS
+from viewproof.spec.vsr.models import CORE_ACTIONS
+from viewproof.spec.vsr.modules import MODULES
 
 ALL = Config(
     client_table=ClientTable(slots=1, sessions=True), features=1, checkpoints=True, journal_slots=1, pipeline=1
@@ -30,7 +30,7 @@ def _places() -> dict[str, tuple[str, int]]:
     for actions, invariants in parts:
         named += [(action.name, action.fn) for action in actions]
         named += [(invariant.id.partition(".")[0], invariant.fn) for invariant in invariants]
-    root = Path(next(iter(spec.__path__))).resolve().parent
+    root = Path(next(iter(spec_package.__path__))).resolve().parent
     places: dict[str, tuple[str, int]] = {}
     for name, fn in named:
         file = Path(fn.__code__.co_filename).resolve()

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from refinement.reports.places import spec_place
-from refinement.reports.text import violation_lines
-from refinement.verdict import AuditReport, Violation
+from viewproof.refinement.reports.places import spec_place
+from viewproof.refinement.reports.text import violation_lines
+from viewproof.refinement.verdict import AuditReport, Violation
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

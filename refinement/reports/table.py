@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinement.verdict import VIOLATION_COLUMNS, AuditReport
+from viewproof.refinement.verdict import VIOLATION_COLUMNS, AuditReport
 
 SUFFIXES = (".parquet", ".ndjson")
 

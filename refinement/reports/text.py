@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from refinement.reports.escape import printable
-from refinement.verdict import AuditReport, RunVerdict, Violation
+from viewproof.refinement.reports.escape import printable
+from viewproof.refinement.verdict import AuditReport, RunVerdict, Violation
 
 RUNS_SHOWN = 200
 """Conforming runs listed one by one; beyond that they are only counted. Others are always listed."""

@@ -12,14 +12,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from refinement.tigerbeetle.families import FAMILIES, INIT, Cluster, program
-from refinement.tigerbeetle.parse import Parser
-from refinement.tigerbeetle.reading import Lines, Segment, segments
-from refinement.tigerbeetle.reasons import guard_text, known_deviations, read_values, state_around
-from refinement.tigerbeetle.run import Reject, Run
-from refinement.verdict import AllowedUse, AuditOptions, AuditReport, InputProblem, RunVerdict, UnitResult, Violation
-from refinement.workers import in_processes
-from spec.lang import SpecError
+from viewproof.refinement.tigerbeetle.families import FAMILIES, INIT, Cluster, program
+from viewproof.refinement.tigerbeetle.parse import Parser
+from viewproof.refinement.tigerbeetle.reading import Lines, Segment, segments
+from viewproof.refinement.tigerbeetle.reasons import guard_text, known_deviations, read_values, state_around
+from viewproof.refinement.tigerbeetle.run import Reject, Run
+from viewproof.refinement.verdict import (
+    AllowedUse,
+    AuditOptions,
+    AuditReport,
+    InputProblem,
+    RunVerdict,
+    UnitResult,
+    Violation,
+)
+from viewproof.refinement.workers import in_processes
+from viewproof.spec.lang import SpecError
 
 SEARCH_LINES: Final = 200_000
 """So many lines are searched for a replica that starts."""

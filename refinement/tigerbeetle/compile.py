@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from refinement.tigerbeetle.rules import Do, Eq, Expect, If, Let, Line, Note, Ok, Rule, Took
-from refinement.tigerbeetle.table import Pattern, Table
-from spec.engines.replay import Layout, Replay
+from viewproof.refinement.tigerbeetle.rules import Do, Eq, Expect, If, Let, Line, Note, Ok, Rule, Took
+from viewproof.refinement.tigerbeetle.table import Pattern, Table
+from viewproof.spec.engines.replay import Layout, Replay
 
 Handler = Callable[[Any, Any, tuple[str, ...]], None]
 
@@ -73,7 +73,7 @@ def compile_table(
         names.append(f"h{number}_{pattern.event}")
         texts.append(writer.source(names[-1]))
     source = "\n\n".join(texts)
-    from refinement.tigerbeetle.run import Reject
+    from viewproof.refinement.tigerbeetle.run import Reject
 
     scope |= {"Reject": Reject, "convert": dict(table.converters)}
     exec(compile(source, f"<audit of TigerBeetle {table.family}>", "exec"), scope)

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from refinement.tigerbeetle.audit import Judge, find_cluster
-from refinement.tigerbeetle.parse import Parser
-from refinement.tigerbeetle.reading import Lines, Segment
-from refinement.verdict import AuditOptions
+from viewproof.refinement.tigerbeetle.audit import Judge, find_cluster
+from viewproof.refinement.tigerbeetle.parse import Parser
+from viewproof.refinement.tigerbeetle.reading import Lines, Segment
+from viewproof.refinement.verdict import AuditOptions
 
 CHANGES: Final = ("op", "view", "commit", "checksum", "parent", "sender")
 MOVES: Final = ("removed", "doubled", "swapped")

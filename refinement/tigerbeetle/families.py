@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from refinement.tigerbeetle import mapping_2022, mapping_2026, patterns_2022, patterns_2026
-from refinement.tigerbeetle.compile import Program, compile_table
-from refinement.tigerbeetle.rules import Rule
-from refinement.tigerbeetle.run import HELPERS
-from refinement.tigerbeetle.table import Table
-from spec.engines.replay import Store, compile_spec
-from spec.lang import Action, Spec
-from spec.vsr.config import Config
-from spec.vsr.tigerbeetle import july_2026, june_2022, state_2022, state_2026
+from viewproof.refinement.tigerbeetle import mapping_2022, mapping_2026, patterns_2022, patterns_2026
+from viewproof.refinement.tigerbeetle.compile import Program, compile_table
+from viewproof.refinement.tigerbeetle.rules import Rule
+from viewproof.refinement.tigerbeetle.run import HELPERS
+from viewproof.refinement.tigerbeetle.table import Table
+from viewproof.spec.engines.replay import Store, compile_spec
+from viewproof.spec.lang import Action, Spec
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.tigerbeetle import july_2026, june_2022, state_2022, state_2026
 
 INIT: Final = re.compile(
     r"\[\w+\] \(replica\): \d+(?P<mark>[a-zA-Z]?): init: replica_count=(?P<n>\d+) "

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from refinement.verdict import InputProblem
+from viewproof.refinement.verdict import InputProblem
 
 SUFFIXES: Final = (".log", ".log.gz", ".log.zst")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from refinement.tigerbeetle.mapping_2022_log import LOG_RULES
-from refinement.tigerbeetle.rules import Do, Eq, Expect, If, Let, Note, Ok, Rule, Took
+from viewproof.refinement.tigerbeetle.mapping_2022_log import LOG_RULES
+from viewproof.refinement.tigerbeetle.rules import Do, Eq, Expect, If, Let, Note, Ok, Rule, Took
 
 _NODE: Final = (
     Rule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from refinement.tigerbeetle.rules import Do, Eq, Expect, If, Let, Note, Ok, Rule, Took
+from viewproof.refinement.tigerbeetle.rules import Do, Eq, Expect, If, Let, Note, Ok, Rule, Took
 
 _JOURNAL: Final = (
     Rule(

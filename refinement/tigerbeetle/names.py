@@ -6,7 +6,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from typing import Any
 
-from refinement.tigerbeetle.headers import Headers, Message
+from viewproof.refinement.tigerbeetle.headers import Headers, Message
 
 Row = Mapping[int, int]
 

@@ -9,10 +9,10 @@ from functools import partial
 import msgspec
 import pyarrow as pa
 
-from refinement.spark import start_session
-from refinement.tigerbeetle.audit import find_segments, judge_segment
-from refinement.tigerbeetle.reading import Segment
-from refinement.verdict import AuditOptions, AuditReport, UnitResult
+from viewproof.refinement.spark import start_session
+from viewproof.refinement.tigerbeetle.audit import find_segments, judge_segment
+from viewproof.refinement.tigerbeetle.reading import Segment
+from viewproof.refinement.verdict import AuditOptions, AuditReport, UnitResult
 
 _RESULT = "result string"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from refinement.tigerbeetle.table import Pattern, Table
+from viewproof.refinement.tigerbeetle.table import Pattern, Table
 
 LEVELS: Final = ("debug", "info", "warn", "err")
 KEY: Final = 11

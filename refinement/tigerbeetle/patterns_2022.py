@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from refinement.tigerbeetle.table import Pattern, Table, changes, check, message, notes, step
+from viewproof.refinement.tigerbeetle.table import Pattern, Table, changes, check, message, notes, step
 
 R, J = "replica", "journal"
 

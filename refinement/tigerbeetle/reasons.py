@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from refinement.values import show_value
-from spec.engines.replay import TAKEN, Replay
-from spec.lang.expr import Expr, Name, Read, walk
+from viewproof.refinement.values import show_value
+from viewproof.spec.engines.replay import TAKEN, Replay
+from viewproof.spec.lang.expr import Expr, Name, Read, walk
 
 VALUES_MAX = 16
 LEAVES_MAX = 40

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from refinement.tigerbeetle.headers import Message
-from refinement.tigerbeetle.names import HEADERS_ASKED, Names, Prepared, Reject, Row, reply_identity
+from viewproof.refinement.tigerbeetle.headers import Message
+from viewproof.refinement.tigerbeetle.names import HEADERS_ASKED, Names, Prepared, Reject, Row, reply_identity
 
 __all__ = ["HELPERS", "Reject", "Run"]
 

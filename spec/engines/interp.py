@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from spec.lang.concrete import Draft, State
-from spec.lang.definitions import Action, Predicate, Spec
-from spec.lang.errors import Disabled, Source
-from spec.lang.vocabulary import using
+from viewproof.spec.lang.concrete import Draft, State
+from viewproof.spec.lang.definitions import Action, Predicate, Spec
+from viewproof.spec.lang.errors import Disabled, Source
+from viewproof.spec.lang.vocabulary import using
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """The specification language: see `vocabulary` for the words, `definitions` for what is declared with them."""
 
-from spec.lang.definitions import Action, Predicate, Spec, action, invariant, tagged, witness
-from spec.lang.errors import Disabled, RangeError, Source, SpecError
-from spec.lang.schema import Schema, Var
-from spec.lang.sorts import BOOL, Instance, Sort, Values, enum, up_to
-from spec.lang.vocabulary import (
+from viewproof.spec.lang.definitions import Action, Predicate, Spec, action, invariant, tagged, witness
+from viewproof.spec.lang.errors import Disabled, RangeError, Source, SpecError
+from viewproof.spec.lang.schema import Schema, Var
+from viewproof.spec.lang.sorts import BOOL, Instance, Sort, Values, enum, up_to
+from viewproof.spec.lang.vocabulary import (
     all_of,
     any_of,
     between,

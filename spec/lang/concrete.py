@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from spec.lang.errors import Disabled, RangeError, SpecError, here
-from spec.lang.schema import Schema, Var
-from spec.lang.sorts import Instance, Sort
-from spec.lang.vocabulary import Between, Domain
+from viewproof.spec.lang.errors import Disabled, RangeError, SpecError, here
+from viewproof.spec.lang.schema import Schema, Var
+from viewproof.spec.lang.sorts import Instance, Sort
+from viewproof.spec.lang.vocabulary import Between, Domain
 
 Index = tuple[int, ...]
 Table = dict[Index, int]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from spec.lang.errors import Source, SpecError, _short
-from spec.lang.expr import ActionIR, Param, PredicateIR
-from spec.lang.record import record_action, record_predicate
-from spec.lang.schema import Schema
-from spec.lang.sorts import Instance, Sort
+from viewproof.spec.lang.errors import Source, SpecError, _short
+from viewproof.spec.lang.expr import ActionIR, Param, PredicateIR
+from viewproof.spec.lang.record import record_action, record_predicate
+from viewproof.spec.lang.schema import Schema
+from viewproof.spec.lang.sorts import Instance, Sort
 
 
 def source_of(fn: Callable[..., Any]) -> Source:

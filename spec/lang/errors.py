@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-_LANG_DIR = str(Path(__file__).resolve().parent)
+_LANG_DIR = str(Path(__file__).parent)
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,7 @@ def here() -> Source:
 
 def _short(filename: str) -> str:
     """Path relative to the project (`spec/vsr/normal.py`), so that messages do not depend on the checkout."""
-    root = Path(_LANG_DIR).parent.parent
     try:
-        return str(Path(filename).resolve().relative_to(root))
+        return str(Path(filename).resolve().relative_to(_ROOT))
     except ValueError:
         return filename

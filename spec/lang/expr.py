@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from spec.lang.errors import Source, SpecError, here
-from spec.lang.schema import Var
-from spec.lang.sorts import Sort
+from viewproof.spec.lang.errors import Source, SpecError, here
+from viewproof.spec.lang.schema import Var
+from viewproof.spec.lang.sorts import Sort
 
 
 class Expr:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spec.lang.errors import SpecError, here
-from spec.lang.expr import (
+from viewproof.spec.lang.errors import SpecError, here
+from viewproof.spec.lang.expr import (
     ActionIR,
     Binder,
     Const,
@@ -23,9 +23,9 @@ from spec.lang.expr import (
     Within,
     lift,
 )
-from spec.lang.schema import Schema, Var
-from spec.lang.sorts import Sort
-from spec.lang.vocabulary import Between, Domain, using
+from viewproof.spec.lang.schema import Schema, Var
+from viewproof.spec.lang.sorts import Sort
+from viewproof.spec.lang.vocabulary import Between, Domain, using
 
 
 class RecordedCells:
@@ -206,7 +206,7 @@ def record_action(
     recorder = Recorder(schema, cfg)
     with using(recorder):
         fn(recorder, **{p.name: Name(p.name, p.sort) for p in params})
-    from spec.lang.definitions import source_of
+    from viewproof.spec.lang.definitions import source_of
 
     return ActionIR(name, params, tuple(recorder.guards), tuple(recorder.updates), source_of(fn), doc)
 
@@ -220,6 +220,6 @@ def record_predicate(name: str, title: str, fn: Callable[..., Any], schema: Sche
         raise SpecError(f"predicate {name} must not guard or assign")
     if not cond.is_bool:
         raise SpecError(f"predicate {name} is not Boolean")
-    from spec.lang.definitions import source_of
+    from viewproof.spec.lang.definitions import source_of
 
     return PredicateIR(name, title, cond, source_of(fn), doc)

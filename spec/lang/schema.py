@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spec.lang.errors import SpecError
-from spec.lang.sorts import BOOL, Instance, Sort, Values
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.sorts import BOOL, Instance, Sort, Values
 
 Sender = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spec.lang.errors import SpecError
+from viewproof.spec.lang.errors import SpecError
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from spec.lang.errors import SpecError, here
-from spec.lang.expr import Const, Expr, Op, lift
-from spec.lang.sorts import Sort
+from viewproof.spec.lang.errors import SpecError, here
+from viewproof.spec.lang.expr import Const, Expr, Op, lift
+from viewproof.spec.lang.sorts import Sort
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, between, exists, forall, not_, require, witness
-from spec.vsr.module import Module
-from spec.vsr.state import Op, Replica, View, durable, is_prepared, primary
+from viewproof.spec.lang import action, all_of, between, exists, forall, not_, require, witness
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.state import Op, Replica, View, durable, is_prepared, primary
 
 
 @action(r=Replica, o=Op)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     Predicate,
     Schema,
     action,
@@ -26,12 +26,12 @@ from spec.lang import (
     where,
     witness,
 )
-from spec.vsr.config import Config
-from spec.vsr.invariants import chosen
-from spec.vsr.module import Module
-from spec.vsr.partition_state import require_flushed
-from spec.vsr.snapshot import drain, install_state, save
-from spec.vsr.state import (
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.invariants import chosen
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.partition_state import require_flushed
+from viewproof.spec.vsr.snapshot import drain, install_state, save
+from viewproof.spec.vsr.state import (
     EXECUTED_STATE,
     VIEW_CHANGE,
     Length,
@@ -40,7 +40,7 @@ from spec.vsr.state import (
     View,
     entry_of_view,
 )
-from spec.vsr.view_change import install_log, require_start_view
+from viewproof.spec.vsr.view_change import install_log, require_start_view
 
 
 def declare(s: Schema, cfg: Config) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, any_of, between, count, exists, forall, implies, invariant, maximum, not_, where
-from spec.vsr.client_table import is_register, session_of
-from spec.vsr.state import Client, Op, Replica, Request, client_of, request_of
+from viewproof.spec.lang import all_of, any_of, between, count, exists, forall, implies, invariant, maximum, not_, where
+from viewproof.spec.vsr.client_table import is_register, session_of
+from viewproof.spec.vsr.state import Client, Op, Replica, Request, client_of, request_of
 
 
 def is_of(s: Any, o: Any, c: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     BOOL,
     Schema,
     Sort,
@@ -21,8 +21,8 @@ from spec.lang import (
     up_to,
     where,
 )
-from spec.vsr.config import ClientTable, Config
-from spec.vsr.state import ENTRY, Client, Op, Replica, client_of, request_of
+from viewproof.spec.vsr.config import ClientTable, Config
+from viewproof.spec.vsr.state import ENTRY, Client, Op, Replica, client_of, request_of
 
 Outcome = Sort("Outcome")
 OUTCOMES = ("new", "in_progress", "no_session", "fenced", "stale", "duplicate", "gap")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spec.lang import Predicate, all_of, between, exists, not_, witness
-from spec.vsr import client_table, sessions
-from spec.vsr.client_invariants import is_of, register_at, same_incarnation
-from spec.vsr.client_table import DUPLICATE, FENCED, GAP, IN_PROGRESS, NO_SESSION, OUTCOMES, STALE
-from spec.vsr.config import Config
-from spec.vsr.sessions import Incarnation
-from spec.vsr.state import NORMAL, Client, Op, Replica, Request, client_of, primary
+from viewproof.spec.lang import Predicate, all_of, between, exists, not_, witness
+from viewproof.spec.vsr import client_table, sessions
+from viewproof.spec.vsr.client_invariants import is_of, register_at, same_incarnation
+from viewproof.spec.vsr.client_table import DUPLICATE, FENCED, GAP, IN_PROGRESS, NO_SESSION, OUTCOMES, STALE
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.sessions import Incarnation
+from viewproof.spec.vsr.state import NORMAL, Client, Op, Replica, Request, client_of, primary
 
 
 def leads(s: Any, r: Any) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spec.lang import Action, action, between, forall, not_, require
-from spec.vsr import client_invariants, client_witnesses, normal
-from spec.vsr.client_table import (
+from viewproof.spec.lang import Action, action, between, forall, not_, require
+from viewproof.spec.vsr import client_invariants, client_witnesses, normal
+from viewproof.spec.vsr.client_table import (
     DROPPED,
     NEW,
     Outcome,
@@ -22,9 +22,9 @@ from spec.vsr.client_table import (
     slot_at,
     unexecuted,
 )
-from spec.vsr.config import Config
-from spec.vsr.module import Module
-from spec.vsr.state import NORMAL, Client, Op, Replica, Request, client_of, primary
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.state import NORMAL, Client, Op, Replica, Request, client_of, primary
 
 
 @action(r=Replica, c=Client, s=Request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spec.lang import SpecError
+from viewproof.spec.lang import SpecError
 
 
 def majority(replicas: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     Schema,
     action,
     all_of,
@@ -25,10 +25,10 @@ from spec.lang import (
     where,
     witness,
 )
-from spec.vsr.config import Config
-from spec.vsr.module import Module
-from spec.vsr.normal import passed, prepare, require_committed, require_room
-from spec.vsr.state import NORMAL, Feature, Op, Replica, View, feature_of, primary
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.normal import passed, prepare, require_committed, require_room
+from viewproof.spec.vsr.state import NORMAL, Feature, Op, Replica, View, feature_of, primary
 
 CHAINED_CHECKSUM = 1
 """The feature `database_checksum`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     Schema,
     action,
     all_of,
@@ -27,12 +27,12 @@ from spec.lang import (
     within,
     witness,
 )
-from spec.vsr.config import Config
-from spec.vsr.invariants import carries
-from spec.vsr.module import Module
-from spec.vsr.repair.nacks import quorum_nack
-from spec.vsr.restart import come_back
-from spec.vsr.state import VIEW_CHANGE, Op, Replica, Restart, View, durable, entry_of_view, is_prepared
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.invariants import carries
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.repair.nacks import quorum_nack
+from viewproof.spec.vsr.restart import come_back
+from viewproof.spec.vsr.state import VIEW_CHANGE, Op, Replica, Restart, View, durable, entry_of_view, is_prepared
 
 
 def declare(s: Schema, cfg: Config) -> None:

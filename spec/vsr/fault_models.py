@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spec.lang import Spec
-from spec.vsr.models import Bounds, model
+from viewproof.spec.lang import Spec
+from viewproof.spec.vsr.models import Bounds, model
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, require
-from spec.vsr.module import Module
-from spec.vsr.state import NORMAL, Op, Replica, is_prepared
+from viewproof.spec.lang import action, require
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.state import NORMAL, Op, Replica, is_prepared
 
 
 @action(r=Replica, o=Op)

@@ -7,9 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, any_of, between, count, exists, forall, implies, invariant, maximum, not_, where, witness
-from spec.vsr.normal import is_request
-from spec.vsr.state import (
+from viewproof.spec.lang import (
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    forall,
+    implies,
+    invariant,
+    maximum,
+    not_,
+    where,
+    witness,
+)
+from viewproof.spec.vsr.normal import is_request
+from viewproof.spec.vsr.state import (
     NORMAL,
     Client,
     Op,

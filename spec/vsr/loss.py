@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     Predicate,
     Schema,
     action,
@@ -35,15 +35,15 @@ from spec.lang import (
     within,
     witness,
 )
-from spec.vsr import checkpoint, view_change
-from spec.vsr import restart as restarts
-from spec.vsr.config import Config
-from spec.vsr.discard import is_dead
-from spec.vsr.invariants import carries
-from spec.vsr.module import Module
-from spec.vsr.normal import require_slot
-from spec.vsr.snapshot import load_state, lose_state
-from spec.vsr.state import (
+from viewproof.spec.vsr import checkpoint, view_change
+from viewproof.spec.vsr import restart as restarts
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.discard import is_dead
+from viewproof.spec.vsr.invariants import carries
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.normal import require_slot
+from viewproof.spec.vsr.snapshot import load_state, lose_state
+from viewproof.spec.vsr.state import (
     RECOVERING,
     Length,
     Op,
@@ -56,7 +56,7 @@ from spec.vsr.state import (
     primary,
     takes_part,
 )
-from spec.vsr.view_change import install_log, require_log, require_started
+from viewproof.spec.vsr.view_change import install_log, require_log, require_started
 
 
 def declare(s: Schema, cfg: Config) -> None:

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spec.lang import Action, Instance, Spec, SpecError
-from spec.vsr import client_table, clients, normal, partition_invariants, restart, view_change
-from spec.vsr.checkpoint import executed_after_restart
-from spec.vsr.config import ClientTable, Config, Partitions, Repair
-from spec.vsr.faults import fault
-from spec.vsr.invariants import INVARIANTS, WITNESSES, restarted_normal
-from spec.vsr.module import Parts
-from spec.vsr.modules import MODULES
-from spec.vsr.profiles import profile_options
-from spec.vsr.recovery import AFTER_RECOVERY, AFTER_ROT
-from spec.vsr.state import core_schema
+from viewproof.spec.lang import Action, Instance, Spec, SpecError
+from viewproof.spec.vsr import client_table, clients, normal, partition_invariants, restart, view_change
+from viewproof.spec.vsr.checkpoint import executed_after_restart
+from viewproof.spec.vsr.config import ClientTable, Config, Partitions, Repair
+from viewproof.spec.vsr.faults import fault
+from viewproof.spec.vsr.invariants import INVARIANTS, WITNESSES, restarted_normal
+from viewproof.spec.vsr.module import Parts
+from viewproof.spec.vsr.modules import MODULES
+from viewproof.spec.vsr.profiles import profile_options
+from viewproof.spec.vsr.recovery import AFTER_RECOVERY, AFTER_ROT
+from viewproof.spec.vsr.state import core_schema
 
 CORE_ACTIONS = (
     normal.on_request,

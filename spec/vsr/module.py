@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from spec.lang import Action, Predicate, Schema
-from spec.vsr.config import Config
+from viewproof.spec.lang import Action, Predicate, Schema
+from viewproof.spec.vsr.config import Config
 
 
 @dataclass(frozen=True)

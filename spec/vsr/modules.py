@@ -6,7 +6,7 @@ With an option of the configuration at its default the core is left exactly as i
 
 from __future__ import annotations
 
-from spec.vsr import (
+from viewproof.spec.vsr import (
     append_failure,
     checkpoint,
     clients,
@@ -20,8 +20,8 @@ from spec.vsr import (
     repair,
     sessions,
 )
-from spec.vsr.config import Config
-from spec.vsr.module import Module
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.module import Module
 
 MODULES: tuple[Module, ...] = (
     clients.MODULE,

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, between, count, forall, not_, require, where, within
-from spec.vsr import client_table, partition_state
-from spec.vsr.snapshot import drained
-from spec.vsr.state import (
+from viewproof.spec.lang import action, all_of, between, count, forall, not_, require, where, within
+from viewproof.spec.vsr import client_table, partition_state
+from viewproof.spec.vsr.snapshot import drained
+from viewproof.spec.vsr.state import (
     NORMAL,
     Client,
     Op,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     Predicate,
     all_of,
     any_of,
@@ -18,9 +18,9 @@ from spec.lang import (
     where,
     witness,
 )
-from spec.vsr.config import Config
-from spec.vsr.partition_state import APPEND, STORE, Partition, Reader, asked, partition_of
-from spec.vsr.state import Op, Replica
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.partition_state import APPEND, STORE, Partition, Reader, asked, partition_of
+from viewproof.spec.vsr.state import Op, Replica
 
 
 def executed_as(s: Any, o: Any, kind: int) -> Any:

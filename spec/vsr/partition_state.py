@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from spec.lang import Schema, Sort, all_of, enum, forall, require, smallest, up_to, where
-from spec.vsr.config import Config
-from spec.vsr.state import Op, Replica, Rot, View
+from viewproof.spec.lang import Schema, Sort, all_of, enum, forall, require, smallest, up_to, where
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.state import Op, Replica, Rot, View
 
 Partition = Sort("Partition")
 Reader = Sort("Reader")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import Action, action, any_of, largest, not_, require, tagged, within
-from spec.vsr import partition_invariants
-from spec.vsr.config import Config
-from spec.vsr.module import Module
-from spec.vsr.normal import require_ready
-from spec.vsr.partition_state import (
+from viewproof.spec.lang import Action, action, any_of, largest, not_, require, tagged, within
+from viewproof.spec.vsr import partition_invariants
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.normal import require_ready
+from viewproof.spec.vsr.partition_state import (
     APPEND,
     OTHER,
     STORE,
@@ -31,8 +31,8 @@ from spec.vsr.partition_state import (
     lowered,
     partition_of,
 )
-from spec.vsr.restart import recover
-from spec.vsr.state import Length, Replica, Rot
+from viewproof.spec.vsr.restart import recover
+from viewproof.spec.vsr.state import Length, Replica, Rot
 
 
 @action(r=Replica, n=Partition, m=Count)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import Schema, all_of, exists, forall, up_to, witness
-from spec.vsr.config import Config
-from spec.vsr.module import Module
-from spec.vsr.state import Op, Replica, View
+from viewproof.spec.lang import Schema, all_of, exists, forall, up_to, witness
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.state import Op, Replica, View
 
 
 def declare(s: Schema, cfg: Config) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from spec.lang import SpecError
-from spec.vsr.config import ClientTable, Config, Repair
+from viewproof.spec.lang import SpecError
+from viewproof.spec.vsr.config import ClientTable, Config, Repair
 
 Options = dict[str, Any]
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spec.lang import Instance, Predicate, all_of, any_of, count, exists, forall, invariant, not_, within
-from spec.vsr import client_table
-from spec.vsr.client_invariants import was_executed
-from spec.vsr.config import Config
-from spec.vsr.sessions import Incarnation
-from spec.vsr.state import NORMAL, Client, Feature, Op, Replica, Request, View, primary
+from viewproof.spec.lang import Instance, Predicate, all_of, any_of, count, exists, forall, invariant, not_, within
+from viewproof.spec.vsr import client_table
+from viewproof.spec.vsr.client_invariants import was_executed
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.sessions import Incarnation
+from viewproof.spec.vsr.state import NORMAL, Client, Feature, Op, Replica, Request, View, primary
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, forall, not_, require, tagged, where, within
-from spec.vsr.partition_state import FROM_MESSAGES, Boot
-from spec.vsr.snapshot import load_state
-from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, Restart, primary
+from viewproof.spec.lang import action, all_of, any_of, between, forall, not_, require, tagged, where, within
+from viewproof.spec.vsr.partition_state import FROM_MESSAGES, Boot
+from viewproof.spec.vsr.snapshot import load_state
+from viewproof.spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, Restart, primary
 
 
 @tagged("crash")

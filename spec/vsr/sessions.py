@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import Action, Schema, Sort, action, all_of, require, up_to, where
-from spec.vsr import normal
-from spec.vsr.client_table import (
+from viewproof.spec.lang import Action, Schema, Sort, action, all_of, require, up_to, where
+from viewproof.spec.vsr import normal
+from viewproof.spec.vsr.client_table import (
     DROPPED,
     DUPLICATE,
     FENCED,
@@ -23,9 +23,9 @@ from spec.vsr.client_table import (
     is_one_of,
     unexecuted,
 )
-from spec.vsr.config import Config
-from spec.vsr.module import Module
-from spec.vsr.state import NORMAL, Client, Op, Replica, Request, View, primary
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.state import NORMAL, Client, Op, Replica, Request, View, primary
 
 Incarnation = Sort("Incarnation", lo=1)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, between, largest, where
-from spec.lang.vocabulary import Between
-from spec.vsr.partition_state import FROM_MESSAGES, Boot, take_messages
-from spec.vsr.state import NORMAL, Op, executed_state, primary
+from viewproof.spec.lang import all_of, between, largest, where
+from viewproof.spec.lang.vocabulary import Between
+from viewproof.spec.vsr.partition_state import FROM_MESSAGES, Boot, take_messages
+from viewproof.spec.vsr.state import NORMAL, Op, executed_state, primary
 
 
 def save(state: Any, r: Any, o: Any) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import BOOL, Schema, Sort, any_of, enum, up_to
-from spec.vsr.config import Config
+from viewproof.spec.lang import BOOL, Schema, Sort, any_of, enum, up_to
+from viewproof.spec.vsr.config import Config
 
 Replica = Sort("Replica")
 View = Sort("View")
@@ -109,7 +109,7 @@ def entry_of_view(messages: Any, view: Any, op: Any) -> Any:
     """The entry that a started view has at an op: from its start_view up to that one's op, prepared in the view
     above.
     """
-    from spec.lang import where
+    from viewproof.spec.lang import where
 
     return where(op <= messages.sv_op[view], lambda: messages.sv_entry[view, op], view + 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     action,
     all_of,
     any_of,
@@ -19,9 +19,9 @@ from spec.lang import (
     where,
     within,
 )
-from spec.vsr.normal import require_slot
-from spec.vsr.snapshot import drained, send_snapshot
-from spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view, is_prepared, primary
+from viewproof.spec.vsr.normal import require_slot
+from viewproof.spec.vsr.snapshot import drained, send_snapshot
+from viewproof.spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view, is_prepared, primary
 
 
 @action(r=Replica, v=View)

@@ -19,7 +19,7 @@ from benchmarks.data import HALVES, data_set
 from benchmarks.faults import spec_rows
 from benchmarks.text import table
 from benchmarks.watch import watch
-from refinement.cli import cli
+from viewproof.refinement.cli import cli
 
 
 def test_a_small_data_set_is_audited_and_shown(tmp_path: Path) -> None:

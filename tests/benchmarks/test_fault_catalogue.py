@@ -8,12 +8,12 @@ import pytest
 
 from benchmarks.fault_catalogue import CATALOGUE
 from benchmarks.fault_runs import BEGIN, END, Caught, table_rows, write_table
-from impl.faults import FAULTS as REPLICA_FAULTS
-from impl.sim import simulate
-from refinement.verdict import RunVerdict
-from spec.engines import explicit
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.faults import FAULTS as SPEC_FAULTS
+from viewproof.impl.faults import FAULTS as REPLICA_FAULTS
+from viewproof.impl.sim import simulate
+from viewproof.refinement.verdict import RunVerdict
+from viewproof.spec.engines import explicit
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.faults import FAULTS as SPEC_FAULTS
 
 DOCS = Path(__file__).parents[2] / "docs" / "faults.md"
 NO_SWITCH = {"check.vacuous"}

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from impl.net.framing import Status
-from impl.net.recovery import recovery_superblock
-from impl.replica import ReplicaConfig
-from impl.storage.data_file import DataFile
-from impl.storage.file import MemoryFile, StorageError
-from impl.storage.journal import FILE_HEADER_SIZE
-from impl.storage.records import CHECKSUM_SIZE, GROUP_HEADER_SIZE, MARK_OFFSET, RECORD_HEADER_SIZE
-from impl.storage.recover import diagnose, reset_for_recovery
-from impl.storage.ring_cells import RingRecovery
-from impl.storage.ring_file import SECTOR, Geometry
-from impl.storage.superblock import COPIES, COPY_SIZE
 from tests.impl.power import PowerLink, isolate
+from viewproof.impl.net.framing import Status
+from viewproof.impl.net.recovery import recovery_superblock
+from viewproof.impl.replica import ReplicaConfig
+from viewproof.impl.storage.data_file import DataFile
+from viewproof.impl.storage.file import MemoryFile, StorageError
+from viewproof.impl.storage.journal import FILE_HEADER_SIZE
+from viewproof.impl.storage.records import CHECKSUM_SIZE, GROUP_HEADER_SIZE, MARK_OFFSET, RECORD_HEADER_SIZE
+from viewproof.impl.storage.recover import diagnose, reset_for_recovery
+from viewproof.impl.storage.ring_cells import RingRecovery
+from viewproof.impl.storage.ring_file import SECTOR, Geometry
+from viewproof.impl.storage.superblock import COPIES, COPY_SIZE
 
 CONFIG = ReplicaConfig(
     run="test",

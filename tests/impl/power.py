@@ -6,17 +6,17 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from impl.durable import CLIENTS_PAPER, DurableState
-from impl.effects import AppendPrepares, IoEffect, WriteSnapshot, WriteSuperblock
-from impl.messages import Message, Request
-from impl.replica import ReplicaConfig, Status
-from impl.state_machine import Append, encode_operation
-from impl.storage.data_file import DataFile, format_data_file, open_data_file
-from impl.storage.file import MemoryFile, MemoryFileSystem, StorageError, WriteRefusedError
-from impl.storage.records import MARK_OFFSET
-from impl.storage.ring_file import Geometry
-from impl.trace import encode_line
 from tests.impl.link import Link
+from viewproof.impl.durable import CLIENTS_PAPER, DurableState
+from viewproof.impl.effects import AppendPrepares, IoEffect, WriteSnapshot, WriteSuperblock
+from viewproof.impl.messages import Message, Request
+from viewproof.impl.replica import ReplicaConfig, Status
+from viewproof.impl.state_machine import Append, encode_operation
+from viewproof.impl.storage.data_file import DataFile, format_data_file, open_data_file
+from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem, StorageError, WriteRefusedError
+from viewproof.impl.storage.records import MARK_OFFSET
+from viewproof.impl.storage.ring_file import Geometry
+from viewproof.impl.trace import encode_line
 
 Choice = Callable[[int], int]
 """How many leading bytes of a pending write of so many bytes a power loss leaves; of pending renames, how many."""

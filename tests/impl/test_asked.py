@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from impl.groups.plane import Plane
-from impl.partitions import AppendMessages, Poll, StoreOffset
-from impl.replica.config import ReplicaConfig
-from impl.replica.replies import asked_columns
-from impl.sim import SimProfile
-from impl.sim.run import simulate
-from impl.state_machine import Delete, Operation, StateMachine, encode_operation
-from refinement.mapping.partitions import PARTITIONS, reader
-from refinement.schema import INDEX
 from tests.refinement.traces import load
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.partitions import AppendMessages, Poll, StoreOffset
+from viewproof.impl.replica.config import ReplicaConfig
+from viewproof.impl.replica.replies import asked_columns
+from viewproof.impl.sim import SimProfile
+from viewproof.impl.sim.run import simulate
+from viewproof.impl.state_machine import Delete, Operation, StateMachine, encode_operation
+from viewproof.refinement.mapping.partitions import PARTITIONS, reader
+from viewproof.refinement.schema import INDEX
 
 HIGH = (1 << 64) - 2
 """A number that its column shows as -2."""

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.checks import InvariantError
-from impl.durable import CLIENTS_PAPER, CLIENTS_SESSIONS, ClientTableConfig, ConfigurationError
-from impl.replica.client_table import ClientTable, Slot, TableError
+from viewproof.impl.checks import InvariantError
+from viewproof.impl.durable import CLIENTS_PAPER, CLIENTS_SESSIONS, ClientTableConfig, ConfigurationError
+from viewproof.impl.replica.client_table import ClientTable, Slot, TableError
 
 TWO_SESSIONS = ClientTableConfig(slots=2, sessions=True)
 TWO_GAPS = ClientTableConfig(slots=2, gaps=True)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.durable import ConfigurationError
-from impl.messages import Prepare, make_header, prepare_is_valid, register_result
-from impl.replica.features import DATABASE_CHECKSUM, FEATURE_MAX, SUPPORTS_ALL, FeatureState, parse_features
-from impl.replica.proposals import (
+from viewproof.impl.durable import ConfigurationError
+from viewproof.impl.messages import Prepare, make_header, prepare_is_valid, register_result
+from viewproof.impl.replica.features import DATABASE_CHECKSUM, FEATURE_MAX, SUPPORTS_ALL, FeatureState, parse_features
+from viewproof.impl.replica.proposals import (
     EnableFeature,
     Proposal,
     Register,
@@ -20,7 +20,7 @@ from impl.replica.proposals import (
     apply_entry,
     read_proposal,
 )
-from impl.state_machine import Put, StateError, StateMachine, encode_operation
+from viewproof.impl.state_machine import Put, StateError, StateMachine, encode_operation
 
 NUMBERS = st.integers(1, 2**63 - 1)
 PROPOSALS = st.one_of(

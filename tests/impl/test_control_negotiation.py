@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from impl.messages import Commit, Message, PrepareOk, Supports
-from impl.replica import ReplicaConfig
-from impl.replica.features import DATABASE_CHECKSUM, FEATURE_MAX
-from impl.replica.proposals import UnknownEntryError
-from impl.replica.restore import restore_snapshot
-from impl.snapshot import Contents, encode_snapshot
-from impl.state_machine import Put
 from tests.impl.link import Link
+from viewproof.impl.messages import Commit, Message, PrepareOk, Supports
+from viewproof.impl.replica import ReplicaConfig
+from viewproof.impl.replica.features import DATABASE_CHECKSUM, FEATURE_MAX
+from viewproof.impl.replica.proposals import UnknownEntryError
+from viewproof.impl.replica.restore import restore_snapshot
+from viewproof.impl.snapshot import Contents, encode_snapshot
+from viewproof.impl.state_machine import Put
 
 HEARTBEAT_TICKS = 11
 

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from impl.durable import ConfigurationError
-from impl.groups.plane import Plane
-from impl.replica.features import SUPPORTS_ALL
-from impl.sim import SimResult, simulate
-from impl.sim.profile import profile_draw, supports_drawn
+from viewproof.impl.durable import ConfigurationError
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.replica.features import SUPPORTS_ALL
+from viewproof.impl.sim import SimResult, simulate
+from viewproof.impl.sim.profile import profile_draw, supports_drawn
 
 SEEDS = range(12)
 

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from impl.durable import CLIENTS_PAPER
-from impl.messages import Prepare, PrepareHeader, make_header
-from impl.storage.data_file import format_data_file, open_data_file
-from impl.storage.file import MemoryFileSystem
-from impl.storage.journal import FILE_HEADER_SIZE, JournalError
-from impl.storage.recover import Remedy, diagnose
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.impl.damage import REGIONS, DamagedLink, region_size
 from tests.refinement.traces import load
+from viewproof.impl.durable import CLIENTS_PAPER
+from viewproof.impl.messages import Prepare, PrepareHeader, make_header
+from viewproof.impl.storage.data_file import format_data_file, open_data_file
+from viewproof.impl.storage.file import MemoryFileSystem
+from viewproof.impl.storage.journal import FILE_HEADER_SIZE, JournalError
+from viewproof.impl.storage.recover import Remedy, diagnose
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 EXPECTED = {
     "superblock: all copies": {"refused; back by vsr recover", "harmless"},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from impl.durable import ConfigurationError
-from impl.groups.group import (
+from viewproof.impl.durable import ConfigurationError
+from viewproof.impl.groups.group import (
     BOTH_PLANES,
     METADATA,
     PARTITIONS,
@@ -17,8 +17,8 @@ from impl.groups.group import (
     parse_groups,
     partition_group,
 )
-from impl.partitions import Appended, AppendMessages
-from impl.state_machine import Refused, StateMachine, decode_result, encode_operation
+from viewproof.impl.partitions import Appended, AppendMessages
+from viewproof.impl.state_machine import Refused, StateMachine, decode_result, encode_operation
 
 
 def test_groups_are_parsed_in_the_order_of_their_numbers() -> None:

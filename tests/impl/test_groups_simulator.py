@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from impl.groups.group import BOTH_PLANES, parse_groups
-from impl.sim.groups import simulate_groups
-from impl.sim.profile import profile_draw
-from impl.trace import read_ndjson
+from viewproof.impl.groups.group import BOTH_PLANES, parse_groups
+from viewproof.impl.sim.groups import simulate_groups
+from viewproof.impl.sim.profile import profile_draw
+from viewproof.impl.trace import read_ndjson
 
 SEEDS = range(6)
 

@@ -11,19 +11,19 @@ from random import Random
 import msgspec
 import pytest
 
-from impl.durable import CLIENTS_PAPER, superblock_formatted
-from impl.effects import WriteSuperblock
-from impl.messages import Commit, Nack, PrepareOk, PrepareResponse, StartView
-from impl.replica import ReplicaConfig, Status
-from impl.sim.profile import SimProfile
-from impl.sim.ring_storage import RingStorage
-from impl.sim.storage import BootRefusedError
-from impl.state_machine import Append
-from impl.trace import encode_line
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions, RunVerdict
 from tests.impl.link import Link
 from tests.refinement.traces import load
+from viewproof.impl.durable import CLIENTS_PAPER, superblock_formatted
+from viewproof.impl.effects import WriteSuperblock
+from viewproof.impl.messages import Commit, Nack, PrepareOk, PrepareResponse, StartView
+from viewproof.impl.replica import ReplicaConfig, Status
+from viewproof.impl.sim.profile import SimProfile
+from viewproof.impl.sim.ring_storage import RingStorage
+from viewproof.impl.sim.storage import BootRefusedError
+from viewproof.impl.state_machine import Append
+from viewproof.impl.trace import encode_line
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
 CONFIG = ReplicaConfig(run="test", checkpoint_interval=10, journal_slots=20, pipeline_max=4, ring=True)
 

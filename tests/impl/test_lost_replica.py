@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from impl.messages import RequestStartView, StartView
-from impl.replica import Status
 from tests.impl.damage import DamagedLink
 from tests.impl.power import isolate
+from viewproof.impl.messages import RequestStartView, StartView
+from viewproof.impl.replica import Status
 
 VICTIM = 2
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from impl.groups.plane import Plane
-from impl.partitions import AppendMessages, StoreOffset
-from impl.state_machine import encode_operation
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.impl.power import SURVIVAL, PowerLink
 from tests.impl.test_power_cuts import CONFIG as KEYS_CONFIG
 from tests.impl.test_power_cuts import run_script
 from tests.refinement.traces import load
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.partitions import AppendMessages, StoreOffset
+from viewproof.impl.state_machine import encode_operation
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 CONFIG = replace(KEYS_CONFIG, plane=Plane.PARTITIONS, segment_bytes=150)
 NAMESPACES = (0, 9)

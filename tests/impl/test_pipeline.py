@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.groups.plane import Plane
-from impl.messages import Message, PrepareOk
-from impl.partitions import AppendMessages
-from impl.replica.pipeline import Pipeline
 from tests.impl.link import Link
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.messages import Message, PrepareOk
+from viewproof.impl.partitions import AppendMessages
+from viewproof.impl.replica.pipeline import Pipeline
 
 
 @given(st.lists(st.integers(0, 2), max_size=8), st.permutations(range(1, 9)))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.messages import DoViewChange, PrepareOk
-from impl.replica import Replica
-from impl.sim import simulate
-from impl.sim.named_profiles import NAMED_PROFILES
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.refinement.traces import load
+from viewproof.impl.messages import DoViewChange, PrepareOk
+from viewproof.impl.replica import Replica
+from viewproof.impl.sim import simulate
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 RUNS_MAX = 20
 LATE_STORM = replace(NAMED_PROFILES["storm"], late=0.6, late_ticks_max=150)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.replica import ReplicaConfig
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.impl.power import SURVIVAL, PowerLink, isolate
 from tests.refinement.traces import load
+from viewproof.impl.replica import ReplicaConfig
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 CONFIG = ReplicaConfig(
     run="test", checkpoint_interval=4, journal_slots=12, pipeline_max=4, snapshot_chunk_bytes=200, write_retry_ticks=2

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.net.recovery import recovery_superblock
-from impl.storage.data_file import open_data_file
-from impl.storage.file import StorageError
-from impl.storage.recover import diagnose, reset_for_recovery
 from tests.impl.damage import DamagedLink
 from tests.impl.power import SURVIVAL, PowerLossError
 from tests.impl.test_power_cuts import judge
+from viewproof.impl.net.recovery import recovery_superblock
+from viewproof.impl.storage.data_file import open_data_file
+from viewproof.impl.storage.file import StorageError
+from viewproof.impl.storage.recover import diagnose, reset_for_recovery
 
 VICTIM = 2
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.messages import (
+from tests.impl.link import Link
+from viewproof.impl.messages import (
     Commit,
     DoViewChange,
     Message,
@@ -24,8 +25,7 @@ from impl.messages import (
     StartViewChange,
     make_header,
 )
-from impl.replica import Replica
-from tests.impl.link import Link
+from viewproof.impl.replica import Replica
 
 NUMBERS = st.integers(-2, 6) | st.sampled_from([2**31, 2**63 - 1, 2**64 - 1])
 SMALL = st.integers(0, 4)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from impl.durable import ConfigurationError, Quorums
-from impl.effects import AppendPrepares, Emit, Send
-from impl.messages import (
+from tests.impl.link import Link, is_append
+from viewproof.impl.durable import ConfigurationError, Quorums
+from viewproof.impl.effects import AppendPrepares, Emit, Send
+from viewproof.impl.messages import (
     Commit,
     DoViewChange,
     Prepare,
@@ -17,9 +18,8 @@ from impl.messages import (
     StartViewChange,
     make_header,
 )
-from impl.replica.state import window_error
-from impl.state_machine import Append, Get, Put, Value, decode_result, encode_operation
-from tests.impl.link import Link, is_append
+from viewproof.impl.replica.state import window_error
+from viewproof.impl.state_machine import Append, Get, Put, Value, decode_result, encode_operation
 
 PUT = Put(b"k", b"v")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from impl.durable import Quorums, SuperblockState
-from impl.effects import AppendPrepares, WriteSuperblock
-from impl.messages import (
+from tests.impl.link import Link, is_append, is_superblock
+from viewproof.impl.durable import Quorums, SuperblockState
+from viewproof.impl.effects import AppendPrepares, WriteSuperblock
+from viewproof.impl.messages import (
     Commit,
     DoViewChange,
     Prepare,
@@ -15,8 +16,7 @@ from impl.messages import (
     StartView,
     StartViewChange,
 )
-from impl.state_machine import Get, Put, Value, decode_result
-from tests.impl.link import Link, is_append, is_superblock
+from viewproof.impl.state_machine import Get, Put, Value, decode_result
 
 PUT = Put(b"k", b"v")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.storage.ring_file import SECTOR, Geometry
 from tests.impl.power import SURVIVAL, PowerLink
 from tests.impl.test_power_cuts import CONFIG, judge, run_cut, run_script
+from viewproof.impl.storage.ring_file import SECTOR, Geometry
 
 RING = Geometry(slots=12, slot_size=2 * SECTOR)
 SETTINGS = replace(CONFIG, ring=True)

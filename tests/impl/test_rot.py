@@ -10,14 +10,14 @@ from random import Random
 
 import pytest
 
-from impl.durable import CLIENTS_PAPER, superblock_formatted
-from impl.messages import Prepare, make_header
-from impl.sim.named_profiles import NAMED_PROFILES
-from impl.sim.profile import SimProfile, profile_draw, storage_profile_draw
-from impl.sim.ring_storage import RingStorage
-from impl.sim.rot import Rot
-from impl.sim.run import simulate
-from impl.sim.summary import SECTIONS, add, main, summarise, summary_lines
+from viewproof.impl.durable import CLIENTS_PAPER, superblock_formatted
+from viewproof.impl.messages import Prepare, make_header
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
+from viewproof.impl.sim.profile import SimProfile, profile_draw, storage_profile_draw
+from viewproof.impl.sim.ring_storage import RingStorage
+from viewproof.impl.sim.rot import Rot
+from viewproof.impl.sim.run import simulate
+from viewproof.impl.sim.summary import SECTIONS, add, main, summarise, summary_lines
 
 PROFILE = SimProfile(ring=True, rot=1.0, checkpoint_interval=20, pipeline_max=4, journal_slots=24)
 

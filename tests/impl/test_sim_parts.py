@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 
-from impl.durable import superblock_formatted, superblock_next
-from impl.effects import AppendPrepares, WriteSuperblock
-from impl.messages import DoViewChange, Prepare, PrepareOk, make_header
-from impl.sim.checkers import (
+from tests.impl.link import Link
+from viewproof.impl.durable import superblock_formatted, superblock_next
+from viewproof.impl.effects import AppendPrepares, WriteSuperblock
+from viewproof.impl.messages import DoViewChange, Prepare, PrepareOk, make_header
+from viewproof.impl.sim.checkers import (
     AgreementChecker,
     AtMostOnceChecker,
     Checker,
@@ -21,13 +22,12 @@ from impl.sim.checkers import (
     RepliesChecker,
     ViewsChecker,
 )
-from impl.sim.clients import Answer
-from impl.sim.network import Network
-from impl.sim.profile import SimProfile
-from impl.sim.storage import SimStorage, StorageError
-from impl.state_machine import Get, Put, StateMachine, encode_operation
-from impl.trace import TraceEvent
-from tests.impl.link import Link
+from viewproof.impl.sim.clients import Answer
+from viewproof.impl.sim.network import Network
+from viewproof.impl.sim.profile import SimProfile
+from viewproof.impl.sim.storage import SimStorage, StorageError
+from viewproof.impl.state_machine import Get, Put, StateMachine, encode_operation
+from viewproof.impl.trace import TraceEvent
 
 PUT = Put(b"k", b"v")
 

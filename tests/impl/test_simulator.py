@@ -9,12 +9,12 @@ from random import Random
 import pytest
 from pyarrow import parquet
 
-from impl.durable import ConfigurationError, Quorums
-from impl.faults import FAULTS, FaultError
-from impl.replica import ReplicaConfig
-from impl.sim import SimProfile, simulate
-from impl.sim.profile import CLIENT_PROFILES, profile_draw
-from impl.trace import PARQUET_SCHEMA, TraceEvent, decode_line
+from viewproof.impl.durable import ConfigurationError, Quorums
+from viewproof.impl.faults import FAULTS, FaultError
+from viewproof.impl.replica import ReplicaConfig
+from viewproof.impl.sim import SimProfile, simulate
+from viewproof.impl.sim.profile import CLIENT_PROFILES, profile_draw
+from viewproof.impl.trace import PARQUET_SCHEMA, TraceEvent, decode_line
 
 CALM = SimProfile().without_faults()
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from impl.groups.plane import Plane
-from impl.partitions import Partitions, Reader
-from impl.sim import SimProfile, simulate
-from impl.sim.named_profiles import CRASHES as HARD
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.partitions import Partitions, Reader
+from viewproof.impl.sim import SimProfile, simulate
+from viewproof.impl.sim.named_profiles import CRASHES as HARD
 
 PARTITIONS = replace(HARD, plane=Plane.PARTITIONS)
 

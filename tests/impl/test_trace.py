@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from impl.trace import (
+from viewproof.impl.trace import (
     PARQUET_SCHEMA,
     TraceError,
     TraceEvent,

@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from impl.effects import AppendPrepares, Emit, WriteSuperblock
-from impl.messages import DoViewChange, Prepare, Reply, StartView, StartViewChange, reply_checksum
-from impl.sim import simulate
-from impl.state_machine import Get, Put
-from impl.trace import TraceEvent, decode_line
 from tests.impl.link import Link, is_append
+from viewproof.impl.effects import AppendPrepares, Emit, WriteSuperblock
+from viewproof.impl.messages import DoViewChange, Prepare, Reply, StartView, StartViewChange, reply_checksum
+from viewproof.impl.sim import simulate
+from viewproof.impl.state_machine import Get, Put
+from viewproof.impl.trace import TraceEvent, decode_line
 
 PUT = Put(b"k", b"v")
 

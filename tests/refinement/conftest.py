@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[Any]:
     """A session on two local cores."""
-    from refinement.spark import start_session
+    from viewproof.refinement.spark import start_session
 
     session = start_session("local[2]")
     yield session

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from refinement.schema import COLUMNS, FILE_INDEX, INDEX, LINE_INDEX, Row
-from refinement.verdict import AuditOptions, RunVerdict, Violation
+from viewproof.refinement.schema import COLUMNS, FILE_INDEX, INDEX, LINE_INDEX, Row
+from viewproof.refinement.verdict import AuditOptions, RunVerdict, Violation
 
 BAD_HEAD = "bad"
 """An event with this `head` violates, to the stand-in."""

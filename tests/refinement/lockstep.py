@@ -11,24 +11,24 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
-from impl.durable import ClientTableConfig, superblock_formatted
-from impl.effects import Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
-from impl.messages import Eviction, Message, Reply, Request
-from impl.replica import Replica, ReplicaConfig
-from impl.sim.profile import SimProfile
-from impl.sim.storage import SimStorage
-from impl.state_machine import Append, encode_operation
-from impl.trace import TraceEvent
-from refinement.checker import configuration
-from refinement.checker.compile import COLUMNS_MORE, Program, compile_program
-from refinement.checker.state import Missing, Reject, RunState
-from refinement.schema import COLUMNS, INDEX, Row
-from spec.engines.interp import holds
-from spec.lang.concrete import State
-from spec.lang.definitions import Predicate
-from spec.lang.schema import Schema
-from spec.lang.sorts import Instance
-from spec.vsr import Config
+from viewproof.impl.durable import ClientTableConfig, superblock_formatted
+from viewproof.impl.effects import Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
+from viewproof.impl.messages import Eviction, Message, Reply, Request
+from viewproof.impl.replica import Replica, ReplicaConfig
+from viewproof.impl.sim.profile import SimProfile
+from viewproof.impl.sim.storage import SimStorage
+from viewproof.impl.state_machine import Append, encode_operation
+from viewproof.impl.trace import TraceEvent
+from viewproof.refinement.checker import configuration
+from viewproof.refinement.checker.compile import COLUMNS_MORE, Program, compile_program
+from viewproof.refinement.checker.state import Missing, Reject, RunState
+from viewproof.refinement.schema import COLUMNS, INDEX, Row
+from viewproof.spec.engines.interp import holds
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Predicate
+from viewproof.spec.lang.schema import Schema
+from viewproof.spec.lang.sorts import Instance
+from viewproof.spec.vsr import Config
 
 Invariants = tuple[Predicate, ...]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from refinement.cli.check_text import show_value
-from refinement.cli.story import tell
-from refinement.reports.behaviour import diagram, render, write
-from spec.engines import story
 from tests.spec.story.behaviours import BOOT, GETSTATE, faulty, taken
+from viewproof.refinement.cli.check_text import show_value
+from viewproof.refinement.cli.story import tell
+from viewproof.refinement.reports.behaviour import diagram, render, write
+from viewproof.spec.engines import story
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (

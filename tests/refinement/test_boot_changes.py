@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from impl.sim import simulate
-from impl.sim.named_profiles import NAMED_PROFILES
-from impl.trace import TraceEvent
-from refinement.checker import check_run
-from refinement.mapping.boot import CONFIGURATION_COLUMNS
-from refinement.schema import COLUMNS, INDEX, Row
-from refinement.verdict import AuditOptions, RunVerdict
 from tests.refinement.lockstep import Follower
 from tests.refinement.traces import EVENT, NODE, SEQ, load, other_value, put
+from viewproof.impl.sim import simulate
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
+from viewproof.impl.trace import TraceEvent
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
+from viewproof.refinement.schema import COLUMNS, INDEX, Row
+from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
 OFTEN = replace(NAMED_PROFILES["rot"], checkpoint_interval=2, journal_slots=8)
 """A checkpoint every two ops: what a damaged log lacks the others have drained, and a snapshot comes with theirs."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.sim.named_profiles import LATE
-from refinement.checker import check_run
-from refinement.schema import INDEX, Row
-from refinement.verdict import AuditOptions
 from tests.refinement.traces import Change, change, put, simulated, without
+from viewproof.impl.sim.named_profiles import LATE
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.schema import INDEX, Row
+from viewproof.refinement.verdict import AuditOptions
 
 SEEDS = range(12)
 CHANGES_PER_RUN = 40

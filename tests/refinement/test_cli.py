@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from refinement.cli import cli
-from refinement.cli.audit import Dependencies
 from tests.refinement import fakes
+from viewproof.refinement.cli import cli
+from viewproof.refinement.cli.audit import Dependencies
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_help_and_version_are_exit_0() -> None:
 
 def test_a_failure_is_one_line_and_exit_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fakes.write_run(tmp_path, fakes.records("r"))
-    monkeypatch.setattr("refinement.local.audit", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("viewproof.refinement.local.audit", lambda *a, **k: 1 / 0)
     result = CliRunner().invoke(cli, ["audit", str(tmp_path)], obj=Dependencies(fakes.check_run))
     assert result.exit_code == 2
     assert result.stderr == "error: ZeroDivisionError: division by zero (VSR_DEBUG=1 shows the traceback)\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from refinement.cli import cli
+from viewproof.refinement.cli import cli
 
 BOOT = ("core_restart", "--fault", "boot.view_from_last_prepare")
 SMALL = ("core", "--views", "1", "--ops", "1", "--requests", "1")

@@ -16,12 +16,12 @@ from typing import cast
 import pytest
 from click.testing import CliRunner, Result
 
-from impl.net.client import SyncClient, UnreachableError
-from impl.net.cluster import Cluster, ClusterError, free_ports
-from impl.state_machine import Done, Operation, Outcome, Refused, Value
-from impl.state_machine import Result as Answer
-from refinement.cli import cli, repl, used
-from refinement.cli.watch import SHORT_LIVES_MAX, Watch
+from viewproof.impl.net.client import SyncClient, UnreachableError
+from viewproof.impl.net.cluster import Cluster, ClusterError, free_ports
+from viewproof.impl.state_machine import Done, Operation, Outcome, Refused, Value
+from viewproof.impl.state_machine import Result as Answer
+from viewproof.refinement.cli import cli, repl, used
+from viewproof.refinement.cli.watch import SHORT_LIVES_MAX, Watch
 
 PROGRAM = [sys.executable, "-c", "from refinement.cli import cli; cli()"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,7 +112,7 @@ class Failing(Cluster):
 def test_a_replica_that_gives_up_again_and_again_is_not_started_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("refinement.cli.watch.RESTART_SECONDS", 0.0)
+    monkeypatch.setattr("viewproof.refinement.cli.watch.RESTART_SECONDS", 0.0)
     said: list[str] = []
     cluster = Failing(tmp_path, 1)
     watch = Watch(cluster, True, said.append)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from impl.groups.group import BOTH_PLANES
-from impl.net.cluster import Cluster
-from refinement.cli import cli, repl
-from refinement.cli.watch import description
+from viewproof.impl.groups.group import BOTH_PLANES
+from viewproof.impl.net.cluster import Cluster
+from viewproof.refinement.cli import cli, repl
+from viewproof.refinement.cli.watch import description
 
 
 def vsr(*words: str | Path, stdin: str | None = None) -> Result:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from refinement.cli import cli
+from viewproof.refinement.cli import cli
 
 SIZES = ["--replicas", "2", "--views", "2", "--ops", "1", "--requests", "1", "--workers", "1"]
 

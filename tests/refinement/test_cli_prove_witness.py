@@ -10,7 +10,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from refinement.cli import cli
+from viewproof.refinement.cli import cli
 
 SMALL = ["--views", "2", "--ops", "1", "--requests", "1", "--restarts", "1"]
 

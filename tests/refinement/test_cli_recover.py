@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from impl.durable import CLIENTS_PAPER, ClientTableConfig, Quorums, superblock_next
-from impl.messages import CHECKSUM_NONE, Prepare, make_header
-from impl.net.framing import Status
-from impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock
-from impl.replica.client_table import ClientTable
-from impl.replica.features import FeatureState
-from impl.snapshot import Contents, encode_snapshot
-from impl.state_machine import Put, StateMachine, encode_operation
-from impl.storage.data_file import DataFileError, format_data_file, open_data_file
-from impl.storage.file import File, RealFileSystem
-from impl.storage.recover import diagnose
-from impl.storage.superblock import COPIES, COPY_SIZE
-from refinement.cli.root import cli
+from viewproof.impl.durable import CLIENTS_PAPER, ClientTableConfig, Quorums, superblock_next
+from viewproof.impl.messages import CHECKSUM_NONE, Prepare, make_header
+from viewproof.impl.net.framing import Status
+from viewproof.impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock
+from viewproof.impl.replica.client_table import ClientTable
+from viewproof.impl.replica.features import FeatureState
+from viewproof.impl.snapshot import Contents, encode_snapshot
+from viewproof.impl.state_machine import Put, StateMachine, encode_operation
+from viewproof.impl.storage.data_file import DataFileError, format_data_file, open_data_file
+from viewproof.impl.storage.file import File, RealFileSystem
+from viewproof.impl.storage.recover import diagnose
+from viewproof.impl.storage.superblock import COPIES, COPY_SIZE
+from viewproof.refinement.cli.root import cli
 
 OTHERS = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
 

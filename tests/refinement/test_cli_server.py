@@ -13,9 +13,9 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from impl.net.cluster import free_ports
-from impl.storage.superblock import COPIES, COPY_SIZE
-from refinement.cli import cli
+from viewproof.impl.net.cluster import free_ports
+from viewproof.impl.storage.superblock import COPIES, COPY_SIZE
+from viewproof.refinement.cli import cli
 
 PROGRAM = [sys.executable, "-c", "from refinement.cli import cli; cli()"]
 ROOT = Path(__file__).resolve().parents[2]

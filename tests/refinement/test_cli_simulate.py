@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from refinement.cli import cli
-from refinement.cli.audit import Dependencies
 from tests.refinement import fakes
+from viewproof.refinement.cli import cli
+from viewproof.refinement.cli.audit import Dependencies
 
 
 def vsr(*words: str | Path) -> Result:

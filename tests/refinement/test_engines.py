@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from impl.sim.run import simulate
-from refinement import local, runs
-from refinement.checker import check_run
-from refinement.discovery import discover
-from refinement.reading import write_parquet
-from refinement.verdict import AuditOptions, AuditReport
 from tests.refinement import fakes
+from viewproof.impl.sim.run import simulate
+from viewproof.refinement import local, runs
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.discovery import discover
+from viewproof.refinement.reading import write_parquet
+from viewproof.refinement.verdict import AuditOptions, AuditReport
 
 Layout = Callable[[Path, list[list[dict[str, Any]]]], None]
 
@@ -77,7 +77,7 @@ def same(report: AuditReport) -> AuditReport:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("make", [broken_traces, lambda: [fakes.records(f"r{n}") for n in range(5)]])
 def test_engines_agree(tmp_path: Path, layout: Layout, make: Any, spark_session: Any) -> None:
-    from refinement import spark
+    from viewproof.refinement import spark
 
     layout(tmp_path / "t", make())
     inputs, options = discover([str(tmp_path / "t")]), AuditOptions(allow=("x",))
@@ -134,7 +134,7 @@ def test_workers_give_the_same_report(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_engines_agree_on_malformed_input(tmp_path: Path, spark_session: Any) -> None:
-    from refinement import spark
+    from viewproof.refinement import spark
 
     traces = broken_traces()
     traces[0][3]["view"] = -1
@@ -182,7 +182,7 @@ def without_places(report: AuditReport) -> list[tuple[Any, ...]]:
 def test_engines_agree_on_real_verdicts_and_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark_session: Any
 ) -> None:
-    from refinement import spark
+    from viewproof.refinement import spark
 
     real_traces(tmp_path / "runs")
     merged(tmp_path / "runs", tmp_path / "merged")

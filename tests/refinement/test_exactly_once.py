@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from impl.durable import CLIENTS_PAPER, ClientTableConfig
-from impl.net.cluster import Cluster
-from impl.net.history import CheckResult, Operation, check_history
-from impl.net.load import APPENDS, Load
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.impl.net.mischief import Chances, Mischief
 from tests.impl.net.porcupine import verdict_of_porcupine
 from tests.refinement.traces import load as load_trace
+from viewproof.impl.durable import CLIENTS_PAPER, ClientTableConfig
+from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.history import CheckResult, Operation, check_history
+from viewproof.impl.net.load import APPENDS, Load
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 CLIENTS = 4
 KEYS = 12

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.faults import FAULTS
-from impl.sim import SimResult, simulate
-from impl.sim.fault_runs import FAULT_RUNS
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions, RunVerdict
 from tests.refinement.traces import load
+from viewproof.impl.faults import FAULTS
+from viewproof.impl.sim import SimResult, simulate
+from viewproof.impl.sim.fault_runs import FAULT_RUNS
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
 RUNS_MAX = 20
 

@@ -14,12 +14,12 @@ import pytest
 import zstandard
 from click.testing import CliRunner, Result
 
-from refinement.cli import cli
-from refinement.cli.audit import Dependencies
-from refinement.discovery import discover
-from refinement.reading import ProblemLog, read_rows, write_parquet
-from refinement.schema import COLUMNS
 from tests.refinement import fakes
+from viewproof.refinement.cli import cli
+from viewproof.refinement.cli.audit import Dependencies
+from viewproof.refinement.discovery import discover
+from viewproof.refinement.reading import ProblemLog, read_rows, write_parquet
+from viewproof.refinement.schema import COLUMNS
 
 Change = Callable[[list[dict[str, Any]]], None]
 
@@ -168,7 +168,7 @@ def test_all_problems_are_reported_up_to_a_limit_with_the_number_beyond(tmp_path
 
 
 def test_every_wrong_field_of_a_line_is_named() -> None:
-    from refinement.schema import check_record
+    from viewproof.refinement.schema import check_record
 
     record = fakes.records("r", nodes=1)[0] | {"view": -1, "x": 1, "clock": None}
     assert [problem.field for problem in check_record(record)] == ["clock", "view", "x"]

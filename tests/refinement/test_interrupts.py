@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from impl.groups.group import Group
-from impl.sim.groups import simulate_groups
-from impl.sim.run import SimResult
-from impl.sim.run import simulate as simulate_run
-from refinement import interrupts, local
-from refinement.cli import cli
-from refinement.discovery import discover
-from refinement.schema import Row
-from refinement.verdict import AuditOptions, RunVerdict
 from tests.refinement import fakes
+from viewproof.impl.groups.group import Group
+from viewproof.impl.sim.groups import simulate_groups
+from viewproof.impl.sim.run import SimResult
+from viewproof.impl.sim.run import simulate as simulate_run
+from viewproof.refinement import interrupts, local
+from viewproof.refinement.cli import cli
+from viewproof.refinement.discovery import discover
+from viewproof.refinement.schema import Row
+from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CODE = "from refinement.cli import main; main()"
@@ -40,7 +40,7 @@ def interrupt_at_last(run_id: str, events: Iterable[Row], options: AuditOptions)
 
 @pytest.mark.parametrize(("broken", "code", "verdict"), [(False, 4, "inconclusive"), (True, 1, "violates")])
 def test_an_interrupted_audit_reports_what_it_has_judged(tmp_path: Path, broken: bool, code: int, verdict: str) -> None:
-    from refinement.cli.audit import Dependencies
+    from viewproof.refinement.cli.audit import Dependencies
 
     for run in ("a", "b", "last", "z"):
         records = fakes.records(run)
@@ -75,7 +75,7 @@ def test_an_interrupted_simulation_says_how_to_go_on(monkeypatch: pytest.MonkeyP
         return simulate_groups(seed, **options)
 
     resumed = False
-    monkeypatch.setattr("refinement.cli.simulate.simulate_groups", simulate)
+    monkeypatch.setattr("viewproof.refinement.cli.simulate.simulate_groups", simulate)
     words = ["simulate", "--seed", "3", "--runs", "4", "--requests", "10", "--replicas", "2", "--clients", "2"]
     result = CliRunner().invoke(cli, words)
     assert result.exit_code == 4, result.output
@@ -96,7 +96,7 @@ def test_an_interrupted_simulation_that_failed_is_exit_1(monkeypatch: pytest.Mon
             if not result.ok:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("refinement.cli.simulate._results", results)
+    monkeypatch.setattr("viewproof.refinement.cli.simulate._results", results)
     result = CliRunner().invoke(cli, shlex.split("simulate --runs 50 --requests 60 --fault commit.apply_at_replicate"))
     assert result.exit_code == 1, result.output
     assert "replay: vsr simulate" in result.stdout

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from refinement.java import find_java, parse_version
 from tests.refinement import fakes
+from viewproof.refinement.java import find_java, parse_version
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_an_old_or_missing_java_falls_back_on_the_embedded_one(tmp_path: Path) -
 
 _JOB = """
 import sys
-from refinement.discovery import discover
-from refinement.spark import audit
-from refinement.verdict import AuditOptions
+from viewproof.refinement.discovery import discover
+from viewproof.refinement.spark import audit
+from viewproof.refinement.verdict import AuditOptions
 from tests.refinement.fakes import check_run
 report = audit(discover(sys.argv[1:]), AuditOptions(), check_run, master="local[1]", log=lambda t: print(t, flush=True))
 print(report.verdict, len(report.verdicts))

@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from impl.checks import InvariantError
-from impl.durable import ClientTableConfig
-from impl.sim.storage import StorageError
-from refinement.checker import check_run
-from refinement.schema import INDEX
-from refinement.verdict import AuditOptions
 from tests.refinement.lockstep import DivergedError, Setup, World
+from viewproof.impl.checks import InvariantError
+from viewproof.impl.durable import ClientTableConfig
+from viewproof.impl.sim.storage import StorageError
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.schema import INDEX
+from viewproof.refinement.verdict import AuditOptions
 
 STEPS_MAX = 15
 """A planted mistake must shrink to fewer steps."""

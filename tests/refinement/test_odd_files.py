@@ -15,15 +15,15 @@ import pytest
 import zstandard
 from click.testing import CliRunner, Result
 
-from refinement import local
-from refinement.cli import cli
-from refinement.cli.audit import Dependencies
-from refinement.discovery import discover, survey
-from refinement.reading import write_parquet
-from refinement.schema import INT_MAX
-from refinement.verdict import AuditOptions
 from tests.refinement import fakes
 from tests.refinement.test_engines import same
+from viewproof.refinement import local
+from viewproof.refinement.cli import cli
+from viewproof.refinement.cli.audit import Dependencies
+from viewproof.refinement.discovery import discover, survey
+from viewproof.refinement.reading import write_parquet
+from viewproof.refinement.schema import INT_MAX
+from viewproof.refinement.verdict import AuditOptions
 
 Damage = Callable[[Path], None]
 
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_named_and_other_runs_are_judged(with_good: Path, damag
 
 @pytest.mark.spark
 def test_spark_says_the_same(tmp_path: Path, spark_session: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    from refinement import spark
+    from viewproof.refinement import spark
 
     for number, (damage, _) in enumerate(ODD.values()):
         fakes.write_run(tmp_path / str(number), fakes.records(f"good-{number}"))
@@ -235,7 +235,7 @@ def test_a_directory_that_cannot_be_read_is_named(with_good: Path, monkeypatch: 
             raise PermissionError(13, "Permission denied", path)
         return listed(path)
 
-    monkeypatch.setattr("refinement.discovery.os.listdir", refuse)
+    monkeypatch.setattr("viewproof.refinement.discovery.os.listdir", refuse)
     result = audit(with_good)
     assert result.exit_code == 2
     assert f"{with_good}/secret: expected a readable directory, got Permission denied" in result.stdout

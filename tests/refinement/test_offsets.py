@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from impl.groups.plane import Plane
-from impl.sim import SimProfile
-from impl.sim.named_profiles import ROT
-from refinement.checker import check_run
-from refinement.facts import facts_of, merge_facts
-from refinement.reading import ProblemLog
-from refinement.runs import judge_run
-from refinement.schema import INDEX, Row
-from refinement.verdict import AuditOptions, RunVerdict
 from tests.refinement.traces import put, simulated
+from viewproof.impl.groups.plane import Plane
+from viewproof.impl.sim import SimProfile
+from viewproof.impl.sim.named_profiles import ROT
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.facts import facts_of, merge_facts
+from viewproof.refinement.reading import ProblemLog
+from viewproof.refinement.runs import judge_run
+from viewproof.refinement.schema import INDEX, Row
+from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
 EVENT, OPERATION, OFFSET, NAMESPACE = (INDEX[c] for c in ("event", "m_operation", "m_offset", "m_namespace"))
 PROFILE = SimProfile(plane=Plane.PARTITIONS, checkpoint_interval=10)

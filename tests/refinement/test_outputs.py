@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from refinement.cli import cli
-from refinement.cli.audit import Dependencies
 from tests.refinement import fakes
+from viewproof.refinement.cli import cli
+from viewproof.refinement.cli.audit import Dependencies
 
 OPTIONS = ("--json", "--html", "--junit", "--sarif", "--violations")
 
@@ -104,7 +104,7 @@ def test_the_verdict_is_printed_and_other_files_written_where_one_fails(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("refinement.reports.junit.write", full)
+    monkeypatch.setattr("viewproof.refinement.reports.junit.write", full)
     result = vsr("audit", traces, "--junit", tmp_path / "j", "--html", tmp_path / "h")
     assert result.exit_code == 2
     assert "verdict: conforms" in result.stdout

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.net.record import RecordOptions, RoundResult, record, rounds
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.refinement.traces import load
+from viewproof.impl.net.record import RecordOptions, RoundResult, record, rounds
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 
 def run_rounds(tmp_path: Path, count: int, requests: int, seed: int) -> list[RoundResult]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.sim import simulate
-from impl.sim.named_profiles import NAMED_PROFILES
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.refinement.traces import load
+from viewproof.impl.sim import simulate
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 
 @pytest.mark.parametrize("replicas", [2, 3, 5])

@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner, Result
 from junitparser import Error, Failure, JUnitXml
 
-from refinement.cli import cli
-from refinement.cli.audit import Dependencies
-from refinement.reports.github import escape
-from refinement.reports.junit import clean
-from refinement.reports.text import coverage_rows
-from refinement.verdict import VIOLATION_COLUMNS, AuditOptions, AuditReport, RunVerdict, UnitResult, natural
 from tests.refinement import fakes
+from viewproof.refinement.cli import cli
+from viewproof.refinement.cli.audit import Dependencies
+from viewproof.refinement.reports.github import escape
+from viewproof.refinement.reports.junit import clean
+from viewproof.refinement.reports.text import coverage_rows
+from viewproof.refinement.verdict import VIOLATION_COLUMNS, AuditOptions, AuditReport, RunVerdict, UnitResult, natural
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.sim.run import simulate
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions, RunVerdict
 from tests.refinement.traces import load
+from viewproof.impl.sim.run import simulate
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
 
 def judged(out: Path, seed: int, replicas: int, requests: int) -> RunVerdict:

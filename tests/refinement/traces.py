@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from impl.sim.run import simulate
-from refinement.reading import ProblemLog, read_rows
-from refinement.schema import COLUMNS, INDEX, MESSAGE_TYPES, OPERATIONS, OUTCOMES, STATUSES, Row
+from viewproof.impl.sim.run import simulate
+from viewproof.refinement.reading import ProblemLog, read_rows
+from viewproof.refinement.schema import COLUMNS, INDEX, MESSAGE_TYPES, OPERATIONS, OUTCOMES, STATUSES, Row
 
 NODE, SEQ, CLOCK, EVENT = (INDEX[name] for name in ("node", "seq", "clock", "event"))
 M_FROM, M_SEQ = INDEX["m_from"], INDEX["m_seq"]

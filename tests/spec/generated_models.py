@@ -12,9 +12,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from spec import lang
-from spec.lang import BOOL, Action, Instance, Predicate, Schema, Sort, Spec, Values, Var, between, up_to
-from spec.lang.expr import Param
+from viewproof.spec import lang
+from viewproof.spec.lang import BOOL, Action, Instance, Predicate, Schema, Sort, Spec, Values, Var, between, up_to
+from viewproof.spec.lang.expr import Param
 
 A, B = Sort("A"), Sort("B", lo=1)
 INSTANCE = Instance({"A": 1, "B": 2})

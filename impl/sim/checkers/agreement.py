@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from impl.messages import Prepare
-from impl.replica import Replica
-from impl.sim.checkers.base import Checker
-from impl.trace import TraceEvent
+from viewproof.impl.messages import Prepare
+from viewproof.impl.replica import Replica
+from viewproof.impl.sim.checkers.base import Checker
+from viewproof.impl.trace import TraceEvent
 
 
 class AgreementChecker(Checker):

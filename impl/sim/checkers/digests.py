@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from impl.replica import Replica
-from impl.sim.checkers.base import Checker
-from impl.trace import TraceEvent
+from viewproof.impl.replica import Replica
+from viewproof.impl.sim.checkers.base import Checker
+from viewproof.impl.trace import TraceEvent
 
 
 class DigestsChecker(Checker):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from impl.sim.checkers.base import Checker, FinalState
+from viewproof.impl.sim.checkers.base import Checker, FinalState
 
 
 class DurabilityChecker(Checker):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from impl.replica import Replica
-from impl.sim.checkers.base import Checker
-from impl.trace import TraceEvent
+from viewproof.impl.replica import Replica
+from viewproof.impl.sim.checkers.base import Checker
+from viewproof.impl.trace import TraceEvent
 
 
 class Disk(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from impl.messages import (
+from viewproof.impl.messages import (
     Commit,
     DoViewChange,
     Message,
@@ -11,8 +11,8 @@ from impl.messages import (
     StartView,
     StartViewChange,
 )
-from impl.replica import Replica
-from impl.sim.checkers.base import Checker
+from viewproof.impl.replica import Replica
+from viewproof.impl.sim.checkers.base import Checker
 
 _BINDING = (Commit, DoViewChange, PrepareOk, StartView, StartViewChange)
 

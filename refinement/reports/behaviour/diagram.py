@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from spec.engines.story import Story, StoryStep
+from viewproof.spec.engines.story import Story, StoryStep
 
 MARGIN = 20
 LANE = 260

@@ -9,10 +9,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from refinement.reports.behaviour import diagram
-from spec.engines.story import Story, to_json
+from viewproof.refinement.reports.behaviour import diagram
+from viewproof.spec.engines.story import Story, to_json
 
-_PACKAGE = "refinement.reports.behaviour"
+_PACKAGE = "viewproof.refinement.reports.behaviour"
 
 
 def render(story: Story, document: dict[str, Any] | None = None) -> str:

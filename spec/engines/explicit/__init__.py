@@ -14,13 +14,13 @@ step. It has the smallest possible number of steps, unless `reduce` was on. **In
 or memory, or an interrupt, came first.
 """
 
-from spec.engines.explicit.cover import Cover, cover
-from spec.engines.explicit.emit import Program, emit
-from spec.engines.explicit.itf import to_itf
-from spec.engines.explicit.reach import Answer, Goal, always_reaches
-from spec.engines.explicit.result import ActionCoverage, Change, EngineError, OutOfRangeError, Result, Step
-from spec.engines.explicit.search import Progress, explore
-from spec.engines.explicit.simulate import simulate
+from viewproof.spec.engines.explicit.cover import Cover, cover
+from viewproof.spec.engines.explicit.emit import Program, emit
+from viewproof.spec.engines.explicit.itf import to_itf
+from viewproof.spec.engines.explicit.reach import Answer, Goal, always_reaches
+from viewproof.spec.engines.explicit.result import ActionCoverage, Change, EngineError, OutOfRangeError, Result, Step
+from viewproof.spec.engines.explicit.search import Progress, explore
+from viewproof.spec.engines.explicit.simulate import simulate
 
 __all__ = [
     "ActionCoverage",

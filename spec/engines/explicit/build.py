@@ -19,9 +19,9 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-from spec.engines.explicit import kernel, machine
-from spec.engines.explicit.emit import Program, Unit
-from spec.lang.errors import SpecError
+from viewproof.spec.engines.explicit import kernel, machine
+from viewproof.spec.engines.explicit.emit import Program, Unit
+from viewproof.spec.lang.errors import SpecError
 
 PARALLEL_MIN = 16
 """So many units to compile are spread over the cores."""
@@ -138,8 +138,8 @@ def _compile(missing: Sequence[Unit]) -> None:
 
 def _helper(share: Sequence[Unit]) -> subprocess.Popen[bytes]:
     """Another process that compiles these units into the cache."""
-    root = str(Path(__file__).parents[3])
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from spec.engines.explicit.build import serve; serve()"
+    root = str(Path(__file__).parents[4])
+    code = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import serve; serve()"
     helper = subprocess.Popen([sys.executable, "-c", code, root], stdin=subprocess.PIPE)
     assert helper.stdin is not None
     helper.stdin.write(json.dumps([[u.title, u.symbol, u.source] for u in share]).encode())

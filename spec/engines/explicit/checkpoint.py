@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spec.lang.errors import SpecError
+from viewproof.spec.lang.errors import SpecError
 
 if TYPE_CHECKING:
-    from spec.engines.explicit.memory import Frontier
-    from spec.engines.explicit.search import Search
+    from viewproof.spec.engines.explicit.memory import Frontier
+    from viewproof.spec.engines.explicit.search import Search
 
 FORMAT = "viewproof.explicit.checkpoint/1"
 NUMBERS = ("level", "at", "first", "first_of_level", "distinct", "depth", "deadlocks", "deadlock")

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spec.engines.explicit.build import build
-from spec.engines.explicit.emit import Program, emit
-from spec.engines.explicit.reach import Edges
-from spec.engines.explicit.rounds import Chunk
-from spec.engines.explicit.search import Options, Progress, Search
-from spec.lang.definitions import Spec
-from spec.lang.errors import SpecError
+from viewproof.spec.engines.explicit.build import build
+from viewproof.spec.engines.explicit.emit import Program, emit
+from viewproof.spec.engines.explicit.reach import Edges
+from viewproof.spec.engines.explicit.rounds import Chunk
+from viewproof.spec.engines.explicit.search import Options, Progress, Search
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.errors import SpecError
 
 EDGE_BYTES = 2
 """What the number of an edge's action instance takes, besides `reach.Edges`."""

@@ -12,13 +12,13 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from spec.engines.explicit.layout import Layout
-from spec.engines.explicit.lower import TRUE, Lower, Site, Term, bounded
-from spec.engines.explicit.partial_order import free_groups
-from spec.engines.explicit.stutter import stuttering
-from spec.lang.definitions import Spec
-from spec.lang.errors import SpecError
-from spec.lang.expr import ActionIR, Const, Expr, Guard, Name, Op, PredicateIR, Update, walk
+from viewproof.spec.engines.explicit.layout import Layout
+from viewproof.spec.engines.explicit.lower import TRUE, Lower, Site, Term, bounded
+from viewproof.spec.engines.explicit.partial_order import free_groups
+from viewproof.spec.engines.explicit.stutter import stuttering
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.expr import ActionIR, Const, Expr, Guard, Name, Op, PredicateIR, Update, walk
 
 PREDICATES_MAX = 60
 SITES_MAX = 4096

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from spec.engines.explicit.result import Result, Step
-from spec.lang.concrete import State
-from spec.lang.definitions import Spec
-from spec.lang.schema import Var
+from viewproof.spec.engines.explicit.result import Result, Step
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.schema import Var
 
 
 def to_itf(spec: Spec, result: Result) -> dict[str, Any]:

@@ -16,7 +16,7 @@ transition invariant, 6 the successor that broke it, 7 states expanded, 8 new st
 
 from __future__ import annotations
 
-from spec.engines.explicit.machine import I64, I64P, U8P, U16P, U32P, lshr, prefetch
+from viewproof.spec.engines.explicit.machine import I64, I64P, U8P, U16P, U32P, lshr, prefetch
 
 
 def fail(ctl: I64P, m: I64, n: I64, site: I64, inst: I64) -> I64:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spec.lang.concrete import Index, State
-from spec.lang.errors import SpecError
-from spec.lang.schema import Schema, Var
-from spec.lang.sorts import Instance
+from viewproof.spec.lang.concrete import Index, State
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.schema import Schema, Var
+from viewproof.spec.lang.sorts import Instance
 
 BYTE_MAX = 255
 ZOBRIST_SEED = 0x56505246

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from spec.engines.explicit.layout import Layout, Place
-from spec.lang.errors import Source, SpecError
-from spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within
-from spec.lang.sorts import Instance, Sort
+from viewproof.spec.engines.explicit.layout import Layout, Place
+from viewproof.spec.lang.errors import Source, SpecError
+from viewproof.spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within
+from viewproof.spec.lang.sorts import Instance, Sort
 
 INT_MAX = 1 << 62
 Line = tuple[int, str]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spec.lang.expr import ActionIR, Const, Expr, Op, PredicateIR, Read
+from viewproof.spec.lang.expr import ActionIR, Const, Expr, Op, PredicateIR, Read
 
 
 def groups(actions: Iterable[ActionIR]) -> list[list[ActionIR]]:

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spec.engines import interp
-from spec.engines.explicit import replay
-from spec.engines.explicit.build import build
-from spec.engines.explicit.emit import emit
-from spec.engines.explicit.result import EngineError, Result
-from spec.engines.explicit.rounds import Chunk
-from spec.engines.explicit.search import Options, Progress, Search
-from spec.lang.concrete import State
-from spec.lang.definitions import Predicate, Spec
-from spec.lang.errors import SpecError
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.explicit import replay
+from viewproof.spec.engines.explicit.build import build
+from viewproof.spec.engines.explicit.emit import emit
+from viewproof.spec.engines.explicit.result import EngineError, Result
+from viewproof.spec.engines.explicit.rounds import Chunk
+from viewproof.spec.engines.explicit.search import Options, Progress, Search
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Predicate, Spec
+from viewproof.spec.lang.errors import SpecError
 
 CONFIRM_STATES = 3_000
 """So many successors of a stuck state are searched by the interpreter for a good one, to confirm the verdict."""

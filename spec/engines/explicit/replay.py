@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn
 
-from spec.engines import interp
-from spec.engines.explicit.emit import Family, Program
-from spec.engines.explicit.lower import Site
-from spec.engines.explicit.result import Change, EngineError, OutOfRangeError, Step
-from spec.lang.concrete import State
-from spec.lang.definitions import Spec
-from spec.lang.errors import SpecError
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.explicit.emit import Family, Program
+from viewproof.spec.engines.explicit.lower import Site
+from viewproof.spec.engines.explicit.result import Change, EngineError, OutOfRangeError, Step
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.errors import SpecError
 
 
 def family_of(program: Program, instance: int) -> Family:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from spec.lang.concrete import State
-from spec.lang.errors import RangeError, Source
-from spec.lang.expr import ActionIR
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.errors import RangeError, Source
+from viewproof.spec.lang.expr import ActionIR
 
 PLAIN_FIELDS = (
     *("model", "verdict", "reason", "distinct", "generated", "depth", "queue", "deadlocks", "broken", "title"),

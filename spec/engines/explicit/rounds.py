@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spec.engines.explicit.build import Built
-from spec.engines.explicit.emit import Program
-from spec.engines.explicit.memory import REGIONS
-from spec.engines.explicit.result import EngineError
-from spec.engines.explicit.symmetry import permuted, sort_of
-from spec.lang.errors import SpecError
-from spec.lang.expr import PredicateIR
+from viewproof.spec.engines.explicit.build import Built
+from viewproof.spec.engines.explicit.emit import Program
+from viewproof.spec.engines.explicit.memory import REGIONS
+from viewproof.spec.engines.explicit.result import EngineError
+from viewproof.spec.engines.explicit.symmetry import permuted, sort_of
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.expr import PredicateIR
 
 CHUNK_STATES = 1024
 SUCCESSORS_MEAN = 16

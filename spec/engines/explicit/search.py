@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spec.engines import interp
-from spec.engines.explicit import replay
-from spec.engines.explicit.build import Built, build
-from spec.engines.explicit.checkpoint import Checkpoint
-from spec.engines.explicit.emit import Program, emit
-from spec.engines.explicit.memory import Frontier, Log, Memory, Table, available_bytes
-from spec.engines.explicit.result import Result, coverage
-from spec.engines.explicit.rounds import (
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.explicit import replay
+from viewproof.spec.engines.explicit.build import Built, build
+from viewproof.spec.engines.explicit.checkpoint import Checkpoint
+from viewproof.spec.engines.explicit.emit import Program, emit
+from viewproof.spec.engines.explicit.memory import Frontier, Log, Memory, Table, available_bytes
+from viewproof.spec.engines.explicit.result import Result, coverage
+from viewproof.spec.engines.explicit.rounds import (
     BROKEN,
     DEADLOCK_AT,
     DEADLOCKS,
@@ -41,12 +41,12 @@ from spec.engines.explicit.rounds import (
     Room,
     Rounds,
 )
-from spec.lang.concrete import State
-from spec.lang.definitions import Spec
-from spec.lang.expr import PredicateIR
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.expr import PredicateIR
 
 if TYPE_CHECKING:
-    from spec.engines.explicit.reach import Edges
+    from viewproof.spec.engines.explicit.reach import Edges
 
 STATES_MAX = (1 << 32) - 1
 

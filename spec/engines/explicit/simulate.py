@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from spec.engines.explicit import replay
-from spec.engines.explicit.build import Built, build
-from spec.engines.explicit.emit import Program, emit
-from spec.engines.explicit.result import Result, coverage
-from spec.engines.explicit.rounds import BROKEN, DEADLOCKS, DETAIL, EVENT, INSTANCE, RANGE, SITE, Tables
-from spec.engines.explicit.search import Progress
-from spec.lang.concrete import State
-from spec.lang.definitions import Spec
+from viewproof.spec.engines.explicit import replay
+from viewproof.spec.engines.explicit.build import Built, build
+from viewproof.spec.engines.explicit.emit import Program, emit
+from viewproof.spec.engines.explicit.result import Result, coverage
+from viewproof.spec.engines.explicit.rounds import BROKEN, DEADLOCKS, DETAIL, EVENT, INSTANCE, RANGE, SITE, Tables
+from viewproof.spec.engines.explicit.search import Progress
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Spec
 
 MIX = 0x9E3779B97F4A7C15
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within
+from viewproof.spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within
 
 _TRUE, _FALSE = Const(1, True), Const(0, True)
 

@@ -15,12 +15,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from spec.engines.explicit.layout import Layout
-from spec.lang.definitions import Spec
-from spec.lang.errors import Source, SpecError
-from spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within
-from spec.lang.schema import Var
-from spec.lang.sorts import Sort
+from viewproof.spec.engines.explicit.layout import Layout
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.errors import Source, SpecError
+from viewproof.spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within
+from viewproof.spec.lang.schema import Var
+from viewproof.spec.lang.sorts import Sort
 
 PERMUTATIONS_MAX = 120
 MEMBER, NONE, PLAIN = "member", "none", "plain"

@@ -4,9 +4,9 @@ Built by the reference interpreter, so it is slow and obvious, and refuses a mod
 whole or there is none. No fingerprints, no reduction: two nodes differ in at least one cell.
 """
 
-from spec.engines.graph.build import StateGraph, TooLargeError, build
-from spec.engines.graph.select import check_name, parse, shortest_path
-from spec.engines.graph.write import FORMATS, summary, write
+from viewproof.spec.engines.graph.build import StateGraph, TooLargeError, build
+from viewproof.spec.engines.graph.select import check_name, parse, shortest_path
+from viewproof.spec.engines.graph.write import FORMATS, summary, write
 
 __all__ = [
     "FORMATS",

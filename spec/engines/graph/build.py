@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from spec.engines import interp
-from spec.lang.concrete import State
-from spec.lang.definitions import Spec
-from spec.lang.errors import SpecError
+from viewproof.spec.engines import interp
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.errors import SpecError
 
 STATES_MAX = 20_000
 """Default bound."""

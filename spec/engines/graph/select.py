@@ -14,13 +14,13 @@ from typing import Any
 
 import networkx as nx
 
-from spec.engines import interp
-from spec.engines.graph.build import StateGraph
-from spec.engines.interp import Step
-from spec.lang.concrete import State
-from spec.lang.definitions import Predicate, Spec
-from spec.lang.errors import SpecError
-from spec.lang.schema import Var
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.graph.build import StateGraph
+from viewproof.spec.engines.interp import Step
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Predicate, Spec
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.schema import Var
 
 Test = Callable[[State], bool]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import networkx as nx
 
-from spec.engines.graph.build import StateGraph
-from spec.engines.story.watch import cell_name
-from spec.lang.concrete import State
-from spec.lang.definitions import Spec
-from spec.lang.schema import Var
+from viewproof.spec.engines.graph.build import StateGraph
+from viewproof.spec.engines.story.watch import cell_name
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.schema import Var
 
 Show = Callable[[Var, int], str]
 

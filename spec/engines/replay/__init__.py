@@ -5,7 +5,7 @@ It takes the steps it is told to take; which steps an event stands for is the ma
 step is refused exactly where the reference interpreter would refuse it, with the same guard conjunct.
 """
 
-from spec.engines.replay.compile import TAKEN, Replay, compile_spec
-from spec.engines.replay.store import Layout, Store
+from viewproof.spec.engines.replay.compile import TAKEN, Replay, compile_spec
+from viewproof.spec.engines.replay.store import Layout, Store
 
 __all__ = ["TAKEN", "Layout", "Replay", "Store", "compile_spec"]

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from spec.engines.replay.emit import Emitter, refuse
-from spec.engines.replay.store import Layout, Store, cells_under, replace_under
-from spec.lang.definitions import Spec
-from spec.lang.errors import SpecError
-from spec.lang.expr import ActionIR, Const, Expr, Name, Read, SortMax, Update, walk
-from spec.lang.schema import Var
+from viewproof.spec.engines.replay.emit import Emitter, refuse
+from viewproof.spec.engines.replay.store import Layout, Store, cells_under, replace_under
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.expr import ActionIR, Const, Expr, Name, Read, SortMax, Update, walk
+from viewproof.spec.lang.schema import Var
 
 TAKEN = -1
 

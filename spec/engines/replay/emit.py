@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spec.engines.replay.store import Layout
-from spec.lang.errors import Source, SpecError
-from spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within, lift
-from spec.lang.sorts import Instance
+from viewproof.spec.engines.replay.store import Layout
+from viewproof.spec.lang.errors import Source, SpecError
+from viewproof.spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within, lift
+from viewproof.spec.lang.sorts import Instance
 
 _INFIX = {"add": "+", "sub": "-", "mod": "%", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "and": "and", "or": "or"}
 UNROLL_MAX = 16

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spec.engines.interp import Blocked, step
-from spec.engines.replay.compile import TAKEN, Replay, Step
-from spec.engines.replay.store import Store
-from spec.lang.definitions import Action
+from viewproof.spec.engines.interp import Blocked, step
+from viewproof.spec.engines.replay.compile import TAKEN, Replay, Step
+from viewproof.spec.engines.replay.store import Store
+from viewproof.spec.lang.definitions import Action
 
 
 def by_interp(replay: Replay) -> Replay:

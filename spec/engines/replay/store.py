@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spec.lang.concrete import State
-from spec.lang.errors import SpecError
-from spec.lang.schema import Schema, Var
-from spec.lang.sorts import Instance
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.schema import Schema, Var
+from viewproof.spec.lang.sorts import Instance
 
 Key = Any
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from spec.engines.smt.induction import Failure, Tally
-from spec.engines.smt.run import Proof
-from spec.engines.smt.solve import version
-from spec.lang.definitions import Predicate, Spec
-from spec.lang.expr import ActionIR, Binder, Expr, Name, Quant, walk
-from spec.lang.record import record_predicate
+from viewproof.spec.engines.smt.induction import Failure, Tally
+from viewproof.spec.engines.smt.run import Proof
+from viewproof.spec.engines.smt.solve import version
+from viewproof.spec.lang.definitions import Predicate, Spec
+from viewproof.spec.lang.expr import ActionIR, Binder, Expr, Name, Quant, walk
+from viewproof.spec.lang.record import record_predicate
 
 FORMAT = "viewproof.proof/1"
 

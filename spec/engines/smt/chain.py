@@ -16,17 +16,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from spec.engines import interp
-from spec.engines.smt.constraints import Constraints
-from spec.engines.smt.induction import RANGES, Goal, Problem
-from spec.engines.smt.solve import Chooser
-from spec.engines.smt.steps import StepTerms
-from spec.engines.smt.terms import Term, Terms, rebuild
-from spec.lang.concrete import State
-from spec.lang.definitions import Predicate, Spec
-from spec.lang.errors import SpecError
-from spec.lang.expr import ActionIR, Read, walk
-from spec.lang.sorts import Sort
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.smt.constraints import Constraints
+from viewproof.spec.engines.smt.induction import RANGES, Goal, Problem
+from viewproof.spec.engines.smt.solve import Chooser
+from viewproof.spec.engines.smt.steps import StepTerms
+from viewproof.spec.engines.smt.terms import Term, Terms, rebuild
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Predicate, Spec
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.expr import ActionIR, Read, walk
+from viewproof.spec.lang.sorts import Sort
 
 
 class ChainError(Exception):

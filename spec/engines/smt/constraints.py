@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spec.engines.explicit.symmetry import Check
-from spec.engines.smt.steps import StepTerms
-from spec.engines.smt.terms import Term, Terms
-from spec.lang.definitions import Spec
-from spec.lang.errors import SpecError
-from spec.lang.sorts import Sort
+from viewproof.spec.engines.explicit.symmetry import Check
+from viewproof.spec.engines.smt.steps import StepTerms
+from viewproof.spec.engines.smt.terms import Term, Terms
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.sorts import Sort
 
 
 def exchangeable(spec: Spec) -> list[Sort]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spec.engines.smt.induction import RANGES, Failure, Problem
-from spec.engines.smt.lower import Place
-from spec.engines.smt.solve import Session
-from spec.engines.smt.steps import StepTerms
-from spec.engines.smt.terms import Term, evaluate
-from spec.lang import Predicate, all_of, not_
-from spec.lang.concrete import State
+from viewproof.spec.engines.smt.induction import RANGES, Failure, Problem
+from viewproof.spec.engines.smt.lower import Place
+from viewproof.spec.engines.smt.solve import Session
+from viewproof.spec.engines.smt.steps import StepTerms
+from viewproof.spec.engines.smt.terms import Term, evaluate
+from viewproof.spec.lang import Predicate, all_of, not_
+from viewproof.spec.lang.concrete import State
 
 
 @dataclass(frozen=True)

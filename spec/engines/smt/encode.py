@@ -7,7 +7,7 @@ from typing import Any
 
 import z3
 
-from spec.engines.smt.terms import Term, Terms
+from viewproof.spec.engines.smt.terms import Term, Terms
 
 
 class Encoder:

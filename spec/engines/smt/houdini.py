@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spec.engines import interp
-from spec.engines.smt.run import Proof, prove
-from spec.lang import Predicate, Spec, any_of, forall
-from spec.lang.concrete import State
-from spec.lang.schema import Var
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.smt.run import Proof, prove
+from viewproof.spec.lang import Predicate, Spec, any_of, forall
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.schema import Var
 
 Progress = Callable[[str], None]
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from spec.engines.smt.lower import Lowering
-from spec.engines.smt.solve import Session
-from spec.engines.smt.steps import StepTerms, instances, lower_action
-from spec.engines.smt.terms import Term
-from spec.lang.concrete import State
-from spec.lang.definitions import Predicate, Spec
-from spec.lang.expr import ActionIR
-from spec.lang.record import record_predicate
+from viewproof.spec.engines.smt.lower import Lowering
+from viewproof.spec.engines.smt.solve import Session
+from viewproof.spec.engines.smt.steps import StepTerms, instances, lower_action
+from viewproof.spec.engines.smt.terms import Term
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Predicate, Spec
+from viewproof.spec.lang.expr import ActionIR
+from viewproof.spec.lang.record import record_predicate
 
 RANGES = "ranges"
 """Name of the goal that no update leaves its declared range and no guard reads outside a sort."""

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spec.engines.smt.terms import Term, Terms
-from spec.lang.concrete import State
-from spec.lang.definitions import Spec
-from spec.lang.errors import SpecError
-from spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within
-from spec.lang.schema import Var
-from spec.lang.sorts import Sort
+from viewproof.spec.engines.smt.terms import Term, Terms
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within
+from viewproof.spec.lang.schema import Var
+from viewproof.spec.lang.sorts import Sort
 
 Env = Mapping[str, Term]
 Place = tuple[str, tuple[int, ...]]

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spec.lang import Predicate, Spec, all_of, any_of, between, not_, within
-from spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within, walk
-from spec.lang.record import Recorder, record_predicate
+from viewproof.spec.lang import Predicate, Spec, all_of, any_of, between, not_, within
+from viewproof.spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within, walk
+from viewproof.spec.lang.record import Recorder, record_predicate
 
 Layer = Binder | Expr
 """A quantified name, or what must hold."""

@@ -15,9 +15,9 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from spec.engines.smt.induction import Failure, Outcome, Problem, Tally, lemmas_used, prove_step
-from spec.engines.smt.solve import Session
-from spec.lang.definitions import Predicate, Spec
+from viewproof.spec.engines.smt.induction import Failure, Outcome, Problem, Tally, lemmas_used, prove_step
+from viewproof.spec.engines.smt.solve import Session
+from viewproof.spec.lang.definitions import Predicate, Spec
 
 Report = Callable[[int, int, str], None]
 """Progress: done, total, what was done last."""

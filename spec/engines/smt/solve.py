@@ -9,8 +9,8 @@ from typing import Any
 
 import z3
 
-from spec.engines.smt.encode import Encoder
-from spec.engines.smt.terms import Term, Terms
+from viewproof.spec.engines.smt.encode import Encoder
+from viewproof.spec.engines.smt.terms import Term, Terms
 
 NO_LIMIT_MS = 4294967295
 """z3's way to say: no time limit."""

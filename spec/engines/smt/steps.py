@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spec.engines.smt.lower import Env, Lowering, Value
-from spec.engines.smt.terms import Term
-from spec.lang.errors import Source
-from spec.lang.expr import ActionIR, Update
+from viewproof.spec.engines.smt.lower import Env, Lowering, Value
+from viewproof.spec.engines.smt.terms import Term
+from viewproof.spec.lang.errors import Source
+from viewproof.spec.lang.expr import ActionIR, Update
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spec.engines import explicit, interp
-from spec.engines.explicit.emit import PREDICATES_MAX
-from spec.engines.smt.chain import Chain, ChainError, round_blocks
-from spec.engines.smt.induction import Problem
-from spec.engines.smt.premises import Part, parts
-from spec.engines.smt.solve import Session
-from spec.engines.smt.terms import rebuild
-from spec.lang.concrete import State
-from spec.lang.definitions import Predicate, Spec
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.engines.explicit.emit import PREDICATES_MAX
+from viewproof.spec.engines.smt.chain import Chain, ChainError, round_blocks
+from viewproof.spec.engines.smt.induction import Problem
+from viewproof.spec.engines.smt.premises import Part, parts
+from viewproof.spec.engines.smt.solve import Session
+from viewproof.spec.engines.smt.terms import rebuild
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Predicate, Spec
 
 Report = Callable[[int, int, str], None]
 """Progress: parts with a witness, parts in all, what is asked now."""

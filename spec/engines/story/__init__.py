@@ -3,9 +3,9 @@
 Says nothing of its own: a behaviour comes from an engine and is taken again, step by step, in the interpreter.
 """
 
-from spec.engines.story.behaviour import Ending, Leaf, Story, StoryStep, Taken, broken, tell
-from spec.engines.story.document import FORMAT, to_json
-from spec.engines.story.why_not import Question, Reason, parse_question, why_not
+from viewproof.spec.engines.story.behaviour import Ending, Leaf, Story, StoryStep, Taken, broken, tell
+from viewproof.spec.engines.story.document import FORMAT, to_json
+from viewproof.spec.engines.story.why_not import Question, Reason, parse_question, why_not
 
 __all__ = [
     "FORMAT",

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from spec.engines.story.messages import Cell, Sent, Used, sent, used
-from spec.engines.story.watch import Show, attempt, cell_name, judge
-from spec.engines.story.why_not import Reason, why_not
-from spec.lang.concrete import State
-from spec.lang.definitions import Action, Spec
-from spec.lang.errors import Source, SpecError
-from spec.lang.schema import Var
+from viewproof.spec.engines.story.messages import Cell, Sent, Used, sent, used
+from viewproof.spec.engines.story.watch import Show, attempt, cell_name, judge
+from viewproof.spec.engines.story.why_not import Reason, why_not
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Action, Spec
+from viewproof.spec.lang.errors import Source, SpecError
+from viewproof.spec.lang.schema import Var
 
 
 class Taken(Protocol):

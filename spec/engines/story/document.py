@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.engines.story.behaviour import Ending, Story, StoryStep, all_cells
-from spec.engines.story.watch import guard_text
-from spec.engines.story.why_not import Reason
-from spec.lang.errors import Source
+from viewproof.spec.engines.story.behaviour import Ending, Story, StoryStep, all_cells
+from viewproof.spec.engines.story.watch import guard_text
+from viewproof.spec.engines.story.why_not import Reason
+from viewproof.spec.lang.errors import Source
 
 FORMAT = "viewproof.story/1"
 WHY_NOT_MAX = 40_000

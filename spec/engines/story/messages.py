@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from spec.engines.story.watch import Reading
-from spec.lang.schema import Var
+from viewproof.spec.engines.story.watch import Reading
+from viewproof.spec.lang.schema import Var
 
 _NAMED = re.compile(r"(\w+)(?=:| sent\b| numbers sent\b)")
 """A message variable's sentence names its message first: `prepare: client`, `start_view sent`."""

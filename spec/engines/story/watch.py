@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from spec.engines import interp
-from spec.lang.concrete import Draft, OutOfRange, State
-from spec.lang.definitions import Action, Predicate, Spec
-from spec.lang.errors import Disabled, Source, SpecError
-from spec.lang.expr import Read, walk
-from spec.lang.schema import Var
-from spec.lang.vocabulary import Domain, using
+from viewproof.spec.engines import interp
+from viewproof.spec.lang.concrete import Draft, OutOfRange, State
+from viewproof.spec.lang.definitions import Action, Predicate, Spec
+from viewproof.spec.lang.errors import Disabled, Source, SpecError
+from viewproof.spec.lang.expr import Read, walk
+from viewproof.spec.lang.schema import Var
+from viewproof.spec.lang.vocabulary import Domain, using
 
 Show = Callable[[Var, int], str]
 """How a value of a variable is shown to a reader."""

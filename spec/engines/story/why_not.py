@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from spec.engines import interp
-from spec.engines.story.watch import Attempt, Show, attempt, guard_text
-from spec.lang.concrete import State
-from spec.lang.definitions import Action, Spec
-from spec.lang.errors import SpecError
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.story.watch import Attempt, Show, attempt, guard_text
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import Action, Spec
+from viewproof.spec.lang.errors import SpecError
 
 VALUES_MAX = 12
 """Cells shown for one guard."""

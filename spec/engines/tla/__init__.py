@@ -6,6 +6,6 @@ and `explicit` report. Differences that remain, by construction: TLC ignores an 
 (the interpreter refuses it), and does not judge a transition invariant over a step that changes nothing.
 """
 
-from spec.engines.tla.module import Module, export
+from viewproof.spec.engines.tla.module import Module, export
 
 __all__ = ["Module", "export"]

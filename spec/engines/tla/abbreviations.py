@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spec.engines.tla.tidy import tidy, tidy_binder
-from spec.lang.definitions import Action, Spec
-from spec.lang.expr import ActionIR, Binder, Expr, Name, Op, Quant, Read, Update, Within, walk
-from spec.lang.record import Recorder
-from spec.lang.schema import Var
-from spec.lang.vocabulary import using
+from viewproof.spec.engines.tla.tidy import tidy, tidy_binder
+from viewproof.spec.lang.definitions import Action, Spec
+from viewproof.spec.lang.expr import ActionIR, Binder, Expr, Name, Op, Quant, Read, Update, Within, walk
+from viewproof.spec.lang.record import Recorder
+from viewproof.spec.lang.schema import Var
+from viewproof.spec.lang.vocabulary import using
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class _Watcher(Recorder):
     def _look(self) -> None:
         frame = sys._getframe(2)
         while frame.f_back is not None and frame.f_code is not _local_values.__code__:
-            if not frame.f_globals.get("__name__", "").startswith("spec.lang"):
+            if not frame.f_globals.get("__name__", "").startswith("viewproof.spec.lang"):
                 for label, value in frame.f_locals.items():
                     if isinstance(value, (Op, Read, Quant)):
                         known = tidy(value)

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spec.lang.definitions import Spec
-from spec.lang.expr import Const, Expr, Op, Read, walk
-from spec.lang.schema import Var
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.expr import Const, Expr, Op, Read, walk
+from viewproof.spec.lang.schema import Var
 
 Labels = tuple[str, ...]
 

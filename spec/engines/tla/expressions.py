@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from spec.engines.tla.enums import Enums, Labels
-from spec.engines.tla.names import Scope
-from spec.lang.errors import SpecError
-from spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within
-from spec.lang.sorts import Instance, Sort
+from viewproof.spec.engines.tla.enums import Enums, Labels
+from viewproof.spec.engines.tla.names import Scope
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within
+from viewproof.spec.lang.sorts import Instance, Sort
 
 ATOM, ARITHMETIC, RANGE, COMPARISON, NEGATION, JUNCTION, IMPLICATION, LOOSE = 9, 7, 6, 5, 4, 3, 1, 0
 """How tightly a printed expression holds together; LOOSE ones (quantifiers, IF) reach as far right as they can."""

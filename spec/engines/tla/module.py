@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spec.engines.tla.abbreviations import Body, body_of, label_of
-from spec.engines.tla.enums import Enums, numeric_enums
-from spec.engines.tla.expressions import HELPERS, Printer, bulleted, hang, indented, over
-from spec.engines.tla.names import GlobalNames, Scope, comment, is_identifier, wrapped
-from spec.engines.tla.tidy import tidy
-from spec.engines.tla.updates import assignment, index_names
-from spec.lang.definitions import Spec
-from spec.lang.errors import SpecError
-from spec.lang.expr import ActionIR, Expr, Op, PredicateIR, Quant, SortMax, Within, walk
-from spec.lang.schema import Var
-from spec.lang.sorts import Sort, Values
+from viewproof.spec.engines.tla.abbreviations import Body, body_of, label_of
+from viewproof.spec.engines.tla.enums import Enums, numeric_enums
+from viewproof.spec.engines.tla.expressions import HELPERS, Printer, bulleted, hang, indented, over
+from viewproof.spec.engines.tla.names import GlobalNames, Scope, comment, is_identifier, wrapped
+from viewproof.spec.engines.tla.tidy import tidy
+from viewproof.spec.engines.tla.updates import assignment, index_names
+from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.expr import ActionIR, Expr, Op, PredicateIR, Quant, SortMax, Within, walk
+from viewproof.spec.lang.schema import Var
+from viewproof.spec.lang.sorts import Sort, Values
 
 WIDTH = 100
 """Lines are broken to fit into this many characters, where they can be."""

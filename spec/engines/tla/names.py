@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from spec.lang.errors import SpecError
+from viewproof.spec.lang.errors import SpecError
 
 KEYWORDS = frozenset(
     re.findall(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spec.lang.expr import Binder, Const, Expr, Op, Quant, Read, Within
+from viewproof.spec.lang.expr import Binder, Const, Expr, Op, Quant, Read, Within
 
 OPPOSITE = {"eq": "ne", "ne": "eq"}
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from spec.engines.tla.module import Module
+from viewproof.spec.engines.tla.module import Module
 
 VARIABLE = "VSR_TLC"
 POLL_SECONDS = 0.02

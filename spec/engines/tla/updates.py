@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spec.engines.tla.expressions import COMPARISON, INLINE, Printer, hang, indented, less, over
-from spec.engines.tla.names import Scope
-from spec.lang.expr import Binder, Name, Update
-from spec.lang.schema import Var
+from viewproof.spec.engines.tla.expressions import COMPARISON, INLINE, Printer, hang, indented, less, over
+from viewproof.spec.engines.tla.names import Scope
+from viewproof.spec.lang.expr import Binder, Name, Update
+from viewproof.spec.lang.schema import Var
 
 
 def assignment(printer: Printer, var: Var, updates: Sequence[Update], scope: Scope, width: int) -> tuple[str, ...]:

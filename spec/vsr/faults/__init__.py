@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spec.lang import Action, SpecError
-from spec.vsr.faults import boot, commit, control, core, recovery, table, view
-from spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.lang import Action, SpecError
+from viewproof.spec.vsr.faults import boot, commit, control, core, recovery, table, view
+from viewproof.spec.vsr.faults.kinds import Fault, named
 
 __all__ = ["FAULTS", "Alternatives", "Fault", "alternatives", "fault"]
 

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, forall, largest, require, smallest, tagged, where, within
-from spec.vsr import normal, restart
-from spec.vsr.config import Config
-from spec.vsr.faults.kinds import Fault, named
-from spec.vsr.partition_state import Boot, Partition, left, lowered
-from spec.vsr.snapshot import load_state
-from spec.vsr.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Request, Restart, primary
+from viewproof.spec.lang import (
+    action,
+    all_of,
+    any_of,
+    between,
+    forall,
+    largest,
+    require,
+    smallest,
+    tagged,
+    where,
+    within,
+)
+from viewproof.spec.vsr import normal, restart
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.partition_state import Boot, Partition, left, lowered
+from viewproof.spec.vsr.snapshot import load_state
+from viewproof.spec.vsr.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Request, Restart, primary
 
 
 @tagged("crash")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, count, forall, require
-from spec.vsr import normal, snapshot, view_change
-from spec.vsr.config import Config
-from spec.vsr.faults.kinds import Fault, named
-from spec.vsr.state import NORMAL, Length, Op, Replica, View, entry_of_view, primary
+from viewproof.spec.lang import action, all_of, any_of, between, count, forall, require
+from viewproof.spec.vsr import normal, snapshot, view_change
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.state import NORMAL, Length, Op, Replica, View, entry_of_view, primary
 
 
 @action(r=Replica, o=Op)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, require
-from spec.vsr import control, normal
-from spec.vsr.config import Config
-from spec.vsr.faults.kinds import Fault, named
-from spec.vsr.state import NORMAL, Feature, Replica, primary
+from viewproof.spec.lang import action, require
+from viewproof.spec.vsr import control, normal
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.state import NORMAL, Feature, Replica, primary
 
 
 @action(r=Replica)

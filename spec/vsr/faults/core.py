@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from spec.lang import action, between, require, tagged, where, within
-from spec.vsr import normal, restart
-from spec.vsr.config import Config
-from spec.vsr.faults.kinds import Fault, named
-from spec.vsr.state import NORMAL, Length, Op, Replica, View, primary
+from viewproof.spec.lang import action, between, require, tagged, where, within
+from viewproof.spec.vsr import normal, restart
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.state import NORMAL, Length, Op, Replica, View, primary
 
 
 @action(r=Replica)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from spec.lang import Action
-from spec.vsr.config import Config
+from viewproof.spec.lang import Action
+from viewproof.spec.vsr.config import Config
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, forall, not_, require, tagged
-from spec.vsr.config import Config, Repair
-from spec.vsr.faults.kinds import Fault, named
-from spec.vsr.recovery import nonce, superblock
-from spec.vsr.repair import nacks
-from spec.vsr.repair.view_change import install_headers
-from spec.vsr.state import NORMAL, RECOVERING, Length, Op, Replica, Restart, View
+from viewproof.spec.lang import action, all_of, any_of, between, forall, not_, require, tagged
+from viewproof.spec.vsr.config import Config, Repair
+from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.recovery import nonce, superblock
+from viewproof.spec.vsr.repair import nacks
+from viewproof.spec.vsr.repair.view_change import install_headers
+from viewproof.spec.vsr.state import NORMAL, RECOVERING, Length, Op, Replica, Restart, View
 
 
 @action(r=Replica, o=Op)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from spec.lang import action, all_of, any_of, forall, not_, require
-from spec.vsr import client_table, clients, normal
-from spec.vsr.config import Config
-from spec.vsr.faults.kinds import Fault, named
-from spec.vsr.sessions import Incarnation
-from spec.vsr.state import NORMAL, Client, Replica, Request, primary
+from viewproof.spec.lang import action, all_of, any_of, forall, not_, require
+from viewproof.spec.vsr import client_table, clients, normal
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.sessions import Incarnation
+from viewproof.spec.vsr.state import NORMAL, Client, Replica, Request, primary
 
 
 @action(r=Replica)

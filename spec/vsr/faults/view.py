@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, between, count, exists, forall, largest, maximum, not_, require, tagged, where
-from spec.vsr import normal
-from spec.vsr.config import Config
-from spec.vsr.faults.kinds import Fault, named
-from spec.vsr.recovery import alone
-from spec.vsr.repair.state import leading, set_headers, set_log
-from spec.vsr.repair.view_change import is_repaired, require_merge
-from spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, Length, Op, Replica, View, primary
-from spec.vsr.view_change import offered_by, require_start_view
+from viewproof.spec.lang import (
+    action,
+    all_of,
+    between,
+    count,
+    exists,
+    forall,
+    largest,
+    maximum,
+    not_,
+    require,
+    tagged,
+    where,
+)
+from viewproof.spec.vsr import normal
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.recovery import alone
+from viewproof.spec.vsr.repair.state import leading, set_headers, set_log
+from viewproof.spec.vsr.repair.view_change import is_repaired, require_merge
+from viewproof.spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, Length, Op, Replica, View, primary
+from viewproof.spec.vsr.view_change import offered_by, require_start_view
 
 
 @action(r=Replica, b=Replica)

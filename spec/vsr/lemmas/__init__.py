@@ -5,10 +5,10 @@ lemma's id is `group.name`; its docstring is the sentence it says. The canonical
 its start_view carried and, above that, what its primary prepared.
 """
 
-from spec.lang import Predicate
-from spec.vsr import client_table
-from spec.vsr.config import Config
-from spec.vsr.lemmas import (
+from viewproof.spec.lang import Predicate
+from viewproof.spec.vsr import client_table
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.lemmas import (
     checkpoint,
     clients,
     committed,

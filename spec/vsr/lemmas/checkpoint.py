@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import Predicate, all_of, any_of, between, forall, implies, invariant, not_
-from spec.vsr import client_table
-from spec.vsr.client_invariants import as_told, slot
-from spec.vsr.config import Config
-from spec.vsr.invariants import last_request
-from spec.vsr.lemmas.control import features_as_of
-from spec.vsr.lemmas.partitions import partitions_as_of
-from spec.vsr.lemmas.table import slots_counted
-from spec.vsr.lemmas.words import chosen_up_to, each_entry, each_replica, each_view_entry, started
-from spec.vsr.snapshot import drained as drained_up_to
-from spec.vsr.state import EXECUTED_STATE, Client, Op, entry_of_view
+from viewproof.spec.lang import Predicate, all_of, any_of, between, forall, implies, invariant, not_
+from viewproof.spec.vsr import client_table
+from viewproof.spec.vsr.client_invariants import as_told, slot
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.invariants import last_request
+from viewproof.spec.vsr.lemmas.control import features_as_of
+from viewproof.spec.vsr.lemmas.partitions import partitions_as_of
+from viewproof.spec.vsr.lemmas.table import slots_counted
+from viewproof.spec.vsr.lemmas.words import chosen_up_to, each_entry, each_replica, each_view_entry, started
+from viewproof.spec.vsr.snapshot import drained as drained_up_to
+from viewproof.spec.vsr.state import EXECUTED_STATE, Client, Op, entry_of_view
 
 
 class _Cells:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import any_of, between, forall, invariant, not_
-from spec.vsr.lemmas.words import each_view_entry
-from spec.vsr.normal import is_request
-from spec.vsr.state import Op, client_of, entry_of_view, request_of
+from viewproof.spec.lang import any_of, between, forall, invariant, not_
+from viewproof.spec.vsr.lemmas.words import each_view_entry
+from viewproof.spec.vsr.normal import is_request
+from viewproof.spec.vsr.state import Op, client_of, entry_of_view, request_of
 
 
 @invariant("clients.requests_rise", "a client's request numbers rise along a log")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, any_of, forall, invariant
-from spec.vsr.lemmas.words import (
+from viewproof.spec.lang import all_of, any_of, forall, invariant
+from viewproof.spec.vsr.lemmas.words import (
     chosen_as,
     chosen_at_all,
     chosen_up_to,
@@ -14,7 +14,7 @@ from spec.vsr.lemmas.words import (
     each_vote,
     each_vote_entry,
 )
-from spec.vsr.state import Op
+from viewproof.spec.vsr.state import Op
 
 
 @invariant("committed.known", "commit_max is backed")

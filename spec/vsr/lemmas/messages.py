@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, any_of, between, forall, implies, invariant, not_, where
-from spec.vsr.lemmas.words import asks_first, each_view_entry, each_vote, each_vote_entry, exists_prepare, started
-from spec.vsr.state import NORMAL, Op, View, durable, entry_of_view, is_prepared, primary
+from viewproof.spec.lang import all_of, any_of, between, forall, implies, invariant, not_, where
+from viewproof.spec.vsr.lemmas.words import (
+    asks_first,
+    each_view_entry,
+    each_vote,
+    each_vote_entry,
+    exists_prepare,
+    started,
+)
+from viewproof.spec.vsr.state import NORMAL, Op, View, durable, entry_of_view, is_prepared, primary
 
 
 @invariant("messages.prepare_fields", "a prepare has a client and a request number")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, between, forall, implies, invariant, within
-from spec.vsr.lemmas.words import each_view_entry
-from spec.vsr.partition_invariants import end_after, executed_as, held_right, stored_right
-from spec.vsr.partition_state import APPEND, UNKNOWN, Offset, Partition, Reader, asked
-from spec.vsr.state import Op
+from viewproof.spec.lang import all_of, between, forall, implies, invariant, within
+from viewproof.spec.vsr.lemmas.words import each_view_entry
+from viewproof.spec.vsr.partition_invariants import end_after, executed_as, held_right, stored_right
+from viewproof.spec.vsr.partition_state import APPEND, UNKNOWN, Offset, Partition, Reader, asked
+from viewproof.spec.vsr.state import Op
 
 
 @invariant("partitions.known", "what an executed op asked is known")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, between, forall, implies, invariant
-from spec.vsr.lemmas.words import chosen_up_to, each_view_entry
-from spec.vsr.state import Op, is_prepared
+from viewproof.spec.lang import all_of, between, forall, implies, invariant
+from viewproof.spec.vsr.lemmas.words import chosen_up_to, each_view_entry
+from viewproof.spec.vsr.state import Op, is_prepared
 
 
 @invariant("pipeline.carried", "the commit number in a prepare is backed, and not far below")

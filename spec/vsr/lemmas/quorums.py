@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import any_of, between, count, forall, invariant, not_
-from spec.vsr.invariants import carries
-from spec.vsr.lemmas.words import each_view_entry
-from spec.vsr.state import Replica, View, entry_of_view
+from viewproof.spec.lang import any_of, between, count, forall, invariant, not_
+from viewproof.spec.vsr.invariants import carries
+from viewproof.spec.vsr.lemmas.words import each_view_entry
+from viewproof.spec.vsr.state import Replica, View, entry_of_view
 
 
 @invariant("quorums.view_change", "a started view has a quorum of offers")

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import Predicate, all_of, any_of, between, count, exists, forall, implies, invariant, not_
-from spec.vsr.config import Config
-from spec.vsr.invariants import carries
-from spec.vsr.lemmas.words import each_entry, each_replica, each_view_entry, each_vote, each_vote_entry, exists_prepare
-from spec.vsr.repair.invariants import backed, reworked
-from spec.vsr.repair.state import leading
-from spec.vsr.state import NORMAL, VIEW_CHANGE, Op, Replica, View, entry_of_view, primary
+from viewproof.spec.lang import Predicate, all_of, any_of, between, count, exists, forall, implies, invariant, not_
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.invariants import carries
+from viewproof.spec.vsr.lemmas.words import (
+    each_entry,
+    each_replica,
+    each_view_entry,
+    each_vote,
+    each_vote_entry,
+    exists_prepare,
+)
+from viewproof.spec.vsr.repair.invariants import backed, reworked
+from viewproof.spec.vsr.repair.state import leading
+from viewproof.spec.vsr.state import NORMAL, VIEW_CHANGE, Op, Replica, View, entry_of_view, primary
 
 
 @invariant("repair.durable_views", "log_view ≤ durable view ≤ view")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, any_of, forall, implies, invariant
-from spec.vsr.lemmas.words import each_entry, each_replica, each_view_entry, exists_prepare, started
-from spec.vsr.state import NORMAL, Replica, durable, entry_of_view, is_prepared, primary
+from viewproof.spec.lang import all_of, any_of, forall, implies, invariant
+from viewproof.spec.vsr.lemmas.words import each_entry, each_replica, each_view_entry, exists_prepare, started
+from viewproof.spec.vsr.state import NORMAL, Replica, durable, entry_of_view, is_prepared, primary
 
 
 @invariant("replicas.log_view_started", "a log_view is a started view")

@@ -6,12 +6,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import Predicate, all_of, any_of, between, count, exists, forall, implies, invariant, not_, where
-from spec.vsr.client_invariants import incarnation_at, session_at, slot
-from spec.vsr.client_table import is_register, session_of
-from spec.vsr.config import Config
-from spec.vsr.lemmas.words import each_replica, each_view_entry
-from spec.vsr.state import Client, Op, client_of, entry_of_view, request_of
+from viewproof.spec.lang import (
+    Predicate,
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    forall,
+    implies,
+    invariant,
+    not_,
+    where,
+)
+from viewproof.spec.vsr.client_invariants import incarnation_at, session_at, slot
+from viewproof.spec.vsr.client_table import is_register, session_of
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.lemmas.words import each_replica, each_view_entry
+from viewproof.spec.vsr.state import Client, Op, client_of, entry_of_view, request_of
 
 
 def in_log(s: Any, v: Any, o: Any) -> Any:

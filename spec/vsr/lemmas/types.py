@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, any_of, implies, invariant, not_
-from spec.vsr.lemmas.words import each_entry, each_replica
-from spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, durable, primary
+from viewproof.spec.lang import all_of, any_of, implies, invariant, not_
+from viewproof.spec.vsr.lemmas.words import each_entry, each_replica
+from viewproof.spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, durable, primary
 
 
 @invariant("types.durable_views", "durable views are the views")

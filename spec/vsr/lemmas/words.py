@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, any_of, between, exists, forall
-from spec.vsr.config import Config
-from spec.vsr.invariants import chosen
-from spec.vsr.state import Op, Replica, View, entry_of_view, is_prepared
+from viewproof.spec.lang import all_of, any_of, between, exists, forall
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.invariants import chosen
+from viewproof.spec.vsr.state import Op, Replica, View, entry_of_view, is_prepared
 
 
 def asks_first(cfg: Config) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spec.lang import Action
-from spec.vsr.config import Config
-from spec.vsr.module import Module
-from spec.vsr.recovery import alone, invariants, nonce, superblock
-from spec.vsr.repair import invariants as repaired
+from viewproof.spec.lang import Action
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.recovery import alone, invariants, nonce, superblock
+from viewproof.spec.vsr.repair import invariants as repaired
 
 BY_NONCE = (nonce.restart, nonce.replace_disk, nonce.answer_recovery, nonce.recover)
 BY_SUPERBLOCK = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, between, forall, maximum, not_, require, tagged, where, within
-from spec.vsr.repair.state import set_headers
-from spec.vsr.snapshot import load_state
-from spec.vsr.state import NORMAL, Op, Replica, Restart, View
+from viewproof.spec.lang import action, between, forall, maximum, not_, require, tagged, where, within
+from viewproof.spec.vsr.repair.state import set_headers
+from viewproof.spec.vsr.snapshot import load_state
+from viewproof.spec.vsr.state import NORMAL, Op, Replica, Restart, View
 
 
 @tagged("crash")

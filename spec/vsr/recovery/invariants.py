@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, any_of, exists, forall, implies, invariant, witness
-from spec.vsr.state import NORMAL, RECOVERING, Op, Replica, View
+from viewproof.spec.lang import all_of, any_of, exists, forall, implies, invariant, witness
+from viewproof.spec.vsr.state import NORMAL, RECOVERING, Op, Replica, View
 
 
 def acknowledged_in(s: Any, v: Any, r: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     Schema,
     action,
     all_of,
@@ -26,11 +26,11 @@ from spec.lang import (
     where,
     within,
 )
-from spec.vsr.config import Config
-from spec.vsr.recovery.storage import copied
-from spec.vsr.repair.state import set_log
-from spec.vsr.snapshot import load_state
-from spec.vsr.state import ENTRY, NORMAL, RECOVERING, Op, Replica, Restart, Rot, View, primary
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.recovery.storage import copied
+from viewproof.spec.vsr.repair.state import set_log
+from viewproof.spec.vsr.snapshot import load_state
+from viewproof.spec.vsr.state import ENTRY, NORMAL, RECOVERING, Op, Replica, Restart, Rot, View, primary
 
 
 def declare(s: Schema, cfg: Config) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, exists, require, tagged, within
-from spec.vsr.state import Op, Replica, Rot
+from viewproof.spec.lang import action, all_of, any_of, exists, require, tagged, within
+from viewproof.spec.vsr.state import Op, Replica, Rot
 
 
 @tagged("fault")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     Schema,
     action,
     all_of,
@@ -27,12 +27,12 @@ from spec.lang import (
     where,
     within,
 )
-from spec.vsr.config import Config
-from spec.vsr.repair.nacks import quorum_nack
-from spec.vsr.repair.state import leading, set_headers, set_log
-from spec.vsr.repair.view_change import install_headers, is_repaired
-from spec.vsr.snapshot import load_state
-from spec.vsr.state import (
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.repair.nacks import quorum_nack
+from viewproof.spec.vsr.repair.state import leading, set_headers, set_log
+from viewproof.spec.vsr.repair.view_change import install_headers, is_repaired
+from viewproof.spec.vsr.snapshot import load_state
+from viewproof.spec.vsr.state import (
     ENTRY,
     NORMAL,
     RECOVERING,

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from spec.lang import Action
-from spec.vsr.config import Config
-from spec.vsr.module import Module
-from spec.vsr.recovery.storage import rot
-from spec.vsr.repair import invariants, journal, nacks, view_change
-from spec.vsr.repair.state import declare
+from viewproof.spec.lang import Action
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.module import Module
+from viewproof.spec.vsr.recovery.storage import rot
+from viewproof.spec.vsr.repair import invariants, journal, nacks, view_change
+from viewproof.spec.vsr.repair.state import declare
 
 OF_JOURNAL = (
     journal.on_request,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import all_of, any_of, between, count, exists, forall, implies, invariant, not_, where, witness
-from spec.vsr.invariants import carries, chosen
-from spec.vsr.repair.nacks import quorum_nack
-from spec.vsr.repair.state import leading, parent_of
-from spec.vsr.state import NORMAL, Op, Replica, View, entry_of_view, primary
+from viewproof.spec.lang import all_of, any_of, between, count, exists, forall, implies, invariant, not_, where, witness
+from viewproof.spec.vsr.invariants import carries, chosen
+from viewproof.spec.vsr.repair.nacks import quorum_nack
+from viewproof.spec.vsr.repair.state import leading, parent_of
+from viewproof.spec.vsr.state import NORMAL, Op, Replica, View, entry_of_view, primary
 
 
 def committed(s: Any, w: Any, o: Any) -> Any:

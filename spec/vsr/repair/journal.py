@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, exists, not_, require, where
-from spec.vsr import normal
-from spec.vsr.repair.state import available, chained, connects, leading, parent_of
-from spec.vsr.state import NORMAL, Client, Op, Replica, Request, View, is_prepared, primary
+from viewproof.spec.lang import action, all_of, any_of, exists, not_, require, where
+from viewproof.spec.vsr import normal
+from viewproof.spec.vsr.repair.state import available, chained, connects, leading, parent_of
+from viewproof.spec.vsr.state import NORMAL, Client, Op, Replica, Request, View, is_prepared, primary
 
 
 @action(r=Replica, c=Client, s=Request)

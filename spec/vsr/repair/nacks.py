@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, count, exists, maximum, not_, require, where
-from spec.vsr.repair.state import chained, leading
-from spec.vsr.state import VIEW_CHANGE, Op, Replica, View, is_prepared, primary
+from viewproof.spec.lang import action, all_of, any_of, between, count, exists, maximum, not_, require, where
+from viewproof.spec.vsr.repair.state import chained, leading
+from viewproof.spec.vsr.state import VIEW_CHANGE, Op, Replica, View, is_prepared, primary
 
 
 def quorum_nack(cfg: Any) -> int:

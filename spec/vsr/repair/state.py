@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spec.lang import Schema, all_of, any_of, between, exists, forall, largest, up_to, where
-from spec.lang.vocabulary import Between
-from spec.vsr.config import Config
-from spec.vsr.state import ENTRY, VIEW_CHANGE, Op, Replica, Rot, View, is_prepared
+from viewproof.spec.lang import Schema, all_of, any_of, between, exists, forall, largest, up_to, where
+from viewproof.spec.lang.vocabulary import Between
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.state import ENTRY, VIEW_CHANGE, Op, Replica, Rot, View, is_prepared
 
 
 def declare(s: Schema, cfg: Config) -> None:

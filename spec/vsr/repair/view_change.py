@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     action,
     all_of,
     any_of,
@@ -19,10 +19,10 @@ from spec.lang import (
     where,
     within,
 )
-from spec.vsr.repair.nacks import lowest_covered
-from spec.vsr.repair.state import chained, leading, set_log
-from spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view, primary
-from spec.vsr.view_change import offered_by, require_start_view
+from viewproof.spec.vsr.repair.nacks import lowest_covered
+from viewproof.spec.vsr.repair.state import chained, leading, set_log
+from viewproof.spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view, primary
+from viewproof.spec.vsr.view_change import offered_by, require_start_view
 
 
 @action(r=Replica, v=View)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, forall, implies, largest, require, where
-from spec.vsr.tigerbeetle.node_2026 import keep_promises, put_header, remove_above
-from spec.vsr.tigerbeetle.normal_2026 import chained
-from spec.vsr.tigerbeetle.state_2022 import Op, Prepare, Replica
-from spec.vsr.tigerbeetle.state_2026 import (
+from viewproof.spec.lang import action, all_of, any_of, between, forall, implies, largest, require, where
+from viewproof.spec.vsr.tigerbeetle.node_2026 import keep_promises, put_header, remove_above
+from viewproof.spec.vsr.tigerbeetle.normal_2026 import chained
+from viewproof.spec.vsr.tigerbeetle.state_2022 import Op, Prepare, Replica
+from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     KIND,
     NORMAL,
     RECOVERING_HEAD,
@@ -19,7 +19,7 @@ from spec.vsr.tigerbeetle.state_2026 import (
     prepare_max,
     primary,
 )
-from spec.vsr.tigerbeetle.view_2026 import drop_votes
+from viewproof.spec.vsr.tigerbeetle.view_2026 import drop_votes
 
 
 def accepts_view(state: Any, r: Any, m: Any) -> Any:

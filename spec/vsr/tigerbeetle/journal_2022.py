@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, count, implies, not_, require, where
-from spec.vsr.tigerbeetle.state_2022 import (
+from viewproof.spec.lang import action, all_of, any_of, between, count, implies, not_, require, where
+from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     CUT,
     EQL,
     FIX,

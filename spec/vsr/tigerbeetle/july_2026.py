@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spec.lang import Action, Instance, Spec
-from spec.vsr.config import Config
-from spec.vsr.tigerbeetle import follow_2026, node_2026, normal_2026, view_2026
-from spec.vsr.tigerbeetle.state_2026 import schema_2026
+from viewproof.spec.lang import Action, Instance, Spec
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.tigerbeetle import follow_2026, node_2026, normal_2026, view_2026
+from viewproof.spec.vsr.tigerbeetle.state_2026 import schema_2026
 
 PROFILE = "tigerbeetle-2026"
 

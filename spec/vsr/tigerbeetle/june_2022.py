@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from spec.lang import Action, Instance, Spec, action, count, require
-from spec.vsr.config import Config
-from spec.vsr.tigerbeetle import journal_2022, messages_2022, normal_2022, repair_2022, view_2022
-from spec.vsr.tigerbeetle.normal_2022 import at_primary, commit_head, compose_prepare
-from spec.vsr.tigerbeetle.repair_2022 import deny, new_replica, rejoin
-from spec.vsr.tigerbeetle.state_2022 import Client, Message, Op, Prepare, Replica, Request, schema_2022
+from viewproof.spec.lang import Action, Instance, Spec, action, count, require
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.tigerbeetle import journal_2022, messages_2022, normal_2022, repair_2022, view_2022
+from viewproof.spec.vsr.tigerbeetle.normal_2022 import at_primary, commit_head, compose_prepare
+from viewproof.spec.vsr.tigerbeetle.repair_2022 import deny, new_replica, rejoin
+from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Message, Op, Prepare, Replica, Request, schema_2022
 
 PROFILE = "tigerbeetle-2022"
 

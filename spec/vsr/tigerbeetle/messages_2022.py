@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, not_, require
-from spec.vsr.tigerbeetle.normal_2022 import in_pipeline, leads
-from spec.vsr.tigerbeetle.state_2022 import (
+from viewproof.spec.lang import action, all_of, any_of, not_, require
+from viewproof.spec.vsr.tigerbeetle.normal_2022 import in_pipeline, leads
+from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     KIND,
     NORMAL,
     RECOVERING,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, forall, implies, largest, maximum, not_, require, where
-from spec.vsr.tigerbeetle.state_2022 import Client, Op, Prepare, Replica, View
-from spec.vsr.tigerbeetle.state_2026 import (
+from viewproof.spec.lang import action, all_of, any_of, between, forall, implies, largest, maximum, not_, require, where
+from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Op, Prepare, Replica, View
+from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     COMPACTION_OPS,
     EQL,
     FIX,

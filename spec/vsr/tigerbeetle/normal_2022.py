@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, count, forall, implies, largest, not_, require, where
-from spec.vsr.tigerbeetle.journal_2022 import put_header
-from spec.vsr.tigerbeetle.state_2022 import (
+from viewproof.spec.lang import action, all_of, any_of, between, count, forall, implies, largest, not_, require, where
+from viewproof.spec.vsr.tigerbeetle.journal_2022 import put_header
+from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     KIND,
     NORMAL,
     PIPELINE,

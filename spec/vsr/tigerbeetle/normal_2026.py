@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, count, forall, implies, largest, not_, require, where
-from spec.vsr.tigerbeetle.node_2026 import alone, put_header
-from spec.vsr.tigerbeetle.state_2022 import Client, Message, Nonce, Op, Prepare, Replica, Request, View
-from spec.vsr.tigerbeetle.state_2026 import (
+from viewproof.spec.lang import action, all_of, any_of, between, count, forall, implies, largest, not_, require, where
+from viewproof.spec.vsr.tigerbeetle.node_2026 import alone, put_header
+from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Message, Nonce, Op, Prepare, Replica, Request, View
+from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     KIND,
     NORMAL,
     PIPELINE,

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import action, all_of, any_of, between, count, forall, implies, largest, maximum, not_, require, where
-from spec.vsr.tigerbeetle.journal_2022 import SLOT, keep_promises, put_header, remove_from
-from spec.vsr.tigerbeetle.normal_2022 import chained, forget_oks, in_pipeline, is_clean, leads
-from spec.vsr.tigerbeetle.state_2022 import (
+from viewproof.spec.lang import (
+    action,
+    all_of,
+    any_of,
+    between,
+    count,
+    forall,
+    implies,
+    largest,
+    maximum,
+    not_,
+    require,
+    where,
+)
+from viewproof.spec.vsr.tigerbeetle.journal_2022 import SLOT, keep_promises, put_header, remove_from
+from viewproof.spec.vsr.tigerbeetle.normal_2022 import chained, forget_oks, in_pipeline, is_clean, leads
+from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     KIND,
     NORMAL,
     PIPELINE,
@@ -23,7 +36,7 @@ from spec.vsr.tigerbeetle.state_2022 import (
     Replica,
     primary,
 )
-from spec.vsr.tigerbeetle.view_2022 import carry_headers, take_head
+from viewproof.spec.vsr.tigerbeetle.view_2022 import carry_headers, take_head
 
 GAP, DIRTY, CONNECTS, OLDER = 0, 1, 2, 3
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import BOOL, Schema, Sort, enum, up_to
+from viewproof.spec.lang import BOOL, Schema, Sort, enum, up_to
 
 Replica = Sort("Replica")
 View = Sort("View")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import BOOL, Schema, enum, up_to
-from spec.vsr.tigerbeetle.state_2022 import Client, Message, Nonce, Op, Prepare, Replica, Request, View
+from viewproof.spec.lang import BOOL, Schema, enum, up_to
+from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Message, Nonce, Op, Prepare, Replica, Request, View
 
 NORMAL, VIEW_CHANGE, RECOVERING, RECOVERING_HEAD = 0, 1, 2, 3
 STATUS = enum("normal", "view_change", "recovering", "recovering_head")
@@ -158,7 +158,7 @@ def leads(state: Any, r: Any) -> Any:
 
 def at(state: Any, r: Any, o: Any) -> Any:
     """Header that r's journal has for op o; 0 = none (its slot may hold another op's)."""
-    from spec.lang import where
+    from viewproof.spec.lang import where
 
     e = state.header[r, o % SLOTS]
     return where(state.p_op[e] == o, e, 0)
@@ -166,7 +166,7 @@ def at(state: Any, r: Any, o: Any) -> Any:
 
 def checkpoint_after(c: Any) -> Any:
     """The checkpoint after checkpoint c."""
-    from spec.lang import where
+    from viewproof.spec.lang import where
 
     return where(c == 0, CHECKPOINT_OPS - 1, c + CHECKPOINT_OPS)
 

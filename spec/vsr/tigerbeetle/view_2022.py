@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     action,
     all_of,
     any_of,
@@ -18,9 +18,9 @@ from spec.lang import (
     require,
     where,
 )
-from spec.vsr.tigerbeetle.journal_2022 import SLOT, keep_promises, remove_from, was_lost
-from spec.vsr.tigerbeetle.normal_2022 import chained, leads
-from spec.vsr.tigerbeetle.state_2022 import (
+from viewproof.spec.vsr.tigerbeetle.journal_2022 import SLOT, keep_promises, remove_from, was_lost
+from viewproof.spec.vsr.tigerbeetle.normal_2022 import chained, leads
+from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     KIND,
     NORMAL,
     PIPELINE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spec.lang import (
+from viewproof.spec.lang import (
     action,
     all_of,
     any_of,
@@ -19,10 +19,10 @@ from spec.lang import (
     require,
     where,
 )
-from spec.vsr.tigerbeetle.node_2026 import head_is_certain, keep_promises, put_header, remove_above
-from spec.vsr.tigerbeetle.normal_2026 import chained, holds, votes
-from spec.vsr.tigerbeetle.state_2022 import Message, Nonce, Op, Prepare, Replica, View
-from spec.vsr.tigerbeetle.state_2026 import (
+from viewproof.spec.vsr.tigerbeetle.node_2026 import head_is_certain, keep_promises, put_header, remove_above
+from viewproof.spec.vsr.tigerbeetle.normal_2026 import chained, holds, votes
+from viewproof.spec.vsr.tigerbeetle.state_2022 import Message, Nonce, Op, Prepare, Replica, View
+from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     CHECKPOINT_OPS,
     KIND,
     NORMAL,

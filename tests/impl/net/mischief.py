@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from impl.net.client import Address
-from impl.net.cluster import HOST
+from viewproof.impl.net.client import Address
+from viewproof.impl.net.cluster import HOST
 
 LENGTH_BYTES = 4
 

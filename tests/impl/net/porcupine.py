@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.net.history import Operation
+from viewproof.impl.net.history import Operation
 
 SOURCE = Path(__file__).resolve().parents[3] / "tools" / "porcupine"
 

@@ -7,14 +7,14 @@ import resource
 import time
 from pathlib import Path
 
-from impl.net.client import Client, fetch_status
-from impl.net.cluster import Cluster
-from impl.net.framing import Status
-from impl.storage.inspect import Inspection, inspect_data_file
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.impl.net.waiting import SECONDS, wait_for_log
 from tests.refinement.traces import load
+from viewproof.impl.net.client import Client, fetch_status
+from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.framing import Status
+from viewproof.impl.storage.inspect import Inspection, inspect_data_file
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 OPTIONS = ("--checkpoint-interval", "40", "--pipeline", "32")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.durable import ClientTableConfig
-from impl.messages import Eviction, Message, Reply, Request, register_result
-from impl.net.client import (
+from viewproof.impl.durable import ClientTableConfig
+from viewproof.impl.messages import Eviction, Message, Reply, Request, register_result
+from viewproof.impl.net.client import (
     Client,
     EvictedError,
     FencedError,
@@ -18,9 +18,17 @@ from impl.net.client import (
     SyncClient,
     UncertainError,
 )
-from impl.net.cluster import Cluster, free_ports
-from impl.net.framing import PROTOCOL_VERSION, Control, FrameReader, Hello, NotPrimary, frame_control, frame_message
-from impl.state_machine import Done, Put, encode_operation
+from viewproof.impl.net.cluster import Cluster, free_ports
+from viewproof.impl.net.framing import (
+    PROTOCOL_VERSION,
+    Control,
+    FrameReader,
+    Hello,
+    NotPrimary,
+    frame_control,
+    frame_message,
+)
+from viewproof.impl.state_machine import Done, Put, encode_operation
 
 PUT = Put(b"k", b"v")
 DONE = b"\x91\xa4done"

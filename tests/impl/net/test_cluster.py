@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.messages import Message, Prepare, Reply, Request, make_header, reply_checksum
-from impl.net.client import (
+from tests.impl.net.waiting import measured, wait_for, wait_for_log
+from viewproof.impl.messages import Message, Prepare, Reply, Request, make_header, reply_checksum
+from viewproof.impl.net.client import (
     Address,
     Client,
     ClientBusyError,
@@ -26,9 +27,9 @@ from impl.net.client import (
     UncertainError,
     fetch_status,
 )
-from impl.net.cluster import Cluster, ClusterError, free_ports
-from impl.net.errors import ClientError
-from impl.net.framing import (
+from viewproof.impl.net.cluster import Cluster, ClusterError, free_ports
+from viewproof.impl.net.errors import ClientError
+from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
     Control,
     FrameReader,
@@ -38,12 +39,11 @@ from impl.net.framing import (
     frame_control,
     frame_message,
 )
-from impl.net.record import RecordOptions, record, rounds
-from impl.net.server import ServerError, parse_addresses
-from impl.state_machine import Append, Get, Operation, Put, Result, Value, encode_operation
-from impl.storage.data_file import format_data_file
-from impl.trace import decode_line
-from tests.impl.net.waiting import measured, wait_for, wait_for_log
+from viewproof.impl.net.record import RecordOptions, record, rounds
+from viewproof.impl.net.server import ServerError, parse_addresses
+from viewproof.impl.state_machine import Append, Get, Operation, Put, Result, Value, encode_operation
+from viewproof.impl.storage.data_file import format_data_file
+from viewproof.impl.trace import decode_line
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -263,7 +263,7 @@ def server(*arguments: str, file_size_max: int | None = None) -> subprocess.Comp
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_size_max, file_size_max))
 
     return subprocess.run(
-        [sys.executable, "-m", "impl.net.server", *arguments],
+        [sys.executable, "-m", "viewproof.impl.net.server", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -312,7 +312,7 @@ def test_a_disk_that_refuses_writes_loses_nothing(tmp_path: Path) -> None:
     port = free_ports(1)[0]
     format_data_file(tmp_path / "d", 7, 0, 1)
     arguments = ["--data", str(tmp_path / "d"), "--replica", "0", "--addresses", f"127.0.0.1:{port}"]
-    command = [sys.executable, "-m", "impl.net.server", *arguments]
+    command = [sys.executable, "-m", "viewproof.impl.net.server", *arguments]
     limit = (50_000, 50_000)
     acknowledged: list[int] = []
     full = subprocess.Popen(

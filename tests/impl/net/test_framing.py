@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.messages import Commit, Request
-from impl.net.framing import (
+from viewproof.impl.messages import Commit, Request
+from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
     FrameError,
     FrameReader,

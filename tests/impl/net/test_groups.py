@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from impl.groups.group import BOTH_PLANES, METADATA, PARTITIONS
-from impl.messages import Request
-from impl.namespaces import NamespaceError
-from impl.net.client import Client, fetch_status
-from impl.net.cluster import Cluster, ClusterError
-from impl.net.errors import RefusedError, ReplyError
-from impl.net.framing import FrameError, FrameReader, StatusRequest, frame_control, frame_message
-from impl.net.partitions import OffsetError, PartitionsClient
-from impl.net.server import serve
-from impl.net.server_config import ServerConfig, ServerError
-from impl.trace import read_ndjson
 from tests.impl.net.waiting import SECONDS
+from viewproof.impl.groups.group import BOTH_PLANES, METADATA, PARTITIONS
+from viewproof.impl.messages import Request
+from viewproof.impl.namespaces import NamespaceError
+from viewproof.impl.net.client import Client, fetch_status
+from viewproof.impl.net.cluster import Cluster, ClusterError
+from viewproof.impl.net.errors import RefusedError, ReplyError
+from viewproof.impl.net.framing import FrameError, FrameReader, StatusRequest, frame_control, frame_message
+from viewproof.impl.net.partitions import OffsetError, PartitionsClient
+from viewproof.impl.net.server import serve
+from viewproof.impl.net.server_config import ServerConfig, ServerError
+from viewproof.impl.trace import read_ndjson
 
 
 async def enabled(cluster: Cluster) -> set[int]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.net.history import HistoryError, Operation, apply, check_history
+from viewproof.impl.net.history import HistoryError, Operation, apply, check_history
 
 K = b"k"
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.groups.group import BOTH_PLANES, parse_groups
-from impl.net.partition_load import Append, StoredOffsets, check_appends
-from impl.net.record import RecordOptions, record
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.refinement.traces import load
+from viewproof.impl.groups.group import BOTH_PLANES, parse_groups
+from viewproof.impl.net.partition_load import Append, StoredOffsets, check_appends
+from viewproof.impl.net.record import RecordOptions, record
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 A = Append(0, 7, (b"a", b"b"), 10, 20, 0)
 B = Append(1, 7, (b"c",), 15, 30, 2)

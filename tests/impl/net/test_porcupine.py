@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from impl.net.history import Kind, Operation, apply, check_history
 from tests.impl.net.porcupine import verdict_of_porcupine
+from viewproof.impl.net.history import Kind, Operation, apply, check_history
 
 
 def drawn(rng: random.Random) -> list[Operation]:

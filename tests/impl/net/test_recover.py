@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from impl.net.client import Client
-from impl.net.cluster import Cluster
-from impl.storage.inspect import inspect_data_file
-from impl.storage.superblock import COPY_SIZE
-from refinement.checker import check_run
-from refinement.cli.root import cli
-from refinement.verdict import AuditOptions
 from tests.impl.net.test_checkpoints import OPTIONS, put, wait_level
 from tests.refinement.traces import load
+from viewproof.impl.net.client import Client
+from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.storage.inspect import inspect_data_file
+from viewproof.impl.storage.superblock import COPY_SIZE
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.cli.root import cli
+from viewproof.refinement.verdict import AuditOptions
 
 VICTIM = 2
 

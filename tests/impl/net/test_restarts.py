@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from impl.groups.group import METADATA, PARTITIONS
-from impl.net.cluster import Cluster
-from impl.net.history import check_history
-from impl.net.load import Load
-from impl.net.partition_load import PartitionLoad
-from impl.net.server_config import data_path
-from impl.storage.inspect import inspect_data_file
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.impl.net.waiting import SECONDS
 from tests.refinement.traces import load as load_traces
+from viewproof.impl.groups.group import METADATA, PARTITIONS
+from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.history import check_history
+from viewproof.impl.net.load import Load
+from viewproof.impl.net.partition_load import PartitionLoad
+from viewproof.impl.net.server_config import data_path
+from viewproof.impl.storage.inspect import inspect_data_file
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 GROUPS = (METADATA, PARTITIONS)
 OPTIONS = ("--checkpoint-interval", "20", "--pipeline", "16")

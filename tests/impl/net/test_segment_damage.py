@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from impl.groups.group import parse_groups
-from impl.net.cluster import Cluster
-from impl.net.partitions import PartitionsClient
-from impl.storage.inspect_partitions import inspect_partitions
-from refinement.checker import check_run
-from refinement.verdict import AuditOptions
 from tests.impl.net.waiting import SECONDS
 from tests.refinement.traces import load
+from viewproof.impl.groups.group import parse_groups
+from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.partitions import PartitionsClient
+from viewproof.impl.storage.inspect_partitions import inspect_partitions
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 (GROUP,) = parse_groups("partition:0/1/2")
 OPTIONS = ("--checkpoint-interval", "10", "--segment-bytes", "300")

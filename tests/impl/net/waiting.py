@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from impl.net.bench import BenchResult, bench
-from impl.net.cluster import Cluster
+from viewproof.impl.net.bench import BenchResult, bench
+from viewproof.impl.net.cluster import Cluster
 
 SECONDS = 120.0
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from impl.durable import SuperblockState
-from impl.messages import CHECKSUM_NONE, Prepare, make_header
-from impl.storage.data_file import DataFile, format_data_file, open_data_file
-from impl.storage.file import MemoryFile, MemoryFileSystem, StorageError
+from viewproof.impl.durable import SuperblockState
+from viewproof.impl.messages import CHECKSUM_NONE, Prepare, make_header
+from viewproof.impl.storage.data_file import DataFile, format_data_file, open_data_file
+from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem, StorageError
 
 SECTOR = 512
 

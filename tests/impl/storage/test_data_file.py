@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.durable import ConfigurationError, Quorums
-from impl.messages import Prepare, make_header
-from impl.storage.data_file import DataFileError, format_data_file, open_data_file
-from impl.storage.file import FileSystem, MemoryFileSystem, RealFileSystem, StorageError
+from viewproof.impl.durable import ConfigurationError, Quorums
+from viewproof.impl.messages import Prepare, make_header
+from viewproof.impl.storage.data_file import DataFileError, format_data_file, open_data_file
+from viewproof.impl.storage.file import FileSystem, MemoryFileSystem, RealFileSystem, StorageError
 
 
 @pytest.fixture(params=["real", "memory"])

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.durable import CLIENTS_PAPER, superblock_next
-from impl.messages import Prepare, make_header
-from impl.snapshot import Contents, Snapshot, encode_snapshot
-from impl.storage.data_file import DataFile, DataFileError, format_data_file, open_data_file
-from impl.storage.file import FileSystem, MemoryFileSystem, RealFileSystem, WriteRefusedError
-from impl.storage.journal import FILE_HEADER_SIZE, JournalError
-from impl.storage.records import GROUP_HEADER_SIZE
+from viewproof.impl.durable import CLIENTS_PAPER, superblock_next
+from viewproof.impl.messages import Prepare, make_header
+from viewproof.impl.snapshot import Contents, Snapshot, encode_snapshot
+from viewproof.impl.storage.data_file import DataFile, DataFileError, format_data_file, open_data_file
+from viewproof.impl.storage.file import FileSystem, MemoryFileSystem, RealFileSystem, WriteRefusedError
+from viewproof.impl.storage.journal import FILE_HEADER_SIZE, JournalError
+from viewproof.impl.storage.records import GROUP_HEADER_SIZE
 
 
 def entries(count: int, view: int = 0) -> list[Prepare]:

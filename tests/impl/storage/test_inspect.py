@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from impl.durable import CLIENTS_SESSIONS, superblock_next
-from impl.messages import Prepare, make_header
-from impl.replica.client_table import ClientTable
-from impl.replica.features import FeatureState
-from impl.snapshot import Contents, encode_snapshot
-from impl.state_machine import Put, StateMachine, encode_operation
-from impl.storage.data_file import DataFileError, format_data_file, open_data_file
-from impl.storage.inspect import inspect_data_file
-from impl.storage.snapshots import SnapshotFileError
+from viewproof.impl.durable import CLIENTS_SESSIONS, superblock_next
+from viewproof.impl.messages import Prepare, make_header
+from viewproof.impl.replica.client_table import ClientTable
+from viewproof.impl.replica.features import FeatureState
+from viewproof.impl.snapshot import Contents, encode_snapshot
+from viewproof.impl.state_machine import Put, StateMachine, encode_operation
+from viewproof.impl.storage.data_file import DataFileError, format_data_file, open_data_file
+from viewproof.impl.storage.inspect import inspect_data_file
+from viewproof.impl.storage.snapshots import SnapshotFileError
 
 
 def filled(path: Path, replica_count: int = 3) -> list[Prepare]:

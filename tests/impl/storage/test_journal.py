@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import pytest
 
-from impl.durable import superblock_formatted
-from impl.messages import Prepare, make_header
-from impl.storage.file import MemoryFile, MemoryFileSystem
-from impl.storage.journal import FILE_HEADER_SIZE, RECORD_SIZE_MIN, Journal, JournalError
-from impl.storage.records import FILE_HEADER, GROUP_HEADER_SIZE, MARK_OFFSET, read_mark
+from viewproof.impl.durable import superblock_formatted
+from viewproof.impl.messages import Prepare, make_header
+from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem
+from viewproof.impl.storage.journal import FILE_HEADER_SIZE, RECORD_SIZE_MIN, Journal, JournalError
+from viewproof.impl.storage.records import FILE_HEADER, GROUP_HEADER_SIZE, MARK_OFFSET, read_mark
 
 SUPERBLOCK = superblock_formatted(cluster=7, replica=1, replica_count=3)
 ALONE = replace(SUPERBLOCK, replica_count=1)

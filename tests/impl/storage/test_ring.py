@@ -9,13 +9,13 @@ from itertools import count
 
 import pytest
 
-from impl.durable import DamagedLog, SuperblockState, superblock_formatted
-from impl.messages import CHECKSUM_NONE, Prepare, make_header
-from impl.storage.file import MemoryFile, MemoryFileSystem
-from impl.storage.records import JournalError
-from impl.storage.ring import RingJournal
-from impl.storage.ring_file import SECTOR, Geometry
-from impl.storage.ring_table import BROKEN, RESERVED, TABLE, Bounds, Found, decide
+from viewproof.impl.durable import DamagedLog, SuperblockState, superblock_formatted
+from viewproof.impl.messages import CHECKSUM_NONE, Prepare, make_header
+from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem
+from viewproof.impl.storage.records import JournalError
+from viewproof.impl.storage.ring import RingJournal
+from viewproof.impl.storage.ring_file import SECTOR, Geometry
+from viewproof.impl.storage.ring_table import BROKEN, RESERVED, TABLE, Bounds, Found, decide
 
 SLOTS = 4
 BLOCK = superblock_formatted(1, 0, 3)

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 
 import pytest
 
-from impl.durable import CLIENTS_SESSIONS, Quorums, SuperblockState, superblock_formatted
-from impl.storage.file import MemoryFile
-from impl.storage.superblock import COPIES, COPY_SIZE, Superblock, SuperblockError
+from viewproof.impl.durable import CLIENTS_SESSIONS, Quorums, SuperblockState, superblock_formatted
+from viewproof.impl.storage.file import MemoryFile
+from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, Superblock, SuperblockError
 
 FIRST = superblock_formatted(cluster=7, replica=1, replica_count=3)
 HEAD = "ab" * 16

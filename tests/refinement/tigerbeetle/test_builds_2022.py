@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from refinement.tigerbeetle.audit import audit
-from refinement.verdict import AuditOptions, RunVerdict
-from spec.engines.replay import TAKEN, compile_spec
-from spec.vsr.config import Config
-from spec.vsr.tigerbeetle.june_2022 import spec_2022
-from spec.vsr.tigerbeetle.state_2022 import KIND, NORMAL, VIEW_CHANGE
+from viewproof.refinement.tigerbeetle.audit import audit
+from viewproof.refinement.verdict import AuditOptions, RunVerdict
+from viewproof.spec.engines.replay import TAKEN, compile_spec
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.tigerbeetle.june_2022 import spec_2022
+from viewproof.spec.vsr.tigerbeetle.state_2022 import KIND, NORMAL, VIEW_CHANGE
 
 DATA = "size=128.015625MiB headers_size=16KiB prepares_size=128MiB"
 

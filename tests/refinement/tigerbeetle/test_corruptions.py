@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from refinement.tigerbeetle.corrupt import CLASSES, Bench, table
-from refinement.verdict import AuditOptions
 from tests.refinement.tigerbeetle.logs import ACKS, CONFORMING, REJECTED, SOLO, shipped
+from viewproof.refinement.tigerbeetle.corrupt import CLASSES, Bench, table
+from viewproof.refinement.verdict import AuditOptions
 
 ALL = (*REJECTED, *CONFORMING)
 RATE = 0.97

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from refinement.tigerbeetle.audit import audit
-from refinement.tigerbeetle.reading import Lines, Segment
-from refinement.verdict import AuditOptions, AuditReport
 from tests.refinement.tigerbeetle.logs import shipped
+from viewproof.refinement.tigerbeetle.audit import audit
+from viewproof.refinement.tigerbeetle.reading import Lines, Segment
+from viewproof.refinement.verdict import AuditOptions, AuditReport
 
 OLD, NEW = "tigerbeetle-2022-06/seed-11.log.zst", "tigerbeetle-2026-07/seed-118.log.zst"
 

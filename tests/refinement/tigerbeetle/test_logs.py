@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from refinement.cli import cli
-from refinement.tigerbeetle.audit import audit, judge_segment
-from refinement.tigerbeetle.reading import Lines, Segment, segments
-from refinement.verdict import AuditOptions, AuditReport
 from tests.refinement.tigerbeetle.logs import ACKS, CONFORMING, REJECTED, SOLO, shipped
+from viewproof.refinement.cli import cli
+from viewproof.refinement.tigerbeetle.audit import audit, judge_segment
+from viewproof.refinement.tigerbeetle.reading import Lines, Segment, segments
+from viewproof.refinement.verdict import AuditOptions, AuditReport
 
 QUICK = "tigerbeetle-2022-06/seed-12.log.zst"
 """A cluster of one that restarts seven times: 17,000 lines."""

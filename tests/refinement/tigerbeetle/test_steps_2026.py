@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from spec.engines.replay import TAKEN, compile_spec
-from spec.vsr.config import Config
-from spec.vsr.tigerbeetle.july_2026 import spec_2026
-from spec.vsr.tigerbeetle.state_2026 import KIND, NORMAL, RECOVERING, RECOVERING_HEAD, SLOTS, VIEW_CHANGE
+from viewproof.spec.engines.replay import TAKEN, compile_spec
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.tigerbeetle.july_2026 import spec_2026
+from viewproof.spec.vsr.tigerbeetle.state_2026 import KIND, NORMAL, RECOVERING, RECOVERING_HEAD, SLOTS, VIEW_CHANGE
 
 
 class Cluster:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from refinement.tigerbeetle.compile import MappingError, compile_table
-from refinement.tigerbeetle.families import FAMILIES, Family, program
-from refinement.tigerbeetle.headers import Headers
-from refinement.tigerbeetle.parse import Parser
-from refinement.tigerbeetle.rules import Do, Eq, Rule
-from refinement.tigerbeetle.run import HELPERS
-from refinement.tigerbeetle.table import Table, check, check_table, notes, step
-from spec.engines.interp import Blocked
-from spec.engines.interp import step as interp_step
-from spec.engines.replay import TAKEN, compile_spec
-from spec.vsr.config import Config
-from spec.vsr.tigerbeetle.june_2022 import spec_2022
+from viewproof.refinement.tigerbeetle.compile import MappingError, compile_table
+from viewproof.refinement.tigerbeetle.families import FAMILIES, Family, program
+from viewproof.refinement.tigerbeetle.headers import Headers
+from viewproof.refinement.tigerbeetle.parse import Parser
+from viewproof.refinement.tigerbeetle.rules import Do, Eq, Rule
+from viewproof.refinement.tigerbeetle.run import HELPERS
+from viewproof.refinement.tigerbeetle.table import Table, check, check_table, notes, step
+from viewproof.spec.engines.interp import Blocked
+from viewproof.spec.engines.interp import step as interp_step
+from viewproof.spec.engines.replay import TAKEN, compile_spec
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.tigerbeetle.june_2022 import spec_2022
 
 QUORUMS = {1: (1, 1), 2: (2, 2), 3: (2, 2), 4: (3, 2), 5: (3, 3), 6: (4, 3)}
 

@@ -11,12 +11,12 @@ from typing import Any
 import llvmlite.binding as llvm
 import pytest
 
-from spec.engines import explicit
-from spec.engines.explicit.build import _new_target, build, compile_unit
-from spec.engines.explicit.emit import Unit, emit
-from spec.engines.explicit.machine import MachineError, Translator
-from spec.lang import require
-from spec.vsr import model, normal
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.explicit.build import _new_target, build, compile_unit
+from viewproof.spec.engines.explicit.emit import Unit, emit
+from viewproof.spec.engines.explicit.machine import MachineError, Translator
+from viewproof.spec.lang import require
+from viewproof.spec.vsr import model, normal
 
 SOURCE = """
 def arithmetic(a: I64, b: I64):

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from spec.engines import explicit, interp
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.progress import goals
 from tests.spec.explicit.test_differential import facts
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.progress import goals
 
 Sizes = dict[str, Any]
 Counts = tuple[int, int, int]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spec.engines import explicit
-from spec.vsr import model
+from viewproof.spec.engines import explicit
+from viewproof.spec.vsr import model
 
 SMALL = [
     ({"replicas": 2, "views": 2, "ops": 1, "requests": 1, "restarts": 1}, (770, 1_639, 16)),

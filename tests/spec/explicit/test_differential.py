@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from spec.engines import explicit, interp
-from spec.lang import Spec, SpecError
-from spec.vsr import model
 from tests.spec.generated_models import models
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.lang import Spec, SpecError
+from viewproof.spec.vsr import model
 
 INSTANCES: list[dict[str, int]] = [
     {"replicas": 2, "views": 2, "ops": 1, "requests": 1, "restarts": 1},

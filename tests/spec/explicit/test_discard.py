@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from spec.engines import explicit, interp
-from spec.lang import action, all_of, between, count, require, tagged, within
-from spec.vsr import model
-from spec.vsr.restart import come_back
-from spec.vsr.state import VIEW_CHANGE, Op, Replica, Restart, View, is_prepared
 from tests.spec.explicit.test_differential import facts
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.lang import action, all_of, between, count, require, tagged, within
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.restart import come_back
+from viewproof.spec.vsr.state import VIEW_CHANGE, Op, Replica, Restart, View, is_prepared
 
 
 def test_the_model_holds_with_the_pinned_counts_and_all_actions() -> None:

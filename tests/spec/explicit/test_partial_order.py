@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from spec.engines import explicit
-from spec.engines.explicit.emit import emit
-from spec.lang import Instance, Schema, Sort, Spec, Values, action, forall, invariant, not_, require, witness
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.faults import core
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.explicit.emit import emit
+from viewproof.spec.lang import Instance, Schema, Sort, Spec, Values, action, forall, invariant, not_, require, witness
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.faults import core
 
 Cell = Sort("Cell")
 TOP = 3

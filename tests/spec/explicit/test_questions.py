@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from refinement.cli.check import check
-from spec.engines import explicit, interp
-from spec.lang import Instance, Schema, Sort, Spec, SpecError, Values, action, invariant, require
-from spec.lang.concrete import State
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.progress import goals
+from viewproof.refinement.cli.check import check
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.lang import Instance, Schema, Sort, Spec, SpecError, Values, action, invariant, require
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.progress import goals
 
 SMALL = ("--replicas", "2", "--views", "2", "--ops", "1", "--requests", "1")
 TINY = {"replicas": 2, "views": 2, "ops": 1, "requests": 1}

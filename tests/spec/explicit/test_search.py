@@ -9,13 +9,25 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from refinement.cli.check import check
-from spec.engines import explicit, interp
-from spec.engines.explicit.itf import to_itf
-from spec.lang import Instance, Schema, Sort, Spec, SpecError, Values, action, forall, invariant, require, witness
-from spec.lang.concrete import State
-from spec.vsr import FAULTS, model
-from spec.vsr.fault_models import FAULT_MODELS
+from viewproof.refinement.cli.check import check
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.engines.explicit.itf import to_itf
+from viewproof.spec.lang import (
+    Instance,
+    Schema,
+    Sort,
+    Spec,
+    SpecError,
+    Values,
+    action,
+    forall,
+    invariant,
+    require,
+    witness,
+)
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import FAULTS, model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
 
 Cell = Sort("Cell")
 BROKEN = sorted(fault for fault, sizes in FAULT_MODELS.items() if not sizes.stops_progress)

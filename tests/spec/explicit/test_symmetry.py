@@ -7,11 +7,24 @@ from typing import Any
 
 import pytest
 
-from spec.engines import explicit
-from spec.lang import Instance, Schema, Sort, Spec, SpecError, action, exists, forall, invariant, not_, require, up_to
-from spec.lang.concrete import State
-from spec.vsr import model
-from spec.vsr.faults import FAULTS
+from viewproof.spec.engines import explicit
+from viewproof.spec.lang import (
+    Instance,
+    Schema,
+    Sort,
+    Spec,
+    SpecError,
+    action,
+    exists,
+    forall,
+    invariant,
+    not_,
+    require,
+    up_to,
+)
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.faults import FAULTS
 
 Node = Sort("Node", lo=1)
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from refinement.cli.check import check
-from spec.engines import explicit
-from spec.lang import Spec, SpecError
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.faults import core
+from viewproof.refinement.cli.check import check
+from viewproof.spec.engines import explicit
+from viewproof.spec.lang import Spec, SpecError
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.faults import core
 
 MIDDLE = {"replicas": 3, "views": 3, "ops": 1, "requests": 1, "restarts": 0}
 

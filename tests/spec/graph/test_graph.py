@@ -8,10 +8,24 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from spec.engines import graph, interp
-from spec.lang import BOOL, Instance, Schema, Sort, Spec, SpecError, Var, action, all_of, not_, require, up_to, witness
-from spec.lang.concrete import State
-from spec.vsr import model
+from viewproof.spec.engines import graph, interp
+from viewproof.spec.lang import (
+    BOOL,
+    Instance,
+    Schema,
+    Sort,
+    Spec,
+    SpecError,
+    Var,
+    action,
+    all_of,
+    not_,
+    require,
+    up_to,
+    witness,
+)
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import model
 
 Cell = Sort("Cell")
 

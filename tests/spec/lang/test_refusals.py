@@ -8,11 +8,24 @@ from typing import Any
 
 import pytest
 
-from spec.engines import interp
-from spec.lang import BOOL, Action, Instance, RangeError, Schema, Sort, Spec, SpecError, Values, between, require, where
-from spec.lang.concrete import State
-from spec.lang.expr import Param
-from spec.lang.record import record_action
+from viewproof.spec.engines import interp
+from viewproof.spec.lang import (
+    BOOL,
+    Action,
+    Instance,
+    RangeError,
+    Schema,
+    Sort,
+    Spec,
+    SpecError,
+    Values,
+    between,
+    require,
+    where,
+)
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.expr import Param
+from viewproof.spec.lang.record import record_action
 
 I = Sort("I")  # noqa: E741
 

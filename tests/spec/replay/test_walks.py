@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from spec.engines.replay import TAKEN, Replay, Store, compile_spec
-from spec.engines.replay.reference import by_interp
-from spec.lang import Schema, Sort, Spec, SpecError, action
-from spec.lang.concrete import State
-from spec.lang.sorts import Instance, Values
-from spec.vsr import Config, model, unbounded
-from spec.vsr.config import ClientTable, Partitions
+from viewproof.spec.engines.replay import TAKEN, Replay, Store, compile_spec
+from viewproof.spec.engines.replay.reference import by_interp
+from viewproof.spec.lang import Schema, Sort, Spec, SpecError, action
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.sorts import Instance, Values
+from viewproof.spec.vsr import Config, model, unbounded
+from viewproof.spec.vsr.config import ClientTable, Partitions
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -123,7 +123,7 @@ def test_an_update_of_all_members_of_an_unbounded_sort_is_refused() -> None:
     flooded = Spec("flooded", spec.schema, None, (flood,), (), (), spec.instance)
     with pytest.raises(SpecError, match="unbounded sort"):
         compile_spec(flooded)
-    from spec.engines.interp import step
+    from viewproof.spec.engines.interp import step
 
     with pytest.raises(SpecError, match="changes all of its members"):
         step(flooded, State.initial(), flood, {"r": 0})

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from spec.engines import interp
-from spec.engines.smt.lower import Lowering
-from spec.engines.smt.steps import StepTerms, instances, lower_action
-from spec.engines.smt.terms import Term, evaluate
-from spec.lang import Predicate, Spec, SpecError
-from spec.lang.concrete import State
-from spec.lang.record import record_predicate
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.smt.lower import Lowering
+from viewproof.spec.engines.smt.steps import StepTerms, instances, lower_action
+from viewproof.spec.engines.smt.terms import Term, evaluate
+from viewproof.spec.lang import Predicate, Spec, SpecError
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.record import record_predicate
 
 RANGE, DISABLED = "range error", "disabled"
 Outcome = str | State

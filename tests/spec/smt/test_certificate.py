@@ -5,16 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from spec.engines.smt.certificate import changed, fingerprints, whole
-from spec.vsr import model
-from spec.vsr.lemmas import LEMMAS
+from viewproof.spec.engines.smt.certificate import changed, fingerprints, whole
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.lemmas import LEMMAS
 
 SIZES = {"views": 2, "ops": 1, "requests": 1, "restarts": 1}
 PROGRAM = """
 import sys
-from spec.engines.smt.certificate import fingerprints, whole
-from spec.vsr import model
-from spec.vsr.lemmas import LEMMAS
+from viewproof.spec.engines.smt.certificate import fingerprints, whole
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.lemmas import LEMMAS
 sys.stdout.write(whole(fingerprints(model("core_restart", views=2, ops=1, requests=1, restarts=1), LEMMAS)))
 """
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from spec.engines import explicit
-from spec.engines.smt import chain
-from spec.lang import Spec
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.smt import chain
+from viewproof.spec.lang import Spec
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
 
 STEPS = {
     "commit.apply_at_replicate": 2,

@@ -7,17 +7,17 @@ import random
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from spec.engines import interp
-from spec.engines.smt import chain
-from spec.engines.smt.chain import Chain, round_blocks
-from spec.engines.smt.constraints import exchangeable
-from spec.engines.smt.induction import Problem
-from spec.engines.smt.solve import Session
-from spec.lang import Spec, SpecError
-from spec.lang.concrete import State
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
 from tests.spec.generated_models import models
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.smt import chain
+from viewproof.spec.engines.smt.chain import Chain, round_blocks
+from viewproof.spec.engines.smt.constraints import exchangeable
+from viewproof.spec.engines.smt.induction import Problem
+from viewproof.spec.engines.smt.solve import Session
+from viewproof.spec.lang import Spec, SpecError
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
 
 OPTIONS = [{"partial_order": p, "symmetry": s} for p in (False, True) for s in (False, True)]
 ASKED = 6

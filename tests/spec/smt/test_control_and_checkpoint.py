@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from spec.engines import explicit
-from spec.engines.smt import chain
-from spec.engines.smt.lower import Lowering
-from spec.engines.smt.run import prove
-from spec.lang import Spec
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.lemmas import lemmas_of
 from tests.spec.smt.comparison import random_state, random_walk
 from tests.spec.smt.test_lowering import agree
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.smt import chain
+from viewproof.spec.engines.smt.lower import Lowering
+from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.lang import Spec
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.lemmas import lemmas_of
 
 NAMES = ("control", "checkpoint", "ring", "drain", "pipeline", "control_checkpoint", "combined")
 LARGE: list[tuple[str, dict[str, Any]]] = [

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from spec.engines import explicit, interp
-from spec.engines.smt import chain
-from spec.lang import Spec, SpecError
-from spec.lang.concrete import State
-from spec.vsr import model
 from tests.spec.generated_models import models
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.engines.smt import chain
+from viewproof.spec.lang import Spec, SpecError
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import model
 
 TINY = [
     ("core", {"replicas": 2, "views": 2, "ops": 1, "requests": 1}),

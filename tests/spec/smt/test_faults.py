@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.faults import proved
-from spec.engines.smt import chain
-from spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.engines.smt import chain
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
 
 FAILS_AT = {
     "nack.below_window": "`discard`",

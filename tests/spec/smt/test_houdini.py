@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from spec.engines.smt import houdini
-from spec.engines.smt.induction import RANGES
-from spec.engines.smt.run import prove
-from spec.lang import Predicate, forall
-from spec.vsr import model
-from spec.vsr.lemmas import LEMMAS
-from spec.vsr.state import Replica
+from viewproof.spec.engines.smt import houdini
+from viewproof.spec.engines.smt.induction import RANGES
+from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.lang import Predicate, forall
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.lemmas import LEMMAS
+from viewproof.spec.vsr.state import Replica
 
 SMALL = {"views": 2, "ops": 1, "requests": 1, "restarts": 1}
 WRONG = Predicate(

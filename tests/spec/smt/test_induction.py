@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from spec.engines import explicit, interp
-from spec.engines.smt import cti
-from spec.engines.smt.induction import RANGES
-from spec.engines.smt.run import Proof, prove
-from spec.lang import Instance, Predicate, Schema, Sort, Spec, action, forall, invariant, require, up_to
-from spec.lang.concrete import State
-from spec.vsr import model
-from spec.vsr.lemmas import GROUPS, LEMMAS
 from tests.spec.smt.comparison import about_steps
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.engines.smt import cti
+from viewproof.spec.engines.smt.induction import RANGES
+from viewproof.spec.engines.smt.run import Proof, prove
+from viewproof.spec.lang import Instance, Predicate, Schema, Sort, Spec, action, forall, invariant, require, up_to
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.lemmas import GROUPS, LEMMAS
 
 N = Sort("N")
 SMALL = {"views": 2, "ops": 1, "requests": 1, "restarts": 1}
@@ -157,7 +157,7 @@ def test_an_initial_state_that_breaks_a_lemma_is_no_proof() -> None:
 
 
 def test_a_query_that_meets_its_limit_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spec.engines.smt.solve import Answer, Session
+    from viewproof.spec.engines.smt.solve import Answer, Session
 
     monkeypatch.setattr(Session, "refute", lambda self, goal: Answer("unknown"))
     proof = prove(model("core_restart", **SMALL), LEMMAS)

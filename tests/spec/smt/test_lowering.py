@@ -11,15 +11,6 @@ import z3
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spec.engines.smt.encode import Encoder
-from spec.engines.smt.lower import Lowering
-from spec.engines.smt.terms import evaluate
-from spec.lang import Spec
-from spec.lang.concrete import State
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.faults import core, table
-from spec.vsr.lemmas import LEMMAS
 from tests.spec.generated_models import models
 from tests.spec.smt.comparison import (
     by_interp,
@@ -30,6 +21,15 @@ from tests.spec.smt.comparison import (
     random_walk,
     same_predicates,
 )
+from viewproof.spec.engines.smt.encode import Encoder
+from viewproof.spec.engines.smt.lower import Lowering
+from viewproof.spec.engines.smt.terms import evaluate
+from viewproof.spec.lang import Spec
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.faults import core, table
+from viewproof.spec.vsr.lemmas import LEMMAS
 
 CORES = {
     "plain": lambda: model("core_restart", views=3, ops=2, restarts=1),

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from spec.engines import explicit
-from spec.engines.smt.run import prove
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.lemmas import lemmas_of
-from spec.vsr.lemmas.repair import AFTER_RECOVERY, WITH_SUPERBLOCK
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.lemmas import lemmas_of
+from viewproof.spec.vsr.lemmas.repair import AFTER_RECOVERY, WITH_SUPERBLOCK
 
 SIZES = [
     {"views": 2, "ops": 1, "requests": 1},

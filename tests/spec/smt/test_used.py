@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from spec.engines.smt.certificate import certificate
-from spec.engines.smt.induction import lemmas_used
-from spec.engines.smt.run import Proof, prove
-from spec.engines.smt.solve import Session
-from spec.lang import Spec
-from spec.vsr import model
-from spec.vsr.lemmas import lemmas_of
+from viewproof.spec.engines.smt.certificate import certificate
+from viewproof.spec.engines.smt.induction import lemmas_used
+from viewproof.spec.engines.smt.run import Proof, prove
+from viewproof.spec.engines.smt.solve import Session
+from viewproof.spec.lang import Spec
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.lemmas import lemmas_of
 
 
 def small() -> Spec:

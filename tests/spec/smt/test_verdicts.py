@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from spec.engines import interp
-from spec.engines.smt import chain
-from spec.engines.smt.induction import RANGES
-from spec.engines.smt.run import prove
-from spec.lang import Spec, SpecError
-from spec.vsr import model
-from spec.vsr.lemmas import LEMMAS
 from tests.spec.generated_models import models
 from tests.spec.smt.comparison import about_steps
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.smt import chain
+from viewproof.spec.engines.smt.induction import RANGES
+from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.lang import Spec, SpecError
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.lemmas import LEMMAS
 
 VERDICTS = {"proved": 0, "broken": 0, "found": 0}
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from spec.engines import explicit
-from spec.engines.smt import chain
-from spec.engines.smt.run import prove
-from spec.engines.tla import export, tlc
-from spec.lang import Spec
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.lemmas import lemmas_of
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.smt import chain
+from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.engines.tla import export, tlc
+from viewproof.spec.lang import Spec
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.lemmas import lemmas_of
 
 CLASSES = tlc.class_path()
 SMALL = {"replicas": 2, "views": 2, "ops": 1, "requests": 1}

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from spec.engines import interp
-from spec.engines.smt import witness
-from spec.engines.smt.lower import Lowering
-from spec.engines.smt.premises import parts
-from spec.engines.smt.terms import evaluate
-from spec.engines.smt.witness import holds_last, unwitnessed, witnesses
-from spec.lang import Predicate, Spec, all_of, any_of, between, exists, forall, implies, not_
-from spec.lang.concrete import State
-from spec.vsr import MODELS, model
-from spec.vsr.lemmas import GROUPS, lemmas_of
-from spec.vsr.models import build
-from spec.vsr.state import Op, Replica
 from tests.spec.smt.comparison import random_walk
+from viewproof.spec.engines import interp
+from viewproof.spec.engines.smt import witness
+from viewproof.spec.engines.smt.lower import Lowering
+from viewproof.spec.engines.smt.premises import parts
+from viewproof.spec.engines.smt.terms import evaluate
+from viewproof.spec.engines.smt.witness import holds_last, unwitnessed, witnesses
+from viewproof.spec.lang import Predicate, Spec, all_of, any_of, between, exists, forall, implies, not_
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import MODELS, model
+from viewproof.spec.vsr.lemmas import GROUPS, lemmas_of
+from viewproof.spec.vsr.models import build
+from viewproof.spec.vsr.state import Op, Replica
 
 Sizes = dict[str, Any]
 DEEP = {"replicas": 2, "views": 3, "ops": 2, "requests": 2}

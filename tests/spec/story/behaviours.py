@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spec.engines import interp
-from spec.lang import Spec
-from spec.lang.concrete import State
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.engines import interp
+from viewproof.spec.lang import Spec
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
 
 Call = tuple[str, dict[str, int]]
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from spec.engines import interp, story
-from spec.engines.story.watch import guard_text
-from spec.lang import Instance, Schema, Sort, Source, Spec, SpecError, Var, action, require, up_to
-from spec.lang.concrete import State
-from spec.vsr import model
 from tests.spec.story.behaviours import BOOT, GETSTATE, faulty, taken
+from viewproof.spec.engines import interp, story
+from viewproof.spec.engines.story.watch import guard_text
+from viewproof.spec.lang import Instance, Schema, Sort, Source, Spec, SpecError, Var, action, require, up_to
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import model
 
 
 def _show(var: Var, value: int) -> str:
@@ -148,7 +148,7 @@ def test_the_document_is_json_and_answers_why_not_for_every_action_at_every_step
 def test_a_large_instance_keeps_the_nearest_answers_only(
     getstate: story.Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spec.engines.story.document.WHY_NOT_MAX", 10)
+    monkeypatch.setattr("viewproof.spec.engines.story.document.WHY_NOT_MAX", 10)
     why_not = story.to_json(getstate)["why_not"]
     assert not why_not["complete"]
     assert all(len(rows) <= why_not["nearest"] for answers in why_not["steps"] for rows in answers.values())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spec.lang import Spec
-from spec.vsr import model
-from spec.vsr.fault_models import FAULT_MODELS
 from tests.spec.tla.shelf import shelf
+from viewproof.spec.lang import Spec
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
 
 TLC_VERSION = "2026.04.29.164809 (rev: cc6b616cf)"
 

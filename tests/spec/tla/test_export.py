@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from refinement.cli import cli
-from spec.engines.tla import export
-from spec.engines.tla.enums import Enums
-from spec.engines.tla.expressions import Printer
-from spec.engines.tla.names import Scope
-from spec.engines.tla.tidy import tidy
-from spec.lang import (
+from tests.spec.tla.shelf import INSTANCE, READING, Place, Reader, clear, schema, shelf
+from viewproof.refinement.cli import cli
+from viewproof.spec.engines.tla import export
+from viewproof.spec.engines.tla.enums import Enums
+from viewproof.spec.engines.tla.expressions import Printer
+from viewproof.spec.engines.tla.names import Scope
+from viewproof.spec.engines.tla.tidy import tidy
+from viewproof.spec.lang import (
     Instance,
     Schema,
     Sort,
@@ -41,10 +42,9 @@ from spec.lang import (
     where,
     within,
 )
-from spec.lang.expr import Const, Expr, Op, Quant, Read, SortMax, walk
-from spec.lang.record import record_predicate
-from spec.vsr import model
-from tests.spec.tla.shelf import INSTANCE, READING, Place, Reader, clear, schema, shelf
+from viewproof.spec.lang.expr import Const, Expr, Op, Quant, Read, SortMax, walk
+from viewproof.spec.lang.record import record_predicate
+from viewproof.spec.vsr import model
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = "VSR_UPDATE_GOLDEN"

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 
-from spec.engines import explicit, interp
-from spec.engines.tla import export, tlc
-from spec.lang import Spec, SpecError
-from spec.lang.concrete import State
 from tests.spec.generated_models import models
 from tests.spec.tla.models import BROKEN, HOLDS, TLC_VERSION, Broken, Judged
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.engines.tla import export, tlc
+from viewproof.spec.lang import Spec, SpecError
+from viewproof.spec.lang.concrete import State
 
 CLASSES = tlc.class_path()
 needs_tlc = pytest.mark.skipif(CLASSES is None, reason=f"{tlc.VARIABLE} is not set: TLC is not part of the project")

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from spec.engines import explicit, interp
-from spec.engines.smt import chain
-from spec.engines.smt.lower import Lowering
-from spec.engines.smt.run import prove
-from spec.engines.smt.witness import witnesses
-from spec.lang import Action, SpecError
-from spec.vsr import Config, model, partition_state
-from spec.vsr.config import Partitions, Repair
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.faults import alternatives
-from spec.vsr.lemmas import lemmas_of
-from spec.vsr.lemmas import partitions as lemmas
-from spec.vsr.progress import goals
 from tests.spec.explicit.test_differential import facts
 from tests.spec.smt.comparison import random_walk
 from tests.spec.smt.test_lowering import agree
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.engines.smt import chain
+from viewproof.spec.engines.smt.lower import Lowering
+from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.engines.smt.witness import witnesses
+from viewproof.spec.lang import Action, SpecError
+from viewproof.spec.vsr import Config, model, partition_state
+from viewproof.spec.vsr.config import Partitions, Repair
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.faults import alternatives
+from viewproof.spec.vsr.lemmas import lemmas_of
+from viewproof.spec.vsr.lemmas import partitions as lemmas
+from viewproof.spec.vsr.progress import goals
 
 Sizes = dict[str, Any]
 
@@ -140,7 +140,7 @@ def broken_without(monkeypatch: pytest.MonkeyPatch, part: object, name: str, siz
 
 
 def test_a_checkpoint_without_a_flush_breaks_i15(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spec.vsr import checkpoint
+    from viewproof.spec.vsr import checkpoint
 
     take = model("partitions").action("take_checkpoint")
     assert broken_without(monkeypatch, checkpoint, "require_flushed", TINY, take) == "I15"

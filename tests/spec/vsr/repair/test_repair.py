@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from spec.engines import explicit, interp
-from spec.engines.replay import TAKEN, Replay, compile_spec
-from spec.engines.replay.reference import by_interp
-from spec.lang import Spec, SpecError
-from spec.lang.concrete import State
-from spec.vsr import Config, model, unbounded
-from spec.vsr.config import Repair
-from spec.vsr.fault_models import FAULT_MODELS
-from spec.vsr.models import build
-from spec.vsr.profiles import PROFILES, profile
-from spec.vsr.progress import goals
-from spec.vsr.repair.nacks import quorum_nack
 from tests.spec.explicit.test_differential import facts
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.engines.replay import TAKEN, Replay, compile_spec
+from viewproof.spec.engines.replay.reference import by_interp
+from viewproof.spec.lang import Spec, SpecError
+from viewproof.spec.lang.concrete import State
+from viewproof.spec.vsr import Config, model, unbounded
+from viewproof.spec.vsr.config import Repair
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.models import build
+from viewproof.spec.vsr.profiles import PROFILES, profile
+from viewproof.spec.vsr.progress import goals
+from viewproof.spec.vsr.repair.nacks import quorum_nack
 
 Sizes = dict[str, Any]
 Counts = tuple[int, int, int]
