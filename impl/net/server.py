@@ -6,9 +6,9 @@ message and a request carry the number of their group; one for a group that this
 connection, with the reason, and is never given to another group. A disk that refuses a write stops the process: nothing
 was acknowledged, and a restart recovers what is durable.
 
-Run: ``python -m viewproof.impl.net.server --data DIR --replica I --addresses HOST:PORT,... [--groups G,G] [--trace FILE]``;
-the directory must have been formatted (impl/storage/data_file.py). SIGTERM and SIGINT end it cleanly. Exit codes: 0 ended,
-2 could not start or had to stop; the reason is one line on stderr.
+Run: ``python -m viewproof.impl.net.server --data DIR --replica I --addresses HOST:PORT,... [--groups G,G]
+[--trace FILE]``; the directory must have been formatted (impl/storage/data_file.py). SIGTERM and SIGINT end it cleanly.
+Exit codes: 0 ended, 2 could not start or had to stop; the reason is one line on stderr.
 """
 
 from __future__ import annotations
