@@ -11,12 +11,12 @@ from viewproof.refinement.checker.state import Reject, RunState
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.values import show_value
 from viewproof.refinement.verdict import Violation
+from viewproof.spec.engines.guards import Refusal, StateCells, refusal
 from viewproof.spec.engines.interp import Blocked, step
 from viewproof.spec.engines.replay import Store
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.errors import SpecError
-from viewproof.spec.lang.expr import Const, Expr, Name, Op, Read, walk
 
 LEAVES_MAX = 40
 NEAREST_MAX = 4
@@ -34,12 +34,12 @@ def explain(run_id: str, program: Program, store: Store, state: RunState, row: R
         action, own = reject.own
         blocked = step(spec, before, spec.action(action), dict(own))
         if isinstance(blocked, Blocked):
-            why.append(why_not(spec, before, action, blocked.conjunct, own))
+            why.append(_refusal(spec, before, action, blocked.conjunct, own).text())
     if reject.refused is not None:
         action, conjunct, args = reject.refused
-        guard = spec.ir(action).guards[conjunct]
-        why.append(why_not(spec, before, action, conjunct, args))
-        expected, observed = guard.source.text, _values(spec, before, guard.cond, args)
+        refused = _refusal(spec, before, action, conjunct, args)
+        why.append(refused.text())
+        expected, observed = refused.guard, ", ".join(refused.values)
     if reject.own or reject.refused:  # else a value is not what it must be: no action could have made it so
         why += _nearest(spec, before, row, action)
     return Violation(
@@ -65,42 +65,8 @@ def _text(value: object) -> str:
     return "" if value == "" else str(value)
 
 
-def why_not(spec: Spec, state: State, action: str, conjunct: int, args: Mapping[str, int]) -> str:
-    guard = spec.ir(action).guards[conjunct]
-    call = ", ".join(f"{k}={v}" for k, v in args.items())
-    values = _values(spec, state, guard.cond, args)
-    return f"{action}({call}): {guard.source.text} is false ({values}) [{guard.source}]"
-
-
-def _values(spec: Spec, state: State, cond: Expr, args: Mapping[str, int]) -> str:
-    """The reads of a guard that depend on nothing but the arguments, with their values."""
-    found: dict[str, str] = {}
-    for read in (n for n in walk(cond) if isinstance(n, Read)):
-        try:
-            index = tuple(_evaluate(spec, state, i, args) for i in read.index)
-            value = _evaluate(spec, state, read, args)
-        except (KeyError, SpecError):
-            continue
-        name = f"{read.var.name}[{', '.join(map(str, index))}]" if index else read.var.name
-        found[name] = show_value(read.var, value)
-    return ", ".join(f"{name} = {value}" for name, value in sorted(found.items())[:8])
-
-
-def _evaluate(spec: Spec, state: State, expr: Expr, args: Mapping[str, int]) -> int:
-    match expr:
-        case Const():
-            return expr.value
-        case Name():
-            return args[expr.name]
-        case Read():
-            index = tuple(_evaluate(spec, state, i, args) for i in expr.index)
-            if expr.receiver is None:
-                return state.get(expr.var, index)
-            return state.get_received(expr.var, index, _evaluate(spec, state, expr.receiver, args))
-        case Op(op="add" | "sub" | "mod"):
-            left, right = (_evaluate(spec, state, a, args) for a in expr.args)
-            return {"add": left + right, "sub": left - right, "mod": left % right if right else 0}[expr.op]
-    raise KeyError(type(expr).__name__)
+def _refusal(spec: Spec, state: State, action: str, conjunct: int, args: Mapping[str, int]) -> Refusal:
+    return refusal(spec, StateCells(spec.instance, state), action, conjunct, args, show_value)
 
 
 def _nearest(spec: Spec, state: State, row: Row, rejected: str) -> Iterator[str]:
@@ -129,7 +95,7 @@ def _nearest(spec: Spec, state: State, row: Row, rejected: str) -> Iterator[str]
             continue
         if isinstance(result, Blocked) and result.conjunct > 0:
             shown += 1
-            yield why_not(spec, state, candidate.name, result.conjunct, known)
+            yield _refusal(spec, state, candidate.name, result.conjunct, known).text()
 
 
 def leaves(spec: Spec, state: State, node: int) -> Iterator[tuple[str, str]]:

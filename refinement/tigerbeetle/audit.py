@@ -15,7 +15,7 @@ from typing import Final
 from viewproof.refinement.tigerbeetle.families import FAMILIES, INIT, Cluster, program
 from viewproof.refinement.tigerbeetle.parse import Parser
 from viewproof.refinement.tigerbeetle.reading import Lines, Segment, segments
-from viewproof.refinement.tigerbeetle.reasons import guard_text, known_deviations, read_values, state_around
+from viewproof.refinement.tigerbeetle.reasons import known_deviations, refused, state_around
 from viewproof.refinement.tigerbeetle.run import Reject, Run
 from viewproof.refinement.verdict import (
     AllowedUse,
@@ -134,11 +134,10 @@ class Judge:
         args: Mapping[str, int] = {}
         if reject.refused is not None:
             action, conjunct, args = reject.refused
-            guard = replay.spec.ir(action).guards[conjunct]
-            values = read_values(replay, store, guard.cond, args, self.cluster.nodes)
-            expected, observed = guard.source.text, ", ".join(f"{name} = {value}" for name, value in values)
+            found_false = refused(replay, store, action, conjunct, args)
+            expected, observed = found_false.guard, ", ".join(found_false.values)
             message += f": {replay.spec.action(action).doc.partition(chr(10))[0]}"
-            why.append(guard_text(replay, store, action, conjunct, args, self.cluster.nodes))
+            why.append(found_false.text())
         around = state_around(replay, store, node, args) if node >= 0 else {}
         if reject.refused is not None:
             why += known_deviations(replay, store, reject.refused[0], args)

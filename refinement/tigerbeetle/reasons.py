@@ -6,42 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from viewproof.refinement.values import show_value
+from viewproof.spec.engines.guards import Refusal, StateCells, refusal
 from viewproof.spec.engines.replay import TAKEN, Replay
-from viewproof.spec.lang.expr import Expr, Name, Read, walk
 
-VALUES_MAX = 16
 LEAVES_MAX = 40
 
 
-def guard_text(replay: Replay, store: Any, action: str, conjunct: int, args: Mapping[str, int], nodes: int) -> str:
-    """`action(args): guard is false (values) [place]`."""
-    guard = replay.spec.ir(action).guards[conjunct]
-    call = ", ".join(f"{name}={value}" for name, value in args.items())
-    values = ", ".join(f"{name} = {value}" for name, value in read_values(replay, store, guard.cond, args, nodes))
-    return f"{action}({call}): {guard.source.text} is false ({values}) [{guard.source}]"
-
-
-def read_values(replay: Replay, store: Any, cond: Expr, args: Mapping[str, int], nodes: int) -> list[tuple[str, str]]:
-    """What the condition reads, with its values; a read under a quantifier over replicas once per replica."""
-    found: dict[str, str] = {}
-    for read in (node for node in walk(cond) if isinstance(node, Read)):
-        free = {node.name for node in walk(read) if isinstance(node, Name)} - set(args)
-        if len(free) > 1:
-            continue
-        for member in range(nodes) if free else (0,):
-            env = {**args, **dict.fromkeys(free, member)}
-            try:
-                index = ", ".join(str(_value(replay, store, expr, env)) for expr in read.index)
-                value = _value(replay, store, read, env)
-            except (KeyError, IndexError, TypeError, NameError):
-                continue
-            found[f"{read.var.name}[{index}]" if read.index else read.var.name] = show_value(read.var, value)
-    return sorted(found.items())[:VALUES_MAX]
-
-
-def _value(replay: Replay, store: Any, expr: Expr, env: Mapping[str, int]) -> int:
-    text = replay.emitter.text(expr, {name: str(value) for name, value in env.items()})
-    return int(eval(text, {"S": store}))  # noqa: S307 - text that the replay's own emitter wrote
+def refused(replay: Replay, store: Any, action: str, conjunct: int, args: Mapping[str, int]) -> Refusal:
+    """The guard that stands in the way, in words with its values."""
+    spec = replay.spec
+    cells = StateCells(spec.instance, replay.layout.to_state(store))
+    return refusal(spec, cells, action, conjunct, args, show_value)
 
 
 def state_around(replay: Replay, store: Any, node: int, args: Mapping[str, int]) -> dict[str, str]:

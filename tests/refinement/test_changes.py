@@ -228,7 +228,7 @@ def test_a_violation_is_explained_in_the_words_of_the_spec(tmp_path: Path) -> No
     (found,) = verdict.violations
     assert found.rule_id == "commit/each"
     assert f"the event names op {op - 1}, but commit_max is already {op - 1}" in found.message
-    assert found.why_not[0].startswith(f"commit(r={found.node}, o={op - 1}): require(o == state.commit_max[r] + 1)")
+    assert found.why_not[0].startswith(f"commit(r={found.node}, o={op - 1}): o == state.commit_max[r] + 1 is false")
     assert found.state_before[f"entry[{found.node}, {op}]"] == "v0"
     assert sum(verdict.events_by_name.values()) == verdict.events + 1
     assert verdict.events_by_name["prepare_ok"] > 0

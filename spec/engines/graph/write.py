@@ -10,7 +10,7 @@ from typing import Any
 import networkx as nx
 
 from viewproof.spec.engines.graph.build import StateGraph
-from viewproof.spec.engines.story.watch import cell_name
+from viewproof.spec.engines.guards import cell_name
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.schema import Var

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from viewproof.spec.engines.guards import Show, cell_name
+from viewproof.spec.engines.story.attempt import attempt, grounds, judge
 from viewproof.spec.engines.story.messages import Cell, Sent, Used, sent, used
-from viewproof.spec.engines.story.watch import Show, attempt, cell_name, judge
 from viewproof.spec.engines.story.why_not import Reason, why_not
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.definitions import Action, Spec
@@ -148,12 +149,9 @@ def broken(spec: Spec, id: str, states: Sequence[State], show: Show) -> Ending:
     """The ending of a behaviour whose last state, or last step, breaks that invariant."""
     predicate = next(p for p in spec.invariants if p.id == id)
     recorded = next(p for p in spec.invariant_irs if p.name == id)
-    if recorded.is_transition and len(states) > 1:
-        found = judge(spec, predicate, states[-2], states[-1])
-    else:
-        found = judge(spec, predicate, states[-1])
-    values = tuple(reading.text(show) for reading in found.readings)
-    return Ending(id, predicate.title, predicate.doc, recorded.source, not found.holds, found.members, values)
+    step = states[-2:] if recorded.is_transition and len(states) > 1 else states[-1:]
+    found = judge(spec, recorded, show, *step)
+    return Ending(id, predicate.title, predicate.doc, recorded.source, not found.holds, found.members, found.values)
 
 
 def changed(spec: Spec, before: State, after: State) -> list[tuple[Var, tuple[int, ...]]]:
@@ -192,8 +190,8 @@ def _step(
         action.tags,
         mark,
         tuple(
-            GuardLine(guard.source, tuple(r.text(show) for r in readings))
-            for guard, readings in zip(recorded.guards, tried.guards, strict=True)
+            GuardLine(guard.source, values)
+            for guard, values in zip(recorded.guards, grounds(spec, before, step.action, step.args, show), strict=True)
         ),
         tuple(Leaf(v.name, i, show(v, before.get(v, i)), show(v, step.state.get(v, i))) for v, i in cells),
         sent(cells),

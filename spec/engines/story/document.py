@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from viewproof.spec.engines.guards import guard_text
 from viewproof.spec.engines.story.behaviour import Ending, Story, StoryStep, all_cells
-from viewproof.spec.engines.story.watch import guard_text
 from viewproof.spec.engines.story.why_not import Reason
 from viewproof.spec.lang.errors import Source
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from viewproof.spec.engines.story.watch import Reading
+from viewproof.spec.engines.guards import Reading
 from viewproof.spec.lang.schema import Var
 
 _NAMED = re.compile(r"(\w+)(?=:| sent\b| numbers sent\b)")

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewproof.spec.engines import interp
-from viewproof.spec.engines.story.watch import Attempt, Show, attempt, guard_text
+from viewproof.spec.engines.guards import Refusal, Show, StateCells, refusal
+from viewproof.spec.engines.story.attempt import Attempt, attempt
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.definitions import Action, Spec
 from viewproof.spec.lang.errors import SpecError
-
-VALUES_MAX = 12
-"""Cells shown for one guard."""
 
 _QUESTION = re.compile(r"(?P<action>\w+)(?::(?P<args>[^@]*))?@(?P<step>\d+)")
 
@@ -29,15 +27,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why one instance of an action cannot be taken: guard text, its values and place; or that it can."""
+    """Why one instance of an action cannot be taken (`remaining`: guards from the false one on); or that it can."""
 
     action: str
     args: dict[str, int]
     conjunct: int | None
     remaining: int
-    guard: str
-    values: tuple[str, ...]
-    place: str
+    refusal: Refusal | None = None
     error: str = ""
 
     @property
@@ -45,29 +41,33 @@ class Reason:
         """Can the step be taken?"""
         return self.conjunct is None and not self.error
 
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values on which the false guard stands."""
+        return () if self.refusal is None else self.refusal.values
+
     def text(self) -> str:
         """One line for a reader."""
+        if self.refusal is not None:
+            return self.refusal.text()
         call = f"{self.action}({', '.join(f'{k}={v}' for k, v in self.args.items())})"
         if self.error:
             return f"{call}: its guard holds, but it leaves the bounds: {self.error}"
-        if self.enabled:
-            return f"{call}: enabled"
-        values = f" ({', '.join(self.values)})" if self.values else ""
-        return f"{call}: {self.guard} is false{values} [{self.place}]"
+        return f"{call}: enabled"
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
         answer: dict[str, Any] = {"action": self.action, "args": self.args, "enabled": self.enabled}
         if self.error:
             return {**answer, "error": self.error}
-        if self.enabled:
+        if self.refusal is None:
             return answer
         return {
             **answer,
             "conjunct": self.conjunct,
-            "guard": self.guard,
-            "values": list(self.values),
-            "source": self.place,
+            "guard": self.refusal.guard,
+            "values": list(self.refusal.values),
+            "source": self.refusal.place,
         }
 
 
@@ -94,29 +94,17 @@ def why_not(spec: Spec, state: State, action: Action, show: Show, given: dict[st
     """All instances of the action that agree with the given arguments: the nearest to being enabled first."""
     fixed = given or {}
     found = [
-        reason(spec, attempt(spec, state, action, args), show)
+        reason(spec, state, attempt(spec, state, action, args), show)
         for args in interp.instances(spec, action)
         if all(args[name] == value for name, value in fixed.items())
     ]
     return sorted(found, key=lambda r: r.remaining)
 
 
-def reason(spec: Spec, tried: Attempt, show: Show) -> Reason:
+def reason(spec: Spec, state: State, tried: Attempt, show: Show) -> Reason:
     """An attempt in words."""
-    conjuncts = spec.ir(tried.action.name).guards
     if tried.conjunct is None:
-        return Reason(tried.action.name, tried.args, None, 0, "", (), "", tried.error)
-    guard = conjuncts[tried.conjunct]
-    readings = tried.guards[tried.conjunct]
-    values = [reading.text(show) for reading in readings[:VALUES_MAX]]
-    if len(readings) > VALUES_MAX:
-        values.append(f"and {len(readings) - VALUES_MAX} more")
-    return Reason(
-        tried.action.name,
-        tried.args,
-        tried.conjunct,
-        len(conjuncts) - tried.conjunct,
-        guard_text(guard.source),
-        tuple(values),
-        str(guard.source),
-    )
+        return Reason(tried.action.name, tried.args, None, 0, None, tried.error)
+    found = refusal(spec, StateCells(spec.instance, state), tried.action.name, tried.conjunct, tried.args, show)
+    remaining = len(spec.ir(tried.action.name).guards) - tried.conjunct
+    return Reason(tried.action.name, tried.args, tried.conjunct, remaining, found)

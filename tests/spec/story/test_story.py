@@ -8,7 +8,7 @@ import pytest
 
 from tests.spec.story.behaviours import BOOT, GETSTATE, faulty, taken
 from viewproof.spec.engines import interp, story
-from viewproof.spec.engines.story.watch import guard_text
+from viewproof.spec.engines.guards import guard_text
 from viewproof.spec.lang import Instance, Schema, Sort, Source, Spec, SpecError, Var, action, require, up_to
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr import model
@@ -103,7 +103,8 @@ def test_why_not_agrees_with_the_interpreter_everywhere(getstate: story.Story) -
                 result = interp.step(spec, state, tried, reason.args)
                 assert reason.enabled is isinstance(result, State)
                 if isinstance(result, interp.Blocked):
-                    assert (reason.conjunct, reason.guard) == (result.conjunct, guard_text(result.source(spec)))
+                    assert reason.refusal is not None
+                    assert (reason.conjunct, reason.refusal.guard) == (result.conjunct, guard_text(result.source(spec)))
 
 
 def test_why_not_shows_the_first_false_guard_and_the_cells_that_it_reads(getstate: story.Story) -> None:
@@ -142,7 +143,9 @@ def test_the_document_is_json_and_answers_why_not_for_every_action_at_every_step
     assert len(answers) == len(GETSTATE) + 1
     assert all(set(a) == {action.name for action in getstate.spec.actions} for a in answers)
     nearest = answers[8]["commit"][0]
-    assert document["why_not"]["texts"][nearest[2]].startswith("view[1] = 1, ack[1, 0, 1] = 0")
+    assert document["why_not"]["texts"][nearest[2]].startswith(
+        "counted 1 of q = 0 … 2, at least 2 needed; not 0: view[1] = 1, ack[1, 0, 1] = 0"
+    )
 
 
 def test_a_large_instance_keeps_the_nearest_answers_only(

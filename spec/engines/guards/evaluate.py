@@ -1,0 +1,248 @@
+"""Evaluate recorded expressions, and note the cells that were needed.
+
+Order is the interpreter's: `and`, `or` and quantifiers go on only until they are decided, `ite` looks at one branch.
+An open value (`Span`) stops nothing: what comes later may still decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from viewproof.spec.engines.guards.cells import (
+    Cells,
+    Span,
+    Truth,
+    Value,
+    declared,
+    ends,
+    from_truth,
+    span,
+    to_truth,
+)
+from viewproof.spec.lang.errors import RangeError, SpecError
+from viewproof.spec.lang.expr import ActionIR, Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Update, Within
+from viewproof.spec.lang.schema import Var
+from viewproof.spec.lang.sorts import Instance
+
+Show = Callable[[Var, int], str]
+"""How a value of a variable is shown to a reader."""
+
+Env = Mapping[str, int]
+"""Values of parameters and bound variables."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One cell that was looked at, and its value.
+
+    `receiver` is set where it was read as a received message, `after` where it was read in the state after a step.
+    """
+
+    var: Var
+    index: tuple[int, ...]
+    value: Value
+    receiver: int | None = None
+    after: bool = False
+
+    def text(self, show: Show) -> str:
+        """`op[0] = 1`; in the state after a step, `op[0]′ = 1`; of a cell that is not known, `op[0] is not known`."""
+        name = cell_name(self.var.name, self.index) + ("′" if self.after else "")
+        return f"{name} is not known" if isinstance(self.value, Span) else f"{name} = {show(self.var, self.value)}"
+
+
+def cell_name(var: str, index: Iterable[int]) -> str:
+    """`entry[0, 1]`; a variable without indices by its name."""
+    text = ", ".join(str(i) for i in index)
+    return f"{var}[{text}]" if text else var
+
+
+class Evaluator:
+    """Values of expressions over some cells; `readings` grows with what was read."""
+
+    def __init__(self, instance: Instance, cells: Cells) -> None:
+        self.instance = instance
+        self.cells = cells
+        self.readings: list[Reading] = []
+
+    def first_false(self, action: ActionIR, args: Env) -> tuple[int | None, bool]:
+        """The first guard that is false (None: none is), and whether one before it (or any) is open."""
+        opened = False
+        for number, guard in enumerate(action.guards):
+            truth = self.truth(guard.cond, args)
+            if truth is False:
+                return number, opened
+            opened = opened or truth is None
+        return None, opened
+
+    def updates(self, action: ActionIR, args: Env) -> Iterator[tuple[Var, tuple[Value, ...], Value]]:
+        """The cells that the action assigns, with their values."""
+        for update in action.updates:
+            for env in self._bound(update, update.binders, args):
+                yield update.var, tuple(self.value(i, env) for i in update.index), self.value(update.value, env)
+
+    def _bound(self, update: Update, binders: tuple[Binder, ...], env: Env) -> Iterator[Env]:
+        if not binders:
+            yield env
+            return
+        members = self.members(binders[0], env)
+        if members is None:
+            raise SpecError(f"the range of this update of {update.var.name} is not known", update.source)
+        for member in members:
+            yield from self._bound(update, binders[1:], {**env, binders[0].name.name: member})
+
+    def truth(self, expr: Expr, env: Env) -> Truth:
+        """Truth of a Boolean expression; None if it depends on cells that are not known."""
+        return to_truth(self.value(expr, env))
+
+    def value(self, expr: Expr, env: Env) -> Value:
+        """Value of an expression. Raises `RangeError` where the interpreter would."""
+        match expr:
+            case Const():
+                return expr.value
+            case Name():
+                return env[expr.name]
+            case SortMax():
+                return self.top(expr)
+            case Read():
+                return self._read(expr, env)
+            case Within():
+                return self._within(expr, env)
+            case Quant():
+                return self._quant(expr, env)
+            case Op(op="and" | "or"):
+                return from_truth(decide((self.truth(arg, env) for arg in expr.args), stop=expr.op == "or"))
+            case Op():
+                return self._op(expr, env)
+        raise SpecError(f"no value of {type(expr).__name__}")
+
+    def top(self, expr: SortMax) -> int:
+        """Largest member of a sort; `SpecError` if it has none."""
+        top = self.instance.hi(expr.sort)
+        if top is None:
+            raise SpecError(f"sort {expr.sort.name} is unbounded here: it has no largest member")
+        return top
+
+    def members(self, binder: Binder, env: Env) -> range | None:
+        """What a bound variable ranges over; None if its ends are not known."""
+        lo, hi = self.value(binder.lo, env), self.value(binder.hi, env)
+        if isinstance(lo, Span) or isinstance(hi, Span):
+            return None
+        sort = binder.name.sort
+        for end in (lo, hi) if lo <= hi and sort is not None else ():
+            if not self.instance.contains(sort, end):  # type: ignore[arg-type]
+                raise RangeError(f"range {lo}..{hi} leaves sort {sort.name}")  # type: ignore[union-attr]
+        return range(lo, hi + 1)
+
+    def _read(self, expr: Read, env: Env) -> Value:
+        index = [self.value(i, env) for i in expr.index]
+        receiver = None if expr.receiver is None else self.value(expr.receiver, env)
+        known = tuple(i for i in index if not isinstance(i, Span))
+        if len(known) < len(index) or isinstance(receiver, Span):
+            return declared(expr.var, self.instance)
+        value = self.cells.read(expr.var, known, receiver, expr.after)
+        self.readings.append(Reading(expr.var, known, value, receiver, expr.after))
+        return value
+
+    def _within(self, expr: Within, env: Env) -> Value:
+        lo, hi = ends(self.value(expr.value, env))
+        top = self.instance.hi(expr.sort)
+        above = compare("le", (expr.sort.lo, expr.sort.lo), (lo, hi))
+        below = True if top is None else compare("le", (lo, hi), (top, top))
+        return from_truth(decide((above, below), stop=False))
+
+    def _quant(self, expr: Quant, env: Env) -> Value:
+        members = self.members(expr.binder, env)
+        if members is None:
+            return Span(0, 1) if expr.is_bool else Span(0 if expr.kind == "count" else expr.default, None)
+        each = ({**env, expr.binder.name.name: member} for member in members)
+        if expr.is_bool:
+            return from_truth(decide((self.truth(expr.body, one) for one in each), stop=expr.kind == "exists"))
+        if expr.kind == "count":
+            truths = [self.truth(expr.body, one) for one in each]
+            return span(truths.count(True), len(truths) - truths.count(False))
+        found: Value = expr.default
+        for one in each:
+            found = extreme("max", found, self.value(expr.body, one))
+        return found
+
+    def _op(self, expr: Op, env: Env) -> Value:
+        if expr.op == "ite":
+            truth = self.truth(expr.args[0], env)
+            if truth is not None:
+                return self.value(expr.args[1 if truth else 2], env)
+            a, b = (ends(self.value(arg, env)) for arg in expr.args[1:])
+            lo = None if a[0] is None or b[0] is None else min(a[0], b[0])
+            return span(lo, None if a[1] is None or b[1] is None else max(a[1], b[1]))
+        if expr.op == "not":
+            truth = self.truth(expr.args[0], env)
+            return from_truth(None if truth is None else not truth)
+        left, right = (self.value(arg, env) for arg in expr.args)
+        if expr.op in ("max", "min"):
+            return extreme(expr.op, left, right)
+        a, b = ends(left), ends(right)
+        match expr.op:
+            case "add":
+                return span(_plus(a[0], b[0]), _plus(a[1], b[1]))
+            case "sub":
+                return span(_minus(a[0], b[1]), _minus(a[1], b[0]))
+            case "mod":
+                assert isinstance(right, int)
+                return Span(0, right - 1) if isinstance(left, Span) else left % right
+        return from_truth(compare(expr.op, a, b))
+
+
+Ends = tuple[int | None, int | None]
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+def _minus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a - b
+
+
+def decide(truths: Iterable[Truth], *, stop: bool) -> Truth:
+    """`or` (stop: True) or `and` (stop: False) of truth values, up to the first that decides."""
+    opened = False
+    for truth in truths:
+        if truth is stop:
+            return stop
+        opened = opened or truth is None
+    return None if opened else not stop
+
+
+def compare(op: str, a: Ends, b: Ends) -> Truth:
+    """eq, ne, lt or le between values that lie between these ends."""
+    if op in ("eq", "ne"):
+        apart = _below(a[1], b[0]) or _below(b[1], a[0])
+        same = None not in (*a, *b) and a[0] == a[1] == b[0] == b[1]
+        if not apart and not same:
+            return None
+        return same if op == "eq" else apart
+    if op == "le":
+        return compare_less(a, b, equal=True)
+    if op == "lt":
+        return compare_less(a, b, equal=False)
+    raise SpecError(f"no value of the operation {op}")
+
+
+def compare_less(a: Ends, b: Ends, *, equal: bool) -> Truth:
+    """a < b, or a <= b."""
+    if _below(a[1], b[0], equal):
+        return True
+    return False if _below(b[1], a[0], not equal) else None
+
+
+def _below(hi: int | None, lo: int | None, equal: bool = False) -> bool:
+    return hi is not None and lo is not None and (hi <= lo if equal else hi < lo)
+
+
+def extreme(op: str, left: Value, right: Value) -> Value:
+    """The larger or the smaller of two values."""
+    a, b = ends(left), ends(right)
+    known = [[end for end in pair if end is not None] for pair in zip(a, b, strict=True)]
+    if op == "max":
+        return span(max(known[0], default=None), max(known[1]) if len(known[1]) == 2 else None)
+    return span(min(known[0]) if len(known[0]) == 2 else None, min(known[1], default=None))
