@@ -6,24 +6,21 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
-from viewproof.refinement import local
+from viewproof.api import audit as api
 from viewproof.refinement.cli.options import OutputFile, json_option, protect
 from viewproof.refinement.cli.output import note, save_json, steps
 from viewproof.refinement.discovery import Inputs, survey
-from viewproof.refinement.interrupts import held
 from viewproof.refinement.reports import github, html, junit, sarif, table, text
 from viewproof.refinement.reports.escape import printable
-from viewproof.refinement.verdict import EXIT_ERROR, AuditOptions, AuditReport, CheckRun
-
-PROFILES = ("core", "tigerbeetle-2022", "tigerbeetle-2026")
-INPUTS = ("native", "tigerbeetle")
+from viewproof.refinement.tigerbeetle.inputs import survey_logs
+from viewproof.refinement.verdict import EXIT_ERROR, AuditReport, CheckRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +31,11 @@ class Dependencies:
 
 
 def load_check_run(interp: bool = False) -> CheckRun:
-    """The replay: the caller's, or `refinement.checker.check_run`, compiled or by the reference interpreter."""
+    """The replay: the caller's, or that of the API."""
     context = click.get_current_context(silent=True)
     if context is not None and isinstance(context.obj, Dependencies):
         return context.obj.check_run
-    with held():
-        from viewproof.refinement.checker import check_run
-
-    return partial(check_run, engine="interp") if interp else check_run
+    return api.check_run(interp=interp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +62,10 @@ _MASTER = re.compile(
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--input", "input_format", type=click.Choice(INPUTS), default="native", show_default=True, help="Format.")
-@click.option("--profile", type=click.Choice(PROFILES), default="core", show_default=True, help="Profile of the spec.")
+@click.option("--input", type=click.Choice(api.INPUTS), default="native", show_default=True, help="Format.")
+@click.option("--profile", type=click.Choice(api.PROFILES), default="core", show_default=True, help="Of the spec.")
 @click.option("--allow", multiple=True, metavar="FAULT", help="Permit a known deviation; the report says where used.")
-@click.option("--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True)
+@click.option("--engine", type=click.Choice(api.ENGINES), default="local", show_default=True)
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
 @click.option("--interp", is_flag=True, help="Take each spec step by the reference interpreter: slow, the oracle.")
@@ -82,7 +76,7 @@ _MASTER = re.compile(
 @click.option("--violations", type=_FILE, help="Write the violations as a table: *.parquet or *.ndjson.")
 def audit(
     paths: tuple[str, ...],
-    input_format: str,
+    input: str,
     profile: str,
     allow: tuple[str, ...],
     engine: str,
@@ -104,55 +98,28 @@ def audit(
     if violations is not None and violations.suffix not in table.SUFFIXES:
         raise click.BadParameter("the file's name must end in .parquet or .ndjson", param_hint="--violations")
     _check_master(engine, master)
-    if input_format == "tigerbeetle":
-        report = audit_logs(paths, profile, allow, files, engine=engine, master=master, workers=workers)
+    try:
+        options = api.audit_options(input, profile, allow)
+    except api.AuditOptionError as error:
+        raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
+    if input == "tigerbeetle":
+        logs = survey_logs(paths)
+        protect(files.by_option(), [*paths, *logs.files], logs.directories)
+        with steps("audit") as progress:
+            report = api.judge_logs(
+                logs, options, engine=engine, master=master, workers=workers, progress=progress, log=note
+            )
         return publish(report, files)
-    if profile != "core":
-        raise click.BadParameter(f"{profile} is for --input tigerbeetle", param_hint="--profile")
-    options = AuditOptions(profile, known_faults(allow))
     inputs = survey(paths)
     protect(files.by_option(), [*paths, *inputs.files, *inputs.ignored], inputs.directories)
-    if inputs.refused:
-        report = AuditReport(engine, options, problems=inputs.refused)
-    else:
+    if not inputs.refused:
         _note_unread(inputs)
-        judge = load_check_run(interp)
-        report = run(inputs, options, judge, engine=engine, master=master, workers=workers)
-    return publish(report, files)
-
-
-def audit_logs(
-    paths: tuple[str, ...],
-    profile: str,
-    allow: tuple[str, ...],
-    files: Files,
-    *,
-    engine: str,
-    master: str,
-    workers: int,
-) -> AuditReport:
-    """Audit debug logs of TigerBeetle's simulators (docs/tigerbeetle.md); core stands for the profile of each log."""
-    with held():
-        from viewproof.refinement.tigerbeetle import audit as logs
-        from viewproof.refinement.tigerbeetle.families import known_deviations
-        from viewproof.refinement.tigerbeetle.inputs import survey_logs
-    known = known_deviations()
-    if unknown := [fault for fault in allow if fault not in known]:
-        message = f"{unknown[0]} cannot be permitted for these logs; there are: {', '.join(sorted(known))}"
-        raise click.BadParameter(message, param_hint="--allow")
-    options = AuditOptions(profile, tuple(dict.fromkeys(allow)))
-    found = survey_logs(paths)
-    protect(files.by_option(), [*paths, *found.files], found.directories)
-    if found.problems:
-        return AuditReport(engine, options, problems=found.problems)
+    judge = load_check_run(interp)
     with steps("audit") as progress:
-        if engine == "local":
-            report = logs.audit(list(found.files), options, workers=workers, progress=progress)
-        else:
-            with held():
-                from viewproof.refinement.tigerbeetle import on_spark
-            report = on_spark.audit(list(found.files), options, master=master, log=note)
-    return replace(report, empty=(*report.empty, *found.empty))
+        report = api.judge_inputs(
+            inputs, options, judge, engine=engine, master=master, workers=workers, progress=progress, log=note
+        )
+    return publish(report, files)
 
 
 def _check_master(engine: str, master: str) -> None:
@@ -170,34 +137,6 @@ def _note_unread(inputs: Inputs) -> None:
         note(f"{len(inputs.ignored)} files that are no traces are not read, the first: {inputs.ignored[0]}")
     if inputs.repeated:
         note(f"{len(inputs.repeated)} paths lead to files that are read already, the first: {inputs.repeated[0]}")
-
-
-def run(
-    inputs: Inputs, options: AuditOptions, check_run: CheckRun, *, engine: str, master: str, workers: int
-) -> AuditReport:
-    """Audit with the named engine."""
-    with steps("audit") as progress:
-        if engine == "local":
-            return local.audit(inputs, options, check_run, workers=workers, progress=progress)
-        with held():
-            from viewproof.refinement import spark
-
-        return spark.audit(inputs, options, check_run, master=master, log=note, progress=progress)
-
-
-def known_faults(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names, each once; refuses one that the spec does not know, or that no trace event can show."""
-    if not names:
-        return ()
-    with held():
-        from viewproof.spec.lang import SpecError
-        from viewproof.spec.vsr.faults import alternatives
-    once = tuple(dict.fromkeys(names))
-    try:
-        alternatives(once)
-    except SpecError as error:
-        raise click.BadParameter(str(error), param_hint="--allow") from None
-    return once
 
 
 def publish(report: AuditReport, files: Files) -> int:

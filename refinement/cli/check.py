@@ -13,8 +13,9 @@ from typing import Any
 import click
 from rich.console import Console
 
+from viewproof.api import check as api
 from viewproof.refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
-from viewproof.refinement.cli.models import SIZES, bounded_model, fault_model, model_options
+from viewproof.refinement.cli.models import SIZES, bounded_model, fault_model, model_options, witness_search
 from viewproof.refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
 from viewproof.refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
 from viewproof.refinement.reports.table import write_json
@@ -23,7 +24,7 @@ from viewproof.spec.engines import explicit, interp
 from viewproof.spec.engines.explicit.replay import changes
 from viewproof.spec.engines.explicit.result import ActionCoverage, Result, Step
 from viewproof.spec.engines.story import Ending
-from viewproof.spec.lang import Spec, not_
+from viewproof.spec.lang import Spec
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr.profiles import PROFILES
 from viewproof.spec.vsr.progress import goals
@@ -137,9 +138,9 @@ def _breaks_progress(name: str, faults: tuple[str, ...]) -> bool:
 
 def _searched(spec: Spec, options: dict[str, Any]) -> Result:
     with _progress() as line:
-        return explicit.explore(
+        return api.check(
             spec, max_states=options["max_states"], max_memory_bytes=options["memory"],
-            invariants=options["invariants"] or None, progress=line, notify=note, workers=options["workers"],
+            invariants=options["invariants"], progress=line, notify=note, workers=options["workers"],
             checkpoint=options["checkpoint"], resume=options["resume"],
             symmetry=(options["symmetry"],) if options["symmetry"] else (), reduce=options["por"],
         )  # fmt: skip
@@ -155,12 +156,8 @@ def _walked(spec: Spec, options: dict[str, Any]) -> Result:
 
 def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_file: Path | None) -> int:
     """The shortest behaviour to a witness: 0 if there is one, 1 if no reachable state is, 4 if a bound came first."""
-    wanted = next((w for w in spec.witnesses if w.id == options["sometimes"]), None)
-    if wanted is None:
-        known = ", ".join(w.id for w in spec.witnesses)
-        raise click.UsageError(f"no witness {options['sometimes']}; there are: {known}")
-    never = replace(wanted, fn=lambda s: not_(wanted.fn(s)))
-    result = _searched(replace(spec, invariants=(never,), witnesses=()), {**options, "invariants": ()})
+    searched, wanted = witness_search(spec, options["sometimes"])
+    result = _searched(searched, {**options, "invariants": ()})
     code = {"violated": EXIT_CONFORMS, "holds": EXIT_VIOLATES}.get(result.verdict, EXIT_INCONCLUSIVE)
     text = {"violated": f"reached after {len(result.behaviour)} steps", "holds": "never reached"}
     click.echo(f"{wanted.id}, {wanted.title}: {text.get(result.verdict, f'inconclusive: {result.reason}')}")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from viewproof.refinement.cli.check_text import show_value
-from viewproof.refinement.cli.models import SIZES, bounded_model, model_options
+from viewproof.refinement.cli.models import SIZES, bounded_model, model_options, witness_search
 from viewproof.refinement.cli.options import OutputFile, json_option, protect
 from viewproof.refinement.cli.output import PLAIN_SECONDS, note, save_json
 from viewproof.refinement.cli.story import tell
@@ -20,7 +20,7 @@ from viewproof.refinement.reports.table import write_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE
 from viewproof.spec.engines import explicit, graph, interp, story
 from viewproof.spec.engines.graph.build import STATES_MAX
-from viewproof.spec.lang import Spec, not_
+from viewproof.spec.lang import Spec
 
 _out = click.option("--out", type=OutputFile(), required=True, help="File to write.")
 _sometimes = click.option("--sometimes", metavar="ID", help="The shortest behaviour to a witness state (I1 …) instead.")
@@ -84,13 +84,9 @@ def _export(
 
 def _goal(spec: Spec, id: str) -> tuple[story.Ending, Spec]:
     """The ending of a behaviour to a witness, and a specification whose only invariant is that it is never reached."""
-    wanted = next((w for w in spec.witnesses if w.id == id), None)
-    if wanted is None:
-        raise click.UsageError(f"no witness {id}; there are: {', '.join(w.id for w in spec.witnesses)}")
+    searched, wanted = witness_search(spec, id)
     recorded = next(w for w in spec.witness_irs if w.name == id)
-    never = replace(wanted, fn=lambda s: not_(wanted.fn(s)))
-    ending = story.Ending(wanted.id, wanted.title, wanted.doc, recorded.source, broken=False)
-    return ending, replace(spec, invariants=(never,), witnesses=())
+    return story.Ending(wanted.id, wanted.title, wanted.doc, recorded.source, broken=False), searched
 
 
 def _nothing(spec: Spec, result: explicit.Result, sometimes: str | None) -> str:

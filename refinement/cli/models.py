@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from viewproof.spec.lang import Spec
-from viewproof.spec.vsr import FAULTS, MODELS, Bounds, model
-from viewproof.spec.vsr.fault_models import FAULT_MODELS, FaultModel
-from viewproof.spec.vsr.models import OPTIONS as MODEL_OPTIONS
-from viewproof.spec.vsr.models import REPLICAS
+from viewproof.api import model as api
+from viewproof.api.check import never
+from viewproof.spec.lang import Predicate, Spec, SpecError
+from viewproof.spec.vsr import FAULTS, MODELS, Bounds
+from viewproof.spec.vsr.fault_models import FaultModel
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -32,7 +31,6 @@ SIZE_OPTIONS = (
     click.option("--messages", type=_count, help="Most messages in an append."),
 )
 SIZES = tuple(vars(Bounds()))
-CORE_SIZES = ("replicas", "views", "ops", "clients", "requests", "restarts")
 OPTIONS = (
     click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS))),
     *SIZE_OPTIONS,
@@ -50,28 +48,28 @@ def model_options(command: Command) -> Command:
 
 def fault_model(name: str, faults: Sequence[str]) -> FaultModel | None:
     """Where one fault is found quickly; one that shows only in a model with other options is refused."""
-    chosen = FAULT_MODELS.get(faults[0]) if len(faults) == 1 else None
-    if chosen is not None and MODEL_OPTIONS.get(chosen.model) != MODEL_OPTIONS.get(name):
-        raise click.UsageError(f"{faults[0]} shows in the model {chosen.model}, not in {name}")
-    return chosen
+    try:
+        return api.fault_model(name, faults)
+    except SpecError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def bounded_model(
-    name: str, replicas: int | None, faults: tuple[str, ...], sizes: dict[str, int | None], profile: str = "core"
+    name: str, replicas: int | None, faults: tuple[str, ...], sizes: Mapping[str, int | None], profile: str = "core"
 ) -> tuple[Spec, str]:
     """The specification of a bounded model, and its sizes in words.
 
     Sizes that are not given are the model's own, or, with one fault, those in which it is found quickly.
     """
-    chosen = fault_model(name, faults)
-    given = {key: value for key, value in sizes.items() if value is not None}
-    limits: Bounds = replace(chosen.bounds if chosen else MODELS[name], **given)
-    count = replicas or (chosen.replicas if chosen else REPLICAS.get(name, 3))
-    spec = model(name, replicas=count, faults=faults, bounds=limits, profile=profile)
-    return spec, sizes_text(count, limits) + (f"; faults: {', '.join(faults)}" if faults else "")
+    fault_model(name, faults)
+    spec = api.model(name, replicas=replicas, faults=faults, profile=profile, **sizes)
+    size = api.model_size(name, replicas, faults, sizes)
+    return spec, str(size) + (f"; faults: {', '.join(faults)}" if faults else "")
 
 
-def sizes_text(replicas: int, bounds: Bounds) -> str:
-    """The sizes of a model in words; those that the core does not have only where they are given."""
-    sizes = {"replicas": replicas, **vars(bounds)}
-    return ", ".join(f"{n} {name}" for name, n in sizes.items() if n or name in CORE_SIZES)
+def witness_search(spec: Spec, id: str) -> tuple[Spec, Predicate]:
+    """The witness of that id, and a specification whose only invariant is that it is never met."""
+    try:
+        return never(spec, id), next(w for w in spec.witnesses if w.id == id)
+    except SpecError as error:
+        raise click.UsageError(str(error)) from None

@@ -10,28 +10,25 @@ from typing import Any
 import click
 import msgspec
 
-from viewproof.refinement.cli.models import SIZE_OPTIONS, fault_model, sizes_text
+from viewproof.api import prove as api
+from viewproof.api.model import ModelSize, model, model_size
+from viewproof.api.prove import lemmas_of_model
+from viewproof.refinement.cli.models import SIZE_OPTIONS, fault_model
 from viewproof.refinement.cli.options import Seconds
 from viewproof.refinement.cli.output import json_option, note, save_json, steps
 from viewproof.refinement.cli.prove_bounded import find_cover, print_cover, search
 from viewproof.refinement.cli.prove_text import print_counterexample, print_proof, print_used
 from viewproof.refinement.cli.prove_witness import ROUNDS, STATES, Asked, find_witnesses
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
-from viewproof.spec.engines import explicit
 from viewproof.spec.engines.smt import certificate as certificates
-from viewproof.spec.engines.smt import cti, houdini
-from viewproof.spec.engines.smt.induction import RANGES
+from viewproof.spec.engines.smt import houdini
 from viewproof.spec.engines.smt.run import Proof, processors
 from viewproof.spec.engines.smt.run import prove as run_proof
-from viewproof.spec.lang import Predicate, Spec
-from viewproof.spec.vsr import FAULTS, MODELS, Bounds, model
+from viewproof.spec.lang import Spec
+from viewproof.spec.vsr import FAULTS, MODELS, Bounds
 from viewproof.spec.vsr.fault_models import FaultModel
-from viewproof.spec.vsr.lemmas import lemmas_of
-from viewproof.spec.vsr.models import REPLICAS
 
 _count = click.IntRange(1)
-REACH = 200_000
-"""States searched for the leaves of a counterexample to induction."""
 
 
 def _with_sizes(command: Any) -> Any:
@@ -70,7 +67,7 @@ def _with_sizes(command: Any) -> Any:
 @click.option(
     "--reach",
     type=click.IntRange(0),
-    help=f"States searched for one.  [default: {REACH:,}; with --witness {STATES:,}]",
+    help=f"States searched for one.  [default: {api.REACH:,}; with --witness {STATES:,}]",
 )
 @click.option(
     "--rounds",
@@ -118,7 +115,7 @@ def prove(
         return _recheck(recheck, count, limit, json_file)
     if name is None:
         raise click.UsageError("name a MODEL")
-    inputs = _inputs(name, faults, {k: v for k, v in sizes.items() if v is not None})
+    inputs = _inputs(name, faults, sizes.pop("replicas"), sizes)
     spec = _spec(inputs)
     if rounds is not None:
         covered = find_cover(spec, count) if cover else None
@@ -127,33 +124,24 @@ def prove(
     if cover:
         return print_cover(find_cover(spec, count), inputs, json_file)
     if how == "induction":
-        return _induction(spec, inputs, (count, limit, used), (show, REACH if reach is None else reach), json_file)
+        return _induction(spec, inputs, (count, limit, used), (show, api.REACH if reach is None else reach), json_file)
     if how == "witness":
         asked_for = Asked(parts, STATES if reach is None else reach, ROUNDS if deepen is None else deepen, limit)
-        return find_witnesses(spec, (*spec.invariants, *_lemmas(spec)), asked_for, inputs, json_file)
+        return find_witnesses(spec, (*spec.invariants, *lemmas_of_model(spec)), asked_for, inputs, json_file)
     return _help(spec, inputs, str(how), count, json_file)
 
 
-def _inputs(name: str, faults: tuple[str, ...], sizes: dict[str, int]) -> dict[str, Any]:
+def _inputs(name: str, faults: tuple[str, ...], replicas: int | None, sizes: dict[str, int | None]) -> dict[str, Any]:
     """What a certificate needs to build the model again."""
-    chosen = fault_model(name, faults)
-    replicas = sizes.pop("replicas", chosen.replicas if chosen else REPLICAS.get(name, 3))
-    bounds = replace(chosen.bounds if chosen else MODELS[name], **sizes)
-    return {"model": name, "replicas": replicas, "faults": list(faults), "bounds": dict(vars(bounds))}
+    fault_model(name, faults)
+    size = model_size(name, replicas, faults, sizes)
+    return {"model": name, "replicas": size.replicas, "faults": list(faults), "bounds": dict(vars(size.bounds))}
 
 
 def _spec(inputs: dict[str, Any]) -> Spec:
-    bounds = Bounds(**inputs["bounds"])
-    note(
-        f"{inputs['model']}: {sizes_text(inputs['replicas'], bounds)}"
-        + "".join(f"; fault {f}" for f in inputs["faults"])
-    )
-    return model(inputs["model"], replicas=inputs["replicas"], faults=inputs["faults"], bounds=bounds)
-
-
-def _lemmas(spec: Spec) -> tuple[Predicate, ...]:
-    """The lemmas that the model's proof uses."""
-    return lemmas_of(spec.cfg, crashes=spec.instance.bounds.get("Restart") != 0)
+    name, replicas, faults, bounds = (inputs[key] for key in ("model", "replicas", "faults", "bounds"))
+    note(f"{name}: {ModelSize(replicas, Bounds(**bounds))}" + "".join(f"; fault {f}" for f in faults))
+    return model(name, replicas=replicas, faults=faults, **bounds)
 
 
 def _only(spec: Spec, ids: Sequence[str]) -> Spec:
@@ -168,49 +156,29 @@ def _induction(
 ) -> int:
     workers, limit, used = run
     with steps("proving") as progress:
-        proof = run_proof(spec, _lemmas(spec), workers=workers, timeout_ms=limit, used=used, progress=progress)
+        proof = run_proof(spec, lemmas_of_model(spec), workers=workers, timeout_ms=limit, used=used, progress=progress)
     print_proof(proof)
     if used:
         print_used(proof)
-    answer = certificates.certificate(proof, _lemmas(spec))
-    code = EXIT_CONFORMS if proof.verdict == "proved" else EXIT_INCONCLUSIVE
+    answer = certificates.certificate(proof, lemmas_of_model(spec))
     show, reach = shown
-    failures = [f[0] for f in proof.failed().values() if f[0].status == "sat" and f[0].action != "initial state"]
-    found = [cti.explain(proof.problem, failure) for failure in failures[:show]]
+    found = api.counterexamples(proof, most=show, max_states=reach, notify=note)
     answer["counterexamples"] = []
-    for example, how, count in zip(found, *_reachable(spec, found, reach), strict=True):
-        print_counterexample(spec, proof, example, how, count)
-        goal = example.failure.goal
-        if how == "reachable" and goal in {RANGES, *(p.id for p in spec.invariants)}:
-            code = EXIT_VIOLATES
-        leaves = [[leaf.var, list(leaf.index), leaf.value] for leaf in example.leaves]
-        answer["counterexamples"].append({"lemma": goal, "step": example.label, "leaves": leaves, "before": how})
+    for step in found:
+        print_counterexample(spec, proof, step.example, step.before, step.count)
+        leaves = [[leaf.var, list(leaf.index), leaf.value] for leaf in step.example.leaves]
+        shown_step = {"lemma": step.goal, "step": step.example.label, "leaves": leaves, "before": step.before}
+        answer["counterexamples"].append(shown_step)
+    broken = api.breaks_invariant(proof, found)
+    code = EXIT_VIOLATES if broken else EXIT_CONFORMS if proof.verdict == "proved" else EXIT_INCONCLUSIVE
     save_json({**answer, "inputs": inputs, "exit_code": code}, json_file)
     return code
-
-
-def _reachable(spec: Spec, found: list[cti.Counterexample], max_states: int) -> tuple[list[str], list[int]]:
-    """Can states with the leaves be reached? Asked of `explicit`, all at once; the first that is met ends the search.
-
-    Per counterexample reachable, unreachable, unknown or not asked; and the depth, or the number of states searched.
-    """
-    if not max_states or not found:
-        return ["not asked"] * len(found), [0] * len(found)
-    avoided = tuple(example.avoided(f"leaves {n}") for n, example in enumerate(found))
-    question = replace(spec, invariants=avoided, witnesses=())
-    result = explicit.explore(question, max_states=max_states, notify=note)
-    met = [result.broken == p.id for p in avoided]
-    other = "unreachable" if result.verdict == "holds" else "unknown"
-    return (
-        ["reachable" if here else other for here in met],
-        [len(result.behaviour) if here else result.distinct for here in met],
-    )
 
 
 def _help(spec: Spec, inputs: dict[str, Any], how: str, workers: int, json_file: Path | None) -> int:
     """--houdini and --needed."""
     answer: dict[str, Any] = {"format": f"viewproof.{how}/1", "inputs": inputs}
-    lemmas = _lemmas(spec)
+    lemmas = lemmas_of_model(spec)
     if how == "needed":
         rest = houdini.needed(spec, lemmas, workers=workers, progress=note)
         click.echo(f"needed: {len(rest)} of {len(lemmas)} lemmas")
@@ -238,7 +206,7 @@ def _help(spec: Spec, inputs: dict[str, Any], how: str, workers: int, json_file:
 
 
 def _proves(spec: Spec, workers: int) -> bool:
-    return run_proof(spec, _lemmas(spec), workers=workers, stop_early=True).verdict == "proved"
+    return run_proof(spec, lemmas_of_model(spec), workers=workers, stop_early=True).verdict == "proved"
 
 
 def _recheck(file: Path, workers: int, limit: int, json_file: Path | None) -> int:
@@ -250,13 +218,13 @@ def _recheck(file: Path, workers: int, limit: int, json_file: Path | None) -> in
         spec = _spec(old["inputs"])
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise click.UsageError(f"{file} is not a certificate of a proof: {error}") from error
-    stale = certificates.changed(old, certificates.fingerprints(spec, _lemmas(spec)))
+    stale = certificates.changed(old, certificates.fingerprints(spec, lemmas_of_model(spec)))
     if stale:
         click.echo(f"stale: the specification has changed since: {', '.join(stale)}")
         save_json({"certificate": str(file), "verdict": "stale", "changed": stale, "exit_code": 4}, json_file)
         return EXIT_INCONCLUSIVE
     with steps("proving again") as progress:
-        proof: Proof = run_proof(spec, _lemmas(spec), workers=workers, timeout_ms=limit, progress=progress)
+        proof: Proof = run_proof(spec, lemmas_of_model(spec), workers=workers, timeout_ms=limit, progress=progress)
     same = proof.verdict == old["verdict"]
     click.echo(
         f"{'confirmed' if same else 'DIFFERENT'}: {proof.verdict} in {proof.seconds:.1f} s (then {old['verdict']})"

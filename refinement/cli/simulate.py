@@ -5,17 +5,14 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from viewproof.api.simulate import Plan, run_seeds
 from viewproof.impl.faults import FAULTS
 from viewproof.impl.groups.group import SINGLE, Group, parse_groups
-from viewproof.impl.sim.groups import simulate_groups
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import CLIENT_PROFILES, FEATURES_CHOICES
 from viewproof.impl.sim.run import SimResult
@@ -23,54 +20,37 @@ from viewproof.impl.sim.summary import summarise, summary_lines
 from viewproof.refinement.cli.options import json_option_of_maker, protect
 from viewproof.refinement.cli.output import note, save_json, steps
 from viewproof.refinement.cli.used import note_other_runs
-from viewproof.refinement.discovery import is_trace
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
-from viewproof.refinement.workers import in_processes
 
 FAILURES_SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What each seed runs with."""
+def extra_words(plan: Plan) -> list[str]:
+    """The options of a plan beyond the sizes, the faults and the output, as words."""
+    words = [] if plan.profile is None else ["--profile", plan.profile]
+    words += [] if plan.client_profile is None else ["--client-profile", plan.client_profile]
+    words += [] if plan.features is None else ["--features", plan.features]
+    words += [] if plan.rot else ["--no-rot"]
+    return [*words, *([] if plan.groups == (SINGLE,) else ["--groups", ",".join(g.name for g in plan.groups)])]
 
-    replicas: int
-    clients: int
-    requests: int
-    faults: tuple[str, ...]
-    out: Path | None
-    parquet: bool
-    client_profile: str | None = None
-    features: str | None = None
-    groups: tuple[Group, ...] = (SINGLE,)
-    rot: bool = True
-    profile: str | None = None
 
-    @property
-    def extra(self) -> list[str]:
-        """The options of the last five, as words."""
-        words = [] if self.profile is None else ["--profile", self.profile]
-        words += [] if self.client_profile is None else ["--client-profile", self.client_profile]
-        words += [] if self.features is None else ["--features", self.features]
-        words += [] if self.rot else ["--no-rot"]
-        return [*words, *([] if self.groups == (SINGLE,) else ["--groups", ",".join(g.name for g in self.groups)])]
+def replay_command(plan: Plan, seed: int) -> str:
+    """The command that runs one seed again, with its trace."""
+    words = [f"vsr simulate --seed {seed} --replicas {plan.replicas} --clients {plan.clients}"]
+    words += [f"--requests {plan.requests}", *(f"--fault {fault}" for fault in plan.faults)]
+    words += [*extra_words(plan), "--out replay"]
+    return " ".join(words)
 
-    def command(self, seed: int) -> str:
-        """The command that runs one seed again, with its trace."""
-        words = [f"vsr simulate --seed {seed} --replicas {self.replicas} --clients {self.clients}"]
-        words += [f"--requests {self.requests}", *(f"--fault {fault}" for fault in self.faults)]
-        words += [*self.extra, "--out replay"]
-        return " ".join(words)
 
-    def rest(self, seeds: range, workers: int) -> str:
-        """The command that goes on with seeds that have not run."""
-        words = ["vsr", "simulate", "--seed", str(seeds.start), "--runs", str(len(seeds))]
-        sizes = {"replicas": self.replicas, "clients": self.clients, "requests": self.requests, "workers": workers}
-        words += [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
-        words += [word for fault in self.faults for word in ("--fault", fault)]
-        words += self.extra
-        words += [] if self.out is None else ["--out", str(self.out)]
-        return shlex.join([*words, *(["--parquet"] if self.parquet else [])])
+def rest_command(plan: Plan, seeds: range, workers: int) -> str:
+    """The command that goes on with seeds that have not run."""
+    words = ["vsr", "simulate", "--seed", str(seeds.start), "--runs", str(len(seeds))]
+    sizes = {"replicas": plan.replicas, "clients": plan.clients, "requests": plan.requests, "workers": workers}
+    words += [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
+    words += [word for fault in plan.faults for word in ("--fault", fault)]
+    words += extra_words(plan)
+    words += [] if plan.out is None else ["--out", str(plan.out)]
+    return shlex.join([*words, *(["--parquet"] if plan.parquet else [])])
 
 
 @click.command()
@@ -164,12 +144,12 @@ def simulate(
     going_on = ""
     try:
         with steps("simulate") as progress:
-            for done, of_seed in enumerate(_results(range(seed, seed + runs), plan, workers), start=1):
+            for done, of_seed in enumerate(run_seeds(range(seed, seed + runs), plan, workers), start=1):
                 results += of_seed
                 progress(done, runs, of_seed[-1].run)
     except KeyboardInterrupt:
         left = range(seed + len(results) // len(plan.groups), seed + runs)
-        going_on = plan.rest(left, workers) if left else ""
+        going_on = rest_command(plan, left, workers) if left else ""
     failed = [result for result in results if not result.ok]
     conclusive = any(result.answered for result in results) and not going_on
     code = EXIT_VIOLATES if failed else EXIT_CONFORMS if conclusive else EXIT_INCONCLUSIVE
@@ -180,50 +160,12 @@ def simulate(
     return code
 
 
-def _results(seeds: range, plan: Plan, workers: int) -> Iterator[list[SimResult]]:
-    run = partial(run_seed, plan=plan)
-    if workers == 1 or len(seeds) == 1:
-        yield from map(run, seeds)
-        return
-    yield from in_processes(run, seeds, min(workers, len(seeds)))
-
-
-def run_seed(seed: int, plan: Plan) -> list[SimResult]:
-    """The run of one seed, one for each group. Other traces beside it are removed, as an audit would read them too.
-
-    They are of an earlier run of the seed, with more replicas or in the other format, or, with Parquet, its NDJSON.
-    """
-    results = list(
-        simulate_groups(
-            seed,
-            groups=plan.groups,
-            replicas=plan.replicas,
-            clients=plan.clients,
-            requests=plan.requests,
-            faults=frozenset(plan.faults),
-            profile=None if plan.profile is None else NAMED_PROFILES[plan.profile],
-            client_profile=plan.client_profile,
-            features=plan.features,
-            rot=plan.rot,
-            out=plan.out,
-            parquet=plan.parquet,
-        ).values()
-    )
-    suffix = "parquet" if plan.parquet else "ndjson"
-    written = {f"replica-{replica}.{suffix}" for replica in range(plan.replicas)}
-    for result in results:
-        for file in () if result.trace is None else result.trace.glob("replica-*"):
-            if is_trace(file.name) and file.name not in written:
-                file.unlink()
-    return results
-
-
 def _print(results: list[SimResult], failed: list[SimResult], plan: Plan, seconds: float) -> None:
     for result in failed[:FAILURES_SHOWN]:
         click.echo(f"{result.run.replace('seed-', 'seed ')} fails:")
         for failure in result.failures[:5]:
             click.echo(f"    {failure}")
-        click.echo(f"    replay: {plan.command(result.seed)}")
+        click.echo(f"    replay: {replay_command(plan, result.seed)}")
     if len(failed) > FAILURES_SHOWN:
         click.echo(f"… and {len(failed) - FAILURES_SHOWN} more seeds that fail")
     if len(results) > 1 or failed:
@@ -267,7 +209,7 @@ def _to_dict(results: list[SimResult], plan: Plan, code: int) -> dict[str, Any]:
                 "abandoned": result.abandoned,
                 "statistics": result.statistics,
                 "trace": None if result.trace is None else str(result.trace),
-                "replay": plan.command(result.seed),
+                "replay": replay_command(plan, result.seed),
             }
             for result in results
         ],

@@ -1,0 +1,142 @@
+"""Audit of recorded traces, in this process or on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from viewproof.refinement import local
+from viewproof.refinement.discovery import Inputs, survey
+from viewproof.refinement.interrupts import held
+from viewproof.refinement.local import Progress
+from viewproof.refinement.tigerbeetle.inputs import Logs, survey_logs
+from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun
+
+ENGINES = ("local", "spark")
+INPUTS = ("native", "tigerbeetle")
+PROFILES = ("core", "tigerbeetle-2022", "tigerbeetle-2026")
+
+
+class AuditOptionError(ValueError):
+    """An option that an audit does not have, or one that has no meaning for this input; `option` is its name."""
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(message)
+        self.option = option
+
+
+def audit(
+    *paths: str | Path,
+    input: str = "native",
+    profile: str = "core",
+    allow: Sequence[str] = (),
+    engine: str = "local",
+    master: str = "local[*]",
+    workers: int = 1,
+    interp: bool = False,
+    progress: Progress | None = None,
+    log: Callable[[str], None] = lambda text: None,
+) -> AuditReport:
+    """Do the traces under `paths` (files, directories, patterns) conform to the specification?
+
+    The report: `verdict` is conforms, violates, inconclusive or error, `exit_code` that of `vsr audit`; `verdicts` has
+    one per run, each with its `violations` (file, line, event, what was expected, why not) and `missing` evidence;
+    `events` were accepted, `coverage` counts the steps of each action; `problems` are malformed places of the input,
+    which are reported and never raised; `to_dict()` is what `--json` writes. docs/audit.md says what it proves.
+
+    `input` is native (docs of the format: traces/README.md) or tigerbeetle (docs/tigerbeetle.md); `profile` is core,
+    or for the latter a profile of it; `allow` permits deviations by name (docs/faults.md); `engine` is local, with
+    `workers` processes (which import the main module again: a script needs `if __name__ == "__main__"`), or spark, on
+    `master`; `interp` takes each step by the reference interpreter; `progress(done, total, name)` is called after each
+    directory, `log` with notes. Raises `AuditOptionError` for an option that is unknown or has no meaning here.
+    """
+    if input not in INPUTS:
+        raise AuditOptionError("input", f"unknown input {input}; there are: {', '.join(INPUTS)}")
+    if engine not in ENGINES:
+        raise AuditOptionError("engine", f"unknown engine {engine}; there are: {', '.join(ENGINES)}")
+    if not paths or workers < 1:
+        raise AuditOptionError("paths", "an audit needs at least one path, and one worker")
+    names = [str(path) for path in paths]
+    options = audit_options(input, profile, allow)
+    if input == "tigerbeetle":
+        logs = survey_logs(names)
+        return judge_logs(logs, options, engine=engine, master=master, workers=workers, progress=progress, log=log)
+    inputs, judge = survey(names), check_run(interp=interp)
+    return judge_inputs(
+        inputs, options, judge, engine=engine, master=master, workers=workers, progress=progress, log=log
+    )
+
+
+def audit_options(input: str, profile: str, allow: Sequence[str]) -> AuditOptions:
+    """The options of an audit. Raises `AuditOptionError` for a profile or deviation that this input does not have."""
+    if profile not in PROFILES:
+        raise AuditOptionError("profile", f"unknown profile {profile}; there are: {', '.join(PROFILES)}")
+    once = tuple(dict.fromkeys(allow))
+    if input == "tigerbeetle":
+        _require_known_to_logs(once)
+    elif profile != "core":
+        raise AuditOptionError("profile", f"{profile} is for --input tigerbeetle")
+    elif once:
+        _require_known(once)
+    return AuditOptions(profile, once)
+
+
+def _require_known(names: tuple[str, ...]) -> None:
+    """Refuses a deviation that the specification does not know, or that no trace event can show."""
+    with held():
+        from viewproof.spec.lang import SpecError
+        from viewproof.spec.vsr.faults import alternatives
+    try:
+        alternatives(names)
+    except SpecError as error:
+        raise AuditOptionError("allow", str(error)) from None
+
+
+def _require_known_to_logs(names: tuple[str, ...]) -> None:
+    with held():
+        from viewproof.refinement.tigerbeetle.families import known_deviations
+    known = known_deviations()
+    if unknown := [fault for fault in names if fault not in known]:
+        text = f"{unknown[0]} cannot be permitted for these logs; there are: {', '.join(sorted(known))}"
+        raise AuditOptionError("allow", text)
+
+
+def check_run(*, interp: bool = False) -> CheckRun:
+    """The replay of one run, compiled or by the reference interpreter."""
+    with held():
+        from viewproof.refinement.checker import check_run as replay
+    return partial(replay, engine="interp") if interp else replay
+
+
+def judge_inputs(
+    inputs: Inputs, options: AuditOptions, judge: CheckRun, *, engine: str, master: str, workers: int,
+    progress: Progress | None = None, log: Callable[[str], None] | None = None,
+) -> AuditReport:  # fmt: skip
+    """Audit what was found, with the named engine; paths that were refused end it before it begins."""
+    if inputs.refused:
+        return AuditReport(engine, options, problems=inputs.refused)
+    if engine == "local":
+        return local.audit(inputs, options, judge, workers=workers, progress=progress)
+    with held():
+        from viewproof.refinement import spark
+    return spark.audit(inputs, options, judge, master=master, log=log, progress=progress)
+
+
+def judge_logs(
+    found: Logs, options: AuditOptions, *, engine: str, master: str, workers: int,
+    progress: Progress | None = None, log: Callable[[str], None] = lambda text: None,
+) -> AuditReport:  # fmt: skip
+    """Audit debug logs of TigerBeetle's simulators (docs/tigerbeetle.md); core stands for the profile of each log."""
+    if found.problems:
+        return AuditReport(engine, options, problems=found.problems)
+    with held():
+        from viewproof.refinement.tigerbeetle import audit as logs
+    if engine == "local":
+        report = logs.audit(list(found.files), options, workers=workers, progress=progress)
+    else:
+        with held():
+            from viewproof.refinement.tigerbeetle import on_spark
+        report = on_spark.audit(list(found.files), options, master=master, log=log)
+    return replace(report, empty=(*report.empty, *found.empty))
