@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.text import table
-from viewproof.impl.durable import CLIENTS_PAPER, superblock_next
-from viewproof.impl.messages import CHECKSUM_NONE, Commit, Prepare, make_header
+from viewproof.impl.interface.durable import CLIENTS_PAPER, superblock_next
+from viewproof.impl.interface.messages import CHECKSUM_NONE, Commit, Prepare, make_header
+from viewproof.impl.machine.snapshot import Contents, encode_snapshot
+from viewproof.impl.machine.state_machine import Put, StateMachine, encode_operation
 from viewproof.impl.replica import Replica, ReplicaConfig
 from viewproof.impl.replica.client_table import ClientTable
 from viewproof.impl.replica.features import FeatureState
-from viewproof.impl.snapshot import Contents, encode_snapshot
-from viewproof.impl.state_machine import Put, StateMachine, encode_operation
 from viewproof.impl.storage.data_file import format_data_file, open_data_file
 
 CLUSTER, REPLICA, REPLICAS = 1, 1, 3

@@ -38,7 +38,7 @@ from pathlib import Path
 
 from benchmarks.text import table
 from benchmarks.watch import machine_busy_seconds
-from viewproof.impl.durable import CLIENTS_SESSIONS, ClientTableConfig
+from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig
 from viewproof.impl.net.bench import bench
 from viewproof.impl.net.client import fetch_status
 from viewproof.impl.net.cluster import Cluster, free_ports

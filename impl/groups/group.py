@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from viewproof.impl.durable import ConfigurationError
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.namespaces import NamespaceError, NamespaceLayout
+from viewproof.impl.interface.durable import ConfigurationError
+from viewproof.impl.machine.namespaces import NamespaceError, NamespaceLayout
 
 _MemberT = TypeVar("_MemberT")
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from viewproof.impl.machine.state_machine import Put, encode_operation
 from viewproof.impl.net.client import Address
 from viewproof.impl.net.many import ManyClients
-from viewproof.impl.state_machine import Put, encode_operation
 
 __all__ = ["BenchResult", "bench"]
 

@@ -22,7 +22,21 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from viewproof.impl.messages import Eviction, Reply, Request, register_result
+from viewproof.impl.interface.messages import Eviction, Reply, Request, register_result
+from viewproof.impl.machine.state_machine import (
+    Append,
+    CompareAndSet,
+    Delete,
+    Done,
+    Get,
+    Operation,
+    Outcome,
+    Put,
+    Result,
+    Value,
+    decode_result,
+    encode_operation,
+)
 from viewproof.impl.net.connection import Address, Connection, address_text, open_connection
 from viewproof.impl.net.errors import (
     ClientBusyError,
@@ -45,20 +59,6 @@ from viewproof.impl.net.framing import (
     StatusRequest,
     frame_control,
     frame_message,
-)
-from viewproof.impl.state_machine import (
-    Append,
-    CompareAndSet,
-    Delete,
-    Done,
-    Get,
-    Operation,
-    Outcome,
-    Put,
-    Result,
-    Value,
-    decode_result,
-    encode_operation,
 )
 
 __all__ = [

@@ -21,9 +21,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from viewproof.impl.durable import CLIENTS_SESSIONS, ClientTableConfig, Quorums, SuperblockState
 from viewproof.impl.faults import validate_faults
 from viewproof.impl.groups.group import SINGLE, Group
+from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig, Quorums, SuperblockState
 from viewproof.impl.net.client import Address, fetch_status
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.server_config import data_path, groups_there, trace_path
@@ -60,7 +60,7 @@ def free_ports(count: int) -> list[int]:
 class Cluster:
     """Processes of one cluster. As a context manager it kills what is left at the end.
 
-    ``cluster`` is the cluster's id, ``run`` the run id of the traces, ``faults`` named mistakes (impl/faults.py)
+    ``cluster`` is the cluster's id, ``run`` the run id of the traces, ``faults`` named mistakes (impl/faults/)
     switched on in every replica; ``server_options`` are further options of impl/net/server.py. ``groups``: the
     consensus groups of every process; ``features``: what the members support, which may be changed per replica
     between its processes. Nothing is started or formatted by the constructor; it raises FaultError for an unknown

@@ -1,9 +1,10 @@
 """Frames on a TCP connection: a 4-byte big-endian length, one byte of kind, and what the kind says.
 
-Kind 0 carries one of the structs below, in MessagePack. Kind 1 carries a message of the protocol (impl/messages.py):
-the number of its consensus group (2 bytes, big-endian; impl/groups/group.py), then the message in MessagePack. The
-first frame in each direction is a ``Hello``. Nothing is ever unpickled or evaluated; a frame that is too long, of
-unknown kind, or does not decode raises FrameError, and the connection is closed with the reason logged.
+Kind 0 carries one of the structs below, in MessagePack. Kind 1 carries a message of the protocol
+(impl/interface/messages.py): the number of its consensus group (2 bytes, big-endian; impl/groups/group.py), then the
+message in MessagePack. The first frame in each direction is a ``Hello``. Nothing is ever unpickled or evaluated; a
+frame that is too long, of unknown kind, or does not decode raises FrameError, and the connection is closed with the
+reason logged.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from viewproof.impl.messages import Message, decode, encode
+from viewproof.impl.interface.messages import Message, decode, encode
 
 __all__ = [
     "FRAME_SIZE_MAX",

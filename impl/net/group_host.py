@@ -18,8 +18,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVarTuple
 
-from viewproof.impl.checks import InvariantError
-from viewproof.impl.effects import (
+from viewproof.impl.groups.group import Group
+from viewproof.impl.interface.checks import InvariantError
+from viewproof.impl.interface.effects import (
     AppendPrepares,
     Effect,
     Emit,
@@ -29,8 +30,7 @@ from viewproof.impl.effects import (
     WriteSnapshot,
     WriteSuperblock,
 )
-from viewproof.impl.groups.group import Group
-from viewproof.impl.messages import Message
+from viewproof.impl.interface.messages import Message
 from viewproof.impl.net.framing import Status, frame_message
 from viewproof.impl.net.links import Inbound, PeerLink
 from viewproof.impl.net.server_config import ServerConfig, ServerError, trace_path
@@ -38,7 +38,8 @@ from viewproof.impl.replica import Replica, ReplicaConfig
 from viewproof.impl.replica.proposals import UnknownEntryError
 from viewproof.impl.storage.data_file import DataFile
 from viewproof.impl.storage.file import StorageError, WriteRefusedError
-from viewproof.impl.trace import TraceEvent, TraceWriter
+from viewproof.impl.trace.events import TraceEvent
+from viewproof.impl.trace.files import TraceWriter
 
 REQUEST_QUEUE_MAX = 1024
 """Requests that wait for room in the pipeline; further ones are dropped, and their clients ask again."""

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable
 
 from viewproof.impl.groups.group import UnknownGroupError
-from viewproof.impl.messages import Eviction, Message, Reply, Request
+from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
 from viewproof.impl.net.client import Address
 from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,

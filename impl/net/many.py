@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 
-from viewproof.impl.messages import Eviction, Message, Reply, Request
+from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
 from viewproof.impl.net.client import Address, RefusedError, RequestTimeoutError, UnreachableError
 from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,

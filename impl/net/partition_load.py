@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from viewproof.impl.groups.group import PARTITIONS
-from viewproof.impl.namespaces import NamespaceLayout
+from viewproof.impl.machine.namespaces import NamespaceLayout
 from viewproof.impl.net.client import Address, EvictedError, RequestTimeoutError
 from viewproof.impl.net.partitions import PartitionsClient
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from viewproof.impl.groups.group import PARTITIONS
-from viewproof.impl.namespaces import NamespaceLayout
+from viewproof.impl.machine.namespaces import NamespaceLayout
+from viewproof.impl.machine.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
+from viewproof.impl.machine.state_machine import Outcome, Result
 from viewproof.impl.net.client import Client
 from viewproof.impl.net.connection import Address
 from viewproof.impl.net.errors import ReplyError
-from viewproof.impl.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
-from viewproof.impl.state_machine import Outcome, Result
 
 __all__ = ["OffsetError", "PartitionsClient"]
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from viewproof.impl.durable import CLIENTS_SESSIONS, ClientTableConfig
 from viewproof.impl.groups.group import SINGLE, Group
 from viewproof.impl.groups.plane import Plane
+from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig
 from viewproof.impl.net.cluster import Cluster, ClusterError
 from viewproof.impl.net.history import CheckResult, check_history
 from viewproof.impl.net.load import Load

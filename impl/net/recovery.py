@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from viewproof.impl.durable import ClientTableConfig, Quorums, SuperblockState, superblock_formatted
+from viewproof.impl.interface.durable import ClientTableConfig, Quorums, SuperblockState, superblock_formatted
 from viewproof.impl.net.framing import Status
 
 __all__ = ["RecoveryError", "TooFewAnswersError", "recovery_superblock"]

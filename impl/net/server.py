@@ -22,10 +22,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from viewproof.impl.durable import ConfigurationError
 from viewproof.impl.faults import FaultError
 from viewproof.impl.groups.group import SINGLE, Group, GroupTable, parse_groups
-from viewproof.impl.messages import Message, Request
+from viewproof.impl.interface.durable import ConfigurationError
+from viewproof.impl.interface.messages import Message, Request
+from viewproof.impl.machine.partition_log import SEGMENT_BYTES
+from viewproof.impl.machine.snapshot import SnapshotError
 from viewproof.impl.net.framing import NotPrimary, Status, frame_control
 from viewproof.impl.net.group_host import GroupHost
 from viewproof.impl.net.links import Inbound, InboundHost, PeerLink
@@ -38,12 +40,10 @@ from viewproof.impl.net.server_config import (
     parse_addresses,
     trace_path,
 )
-from viewproof.impl.partition_log import SEGMENT_BYTES
 from viewproof.impl.replica.features import UnknownEntryError, parse_features
-from viewproof.impl.snapshot import SnapshotError
 from viewproof.impl.storage.data_file import DataFile, open_data_file
 from viewproof.impl.storage.file import RealFileSystem, StorageError
-from viewproof.impl.trace import TraceError, TraceWriter
+from viewproof.impl.trace.files import TraceError, TraceWriter
 
 __all__ = ["ServerConfig", "ServerError", "main", "parse_addresses", "run_server", "serve"]
 

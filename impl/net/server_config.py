@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from viewproof.impl.groups.group import GROUPS, PARTITION_PREFIX, SINGLE, Group, partition_group
+from viewproof.impl.machine.partition_log import SEGMENT_BYTES
 from viewproof.impl.net.client import Address
 from viewproof.impl.net.framing import FRAME_SIZE_MAX
-from viewproof.impl.partition_log import SEGMENT_BYTES
 from viewproof.impl.storage.data_file import SUPERBLOCK_NAME
 
 __all__ = [

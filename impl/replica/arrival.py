@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from viewproof.impl.snapshot import SnapshotHash
-from viewproof.impl.snapshot_outline import Outline, Part, checksum_part
+from viewproof.impl.machine.snapshot import SnapshotHash
+from viewproof.impl.machine.snapshot_outline import Outline, Part, checksum_part
 
 OUTLINE = -1
 """The offset that stands for the outline in a question for a snapshot, and in its answer."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from viewproof.impl.checks import check
-from viewproof.impl.messages import CHECKSUM_NONE
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.messages import CHECKSUM_NONE
 from viewproof.impl.replica.log import Log
 from viewproof.impl.replica.restore import restore_nothing
 from viewproof.impl.replica.state import Status

@@ -6,13 +6,13 @@ Until the checkpoint is complete nothing more is executed, so that it is one at 
 
 from __future__ import annotations
 
-from viewproof.impl.checks import check
-from viewproof.impl.durable import SuperblockState
-from viewproof.impl.effects import DrainJournal, WriteSnapshot
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.durable import SuperblockState
+from viewproof.impl.interface.effects import DrainJournal, WriteSnapshot
+from viewproof.impl.machine.snapshot import Contents, Snapshot, encode_snapshot
 from viewproof.impl.replica.restore import Restored
 from viewproof.impl.replica.state import CheckpointWork, Stage
 from viewproof.impl.replica.writes import Writes
-from viewproof.impl.snapshot import Contents, Snapshot, encode_snapshot
 
 
 class Checkpoints(Writes):

@@ -10,9 +10,9 @@ import struct
 
 import msgspec
 
-from viewproof.impl.checks import check
-from viewproof.impl.durable import ClientTableConfig
-from viewproof.impl.state_machine import DIGEST_MODULUS
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.durable import ClientTableConfig
+from viewproof.impl.machine.state_machine import DIGEST_MODULUS
 
 _HEADER = struct.Struct("<I??xxQ")  # slots, sessions, gaps, number of places
 _SLOT = struct.Struct("<6QI")  # client, session, incarnation, request, op, view, size of the result

@@ -6,12 +6,12 @@ One path for primary and backups: `execute_committed` is the only caller of the 
 from __future__ import annotations
 
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.messages import PrepareOk
+from viewproof.impl.interface.messages import PrepareOk
+from viewproof.impl.machine.state_machine import namespace_of
 from viewproof.impl.replica.checkpoint import Checkpoints
 from viewproof.impl.replica.proposals import apply_entry
 from viewproof.impl.replica.replies import asked_columns
 from viewproof.impl.replica.state import Status
-from viewproof.impl.state_machine import namespace_of
 
 
 class CommitPath(Checkpoints):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewproof.impl.durable import ConfigurationError, Quorums, validate_quorums
 from viewproof.impl.faults import validate_faults
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
+from viewproof.impl.interface.durable import ConfigurationError, Quorums, validate_quorums
+from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
 
 _MAY_BE_ZERO = frozenset({"supports", "checkpoint_interval", "nonce"})
 

@@ -9,7 +9,7 @@ again by the primary that misses it.
 
 from __future__ import annotations
 
-from viewproof.impl.messages import Commit, Supports
+from viewproof.impl.interface.messages import Commit, Supports
 from viewproof.impl.replica.features import FEATURE_MAX, feature_numbers
 from viewproof.impl.replica.proposals import EnableFeature
 from viewproof.impl.replica.requests import Requests

@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import msgspec
 
-from viewproof.impl.durable import ConfigurationError
-from viewproof.impl.messages import CHECKSUM_BYTES, PrepareHeader
-from viewproof.impl.state_machine import StateError
+from viewproof.impl.interface.durable import ConfigurationError
+from viewproof.impl.interface.messages import CHECKSUM_BYTES, PrepareHeader
+from viewproof.impl.machine.state_machine import StateError
 
 DATABASE_CHECKSUM = 1
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from viewproof.impl.checks import InvariantError, check
-from viewproof.impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
+from viewproof.impl.interface.checks import InvariantError, check
+from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 
 
 class Log:

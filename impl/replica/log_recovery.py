@@ -15,9 +15,9 @@ acknowledged the prepare.
 
 from __future__ import annotations
 
-from viewproof.impl.checks import check
-from viewproof.impl.effects import AppendPrepares, DrainJournal
-from viewproof.impl.messages import (
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.effects import AppendPrepares, DrainJournal
+from viewproof.impl.interface.messages import (
     Commit,
     Message,
     Nack,

@@ -6,8 +6,8 @@ itself may leave before the primary's journal has it.
 
 from __future__ import annotations
 
-from viewproof.impl.effects import AppendPrepares, Send
-from viewproof.impl.messages import (
+from viewproof.impl.interface.effects import AppendPrepares, Send
+from viewproof.impl.interface.messages import (
     Commit,
     Prepare,
     PrepareHeader,

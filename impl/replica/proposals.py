@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias
 
-from viewproof.impl.messages import Prepare, PrepareHeader, make_header, register_result
+from viewproof.impl.interface.messages import Prepare, PrepareHeader, make_header, register_result
+from viewproof.impl.machine.state_machine import StateMachine
 from viewproof.impl.replica.features import FeatureState, UnknownEntryError, require_supported
-from viewproof.impl.state_machine import StateMachine
 
 __all__ = [
     "KINDS",
@@ -38,7 +38,7 @@ class Executed(Protocol):
 
     @property
     def faults(self) -> frozenset[str]:
-        """Mistakes switched on (impl/faults.py)."""
+        """Mistakes switched on (impl/faults/)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ whole on the disk are not fetched. Until then the replica takes no part in anyth
 
 from __future__ import annotations
 
-from viewproof.impl.checks import check
-from viewproof.impl.effects import WriteSnapshot
-from viewproof.impl.messages import RequestSnapshot, SnapshotChunk, checksum_chunk
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.effects import WriteSnapshot
+from viewproof.impl.interface.messages import RequestSnapshot, SnapshotChunk, checksum_chunk
+from viewproof.impl.machine.snapshot import Snapshot, SnapshotError
 from viewproof.impl.replica.arrival import Arrival
 from viewproof.impl.replica.boot import Boot
 from viewproof.impl.replica.restore import restore_snapshot
 from viewproof.impl.replica.state import LostSnapshot
-from viewproof.impl.snapshot import Snapshot, SnapshotError
 
 
 class Recovery(Boot):

@@ -7,9 +7,9 @@ replica keeps its view, its log_view and its whole log.
 
 from __future__ import annotations
 
-from viewproof.impl.checks import check
-from viewproof.impl.effects import WriteSnapshot
-from viewproof.impl.messages import (
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.effects import WriteSnapshot
+from viewproof.impl.interface.messages import (
     Nack,
     Prepare,
     PrepareHeader,

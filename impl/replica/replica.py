@@ -1,14 +1,14 @@
 """The replica as its host sees it: boot, messages, ticks and finished writes in; an ordered list of effects out.
 
 Sans-IO and deterministic: no clock, randomness, threads or I/O inside, and every iteration order is fixed, so the same
-inputs give the same effects. The host keeps the contract of `impl.effects`.
+inputs give the same effects. The host keeps the contract of `impl.interface.effects`.
 """
 
 from __future__ import annotations
 
-from viewproof.impl.checks import check
-from viewproof.impl.effects import AppendPrepares, DrainJournal, Effect, IoEffect, WriteSnapshot
-from viewproof.impl.messages import (
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, Effect, IoEffect, WriteSnapshot
+from viewproof.impl.interface.messages import (
     Commit,
     DoViewChange,
     Eviction,

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from viewproof.impl.effects import SendClient
-from viewproof.impl.messages import PrepareHeader, Reply, Request, reply_checksum
+from viewproof.impl.interface.effects import SendClient
+from viewproof.impl.interface.messages import PrepareHeader, Reply, Request, reply_checksum
+from viewproof.impl.machine.state_machine import appended_of, stored_of
 from viewproof.impl.replica.client_table import Slot
 from viewproof.impl.replica.state import ReplicaState
-from viewproof.impl.state_machine import appended_of, stored_of
-from viewproof.impl.trace import AskedColumns
+from viewproof.impl.trace.events import AskedColumns
 
 Waiter: TypeAlias = tuple[int, int, int, int]
 """Client, session, request and incarnation of a request that a client waits for."""

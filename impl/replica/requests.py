@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from viewproof.impl.effects import SendClient
-from viewproof.impl.messages import Eviction, Request, reply_checksum
+from viewproof.impl.interface.effects import SendClient
+from viewproof.impl.interface.messages import Eviction, Request, reply_checksum
 from viewproof.impl.replica.client_table import ClientTable
 from viewproof.impl.replica.normal import NormalOperation
 from viewproof.impl.replica.proposals import Register, UserRequest

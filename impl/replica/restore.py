@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewproof.impl.durable import DurableState, SuperblockState
-from viewproof.impl.messages import PrepareHeader
+from viewproof.impl.interface.durable import DurableState, SuperblockState
+from viewproof.impl.interface.messages import PrepareHeader
+from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
+from viewproof.impl.machine.state_machine import StateError, StateMachine
 from viewproof.impl.replica.client_table import ClientTable, TableError
 from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.features import FeatureState, require_supported
-from viewproof.impl.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
-from viewproof.impl.state_machine import StateError, StateMachine
 
 
 @dataclass(frozen=True, slots=True)

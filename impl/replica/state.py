@@ -17,10 +17,10 @@ from enum import Enum, StrEnum, auto
 from itertools import pairwise
 from typing import Unpack
 
-from viewproof.impl.checks import check
-from viewproof.impl.durable import OP_UNKNOWN, DurableState, SuperblockState
-from viewproof.impl.effects import AppendPrepares, DrainJournal, Effect, Emit, IoEffect, Send, WriteSnapshot
-from viewproof.impl.messages import (
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.durable import OP_UNKNOWN, DurableState, SuperblockState
+from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, Effect, Emit, IoEffect, Send, WriteSnapshot
+from viewproof.impl.interface.messages import (
     CHECKSUM_NONE,
     DoViewChange,
     Message,
@@ -30,14 +30,14 @@ from viewproof.impl.messages import (
     StartView,
     StartViewChange,
 )
+from viewproof.impl.machine.snapshot import Snapshot
+from viewproof.impl.machine.state_machine import DIGEST_MODULUS
 from viewproof.impl.replica.arrival import Arrival
 from viewproof.impl.replica.config import ReplicaConfig, quorums_in_force
 from viewproof.impl.replica.log import Log
 from viewproof.impl.replica.pipeline import Pipeline
 from viewproof.impl.replica.restore import Restored, restore_durable, restore_nothing
-from viewproof.impl.snapshot import Snapshot
-from viewproof.impl.state_machine import DIGEST_MODULUS
-from viewproof.impl.trace import MessageColumns, TraceEvent
+from viewproof.impl.trace.events import MessageColumns, TraceEvent
 
 _DIGEST_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """Odd: multiples below the modulus differ."""
@@ -110,7 +110,7 @@ class LostSnapshot:
 
 @dataclass(slots=True)
 class LogRepair:
-    """The own log, damaged on this disk, as far as it is known (`impl.durable.DamagedLog`).
+    """The own log, damaged on this disk, as far as it is known (`impl.interface.durable.DamagedLog`).
 
     `held`: clean prepares by checksum; `known`: headers; `fetched`: prepares from others that are being written.
     `nacks`: checksum → replicas that never had it; `end`: an op is being discarded, and all above `end` with it.

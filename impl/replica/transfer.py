@@ -7,13 +7,13 @@ has segments of messages asks for the snapshot's outline first, and then only fo
 
 from __future__ import annotations
 
-from viewproof.impl.messages import RequestSnapshot, SnapshotChunk, checksum_chunk
+from viewproof.impl.interface.messages import RequestSnapshot, SnapshotChunk, checksum_chunk
+from viewproof.impl.machine.snapshot import Snapshot, SnapshotError
+from viewproof.impl.machine.snapshot_outline import decode_outline, encode_outline
 from viewproof.impl.replica.arrival import NO_OUTLINE, OUTLINE, Arrival
 from viewproof.impl.replica.control import Control
 from viewproof.impl.replica.restore import restore_snapshot
 from viewproof.impl.replica.state import InstallTarget, WantedSnapshot
-from viewproof.impl.snapshot import Snapshot, SnapshotError
-from viewproof.impl.snapshot_outline import decode_outline, encode_outline
 
 
 class Transfer(Control):

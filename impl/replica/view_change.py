@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from viewproof.impl.messages import (
+from viewproof.impl.interface.messages import (
     DoViewChange,
     Prepare,
     PrepareHeader,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from viewproof.impl.checks import check
-from viewproof.impl.durable import SuperblockState, superblock_next
-from viewproof.impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
-from viewproof.impl.messages import Prepare
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.durable import SuperblockState, superblock_next
+from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
+from viewproof.impl.interface.messages import Prepare
+from viewproof.impl.machine.snapshot import Snapshot
 from viewproof.impl.replica.replies import Replies
-from viewproof.impl.snapshot import Snapshot
 
 
 class Writes(Replies):

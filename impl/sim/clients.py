@@ -14,12 +14,12 @@ from random import Random
 from typing import Protocol
 
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.messages import Eviction, Reply, Request, register_result
+from viewproof.impl.interface.messages import Eviction, Reply, Request, register_result
+from viewproof.impl.machine.state_machine import encode_operation
 from viewproof.impl.replica import ReplicaConfig
 from viewproof.impl.sim.network import Network
 from viewproof.impl.sim.operations import draw_operation
 from viewproof.impl.sim.profile import SimProfile
-from viewproof.impl.state_machine import encode_operation
 
 
 @dataclass(frozen=True, slots=True)

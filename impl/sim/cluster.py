@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from viewproof.impl.durable import Quorums, superblock_formatted
-from viewproof.impl.effects import (
+from viewproof.impl.interface.durable import Quorums, superblock_formatted
+from viewproof.impl.interface.effects import (
     AppendPrepares,
     DrainJournal,
     Effect,
@@ -23,7 +23,7 @@ from viewproof.impl.effects import (
     WriteSnapshot,
     WriteSuperblock,
 )
-from viewproof.impl.messages import Message, Prepare, Request
+from viewproof.impl.interface.messages import Message, Prepare, Request
 from viewproof.impl.replica import Replica, ReplicaConfig, Status
 from viewproof.impl.replica.features import SUPPORTS_ALL
 from viewproof.impl.sim.checkers import (
@@ -55,7 +55,7 @@ from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.sim.rot import Rot
 from viewproof.impl.sim.situations import Situations
 from viewproof.impl.sim.storage import BootRefusedError, SimStorage
-from viewproof.impl.trace import TraceEvent, encode_line
+from viewproof.impl.trace.events import TraceEvent, encode_line
 
 COUNTED_EVENTS = frozenset(
     {

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from viewproof.impl.replica import Replica
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 
 class ControlSituations:

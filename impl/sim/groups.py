@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from viewproof.impl.durable import ConfigurationError, Quorums, quorums_default
 from viewproof.impl.faults import validate_faults
 from viewproof.impl.groups.group import BOTH_PLANES, SINGLE, Group
+from viewproof.impl.interface.durable import ConfigurationError, Quorums, quorums_default
 from viewproof.impl.replica.config import quorums_in_force
 from viewproof.impl.sim.cluster import SimCluster
 from viewproof.impl.sim.profile import SimProfile

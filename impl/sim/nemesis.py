@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from viewproof.impl.checks import check
-from viewproof.impl.effects import AppendPrepares, IoEffect
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.effects import AppendPrepares, IoEffect
 from viewproof.impl.sim.cluster import SimCluster
 from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.sim.storage import SimStorage

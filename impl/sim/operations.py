@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from random import Random
 
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.namespaces import NamespaceLayout
-from viewproof.impl.partitions import AppendMessages, Poll, ReadOffset, StoreOffset
-from viewproof.impl.state_machine import Append, CompareAndSet, Delete, Get, Operation, Put
+from viewproof.impl.machine.namespaces import NamespaceLayout
+from viewproof.impl.machine.partitions import AppendMessages, Poll, ReadOffset, StoreOffset
+from viewproof.impl.machine.state_machine import Append, CompareAndSet, Delete, Get, Operation, Put
 
 KEYS = tuple(b"key-%d" % number for number in range(8))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
-from viewproof.impl.durable import CLIENTS_SESSIONS, ClientTableConfig, ConfigurationError
 from viewproof.impl.groups.plane import Plane
+from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig, ConfigurationError
 from viewproof.impl.replica import ReplicaConfig
 from viewproof.impl.replica.features import SUPPORTS_ALL
 

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from viewproof.impl.effects import Effect, Send
-from viewproof.impl.messages import Message, Nack, PrepareResponse, RequestPrepare, StartView
+from viewproof.impl.interface.effects import Effect, Send
+from viewproof.impl.interface.messages import Message, Nack, PrepareResponse, RequestPrepare, StartView
 from viewproof.impl.replica import Replica, Status
 from viewproof.impl.replica.state import LogRepair
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 
 class RepairSituations:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from viewproof.impl.durable import DurableState, SuperblockState
-from viewproof.impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSuperblock
+from viewproof.impl.interface.durable import DurableState, SuperblockState
+from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, IoEffect, WriteSuperblock
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.storage import BootRefusedError, SimStorage, StorageError
 from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem

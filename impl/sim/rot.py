@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from random import Random
 
-from viewproof.impl.durable import DamagedLog
+from viewproof.impl.interface.durable import DamagedLog
 from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.storage.file import MemoryFile
 from viewproof.impl.storage.ring import RingJournal

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from viewproof.impl.durable import ConfigurationError, Quorums, quorums_default
 from viewproof.impl.faults import validate_faults
+from viewproof.impl.interface.durable import ConfigurationError, Quorums, quorums_default
 from viewproof.impl.replica.config import quorums_in_force
 from viewproof.impl.sim.checkers import Failure
 from viewproof.impl.sim.cluster import SimCluster
@@ -20,7 +20,8 @@ from viewproof.impl.sim.nemesis import Nemesis
 from viewproof.impl.sim.profile import SimProfile, client_profile_draw, profile_draw, storage_profile_draw
 from viewproof.impl.sim.storage import StorageError
 from viewproof.impl.storage.records import JournalError
-from viewproof.impl.trace import export_parquet, read_ndjson
+from viewproof.impl.trace.files import read_ndjson
+from viewproof.impl.trace.parquet import export_parquet
 
 SAFETY_PART = 0.75
 """Part of the requests after which the liveness phase begins."""

@@ -20,9 +20,9 @@
 
 from __future__ import annotations
 
-from viewproof.impl.messages import DoViewChange, Message, PrepareOk
+from viewproof.impl.interface.messages import DoViewChange, Message, PrepareOk
 from viewproof.impl.replica import Replica
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 INSTALLS = frozenset({"start_view", "on_start_view"})
 

@@ -1,4 +1,4 @@
-"""The simulated data file of one replica: durable semantics of `impl.durable`, with latency and torn writes.
+"""The simulated data file of one replica: durable semantics of `impl.interface.durable`, with latency and torn writes.
 
 A crash during a journal write leaves a random number of its bytes: whole records survive, the one that is cut is torn
 and dropped at recovery. A crash during any other write leaves what was before or what was to be.
@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from viewproof.impl.durable import DurableState, SuperblockState
-from viewproof.impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
-from viewproof.impl.messages import Prepare
+from viewproof.impl.interface.durable import DurableState, SuperblockState
+from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
+from viewproof.impl.interface.messages import Prepare
+from viewproof.impl.machine.snapshot import checksum_snapshot
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.segment_files import DAMAGES, SegmentFiles
-from viewproof.impl.snapshot import checksum_snapshot
 from viewproof.impl.storage.segments import SegmentFileError
 
 _NAMES: dict[type, str] = {WriteSuperblock: "superblock", WriteSnapshot: "snapshot", DrainJournal: "drain"}
@@ -190,7 +190,7 @@ class SimStorage:
         self.statistics["crash_append_whole"] += 1
 
     def recover(self) -> DurableState:
-        """Superblock, snapshot and log (rules in `impl.durable`).
+        """Superblock, snapshot and log (rules in `impl.interface.durable`).
 
         Raises `StorageError` if one of them is not there although it was durable, `BootRefusedError` if the disk has
         failed.

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from viewproof.impl.durable import (
+from viewproof.impl.interface.durable import (
     CLIENTS_SESSIONS,
     ClientTableConfig,
     ConfigurationError,
@@ -19,8 +19,8 @@ from viewproof.impl.durable import (
     superblock_formatted,
     validate_quorums,
 )
-from viewproof.impl.messages import CHECKSUM_NONE, Prepare
-from viewproof.impl.snapshot import SnapshotError, checksum_snapshot, decode_snapshot
+from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare
+from viewproof.impl.machine.snapshot import SnapshotError, checksum_snapshot, decode_snapshot
 from viewproof.impl.storage.file import File, FileSystem, RealFileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.journal import Journal, JournalError, JournalRecovery
 from viewproof.impl.storage.ring import RingJournal
@@ -205,8 +205,8 @@ def format_data_file(
     With `ring` the journal is one (`impl.storage.ring`), else it is append-only. Clients have sessions unless `clients`
     says otherwise; it must be the same on every replica.
 
-    Raises ConfigurationError (impl/durable.py) for numbers that the protocol does not allow, DataFileError if the
-    directory holds a journal or a superblock already, also one left by a format that did not finish.
+    Raises ConfigurationError (impl/interface/durable.py) for numbers that the protocol does not allow, DataFileError
+    if the directory holds a journal or a superblock already, also one left by a format that did not finish.
     """
     state = superblock_formatted(cluster, replica, replica_count, quorums, clients, group)
     validate_quorums(state.quorums, replica_count)

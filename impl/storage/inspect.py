@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-from viewproof.impl.durable import SuperblockState
-from viewproof.impl.messages import CHECKSUM_NONE, PrepareHeader
-from viewproof.impl.partition_log import SEGMENT_BYTES, segment_bytes_of
+from viewproof.impl.interface.durable import SuperblockState
+from viewproof.impl.interface.messages import CHECKSUM_NONE, PrepareHeader
+from viewproof.impl.machine.partition_log import SEGMENT_BYTES, segment_bytes_of
+from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
+from viewproof.impl.machine.state_machine import StateError, decode_state
 from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.features import FEATURES_ANY
 from viewproof.impl.replica.restore import restore_snapshot
-from viewproof.impl.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
-from viewproof.impl.state_machine import StateError, decode_state
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
 from viewproof.impl.storage.file import File, FileSystem, MemoryFile, RealFileSystem, StorageError
 from viewproof.impl.storage.journal import Journal

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from viewproof.impl.durable import SuperblockState
-from viewproof.impl.state_machine import State, StateError, decode_state
+from viewproof.impl.interface.durable import SuperblockState
+from viewproof.impl.machine.state_machine import State, StateError, decode_state
 from viewproof.impl.storage.data_file import SUPERBLOCK_NAME, DataFileError
 from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem
 from viewproof.impl.storage.segments import (

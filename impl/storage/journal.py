@@ -21,8 +21,8 @@ cut, and the cut reported. Anything else that is broken is damage: it had been d
 What lies between the valid records is a gap. `damage` says what is left of the log, for the other replicas to mend; a
 cluster of one refuses, by name and offset. The next drain ends it.
 
-The log (docs/core-protocol.md, impl/durable.py): the chain from the superblock's head back to its checkpoint, extended
-forward by appended (not repair) records of view = log_view whose parent is the head.
+The log (docs/core-protocol.md, impl/interface/durable.py): the chain from the superblock's head back to its checkpoint,
+extended forward by appended (not repair) records of view = log_view whose parent is the head.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from viewproof.impl.durable import DamagedLog, SuperblockState
-from viewproof.impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
+from viewproof.impl.interface.durable import DamagedLog, SuperblockState
+from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 from viewproof.impl.storage.file import File, FileSystem, WriteRefusedError
 from viewproof.impl.storage.journal_scan import read_record, scan
 from viewproof.impl.storage.records import (

@@ -6,7 +6,7 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-from viewproof.impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader, prepare_is_valid
+from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, PrepareHeader, prepare_is_valid
 from viewproof.impl.storage.file import File, StorageError
 
 FILE_MAGIC = b"VSRJOURN"

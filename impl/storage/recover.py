@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 
-from viewproof.impl.durable import SuperblockState
+from viewproof.impl.interface.durable import SuperblockState
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
 from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError
 from viewproof.impl.storage.journal import Journal

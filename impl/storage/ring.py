@@ -9,9 +9,9 @@ own offset, so that a misdirected write is no valid record.
 Append. The prepares, a sync, their headers, a sync: then they may be acknowledged. Before a cell is used whose
 clean prepare has the same op, its header is erased. A cluster of one appends one prepare at a time.
 
-Recovery. Each cell is decided by `impl.storage.ring_table`. The log is the chain of `impl.durable` through the clean
-cells. It may need a prepare that is not clean: then, or if a slot that may hold what followed the head is faulty, the
-log is damaged (`impl.durable.DamagedLog`) and the replica repairs it from the cluster.
+Recovery. Each cell is decided by `impl.storage.ring_table`. The log is the chain of `impl.interface.durable` through
+the clean cells. It may need a prepare that is not clean: then, or if a slot that may hold what followed the head is
+faulty, the log is damaged (`impl.interface.durable.DamagedLog`) and the replica repairs it from the cluster.
 
 A prepare of a log to install that is written to a faulty cell hides that something was lost there. Its record says so
 (`unsure`), and it counts as faulty for what follows the head until the superblock names another log_view.
@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from viewproof.impl.durable import DamagedLog, SuperblockState
-from viewproof.impl.messages import Prepare, PrepareHeader
+from viewproof.impl.interface.durable import DamagedLog, SuperblockState
+from viewproof.impl.interface.messages import Prepare, PrepareHeader
 from viewproof.impl.storage.file import File, FileSystem
 from viewproof.impl.storage.journal import JournalRefusedError
 from viewproof.impl.storage.records import (

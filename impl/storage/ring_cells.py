@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from viewproof.impl.durable import SuperblockState
-from viewproof.impl.messages import Prepare, PrepareHeader
+from viewproof.impl.interface.durable import SuperblockState
+from viewproof.impl.interface.messages import Prepare, PrepareHeader
 from viewproof.impl.storage.file import File
 from viewproof.impl.storage.journal import JournalRecovery
 from viewproof.impl.storage.records import (

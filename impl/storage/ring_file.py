@@ -6,7 +6,7 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-from viewproof.impl.durable import ConfigurationError
+from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.storage.file import File
 from viewproof.impl.storage.records import CHECKSUM_SIZE, RECORD_HEADER_SIZE, JournalError
 

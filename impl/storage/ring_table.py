@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from viewproof.impl.messages import PrepareHeader
+from viewproof.impl.interface.messages import PrepareHeader
 
 
 class Decision(StrEnum):

@@ -1,9 +1,9 @@
 """Segment files: the messages of partitions, beside the snapshot that names them (docs/groups.md, "Segments").
 
-A snapshot with partitions is split: ``segment-NAMESPACE-BASE.log`` holds the bytes of a segment (`impl.partition_log`),
-only appended to, and the snapshot's file a manifest: all else, with size and checksum of each segment. Segments are
-flushed before the manifest is written, and the superblock refers to it after that; what a segment holds beyond the
-size in the manifest belongs to entries that are executed again.
+A snapshot with partitions is split: ``segment-NAMESPACE-BASE.log`` holds the bytes of a segment
+(`impl.machine.partition_log`), only appended to, and the snapshot's file a manifest: all else, with size and checksum
+of each segment. Segments are flushed before the manifest is written, and the superblock refers to it after that; what a
+segment holds beyond the size in the manifest belongs to entries that are executed again.
 
 ``segment-NAMESPACE-BASE.index`` maps offsets to positions. It is flushed only when its segment is closed, so it may
 lag; nothing is taken from it: at boot it is compared with the messages, and rebuilt from them.
@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from viewproof.impl.partition_log import HEAD_BYTES, Segment, SegmentError, record_positions, scan_segment
-from viewproof.impl.snapshot import HEAD_SIZE, Contents, SnapshotError, decode_snapshot
-from viewproof.impl.state_machine import State, StateError, decode_state, encode_state
+from viewproof.impl.machine.partition_log import HEAD_BYTES, Segment, SegmentError, record_positions, scan_segment
+from viewproof.impl.machine.snapshot import HEAD_SIZE, Contents, SnapshotError, decode_snapshot
+from viewproof.impl.machine.state_machine import State, StateError, decode_state, encode_state
 from viewproof.impl.storage.file import File, FileSystem, StorageError
 
 __all__ = ["SEGMENT_PREFIX", "Manifest", "SegmentFileError", "SegmentRef", "SegmentStore", "decode_manifest"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from viewproof.impl.snapshot import checksum_snapshot
+from viewproof.impl.machine.snapshot import checksum_snapshot
 from viewproof.impl.storage.file import FileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.segments import LOSING, SegmentFileError, SegmentStore
 

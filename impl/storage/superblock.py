@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from viewproof.impl.durable import ClientTableConfig, Quorums, SuperblockState
+from viewproof.impl.interface.durable import ClientTableConfig, Quorums, SuperblockState
 from viewproof.impl.storage.file import File, StorageError
 
 __all__ = ["COPIES", "COPY_SIZE", "QUORUM", "Superblock", "SuperblockError"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from viewproof.impl.durable import CLIENTS_SESSIONS, ClientTableConfig
+from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig
 from viewproof.impl.net.bench import BenchResult
 from viewproof.impl.net.bench import bench as measure
 from viewproof.impl.net.cluster import Cluster

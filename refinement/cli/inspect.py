@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from viewproof.impl.namespaces import NamespaceLayout
+from viewproof.impl.machine.namespaces import NamespaceLayout
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME
 from viewproof.impl.storage.inspect import Inspection, inspect_data_file
 from viewproof.impl.storage.inspect_partitions import inspect_partitions

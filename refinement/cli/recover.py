@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from viewproof.impl.durable import ConfigurationError
 from viewproof.impl.groups.group import SINGLE, Group, group_name, parse_group
+from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.net.client import fetch_status
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock

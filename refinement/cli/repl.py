@@ -5,10 +5,9 @@ from __future__ import annotations
 import difflib
 import shlex
 
-from viewproof.impl.namespaces import NamespaceError, NamespaceLayout
-from viewproof.impl.net.client import SyncClient
-from viewproof.impl.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
-from viewproof.impl.state_machine import (
+from viewproof.impl.machine.namespaces import NamespaceError, NamespaceLayout
+from viewproof.impl.machine.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
+from viewproof.impl.machine.state_machine import (
     Append,
     CompareAndSet,
     Delete,
@@ -21,6 +20,7 @@ from viewproof.impl.state_machine import (
     Result,
     Value,
 )
+from viewproof.impl.net.client import SyncClient
 
 ARGUMENTS = {
     "put": "KEY VALUE",

@@ -15,9 +15,10 @@ from typing import Any
 import click
 import msgspec
 
-from viewproof.impl.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
 from viewproof.impl.faults import FAULTS
 from viewproof.impl.groups.group import SINGLE, Group, group_name, parse_group, parse_groups
+from viewproof.impl.interface.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
+from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
 from viewproof.impl.net.bench import UNREACHABLE_SECONDS
 from viewproof.impl.net.client import EvictedError, SyncClient, fetch_status
 from viewproof.impl.net.cluster import Cluster
@@ -28,7 +29,6 @@ from viewproof.impl.net.record import record as record_run
 from viewproof.impl.net.record import rounds as record_rounds
 from viewproof.impl.net.server import ServerConfig, parse_addresses, run_server
 from viewproof.impl.net.server_config import CHECKPOINT_INTERVAL, data_path
-from viewproof.impl.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
 from viewproof.impl.replica.features import FEATURES, feature_numbers, parse_features
 from viewproof.impl.storage.data_file import format_data_file
 from viewproof.impl.storage.ring_file import SLOT_SIZE_DEFAULT, SLOTS_DEFAULT, Geometry

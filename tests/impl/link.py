@@ -8,15 +8,21 @@ from dataclasses import replace
 from random import Random
 from typing import Protocol
 
-from viewproof.impl.durable import CLIENTS_PAPER, ClientTableConfig, DurableState, Quorums, superblock_formatted
-from viewproof.impl.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.messages import Eviction, Message, Reply, Request
+from viewproof.impl.interface.durable import (
+    CLIENTS_PAPER,
+    ClientTableConfig,
+    DurableState,
+    Quorums,
+    superblock_formatted,
+)
+from viewproof.impl.interface.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
+from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
+from viewproof.impl.machine.state_machine import Operation, encode_operation
 from viewproof.impl.replica import Replica, ReplicaConfig
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.storage import SimStorage
-from viewproof.impl.state_machine import Operation, encode_operation
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 
 class Storage(Protocol):

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.impl.link import Link
-from viewproof.impl.durable import CLIENTS_PAPER, DurableState
-from viewproof.impl.effects import AppendPrepares, IoEffect, WriteSnapshot, WriteSuperblock
-from viewproof.impl.messages import Message, Request
+from viewproof.impl.interface.durable import CLIENTS_PAPER, DurableState
+from viewproof.impl.interface.effects import AppendPrepares, IoEffect, WriteSnapshot, WriteSuperblock
+from viewproof.impl.interface.messages import Message, Request
+from viewproof.impl.machine.state_machine import Append, encode_operation
 from viewproof.impl.replica import ReplicaConfig, Status
-from viewproof.impl.state_machine import Append, encode_operation
 from viewproof.impl.storage.data_file import DataFile, format_data_file, open_data_file
 from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.records import MARK_OFFSET
 from viewproof.impl.storage.ring_file import Geometry
-from viewproof.impl.trace import encode_line
+from viewproof.impl.trace.events import encode_line
 
 Choice = Callable[[int], int]
 """How many leading bytes of a pending write of so many bytes a power loss leaves; of pending renames, how many."""

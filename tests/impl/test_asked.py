@@ -9,12 +9,12 @@ import pytest
 
 from tests.refinement.traces import load
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.partitions import AppendMessages, Poll, StoreOffset
+from viewproof.impl.machine.partitions import AppendMessages, Poll, StoreOffset
+from viewproof.impl.machine.state_machine import Delete, Operation, StateMachine, encode_operation
 from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.replies import asked_columns
 from viewproof.impl.sim import SimProfile
 from viewproof.impl.sim.run import simulate
-from viewproof.impl.state_machine import Delete, Operation, StateMachine, encode_operation
 from viewproof.refinement.mapping.partitions import PARTITIONS, reader
 from viewproof.refinement.schema import INDEX
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.impl.link import Link
-from viewproof.impl.checks import InvariantError
-from viewproof.impl.durable import ConfigurationError
-from viewproof.impl.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
-from viewproof.impl.messages import (
+from viewproof.impl.interface.checks import InvariantError
+from viewproof.impl.interface.durable import ConfigurationError
+from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
+from viewproof.impl.interface.messages import (
     CHECKSUM_NONE,
     Message,
     Prepare,
@@ -23,11 +23,11 @@ from viewproof.impl.messages import (
     checksum_chunk,
     make_header,
 )
+from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
+from viewproof.impl.machine.state_machine import Append, encode_operation
 from viewproof.impl.replica import Replica, ReplicaConfig, Status
 from viewproof.impl.replica.log import Log
 from viewproof.impl.sim.storage import SimStorage
-from viewproof.impl.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
-from viewproof.impl.state_machine import Append, encode_operation
 
 CONFIG = ReplicaConfig(
     run="test", checkpoint_interval=4, journal_slots=12, pipeline_max=4, snapshot_chunk_bytes=50, write_retry_ticks=3

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewproof.impl.checks import InvariantError
-from viewproof.impl.durable import CLIENTS_PAPER, CLIENTS_SESSIONS, ClientTableConfig, ConfigurationError
+from viewproof.impl.interface.checks import InvariantError
+from viewproof.impl.interface.durable import CLIENTS_PAPER, CLIENTS_SESSIONS, ClientTableConfig, ConfigurationError
 from viewproof.impl.replica.client_table import ClientTable, Slot, TableError
 
 TWO_SESSIONS = ClientTableConfig(slots=2, sessions=True)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewproof.impl.durable import ConfigurationError
-from viewproof.impl.messages import Prepare, make_header, prepare_is_valid, register_result
+from viewproof.impl.interface.durable import ConfigurationError
+from viewproof.impl.interface.messages import Prepare, make_header, prepare_is_valid, register_result
+from viewproof.impl.machine.state_machine import Put, StateError, StateMachine, encode_operation
 from viewproof.impl.replica.features import DATABASE_CHECKSUM, FEATURE_MAX, SUPPORTS_ALL, FeatureState, parse_features
 from viewproof.impl.replica.proposals import (
     EnableFeature,
@@ -20,7 +21,6 @@ from viewproof.impl.replica.proposals import (
     apply_entry,
     read_proposal,
 )
-from viewproof.impl.state_machine import Put, StateError, StateMachine, encode_operation
 
 NUMBERS = st.integers(1, 2**63 - 1)
 PROPOSALS = st.one_of(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.impl.link import Link
-from viewproof.impl.messages import Commit, Message, PrepareOk, Supports
+from viewproof.impl.interface.messages import Commit, Message, PrepareOk, Supports
+from viewproof.impl.machine.snapshot import Contents, encode_snapshot
+from viewproof.impl.machine.state_machine import Put
 from viewproof.impl.replica import ReplicaConfig
 from viewproof.impl.replica.features import DATABASE_CHECKSUM, FEATURE_MAX
 from viewproof.impl.replica.proposals import UnknownEntryError
 from viewproof.impl.replica.restore import restore_snapshot
-from viewproof.impl.snapshot import Contents, encode_snapshot
-from viewproof.impl.state_machine import Put
 
 HEARTBEAT_TICKS = 11
 

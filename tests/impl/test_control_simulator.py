@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from viewproof.impl.durable import ConfigurationError
 from viewproof.impl.groups.plane import Plane
+from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.replica.features import SUPPORTS_ALL
 from viewproof.impl.sim import SimResult, simulate
 from viewproof.impl.sim.profile import profile_draw, supports_drawn

@@ -13,8 +13,8 @@ import pytest
 
 from tests.impl.damage import REGIONS, DamagedLink, region_size
 from tests.refinement.traces import load
-from viewproof.impl.durable import CLIENTS_PAPER
-from viewproof.impl.messages import Prepare, PrepareHeader, make_header
+from viewproof.impl.interface.durable import CLIENTS_PAPER
+from viewproof.impl.interface.messages import Prepare, PrepareHeader, make_header
 from viewproof.impl.storage.data_file import format_data_file, open_data_file
 from viewproof.impl.storage.file import MemoryFileSystem
 from viewproof.impl.storage.journal import FILE_HEADER_SIZE, JournalError

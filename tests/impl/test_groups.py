@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from viewproof.impl.durable import ConfigurationError
 from viewproof.impl.groups.group import (
     BOTH_PLANES,
     METADATA,
@@ -17,8 +16,9 @@ from viewproof.impl.groups.group import (
     parse_groups,
     partition_group,
 )
-from viewproof.impl.partitions import Appended, AppendMessages
-from viewproof.impl.state_machine import Refused, StateMachine, decode_result, encode_operation
+from viewproof.impl.interface.durable import ConfigurationError
+from viewproof.impl.machine.partitions import Appended, AppendMessages
+from viewproof.impl.machine.state_machine import Refused, StateMachine, decode_result, encode_operation
 
 
 def test_groups_are_parsed_in_the_order_of_their_numbers() -> None:

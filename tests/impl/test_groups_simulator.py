@@ -9,7 +9,7 @@ from random import Random
 from viewproof.impl.groups.group import BOTH_PLANES, parse_groups
 from viewproof.impl.sim.groups import simulate_groups
 from viewproof.impl.sim.profile import profile_draw
-from viewproof.impl.trace import read_ndjson
+from viewproof.impl.trace.files import read_ndjson
 
 SEEDS = range(6)
 

@@ -13,15 +13,15 @@ import pytest
 
 from tests.impl.link import Link
 from tests.refinement.traces import load
-from viewproof.impl.durable import CLIENTS_PAPER, superblock_formatted
-from viewproof.impl.effects import WriteSuperblock
-from viewproof.impl.messages import Commit, Nack, PrepareOk, PrepareResponse, StartView
+from viewproof.impl.interface.durable import CLIENTS_PAPER, superblock_formatted
+from viewproof.impl.interface.effects import WriteSuperblock
+from viewproof.impl.interface.messages import Commit, Nack, PrepareOk, PrepareResponse, StartView
+from viewproof.impl.machine.state_machine import Append
 from viewproof.impl.replica import ReplicaConfig, Status
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.sim.storage import BootRefusedError
-from viewproof.impl.state_machine import Append
-from viewproof.impl.trace import encode_line
+from viewproof.impl.trace.events import encode_line
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.impl.damage import DamagedLink
 from tests.impl.power import isolate
-from viewproof.impl.messages import RequestStartView, StartView
+from viewproof.impl.interface.messages import RequestStartView, StartView
 from viewproof.impl.replica import Status
 
 VICTIM = 2

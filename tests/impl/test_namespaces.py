@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewproof.impl.durable import ConfigurationError
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.namespaces import NAMESPACE_MAX, Namespace, NamespaceError, NamespaceLayout, parse_layout
-from viewproof.impl.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
-from viewproof.impl.state_machine import (
+from viewproof.impl.interface.durable import ConfigurationError
+from viewproof.impl.machine.namespaces import NAMESPACE_MAX, Namespace, NamespaceError, NamespaceLayout, parse_layout
+from viewproof.impl.machine.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
+from viewproof.impl.machine.state_machine import (
     Append,
     Delete,
     Get,

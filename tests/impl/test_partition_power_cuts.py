@@ -13,8 +13,8 @@ from tests.impl.test_power_cuts import CONFIG as KEYS_CONFIG
 from tests.impl.test_power_cuts import run_script
 from tests.refinement.traces import load
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.partitions import AppendMessages, StoreOffset
-from viewproof.impl.state_machine import encode_operation
+from viewproof.impl.machine.partitions import AppendMessages, StoreOffset
+from viewproof.impl.machine.state_machine import encode_operation
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.verdict import AuditOptions
 

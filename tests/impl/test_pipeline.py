@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.impl.link import Link
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.messages import Message, PrepareOk
-from viewproof.impl.partitions import AppendMessages
+from viewproof.impl.interface.messages import Message, PrepareOk
+from viewproof.impl.machine.partitions import AppendMessages
 from viewproof.impl.replica.pipeline import Pipeline
 
 

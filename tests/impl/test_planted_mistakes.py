@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.refinement.traces import load
-from viewproof.impl.messages import DoViewChange, PrepareOk
+from viewproof.impl.interface.messages import DoViewChange, PrepareOk
 from viewproof.impl.replica import Replica
 from viewproof.impl.sim import simulate
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.impl.link import Link
-from viewproof.impl.messages import (
+from viewproof.impl.interface.messages import (
     Commit,
     DoViewChange,
     Message,

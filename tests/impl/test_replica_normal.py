@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.impl.link import Link, is_append
-from viewproof.impl.durable import ConfigurationError, Quorums
-from viewproof.impl.effects import AppendPrepares, Emit, Send
-from viewproof.impl.messages import (
+from viewproof.impl.interface.durable import ConfigurationError, Quorums
+from viewproof.impl.interface.effects import AppendPrepares, Emit, Send
+from viewproof.impl.interface.messages import (
     Commit,
     DoViewChange,
     Prepare,
@@ -18,8 +18,8 @@ from viewproof.impl.messages import (
     StartViewChange,
     make_header,
 )
+from viewproof.impl.machine.state_machine import Append, Get, Put, Value, decode_result, encode_operation
 from viewproof.impl.replica.state import window_error
-from viewproof.impl.state_machine import Append, Get, Put, Value, decode_result, encode_operation
 
 PUT = Put(b"k", b"v")
 

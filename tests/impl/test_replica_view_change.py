@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.impl.link import Link, is_append, is_superblock
-from viewproof.impl.durable import Quorums, SuperblockState
-from viewproof.impl.effects import AppendPrepares, WriteSuperblock
-from viewproof.impl.messages import (
+from viewproof.impl.interface.durable import Quorums, SuperblockState
+from viewproof.impl.interface.effects import AppendPrepares, WriteSuperblock
+from viewproof.impl.interface.messages import (
     Commit,
     DoViewChange,
     Prepare,
@@ -16,7 +16,7 @@ from viewproof.impl.messages import (
     StartView,
     StartViewChange,
 )
-from viewproof.impl.state_machine import Get, Put, Value, decode_result
+from viewproof.impl.machine.state_machine import Get, Put, Value, decode_result
 
 PUT = Put(b"k", b"v")
 

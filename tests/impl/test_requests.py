@@ -7,12 +7,12 @@ import itertools
 import pytest
 
 from tests.impl.link import Link
-from viewproof.impl.durable import CLIENTS_PAPER, ClientTableConfig
-from viewproof.impl.messages import Prepare, Reply, Request, register_result
+from viewproof.impl.interface.durable import CLIENTS_PAPER, ClientTableConfig
+from viewproof.impl.interface.messages import Prepare, Reply, Request, register_result
+from viewproof.impl.machine.state_machine import Append, Get, Put
 from viewproof.impl.replica.client_table import ClientTable
 from viewproof.impl.replica.requests import RequestOutcome, register_outcome, request_outcome
 from viewproof.impl.sim.checkers.replies import reply_fields
-from viewproof.impl.state_machine import Append, Get, Put
 
 PUT = Put(b"k", b"v")
 SESSIONS = ClientTableConfig(slots=2, sessions=True)

@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from viewproof.impl.durable import CLIENTS_PAPER, superblock_formatted
-from viewproof.impl.messages import Prepare, make_header
+from viewproof.impl.interface.durable import CLIENTS_PAPER, superblock_formatted
+from viewproof.impl.interface.messages import Prepare, make_header
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import SimProfile, profile_draw, storage_profile_draw
 from viewproof.impl.sim.ring_storage import RingStorage

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from tests.impl.power import FileStorage, PowerLink, isolate
 from tests.impl.test_checkpoint import CONFIG as KEYS_CONFIG
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.messages import Message, RequestSnapshot, SnapshotChunk
-from viewproof.impl.partition_log import Segment
-from viewproof.impl.partitions import AppendMessages
+from viewproof.impl.interface.messages import Message, RequestSnapshot, SnapshotChunk
+from viewproof.impl.machine.partition_log import Segment
+from viewproof.impl.machine.partitions import AppendMessages
+from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_snapshot
+from viewproof.impl.machine.snapshot_outline import Outline, Part, checksum_part, decode_outline, encode_outline
+from viewproof.impl.machine.state_machine import encode_operation
 from viewproof.impl.replica import Status
 from viewproof.impl.replica.arrival import OUTLINE, Arrival
-from viewproof.impl.snapshot import Snapshot, SnapshotError, checksum_snapshot
-from viewproof.impl.snapshot_outline import Outline, Part, checksum_part, decode_outline, encode_outline
-from viewproof.impl.state_machine import encode_operation
 
 NAMESPACE = 9
 CONFIG = replace(KEYS_CONFIG, plane=Plane.PARTITIONS, segment_bytes=200, snapshot_chunk_bytes=60)

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from tests.impl.link import Link
-from viewproof.impl.durable import ClientTableConfig, ConfigurationError
-from viewproof.impl.messages import Eviction, Prepare, Reply, Request, make_header, register_result
+from viewproof.impl.interface.durable import ClientTableConfig, ConfigurationError
+from viewproof.impl.interface.messages import Eviction, Prepare, Reply, Request, make_header, register_result
+from viewproof.impl.machine.state_machine import Put, encode_operation
 from viewproof.impl.replica import ReplicaConfig
 from viewproof.impl.sim.checkers import AtMostOnceChecker, FencesChecker, FinalState, RepliesChecker, TablesChecker
 from viewproof.impl.sim.clients import Clients
 from viewproof.impl.sim.network import Network
 from viewproof.impl.sim.profile import CLIENT_PROFILES, SimProfile, client_profile_draw
-from viewproof.impl.state_machine import Put, encode_operation
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 SESSIONS = ClientTableConfig(slots=2, sessions=True)
 PUT = Put(b"k", b"v")

@@ -8,9 +8,10 @@ from random import Random
 import pytest
 
 from tests.impl.link import Link
-from viewproof.impl.durable import superblock_formatted, superblock_next
-from viewproof.impl.effects import AppendPrepares, WriteSuperblock
-from viewproof.impl.messages import DoViewChange, Prepare, PrepareOk, make_header
+from viewproof.impl.interface.durable import superblock_formatted, superblock_next
+from viewproof.impl.interface.effects import AppendPrepares, WriteSuperblock
+from viewproof.impl.interface.messages import DoViewChange, Prepare, PrepareOk, make_header
+from viewproof.impl.machine.state_machine import Get, Put, StateMachine, encode_operation
 from viewproof.impl.sim.checkers import (
     AgreementChecker,
     AtMostOnceChecker,
@@ -26,8 +27,7 @@ from viewproof.impl.sim.clients import Answer
 from viewproof.impl.sim.network import Network
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.storage import SimStorage, StorageError
-from viewproof.impl.state_machine import Get, Put, StateMachine, encode_operation
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 PUT = Put(b"k", b"v")
 

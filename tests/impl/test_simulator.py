@@ -9,12 +9,13 @@ from random import Random
 import pytest
 from pyarrow import parquet
 
-from viewproof.impl.durable import ConfigurationError, Quorums
 from viewproof.impl.faults import FAULTS, FaultError
+from viewproof.impl.interface.durable import ConfigurationError, Quorums
 from viewproof.impl.replica import ReplicaConfig
 from viewproof.impl.sim import SimProfile, simulate
 from viewproof.impl.sim.profile import CLIENT_PROFILES, profile_draw
-from viewproof.impl.trace import PARQUET_SCHEMA, TraceEvent, decode_line
+from viewproof.impl.trace.events import TraceEvent, decode_line
+from viewproof.impl.trace.parquet import PARQUET_SCHEMA
 
 CALM = SimProfile().without_faults()
 

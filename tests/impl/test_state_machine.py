@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewproof.impl.checks import InvariantError, check
-from viewproof.impl.messages import Prepare, decode, encode, make_header, prepare_is_valid
-from viewproof.impl.state_machine import (
+from viewproof.impl.interface.checks import InvariantError, check
+from viewproof.impl.interface.messages import Prepare, decode, encode, make_header, prepare_is_valid
+from viewproof.impl.machine.state_machine import (
     Append,
     CompareAndSet,
     Delete,

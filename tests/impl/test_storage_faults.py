@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.partitions import Partitions, Reader
+from viewproof.impl.machine.partitions import Partitions, Reader
 from viewproof.impl.sim import SimProfile, simulate
 from viewproof.impl.sim.named_profiles import CRASHES as HARD
 

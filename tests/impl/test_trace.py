@@ -9,16 +9,9 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from viewproof.impl.trace import (
-    PARQUET_SCHEMA,
-    TraceError,
-    TraceEvent,
-    TraceWriter,
-    decode_line,
-    encode_line,
-    export_parquet,
-    read_ndjson,
-)
+from viewproof.impl.trace.events import TraceEvent, decode_line, encode_line
+from viewproof.impl.trace.files import TraceError, TraceWriter, read_ndjson
+from viewproof.impl.trace.parquet import PARQUET_SCHEMA, export_parquet
 
 
 def event(seq: int, clock: int) -> TraceEvent:

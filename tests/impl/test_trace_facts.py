@@ -8,11 +8,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from tests.impl.link import Link, is_append
-from viewproof.impl.effects import AppendPrepares, Emit, WriteSuperblock
-from viewproof.impl.messages import DoViewChange, Prepare, Reply, StartView, StartViewChange, reply_checksum
+from viewproof.impl.interface.effects import AppendPrepares, Emit, WriteSuperblock
+from viewproof.impl.interface.messages import DoViewChange, Prepare, Reply, StartView, StartViewChange, reply_checksum
+from viewproof.impl.machine.state_machine import Get, Put
 from viewproof.impl.sim import simulate
-from viewproof.impl.state_machine import Get, Put
-from viewproof.impl.trace import TraceEvent, decode_line
+from viewproof.impl.trace.events import TraceEvent, decode_line
 
 PUT = Put(b"k", b"v")
 

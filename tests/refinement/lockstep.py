@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
-from viewproof.impl.durable import ClientTableConfig, superblock_formatted
-from viewproof.impl.effects import Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
-from viewproof.impl.messages import Eviction, Message, Reply, Request
+from viewproof.impl.interface.durable import ClientTableConfig, superblock_formatted
+from viewproof.impl.interface.effects import Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
+from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
+from viewproof.impl.machine.state_machine import Append, encode_operation
 from viewproof.impl.replica import Replica, ReplicaConfig
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.storage import SimStorage
-from viewproof.impl.state_machine import Append, encode_operation
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 from viewproof.refinement.checker import configuration
 from viewproof.refinement.checker.compile import COLUMNS_MORE, Program, compile_program
 from viewproof.refinement.checker.state import Missing, Reject, RunState

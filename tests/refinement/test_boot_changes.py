@@ -17,7 +17,7 @@ from tests.refinement.lockstep import Follower
 from tests.refinement.traces import EVENT, NODE, SEQ, load, other_value, put
 from viewproof.impl.sim import simulate
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
 from viewproof.refinement.schema import COLUMNS, INDEX, Row

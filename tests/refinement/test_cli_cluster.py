@@ -16,10 +16,10 @@ from typing import cast
 import pytest
 from click.testing import CliRunner, Result
 
+from viewproof.impl.machine.state_machine import Done, Operation, Outcome, Refused, Value
+from viewproof.impl.machine.state_machine import Result as Answer
 from viewproof.impl.net.client import SyncClient, UnreachableError
 from viewproof.impl.net.cluster import Cluster, ClusterError, free_ports
-from viewproof.impl.state_machine import Done, Operation, Outcome, Refused, Value
-from viewproof.impl.state_machine import Result as Answer
 from viewproof.refinement.cli import cli, repl, used
 from viewproof.refinement.cli.watch import SHORT_LIVES_MAX, Watch
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from viewproof.impl.durable import CLIENTS_PAPER, ClientTableConfig, Quorums, superblock_next
-from viewproof.impl.messages import CHECKSUM_NONE, Prepare, make_header
+from viewproof.impl.interface.durable import CLIENTS_PAPER, ClientTableConfig, Quorums, superblock_next
+from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, make_header
+from viewproof.impl.machine.snapshot import Contents, encode_snapshot
+from viewproof.impl.machine.state_machine import Put, StateMachine, encode_operation
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock
 from viewproof.impl.replica.client_table import ClientTable
 from viewproof.impl.replica.features import FeatureState
-from viewproof.impl.snapshot import Contents, encode_snapshot
-from viewproof.impl.state_machine import Put, StateMachine, encode_operation
 from viewproof.impl.storage.data_file import DataFileError, format_data_file, open_data_file
 from viewproof.impl.storage.file import File, RealFileSystem
 from viewproof.impl.storage.recover import diagnose

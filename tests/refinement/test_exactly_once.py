@@ -17,7 +17,7 @@ import pytest
 from tests.impl.net.mischief import Chances, Mischief
 from tests.impl.net.porcupine import verdict_of_porcupine
 from tests.refinement.traces import load as load_trace
-from viewproof.impl.durable import CLIENTS_PAPER, ClientTableConfig
+from viewproof.impl.interface.durable import CLIENTS_PAPER, ClientTableConfig
 from viewproof.impl.net.cluster import Cluster
 from viewproof.impl.net.history import CheckResult, Operation, check_history
 from viewproof.impl.net.load import APPENDS, Load

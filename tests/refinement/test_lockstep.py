@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from tests.refinement.lockstep import DivergedError, Setup, World
-from viewproof.impl.checks import InvariantError
-from viewproof.impl.durable import ClientTableConfig
+from viewproof.impl.interface.checks import InvariantError
+from viewproof.impl.interface.durable import ClientTableConfig
 from viewproof.impl.sim.storage import StorageError
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.schema import INDEX

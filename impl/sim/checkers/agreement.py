@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from viewproof.impl.messages import Prepare
+from viewproof.impl.interface.messages import Prepare
 from viewproof.impl.replica import Replica
 from viewproof.impl.sim.checkers.base import Checker
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 
 class AgreementChecker(Checker):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewproof.impl.messages import Eviction, Message, Prepare, Reply
+from viewproof.impl.interface.messages import Eviction, Message, Prepare, Reply
 from viewproof.impl.replica import Replica
 from viewproof.impl.sim.clients import Answer
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from viewproof.impl.replica import Replica
 from viewproof.impl.sim.checkers.base import Checker, FinalState
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 STATE_INTERVAL = 16
 """Ops between two comparisons of the whole state while a run goes on."""

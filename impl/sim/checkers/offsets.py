@@ -10,12 +10,12 @@ from collections import defaultdict
 
 import msgspec
 
-from viewproof.impl.partitions import Appended, AppendMessages, Offset, Reader, ReadOffset
+from viewproof.impl.machine.partitions import Appended, AppendMessages, Offset, Reader, ReadOffset
+from viewproof.impl.machine.state_machine import decode_operation, decode_result
 from viewproof.impl.replica import Replica
 from viewproof.impl.sim.checkers.base import Checker, FinalState
 from viewproof.impl.sim.clients import Answer
-from viewproof.impl.state_machine import decode_operation, decode_result
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 Ends = dict[int, int]
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from viewproof.impl.replica import Replica
 from viewproof.impl.sim.checkers.base import Checker
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 
 class Disk(Protocol):

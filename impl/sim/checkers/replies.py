@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from viewproof.impl.messages import Eviction, Prepare, Reply, register_result
+from viewproof.impl.interface.messages import Eviction, Prepare, Reply, register_result
+from viewproof.impl.machine.state_machine import StateMachine
 from viewproof.impl.sim.checkers.base import Checker, FinalState
 from viewproof.impl.sim.clients import Answer
-from viewproof.impl.state_machine import StateMachine
 
 
 class RepliesChecker(Checker):

@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 from viewproof.impl.replica import Replica
 from viewproof.impl.sim.checkers.base import Checker
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.trace.events import TraceEvent
 
 
 class TablesChecker(Checker):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viewproof.impl.messages import (
+from viewproof.impl.interface.messages import (
     Commit,
     DoViewChange,
     Message,

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from viewproof.impl.durable import ClientTableConfig
-from viewproof.impl.messages import Eviction, Message, Reply, Request, register_result
+from viewproof.impl.interface.durable import ClientTableConfig
+from viewproof.impl.interface.messages import Eviction, Message, Reply, Request, register_result
+from viewproof.impl.machine.state_machine import Done, Put, encode_operation
 from viewproof.impl.net.client import (
     Client,
     EvictedError,
@@ -28,7 +29,6 @@ from viewproof.impl.net.framing import (
     frame_control,
     frame_message,
 )
-from viewproof.impl.state_machine import Done, Put, encode_operation
 
 PUT = Put(b"k", b"v")
 DONE = b"\x91\xa4done"

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.impl.net.waiting import measured, wait_for, wait_for_log
-from viewproof.impl.messages import Message, Prepare, Reply, Request, make_header, reply_checksum
+from viewproof.impl.interface.messages import Message, Prepare, Reply, Request, make_header, reply_checksum
+from viewproof.impl.machine.state_machine import Append, Get, Operation, Put, Result, Value, encode_operation
 from viewproof.impl.net.client import (
     Address,
     Client,
@@ -41,9 +42,8 @@ from viewproof.impl.net.framing import (
 )
 from viewproof.impl.net.record import RecordOptions, record, rounds
 from viewproof.impl.net.server import ServerError, parse_addresses
-from viewproof.impl.state_machine import Append, Get, Operation, Put, Result, Value, encode_operation
 from viewproof.impl.storage.data_file import format_data_file
-from viewproof.impl.trace import decode_line
+from viewproof.impl.trace.events import decode_line
 
 ROOT = Path(__file__).resolve().parents[3]
 

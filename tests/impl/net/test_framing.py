@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewproof.impl.messages import Commit, Request
+from viewproof.impl.interface.messages import Commit, Request
 from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
     FrameError,

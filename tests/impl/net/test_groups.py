@@ -10,8 +10,8 @@ import pytest
 
 from tests.impl.net.waiting import SECONDS
 from viewproof.impl.groups.group import BOTH_PLANES, METADATA, PARTITIONS
-from viewproof.impl.messages import Request
-from viewproof.impl.namespaces import NamespaceError
+from viewproof.impl.interface.messages import Request
+from viewproof.impl.machine.namespaces import NamespaceError
 from viewproof.impl.net.client import Client, fetch_status
 from viewproof.impl.net.cluster import Cluster, ClusterError
 from viewproof.impl.net.errors import RefusedError, ReplyError
@@ -19,7 +19,7 @@ from viewproof.impl.net.framing import FrameError, FrameReader, StatusRequest, f
 from viewproof.impl.net.partitions import OffsetError, PartitionsClient
 from viewproof.impl.net.server import serve
 from viewproof.impl.net.server_config import ServerConfig, ServerError
-from viewproof.impl.trace import read_ndjson
+from viewproof.impl.trace.files import read_ndjson
 
 
 async def enabled(cluster: Cluster) -> set[int]:

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.impl.net.waiting import SECONDS, measured, wait_for
-from viewproof.impl.durable import CLIENTS_PAPER
-from viewproof.impl.messages import Reply, Request
+from viewproof.impl.interface.durable import CLIENTS_PAPER
+from viewproof.impl.interface.messages import Reply, Request
+from viewproof.impl.machine.state_machine import Put, encode_operation
 from viewproof.impl.net.bench import bench
 from viewproof.impl.net.client import Client, ClientError, RefusedError, UnreachableError
 from viewproof.impl.net.cluster import Cluster, free_ports
 from viewproof.impl.net.framing import PROTOCOL_VERSION, FrameReader, Goodbye, Hello, frame_control, frame_message
 from viewproof.impl.net.many import ManyClients
-from viewproof.impl.state_machine import Put, encode_operation
 
 
 def test_all_clients_of_a_connection_are_answered_and_measured(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from viewproof.impl.durable import SuperblockState
-from viewproof.impl.messages import CHECKSUM_NONE, Prepare, make_header
+from viewproof.impl.interface.durable import SuperblockState
+from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, make_header
 from viewproof.impl.storage.data_file import DataFile, format_data_file, open_data_file
 from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem, StorageError
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from viewproof.impl.durable import ConfigurationError, Quorums
-from viewproof.impl.messages import Prepare, make_header
+from viewproof.impl.interface.durable import ConfigurationError, Quorums
+from viewproof.impl.interface.messages import Prepare, make_header
 from viewproof.impl.storage.data_file import DataFileError, format_data_file, open_data_file
 from viewproof.impl.storage.file import FileSystem, MemoryFileSystem, RealFileSystem, StorageError
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from viewproof.impl.durable import CLIENTS_PAPER, superblock_next
-from viewproof.impl.messages import Prepare, make_header
-from viewproof.impl.snapshot import Contents, Snapshot, encode_snapshot
+from viewproof.impl.interface.durable import CLIENTS_PAPER, superblock_next
+from viewproof.impl.interface.messages import Prepare, make_header
+from viewproof.impl.machine.snapshot import Contents, Snapshot, encode_snapshot
 from viewproof.impl.storage.data_file import DataFile, DataFileError, format_data_file, open_data_file
 from viewproof.impl.storage.file import FileSystem, MemoryFileSystem, RealFileSystem, WriteRefusedError
 from viewproof.impl.storage.journal import FILE_HEADER_SIZE, JournalError

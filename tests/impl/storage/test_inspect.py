@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from viewproof.impl.durable import CLIENTS_SESSIONS, superblock_next
-from viewproof.impl.messages import Prepare, make_header
+from viewproof.impl.interface.durable import CLIENTS_SESSIONS, superblock_next
+from viewproof.impl.interface.messages import Prepare, make_header
+from viewproof.impl.machine.snapshot import Contents, encode_snapshot
+from viewproof.impl.machine.state_machine import Put, StateMachine, encode_operation
 from viewproof.impl.replica.client_table import ClientTable
 from viewproof.impl.replica.features import FeatureState
-from viewproof.impl.snapshot import Contents, encode_snapshot
-from viewproof.impl.state_machine import Put, StateMachine, encode_operation
 from viewproof.impl.storage.data_file import DataFileError, format_data_file, open_data_file
 from viewproof.impl.storage.inspect import inspect_data_file
 from viewproof.impl.storage.snapshots import SnapshotFileError

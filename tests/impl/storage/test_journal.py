@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from viewproof.impl.durable import superblock_formatted
-from viewproof.impl.messages import Prepare, make_header
+from viewproof.impl.interface.durable import superblock_formatted
+from viewproof.impl.interface.messages import Prepare, make_header
 from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem
 from viewproof.impl.storage.journal import FILE_HEADER_SIZE, RECORD_SIZE_MIN, Journal, JournalError
 from viewproof.impl.storage.records import FILE_HEADER, GROUP_HEADER_SIZE, MARK_OFFSET, read_mark

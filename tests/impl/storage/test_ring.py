@@ -9,8 +9,8 @@ from itertools import count
 
 import pytest
 
-from viewproof.impl.durable import DamagedLog, SuperblockState, superblock_formatted
-from viewproof.impl.messages import CHECKSUM_NONE, Prepare, make_header
+from viewproof.impl.interface.durable import DamagedLog, SuperblockState, superblock_formatted
+from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, make_header
 from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem
 from viewproof.impl.storage.records import JournalError
 from viewproof.impl.storage.ring import RingJournal

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.impl.storage.test_drain import entries as chain
-from viewproof.impl.durable import superblock_next
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.messages import Prepare
-from viewproof.impl.partition_log import PartitionLog, SegmentError, scan_segment
-from viewproof.impl.partitions import AppendMessages, StoreOffset
+from viewproof.impl.interface.durable import superblock_next
+from viewproof.impl.interface.messages import Prepare
+from viewproof.impl.machine.partition_log import PartitionLog, SegmentError, scan_segment
+from viewproof.impl.machine.partitions import AppendMessages, StoreOffset
+from viewproof.impl.machine.snapshot import Contents, Snapshot, decode_snapshot, encode_snapshot
+from viewproof.impl.machine.state_machine import StateMachine, encode_operation
 from viewproof.impl.replica.client_table import ClientTable
 from viewproof.impl.replica.features import FeatureState
-from viewproof.impl.snapshot import Contents, Snapshot, decode_snapshot, encode_snapshot
-from viewproof.impl.state_machine import StateMachine, encode_operation
 from viewproof.impl.storage.data_file import DataFile, format_data_file, open_data_file
 from viewproof.impl.storage.file import MemoryFileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.inspect_partitions import inspect_partitions

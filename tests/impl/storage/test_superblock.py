@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from viewproof.impl.durable import CLIENTS_SESSIONS, Quorums, SuperblockState, superblock_formatted
+from viewproof.impl.interface.durable import CLIENTS_SESSIONS, Quorums, SuperblockState, superblock_formatted
 from viewproof.impl.storage.file import MemoryFile
 from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, Superblock, SuperblockError
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewproof.impl.durable import ConfigurationError
+from viewproof.impl.interface.durable import ConfigurationError
 
 NAMESPACE_BITS = 64
 NAMESPACE_MAX = (1 << NAMESPACE_BITS) - 1

@@ -249,7 +249,7 @@ class Nack(msgspec.Struct, frozen=True, tag="nack", array_like=True, gc=False):
 class RequestSnapshot(msgspec.Struct, frozen=True, tag="request_snapshot", array_like=True, gc=False):
     """Asks for the snapshot of this op and checksum from byte `offset` on, up to byte `end` (0: what a chunk takes).
 
-    Offset -1: for its outline (`impl.snapshot_outline`).
+    Offset -1: for its outline (`impl.machine.snapshot_outline`).
     """
 
     op: int

@@ -17,8 +17,8 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.partition_log import SEGMENT_BYTES, PartitionLog, SegmentError
-from viewproof.impl.partitions import (
+from viewproof.impl.machine.partition_log import SEGMENT_BYTES, PartitionLog, SegmentError
+from viewproof.impl.machine.partitions import (
     Appended,
     AppendMessages,
     Offset,
@@ -138,8 +138,8 @@ class StateError(ValueError):
 class State(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The contents as plain values, each list rising: the encoded form of a state machine.
 
-    `partitions`: the segments of each namespace, as bytes (`impl.partition_log`). `offsets`: namespace, whether the
-    reader is a consumer group, its number, stored offset.
+    `partitions`: the segments of each namespace, as bytes (`impl.machine.partition_log`). `offsets`: namespace, whether
+    the reader is a consumer group, its number, stored offset.
     """
 
     pairs: list[tuple[bytes, bytes]]

@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from viewproof.impl.durable import SuperblockState
-from viewproof.impl.messages import Eviction, Message, Prepare, Reply
-from viewproof.impl.trace import TraceEvent
+from viewproof.impl.interface.durable import SuperblockState
+from viewproof.impl.interface.messages import Eviction, Message, Prepare, Reply
+from viewproof.impl.trace.events import TraceEvent
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -39,8 +39,8 @@ class AppendPrepares(msgspec.Struct, frozen=True):
     """Append the prepares to the journal, in order, with one flush.
 
     `repair` is false for entries that extend the log of log_view, true for bodies of a log that is still to be
-    installed: those count only when reached backwards from the superblock's head (see `impl.durable`). The flag is
-    stored per record.
+    installed: those count only when reached backwards from the superblock's head (see `impl.interface.durable`). The
+    flag is stored per record.
     """
 
     prepares: tuple[Prepare, ...]
@@ -56,7 +56,7 @@ class WriteSuperblock(msgspec.Struct, frozen=True):
 class WriteSnapshot(msgspec.Struct, frozen=True):
     """Make the snapshot at `op` durable, atomically, beside the one that the superblock refers to.
 
-    `data` is what `impl.snapshot` encoded, `checksum` its checksum.
+    `data` is what `impl.machine.snapshot` encoded, `checksum` its checksum.
     """
 
     op: int

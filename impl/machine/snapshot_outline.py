@@ -10,9 +10,9 @@ import hashlib
 
 import msgspec
 
-from viewproof.impl.partition_log import SegmentError, segment_base_of
-from viewproof.impl.snapshot import HEAD_SIZE, SnapshotError, decode_snapshot
-from viewproof.impl.state_machine import StateError, decode_state
+from viewproof.impl.machine.partition_log import SegmentError, segment_base_of
+from viewproof.impl.machine.snapshot import HEAD_SIZE, SnapshotError, decode_snapshot
+from viewproof.impl.machine.state_machine import StateError, decode_state
 
 CHECKSUM_SIZE = 16
 

@@ -7,7 +7,7 @@ Recovery of the log from a journal:
 * the log is the chain that ends at the superblock's (head_op, head_checksum), walked back by `parent` to the entry
   after the snapshot's (op 1 without one); every record of the journal may be part of it;
 * it is extended forward by records with `view == log_view`, `parent` = checksum of the head, that were **appended**
-  (not written as `repair`, see `impl.effects.AppendPrepares`).
+  (not written as `repair`, see `impl.interface.effects.AppendPrepares`).
 
 The second condition makes rule 6 hold ("a crash before that write leaves the old log"): a body written for a log that
 is still to be installed may well be of the old log_view and fit the old head, yet it does not belong to the old log.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from viewproof.impl.messages import CHECKSUM_NONE, Prepare, PrepareHeader
+from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 
 
 class ConfigurationError(ValueError):

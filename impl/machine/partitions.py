@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from viewproof.impl.namespaces import NAMESPACE_MAX
-from viewproof.impl.partition_log import SEGMENT_BYTES, PartitionLog, record_hash
+from viewproof.impl.machine.namespaces import NAMESPACE_MAX
+from viewproof.impl.machine.partition_log import SEGMENT_BYTES, PartitionLog, record_hash
 
 POLL_MAX = 1024
 """Most messages that one poll returns."""

@@ -12,7 +12,7 @@ import struct
 
 import msgspec
 
-from viewproof.impl.messages import CHECKSUM_BYTES, PrepareHeader
+from viewproof.impl.interface.messages import CHECKSUM_BYTES, PrepareHeader
 
 MAGIC = b"VSRSNAPS"
 FORMAT_VERSION = 1

@@ -1,0 +1,1 @@
+"""What executed entries make: the key-value store, partitions of messages, and their snapshots."""

@@ -1,0 +1,82 @@
+"""NDJSON files of trace events."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import msgspec
+
+from viewproof.impl.trace.events import TraceEvent, decode_line, encode_line
+
+
+class TraceError(ValueError):
+    """A trace file that cannot be continued: says file and line."""
+
+
+class TraceWriter:
+    """Appends events to one NDJSON file, unbuffered: one write(2) for each call.
+
+    The events then survive a kill of the process (not of the machine: no fsync). Opening a file that exists cuts a
+    torn last line and continues `seq` and `clock`: pass `writer.seq` and `writer.clock` to the replica that boots.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens or creates `path` (its directory too). Raises `TraceError` if a complete line is no event."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.seq = 0
+        self.clock = 0
+        if path.exists():
+            self._recover()
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def _recover(self) -> None:
+        with self.path.open("r+b") as file:
+            end = 0
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    event = decode_line(line)
+                except msgspec.DecodeError as error:
+                    raise TraceError(f"{self.path}:{number}: not a trace event: {error}") from error
+                end += len(line)
+                self.seq = event.seq
+                self.clock = max(self.clock, event.clock)
+            file.truncate(end)
+
+    def write(self, event: TraceEvent) -> None:
+        """Writes the event; it is in the file (page cache) when this returns. Raises `OSError`."""
+        self.write_all((event,))
+
+    def write_all(self, events: Sequence[TraceEvent]) -> None:
+        """Writes the events, at least one, in order; they are in the file when this returns. Raises `OSError`."""
+        lines = b"".join([encode_line(event) for event in events])
+        written = os.write(self._descriptor, lines)
+        while written < len(lines):
+            written += os.write(self._descriptor, lines[written:])
+        self.seq = events[-1].seq
+        self.clock = events[-1].clock
+
+    def close(self) -> None:
+        """Closes the file; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> TraceWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_ndjson(file: IO[bytes]) -> list[TraceEvent]:
+    """All events of an NDJSON file. Raises `msgspec.DecodeError` on a line that is no event."""
+    return [decode_line(line) for line in file if line.strip()]
