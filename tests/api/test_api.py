@@ -12,8 +12,8 @@ import pytest
 
 import viewproof
 from viewproof.api.audit import AuditOptionError
-from viewproof.impl.durable import ConfigurationError
 from viewproof.impl.faults import FaultError
+from viewproof.impl.interface.durable import ConfigurationError
 
 HEAVY = ("z3", "llvmlite", "pyspark", "pyarrow", "pandas", "numpy", "click", "viewproof.spec", "viewproof.impl")
 FUNCTIONS = ("audit", "check", "counterexamples", "model", "prove", "reach", "simulate")

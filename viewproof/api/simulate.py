@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from viewproof.impl.durable import ConfigurationError
 from viewproof.impl.groups.group import SINGLE, Group, parse_groups
+from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.sim.groups import simulate_groups
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import CLIENT_PROFILES, FEATURES_CHOICES
@@ -63,8 +63,8 @@ def simulate(
     "metadata,partitions". `out` is where traces go, one directory per run, as NDJSON, or Parquet with `parquet`.
     `workers` are processes, which import the main module again: a script needs `if __name__ == "__main__"`.
 
-    Raises `ConfigurationError` (of `viewproof.impl.durable`) for impossible numbers and names, `FaultError` (of
-    `viewproof.impl.faults`) for an unknown fault, `OSError` for an `out` that cannot be written.
+    Raises `ConfigurationError` (of `viewproof.impl.interface.durable`) for impossible numbers and names, `FaultError`
+    (of `viewproof.impl.faults`) for an unknown fault, `OSError` for an `out` that cannot be written.
     """
     if runs < 1 or workers < 1:
         raise ConfigurationError("runs and workers must be at least 1")
