@@ -28,7 +28,7 @@ from benchmarks.data import HALVES, data_set
 from benchmarks.text import table
 from benchmarks.watch import Watched, watch
 
-_VSR = (sys.executable, "-c", "from refinement.cli import main; main()")
+_VSR = (sys.executable, "-m", "viewproof")
 ENGINES = {
     "interp": ("--interp",),
     "local": ("--engine", "local"),

@@ -42,7 +42,7 @@ MODELS: tuple[tuple[str, dict[str, int]], ...] = (
 
 HEADER = ("model", "distinct", "TLC s", "TLC states/s", "TLC MiB", "explicit s", "compile s", "explicit states/s",
           "explicit MiB", "ratio", "load")  # fmt: skip
-_VSR = (sys.executable, "-c", "from refinement.cli import main; main()")
+_VSR = (sys.executable, "-m", "viewproof")
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,7 @@ class Cluster:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
-                cwd=Path(__file__).resolve().parents[3],
+                cwd=Path(__file__).parents[3],
                 start_new_session=True,
             )
 

@@ -28,7 +28,7 @@ def read(directory: Path) -> dict[int, list[TraceEvent]]:
 
 
 def replay_command(seed: int, replicas: int) -> str:
-    return f'python -c "from impl.sim import simulate; simulate({seed}, replicas={replicas}, requests=120)"'
+    return f'python -c "from viewproof.impl.sim import simulate; simulate({seed}, replicas={replicas}, requests=120)"'
 
 
 @pytest.mark.parametrize("replicas", [3, 5])

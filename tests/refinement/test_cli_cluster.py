@@ -23,7 +23,7 @@ from viewproof.impl.net.cluster import Cluster, ClusterError, free_ports
 from viewproof.refinement.cli import cli, repl, used
 from viewproof.refinement.cli.watch import SHORT_LIVES_MAX, Watch
 
-PROGRAM = [sys.executable, "-c", "from refinement.cli import cli; cli()"]
+PROGRAM = [sys.executable, "-m", "viewproof"]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -53,7 +53,7 @@ def test_wrong_questions_are_refused() -> None:
 
 
 def test_an_interrupt_shows_what_was_found() -> None:
-    command = [sys.executable, "-c", "from refinement.cli import main; main()", "prove", "repair", "--witness"]
+    command = [sys.executable, "-m", "viewproof", "prove", "repair", "--witness"]
     deep = ["--replicas", "5", "--views", "3", "--reach", "1000000000"]
     with subprocess.Popen([*command, *deep], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

@@ -17,7 +17,7 @@ from viewproof.impl.net.cluster import free_ports
 from viewproof.impl.storage.superblock import COPIES, COPY_SIZE
 from viewproof.refinement.cli import cli
 
-PROGRAM = [sys.executable, "-c", "from refinement.cli import cli; cli()"]
+PROGRAM = [sys.executable, "-m", "viewproof"]
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = ("--groups", "metadata,partition:0/1/2")
 

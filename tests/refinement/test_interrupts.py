@@ -28,7 +28,6 @@ from viewproof.refinement.schema import Row
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-CODE = "from refinement.cli import main; main()"
 
 
 def interrupt_at_last(run_id: str, events: Iterable[Row], options: AuditOptions) -> RunVerdict:
@@ -75,7 +74,7 @@ def test_an_interrupted_simulation_says_how_to_go_on(monkeypatch: pytest.MonkeyP
         return simulate_groups(seed, **options)
 
     resumed = False
-    monkeypatch.setattr("viewproof.refinement.cli.simulate.simulate_groups", simulate)
+    monkeypatch.setattr("viewproof.api.simulate.simulate_groups", simulate)
     words = ["simulate", "--seed", "3", "--runs", "4", "--requests", "10", "--replicas", "2", "--clients", "2"]
     result = CliRunner().invoke(cli, words)
     assert result.exit_code == 4, result.output
@@ -96,7 +95,7 @@ def test_an_interrupted_simulation_that_failed_is_exit_1(monkeypatch: pytest.Mon
             if not result.ok:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("viewproof.refinement.cli.simulate._results", results)
+    monkeypatch.setattr("viewproof.refinement.cli.simulate.run_seeds", results)
     result = CliRunner().invoke(cli, shlex.split("simulate --runs 50 --requests 60 --fault commit.apply_at_replicate"))
     assert result.exit_code == 1, result.output
     assert "replay: vsr simulate" in result.stdout
@@ -130,7 +129,7 @@ def test_a_signal_is_held_until_it_does_no_harm() -> None:
 def stopped(words: list[str], number: signal.Signals, seconds: float) -> subprocess.CompletedProcess[str]:
     """The command, with the signal sent to all of its processes after some time."""
     process = subprocess.Popen(
-        [sys.executable, "-c", CODE, *words],
+        [sys.executable, "-m", "viewproof", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
