@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from viewproof.api.audit import audit as audit
     from viewproof.api.check import check as check
     from viewproof.api.check import reach as reach
+    from viewproof.api.data import documents as documents
+    from viewproof.api.data import samples as samples
     from viewproof.api.model import model as model
     from viewproof.api.prove import counterexamples as counterexamples
     from viewproof.api.prove import prove as prove
@@ -37,9 +39,11 @@ _HOMES = {
     "audit": "viewproof.api.audit",
     "check": "viewproof.api.check",
     "counterexamples": "viewproof.api.prove",
+    "documents": "viewproof.api.data",
     "model": "viewproof.api.model",
     "prove": "viewproof.api.prove",
     "reach": "viewproof.api.check",
+    "samples": "viewproof.api.data",
     "simulate": "viewproof.api.simulate",
     **dict.fromkeys(_LANGUAGE, "viewproof.spec.lang"),
 }
@@ -56,11 +60,13 @@ __all__ = [
     "audit",
     "check",
     "counterexamples",
+    "documents",
     "invariant",
     "model",
     "prove",
     "reach",
     "require",
+    "samples",
     "simulate",
     "witness",
 ]
