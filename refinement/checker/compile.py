@@ -44,8 +44,8 @@ from viewproof.spec.lang.schema import Var
 from viewproof.spec.vsr import Config, unbounded
 from viewproof.spec.vsr.client_table import OUTCOMES
 from viewproof.spec.vsr.faults import alternatives
-from viewproof.spec.vsr.modules import options_of
 from viewproof.spec.vsr.partition_state import ASKED
+from viewproof.spec.vsr.parts import parts_of
 
 Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
 
@@ -80,10 +80,10 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay",
     Raises `SpecError` for an unknown deviation or one that the audit cannot permit, by name.
     """
     spec = unbounded(cfg)
-    options = options_of(cfg) | ({MORE} if more else set()) | ({"slots"} if cfg.client_table.slots else set())
+    options = parts_of(cfg) | ({MORE} if more else set()) | ({"slots"} if cfg.client_table.slots else set())
     rules, observed = rules_for(options), observed_for(options)
     extra = alternatives(allow)
-    replay = compile_spec(spec.with_actions({}, extra.added))
+    replay = compile_spec(extra.added_to(spec))
     if engine == "interp":
         replay = by_interp(replay)
     texts = [_RuleText(rule, replay, observed, extra.by_action).source() for rule in rules]

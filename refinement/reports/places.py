@@ -10,9 +10,7 @@ from typing import Any
 import viewproof.spec as spec_package
 from viewproof.refinement.verdict import Violation
 from viewproof.spec.vsr.config import ClientTable, Config
-from viewproof.spec.vsr.invariants import INVARIANTS
-from viewproof.spec.vsr.models import CORE_ACTIONS
-from viewproof.spec.vsr.modules import MODULES
+from viewproof.spec.vsr.parts import CORE, PARTS
 
 ALL = Config(
     client_table=ClientTable(slots=1, sessions=True), features=1, checkpoints=True, journal_slots=1, pipeline=1
@@ -25,11 +23,10 @@ def _places() -> dict[str, tuple[str, int]]:
     """Name of an action, or id of an invariant → (file below the repository's root, line): the core's, else that of
     the first part that has it.
     """
-    parts = [(CORE_ACTIONS, INVARIANTS), *((m.actions(ALL), m.invariants(ALL)) for m in MODULES)]
     named: list[tuple[str, Callable[..., Any]]] = []
-    for actions, invariants in parts:
-        named += [(action.name, action.fn) for action in actions]
-        named += [(invariant.id.partition(".")[0], invariant.fn) for invariant in invariants]
+    for part in (CORE, *PARTS):
+        named += [(action.name, action.fn) for action in part.actions(ALL)]
+        named += [(invariant.id.partition(".")[0], invariant.fn) for invariant in part.invariants(ALL)]
     root = Path(next(iter(spec_package.__path__))).resolve().parent
     places: dict[str, tuple[str, int]] = {}
     for name, fn in named:

@@ -2,6 +2,8 @@
 
 from viewproof.spec.lang.definitions import Action, Predicate, Spec, action, invariant, tagged, witness
 from viewproof.spec.lang.errors import Disabled, RangeError, Source, SpecError
+from viewproof.spec.lang.parts import Change, Composition, Part, after, at, before, compose, replaces
+from viewproof.spec.lang.points import Point, cases, instead, joined, point, without
 from viewproof.spec.lang.schema import Schema, Var
 from viewproof.spec.lang.sorts import BOOL, Instance, Sort, Values, enum, up_to
 from viewproof.spec.lang.vocabulary import (
@@ -24,8 +26,12 @@ from viewproof.spec.lang.vocabulary import (
 __all__ = [
     "BOOL",
     "Action",
+    "Change",
+    "Composition",
     "Disabled",
     "Instance",
+    "Part",
+    "Point",
     "Predicate",
     "RangeError",
     "Schema",
@@ -36,23 +42,33 @@ __all__ = [
     "Values",
     "Var",
     "action",
+    "after",
     "all_of",
     "any_of",
+    "at",
+    "before",
     "between",
+    "cases",
+    "compose",
     "count",
     "enum",
     "exists",
     "forall",
     "implies",
+    "instead",
     "invariant",
+    "joined",
     "largest",
     "maximum",
     "not_",
+    "point",
+    "replaces",
     "require",
     "smallest",
     "tagged",
     "up_to",
     "where",
     "within",
+    "without",
     "witness",
 ]

@@ -5,20 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any
 
-from viewproof.spec.lang.errors import Source, SpecError, _short
+from viewproof.spec.lang.errors import SpecError, source_of
 from viewproof.spec.lang.expr import ActionIR, Param, PredicateIR
+from viewproof.spec.lang.points import parameters, require_parameters
 from viewproof.spec.lang.record import record_action, record_predicate
 from viewproof.spec.lang.schema import Schema
 from viewproof.spec.lang.sorts import Instance, Sort
-
-
-def source_of(fn: Callable[..., Any]) -> Source:
-    """File and line of a specification function."""
-    code = fn.__code__
-    return Source(_short(code.co_filename), code.co_firstlineno, fn.__name__)
 
 
 @dataclass(frozen=True)
@@ -34,6 +29,32 @@ class Action:
     doc: str
     actor: str | None
     tags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Around:
+    """What parts put around an action: guards before its own, effects after. Each names the parameters it needs."""
+
+    guards: tuple[Callable[..., None], ...] = ()
+    effects: tuple[Callable[..., None], ...] = ()
+
+    def put(self, act: Action) -> Action:
+        """The action with them. Raises `SpecError` if it lacks a parameter that one of them names."""
+        for more in (*self.guards, *self.effects):
+            require_parameters(more, parameters(act.fn), act.name)
+
+        @wraps(act.fn)
+        def composed(state: Any, **params: Any) -> None:
+            def run(more: Callable[..., None]) -> None:
+                more(state, **{name: params[name] for name in parameters(more)[1:]})
+
+            for guard in self.guards:
+                run(guard)
+            act.fn(state, **params)
+            for effect in self.effects:
+                run(effect)
+
+        return replace(act, fn=composed)
 
 
 @dataclass(frozen=True)
@@ -100,6 +121,8 @@ class Spec:
     invariants: tuple[Predicate, ...]
     witnesses: tuple[Predicate, ...] = ()
     instance: Instance = field(default_factory=Instance)
+    around: Mapping[str, Around] = field(default_factory=dict)
+    """Action name → what parts put around it, whatever stands under that name."""
 
     def __post_init__(self) -> None:
         for kind, names in (("action", [a.name for a in self.actions]), ("invariant", [i.id for i in self.invariants])):
@@ -140,8 +163,12 @@ class Spec:
         raise SpecError(f"no action {name}")
 
     def with_actions(self, replaced: Mapping[str, Action], added: Iterable[Action] = ()) -> Spec:
-        """A variant: some actions replaced under their own name, some added."""
+        """A variant: some actions replaced under their own name, some added. What parts put around an action stays."""
         for name in replaced:
             self.action(name)
-        actions = tuple(replaced.get(a.name, a) for a in self.actions) + tuple(added)
-        return Spec(self.name, self.schema, self.cfg, actions, self.invariants, self.witnesses, self.instance)
+        changed = {name: self.in_place_of(name, act) for name, act in replaced.items()}
+        return replace(self, actions=(*(changed.get(a.name, a) for a in self.actions), *added))
+
+    def in_place_of(self, name: str, act: Action) -> Action:
+        """An action that stands in for another one, with all that parts put around that."""
+        return self.around[name].put(act) if name in self.around else act

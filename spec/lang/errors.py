@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 _LANG_DIR = str(Path(__file__).parent)
 _ROOT = Path(__file__).resolve().parents[2]
@@ -76,3 +79,10 @@ def _short(filename: str) -> str:
         return str(Path(filename).resolve().relative_to(_ROOT))
     except ValueError:
         return filename
+
+
+def source_of(fn: Callable[..., Any]) -> Source:
+    """File and line of a specification function; of the one that it wraps, if it does."""
+    inner = inspect.unwrap(fn)
+    code = inner.__code__
+    return Source(_short(code.co_filename), code.co_firstlineno, inner.__name__)

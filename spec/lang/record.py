@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from viewproof.spec.lang.errors import SpecError, here
+from viewproof.spec.lang.errors import SpecError, here, source_of
 from viewproof.spec.lang.expr import (
     ActionIR,
     Binder,
@@ -206,8 +206,6 @@ def record_action(
     recorder = Recorder(schema, cfg)
     with using(recorder):
         fn(recorder, **{p.name: Name(p.name, p.sort) for p in params})
-    from viewproof.spec.lang.definitions import source_of
-
     return ActionIR(name, params, tuple(recorder.guards), tuple(recorder.updates), source_of(fn), doc)
 
 
@@ -220,6 +218,4 @@ def record_predicate(name: str, title: str, fn: Callable[..., Any], schema: Sche
         raise SpecError(f"predicate {name} must not guard or assign")
     if not cond.is_bool:
         raise SpecError(f"predicate {name} is not Boolean")
-    from viewproof.spec.lang.definitions import source_of
-
     return PredicateIR(name, title, cond, source_of(fn), doc)

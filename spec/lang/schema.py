@@ -48,7 +48,10 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """A declared state variable. `kind` is state, ghost (history kept only for invariants), register or watermark."""
+    """A declared state variable. `kind` is state, ghost (history kept only for invariants), register or watermark.
+
+    `tags` say what kind of variable it is to the specification's own functions; no engine looks at them.
+    """
 
     name: str
     index: tuple[Sort, ...]
@@ -57,6 +60,7 @@ class Var:
     kind: str
     doc: str
     sender: Sender | None = field(default=None, compare=False)
+    tags: frozenset[str] = frozenset()
 
     @property
     def is_message(self) -> bool:
@@ -76,6 +80,18 @@ class Schema:
 
     def __init__(self) -> None:
         self.vars: dict[str, Var] = {}
+        self.added: dict[Callable[..., Any], tuple[Callable[..., Any], ...]] = {}
+        """Point → what parts added to it (`points`)."""
+        self.replaced: dict[Callable[..., Any], Callable[..., Any]] = {}
+        """Point → the body that a part put in place of its own."""
+
+    def remove(self, name: str) -> None:
+        """Take back a variable that makes no sense with a part."""
+        del self.vars[name]
+
+    def tagged(self, tag: str) -> tuple[str, ...]:
+        """The variables with a tag, in order of declaration."""
+        return tuple(var.name for var in self.vars.values() if tag in var.tags)
 
     def _add(self, var: Var) -> Var:
         if var.name in self.vars:
@@ -87,9 +103,18 @@ class Schema:
         self.vars[var.name] = var
         return var
 
-    def state(self, name: str, index: Sequence[Sort], values: Values = BOOL, *, init: int = 0, doc: str) -> Var:
+    def state(
+        self,
+        name: str,
+        index: Sequence[Sort],
+        values: Values = BOOL,
+        *,
+        init: int = 0,
+        doc: str,
+        tags: Sequence[str] = (),
+    ) -> Var:
         """Declare a variable of the replicas or clients."""
-        return self._add(Var(name, tuple(index), values, init, "state", doc))
+        return self._add(Var(name, tuple(index), values, init, "state", doc, tags=frozenset(tags)))
 
     def ghost(self, name: str, index: Sequence[Sort], values: Values = BOOL, *, init: int = 0, doc: str) -> Var:
         """Declare history that only invariants and bounds read; no guard of a replica's action may depend on it."""

@@ -1,15 +1,15 @@
 """Appends that fail: disk full, an I/O error, a short write (seed 000: the sequencer moves only after the append).
 
 What was not appended leaves the log. A primary that has sent such a prepare must not prepare another one at that op in
-its view (`normal.require_room`); it gets on in a later view.
+its view (`require_unsent`); it gets on in a later view.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, between, exists, forall, not_, require, witness
-from viewproof.spec.vsr.module import Module
+from viewproof.spec.lang import Part, action, all_of, at, between, exists, forall, not_, require, witness
+from viewproof.spec.vsr import normal
 from viewproof.spec.vsr.state import Op, Replica, View, durable, is_prepared, primary
 
 
@@ -22,6 +22,11 @@ def append_failed(state: Any, r: Any, o: Any) -> None:
     require(forall(lost, lambda p: not_(durable(state, r, p))))
     state.entry.update((r, lost), lambda p: 0)
     state.op[r] = o - 1
+
+
+def require_unsent(state: Any, r: Any, o: Any) -> None:
+    """Primary r sent no other prepare at o in its view."""
+    require(not_(is_prepared(state, state.view[r], o)))
 
 
 @witness("I7.lost", "a primary lacks a prepare that it sent")
@@ -52,9 +57,10 @@ def committed_without_primary(s: Any) -> Any:
     )
 
 
-MODULE = Module(
+APPEND_FAILURE = Part(
     "append_failure",
     lambda cfg: cfg.failing_appends,
     actions=lambda cfg: (append_failed,),
+    changes=lambda cfg: (at(normal.require_room, require_unsent),),
     witnesses=lambda cfg: (primary_lacks_own, committed_without_primary),
 )

@@ -3,7 +3,7 @@ and 003).
 
 The journal holds what is above the checkpoint. A log still has its entries below: their checksums are chained up to
 the snapshot's, so that a snapshot names the whole prefix. What a replica holds as a function of what it executed
-(`EXECUTED_STATE`) is in the snapshot, under the prefix `saved_`, and, as sent with a start_view, `snapshot_`.
+(tag `EXECUTED`) is in the snapshot, under the prefix `saved_`, and, as sent with a start_view, `snapshot_`.
 """
 
 from __future__ import annotations
@@ -11,36 +11,34 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    Change,
+    Part,
     Predicate,
     Schema,
     action,
     all_of,
     any_of,
+    at,
     between,
     exists,
     forall,
     invariant,
     largest,
+    not_,
+    point,
+    replaces,
     require,
     up_to,
     where,
     witness,
 )
+from viewproof.spec.vsr import invariants, normal, restart, snapshot, view_change
+from viewproof.spec.vsr import state as core
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.invariants import chosen
-from viewproof.spec.vsr.module import Module
-from viewproof.spec.vsr.partition_state import require_flushed
 from viewproof.spec.vsr.snapshot import drain, install_state, save
-from viewproof.spec.vsr.state import (
-    EXECUTED_STATE,
-    VIEW_CHANGE,
-    Length,
-    Op,
-    Replica,
-    View,
-    entry_of_view,
-)
-from viewproof.spec.vsr.view_change import install_log, require_start_view
+from viewproof.spec.vsr.state import EXECUTED, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view
+from viewproof.spec.vsr.view_change import enter_view, require_start_view
 
 
 def declare(s: Schema, cfg: Config) -> None:
@@ -50,7 +48,7 @@ def declare(s: Schema, cfg: Config) -> None:
     if cfg.drains_later:
         s.state("drained", (Replica,), up_to(Op), doc="op up to which its journal is drained")
     s.register("snapshot", (View, Op), sender=by_primary, doc="start_view sent with the snapshot of that op")
-    for name in (n for n in EXECUTED_STATE if n in s.vars):
+    for name in s.tagged(EXECUTED):
         var = s.vars[name]
         s.state(f"saved_{name}", var.index, var.values, doc=f"snapshot: {var.doc}")
         index = (View, Op, *var.index[1:])
@@ -69,6 +67,11 @@ def take_checkpoint(state: Any, r: Any) -> None:
     save(state, r, o)
     if not state.cfg.drains_later:
         drain(state, r, o)
+
+
+@point
+def require_flushed(state: Any, r: Any) -> None:
+    """What r's snapshot names and does not hold itself is durable: it holds everything."""
 
 
 @action(r=Replica)
@@ -95,9 +98,60 @@ def take_over(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
     require(k > state.commit_min[r])
     if state.cfg.journal_slots:
         require(n <= k + state.cfg.journal_slots)
-    install_log(state, r, v, n, lambda o: entry_of_view(received, v, o), snapshot=k)
+    install_log_above(state, r, v, n, k, lambda o: entry_of_view(received, v, o))
     state.commit_max[r] = largest(state.commit_max[r], k)
     install_state(state, r, v, k)
+
+
+def install_log_above(state: Any, r: Any, v: Any, n: Any, k: Any, entry: Any) -> None:
+    """Make a view's log up to op n the replica's own (`view_change.install_log`); those up to op k, which a snapshot
+    holds, are not in its journal.
+    """
+    enter_view(state, r, v, n)
+    changed = between(Op, state.commit_min[r] + 1, largest(n, state.op[r]))
+    journal = between(Op, snapshot.drained(state, r) + 1, largest(n, state.op[r]))
+    state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), 0))
+    state.written.update((r, journal), lambda o: all_of(o > k, o <= n))
+    state.ack.update((v, r, between(Op, k + 1, n)), entry)
+
+
+def require_drained(state: Any, r: Any, o: Any) -> None:
+    """The slot of op o in the ring was drained."""
+    require(o <= snapshot.drained(state, r) + state.cfg.journal_slots)
+
+
+def require_snapshot(state: Any, r: Any, n: Any) -> None:
+    """The log up to op n reaches the snapshot."""
+    require(n >= state.checkpoint[r])
+
+
+def snapshot_op(s: Any, r: Any) -> Any:
+    """The op of r's snapshot."""
+    return s.checkpoint[r]
+
+
+def durable(s: Any, r: Any, op: Any) -> Any:
+    """Is the op in r's snapshot, or in its journal?"""
+    return any_of(op <= s.checkpoint[r], lambda: s.written[r, op])
+
+
+def starts_afresh(s: Any, r: Any) -> Any:
+    """Does the step make r start afresh: from its checkpoint at a restart, or from another's snapshot?"""
+    return all_of(
+        any_of(s.after.restarts == s.restarts + 1, s.after.checkpoint[r] > s.commit_min[r]),
+        s.after.commit_min[r] == s.after.checkpoint[r],
+    )
+
+
+def is_executed(s: Any, r: Any) -> Any:
+    """The checkpoint is of an op that was executed."""
+    return s.checkpoint[r] <= s.commit_min[r]
+
+
+def is_not_overwritten(s: Any, r: Any) -> Any:
+    """The ring holds no op that overwrote one above the checkpoint."""
+    last = s.checkpoint[r] + s.cfg.journal_slots
+    return forall(Op, lambda o: any_of(o <= last, not_(s.written[r, o])))
 
 
 @invariant("I13", "replay_safe")
@@ -209,11 +263,27 @@ def witnesses(cfg: Config) -> tuple[Predicate, ...]:
     return (*common, *ring, *((crash_before_drain,) if cfg.drains_later else ()))
 
 
-MODULE = Module(
+def changes(cfg: Config) -> tuple[Change, ...]:
+    """A snapshot is durable, sent and loaded; a journal that is a ring has slots."""
+    ring = (at(normal.require_slot, require_drained), at(invariants.bounds_of, is_not_overwritten))
+    return (
+        replaces(core.durable, durable),
+        replaces(core.snapshot_op, snapshot_op),
+        replaces(restart.load_state, snapshot.load_state),
+        replaces(invariants.starts_afresh, starts_afresh),
+        at(restart.require_restart, require_snapshot),
+        at(view_change.go_with_start_view, snapshot.send_snapshot),
+        at(invariants.bounds_of, is_executed),
+        *(ring if cfg.journal_slots else ()),
+    )
+
+
+CHECKPOINTS = Part(
     "checkpoints",
     lambda cfg: cfg.checkpoints,
     declare=declare,
     actions=lambda cfg: (take_checkpoint, install_snapshot, *((drain_journal,) if cfg.drains_later else ())),
+    changes=changes,
     invariants=lambda cfg: (replay_safe,),
     witnesses=witnesses,
 )

@@ -194,6 +194,3 @@ def requests_answered(s: Any) -> Any:
     return forall(
         Client, lambda c: forall(Request, lambda n: implies(n <= s.replies[c], lambda: was_executed(s, c, 0, n)))
     )
-
-
-INVARIANTS = (exactly_once, table_is_function, requests_answered)

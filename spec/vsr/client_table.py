@@ -18,11 +18,13 @@ from viewproof.spec.lang import (
     between,
     forall,
     not_,
+    point,
+    require,
     up_to,
     where,
 )
 from viewproof.spec.vsr.config import ClientTable, Config
-from viewproof.spec.vsr.state import ENTRY, Client, Op, Replica, client_of, request_of
+from viewproof.spec.vsr.state import ENTRY, EXECUTED, Client, Op, Replica, client_of, request_of
 
 Outcome = Sort("Outcome")
 OUTCOMES = ("new", "in_progress", "no_session", "fenced", "stale", "duplicate", "gap")
@@ -38,10 +40,13 @@ def is_on(cfg: Config) -> bool:
 def declare(s: Schema, cfg: Config) -> None:
     """Declare what the table adds to the core."""
     slots = cfg.client_table.slots
-    s.state("table_op", (Replica, Client), up_to(Op), doc="client table: op of that request or register; 0 = no slot")
+    executed = (EXECUTED,)
+    table_op = "client table: op of that request or register; 0 = no slot"
+    s.state("table_op", (Replica, Client), up_to(Op), doc=table_op, tags=executed)
     if slots:
-        s.state("slots_used", (Replica,), Values(0, slots), doc="number of slots in use")
-        s.state("evicted_to", (Replica,), up_to(Op), doc="op of the slot evicted last: all slots have later ones")
+        evicted_to = "op of the slot evicted last: all slots have later ones"
+        s.state("slots_used", (Replica,), Values(0, slots), doc="number of slots in use", tags=executed)
+        s.state("evicted_to", (Replica,), up_to(Op), doc=evicted_to, tags=executed)
     s.ghost("recorded", (Op,), BOOL, doc="did the first execution of the op change the client table?")
     s.ghost("evicted_at", (Op,), up_to(Client), doc="client that lost its slot at the op's first execution; 0 = none")
     s.ghost("first_reply", (Op,), ENTRY, doc="entry that the first reply of the op names; 0 = not replied to")
@@ -117,16 +122,24 @@ def has_room(state: Any, r: Any, o: Any, entry: Any) -> Any:
     return True if slots == 0 else any_of(state.slots_used[r] < slots, not_(needs_slot(state, r, o, entry)))
 
 
-def record(state: Any, r: Any, o: Any, entry: Any, *, at: Any = None) -> None:
-    """What executing the entry at o does to the table of r. `at` is the op that the slot is given, else o."""
+def require_table_slot(state: Any, r: Any, o: Any) -> None:
+    """Op o can be executed without an eviction."""
+    require(has_room(state, r, o, state.entry[r, o]))
+
+
+@point
+def slot_op(state: Any, r: Any, o: Any) -> Any:
+    """The op that the slot of the client of op o is given."""
+    return o
+
+
+def record(state: Any, r: Any, o: Any, entry: Any) -> None:
+    """What executing the entry at o does to the table of r."""
     c, s = client_of(state, entry, o), request_of(state, entry, o)
-    if not is_on(state.cfg):
-        state.table[r, c] = s
-        return
     table = state.cfg.client_table
     changes = in_table(state, r, o, entry)
     state.table[r, c] = where(changes, s, state.table[r, c])
-    state.table_op[r, c] = where(changes, o if at is None else at, state.table_op[r, c])
+    state.table_op[r, c] = where(changes, slot_op(state, r, o), state.table_op[r, c])
     state.recorded[o] = where(state.first_executed[o] == 0, changes, state.recorded[o])
     if table.sessions:
         opens = is_register(state, entry, o)
@@ -139,6 +152,19 @@ def record(state: Any, r: Any, o: Any, entry: Any, *, at: Any = None) -> None:
         state.slots_used[r] = where(takes, state.slots_used[r] + 1, state.slots_used[r])
 
 
+@point
+def named_entry(state: Any, r: Any, entry: Any) -> Any:
+    """The entry that the bytes of a reply name, when r replies to one: itself, whoever answers, in whatever view."""
+    return entry
+
+
+def reply(state: Any, r: Any, o: Any, entry: Any, sends: Any) -> None:
+    """Where `sends` holds, the client of the entry that is executed at o is sent the reply."""
+    c, s = client_of(state, entry, o), request_of(state, entry, o)
+    session = session_of(state, entry, o) if state.cfg.client_table.sessions else 0
+    note_reply(state, sends, c, session, s, o, named_entry(state, r, entry))
+
+
 def note_reply(state: Any, sends: Any, c: Any, x: Any, s: Any, p: Any, names: Any) -> None:
     """Where `sends` holds, client c is sent the reply of op p: request s (0: the register) of session x; its bytes name
     the entry `names`.
@@ -148,9 +174,8 @@ def note_reply(state: Any, sends: Any, c: Any, x: Any, s: Any, p: Any, names: An
         state.session_replies[c, x] = where(all_of(sends, old < s + 1), s + 1, old)
     else:
         state.replies[c] = where(all_of(sends, state.replies[c] < s), s, state.replies[c])
-    if is_on(state.cfg):
-        state.first_reply[p] = where(all_of(sends, state.first_reply[p] == 0), names, state.first_reply[p])
-        state.last_reply[p] = where(sends, names, state.last_reply[p])
+    state.first_reply[p] = where(all_of(sends, state.first_reply[p] == 0), names, state.first_reply[p])
+    state.last_reply[p] = where(sends, names, state.last_reply[p])
 
 
 def evict(state: Any, r: Any, o: Any, c: Any) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from viewproof.spec.lang import Action, action, between, forall, not_, require
-from viewproof.spec.vsr import client_invariants, client_witnesses, normal
+from viewproof.spec.lang import Action, Change, Part, action, at, between, forall, not_, point, replaces, require
+from viewproof.spec.vsr import client_invariants, client_table, client_witnesses, invariants, normal
 from viewproof.spec.vsr.client_table import (
     DROPPED,
     NEW,
@@ -15,6 +14,7 @@ from viewproof.spec.vsr.client_table import (
     evict,
     is_on,
     is_one_of,
+    named_entry,
     needs_slot,
     note_reply,
     on_the_wire,
@@ -23,7 +23,6 @@ from viewproof.spec.vsr.client_table import (
     unexecuted,
 )
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.module import Module
 from viewproof.spec.vsr.state import NORMAL, Client, Op, Replica, Request, client_of, primary
 
 
@@ -59,10 +58,11 @@ def execute_evicting(state: Any, r: Any, c: Any) -> None:
     """
     o = require_eviction(state, r, c)
     require(is_lowest(state, r, c))
-    normal.run(state, r, o, state.entry[r, o])
+    normal.execute_request(state, r, o, state.entry[r, o])
     evict(state, r, o, c)
 
 
+@point
 def is_lowest(state: Any, r: Any, c: Any) -> Any:
     """Is no op below that of client c's slot still in a slot?"""
     return forall(between(Op, state.evicted_to[r] + 1, state.table_op[r, c] - 1), lambda p: not_(slot_at(state, r, p)))
@@ -86,30 +86,38 @@ def resend_reply(state: Any, r: Any, c: Any) -> None:
 
     It names the entry that was executed, whoever answers, in whatever view (Iggy, later).
     """
-    resend(state, r, c, lambda p: state.entry[r, p])
-
-
-def resend(state: Any, r: Any, c: Any, names: Callable[[Any], Any]) -> None:
-    """Guard and effect of sending the cached reply of op p again, which names the entry `names(p)`."""
     require(state.status[r] == NORMAL)
     require(primary(state, state.view[r]) == r)
     require(state.table_op[r, c] != 0)
     require(not_(unexecuted(state, r, c)))
     p = state.table_op[r, c]
     session = state.table_session[r, c] if state.cfg.client_table.sessions else 0
-    note_reply(state, True, c, session, state.table[r, c], p, names(p))
+    note_reply(state, True, c, session, state.table[r, c], p, named_entry(state, r, state.entry[r, p]))
 
 
 def _actions(cfg: Config) -> tuple[Action, ...]:
     evicting = (execute_evicting,) if cfg.client_table.slots else ()
-    return (on_request, drop_request, *evicting, resend_reply)
+    return (*(() if cfg.client_table.sessions else (drop_request,)), *evicting)
 
 
-MODULE = Module(
+def _changes(cfg: Config) -> tuple[Change, ...]:
+    return (
+        *(() if cfg.client_table.sessions else (replaces(normal.on_request, on_request),)),
+        replaces(normal.resend_reply, resend_reply),
+        replaces(normal.record, client_table.record),
+        replaces(normal.reply, client_table.reply),
+        *((at(normal.require_table_slot, client_table.require_table_slot),) if cfg.client_table.slots else ()),
+        replaces(invariants.exactly_once, client_invariants.exactly_once),
+        replaces(invariants.table_is_function, client_invariants.table_is_function),
+    )
+
+
+CLIENTS = Part(
     "clients",
     is_on,
     declare,
-    _actions,
-    invariants=lambda cfg: client_invariants.INVARIANTS,
+    actions=_actions,
+    changes=_changes,
+    invariants=lambda cfg: (client_invariants.requests_answered,),
     witnesses=client_witnesses.of,
 )

@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    Part,
     Schema,
     action,
     all_of,
     any_of,
+    at,
     between,
     exists,
     forall,
@@ -26,9 +28,8 @@ from viewproof.spec.lang import (
     witness,
 )
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.module import Module
-from viewproof.spec.vsr.normal import passed, prepare, require_committed, require_room
-from viewproof.spec.vsr.state import NORMAL, Feature, Op, Replica, View, feature_of, primary
+from viewproof.spec.vsr.normal import is_request, note_executed, prepare, require_committed, require_room
+from viewproof.spec.vsr.state import EXECUTED, NORMAL, Feature, Op, Replica, View, is_prepared, primary
 
 CHAINED_CHECKSUM = 1
 """The feature `database_checksum`."""
@@ -36,8 +37,11 @@ CHAINED_CHECKSUM = 1
 
 def declare(s: Schema, cfg: Config) -> None:
     """Declare the features of a replica, what members said of theirs, and the control entries."""
-    s.state("enabled_at", (Replica, Feature), up_to(Op), doc="op at which the feature became active; 0 = it is not")
-    s.state("chain_from", (Replica,), up_to(Op), doc="op from which the database checksum is chained; 0 = it is not")
+    executed = (EXECUTED,)
+    at_op = "op at which the feature became active; 0 = it is not"
+    from_op = "op from which the database checksum is chained; 0 = it is not"
+    s.state("enabled_at", (Replica, Feature), up_to(Op), doc=at_op, tags=executed)
+    s.state("chain_from", (Replica,), up_to(Op), doc=from_op, tags=executed)
     s.register("supports", (Replica, Feature), sender=lambda r, f: r, doc="the member said that it supports it")
     s.register(
         "prepare_feature",
@@ -46,6 +50,21 @@ def declare(s: Schema, cfg: Config) -> None:
         sender=lambda view, op: view % cfg.replicas,
         doc="prepare: the feature that it enables; 0 = it is no control entry",
     )
+
+
+def feature_of(s: Any, entry: Any, op: Any) -> Any:
+    """The feature that the prepare which an entry names enables; 0 if it is no control entry."""
+    return s.prepare_feature[entry - 1, op]
+
+
+def is_prepared_control(s: Any, view: Any, op: Any, messages: Any = None) -> Any:
+    """Was the prepare (view, op), a control entry, sent, or received?"""
+    return (s if messages is None else messages).prepare_feature[view, op] != 0
+
+
+def is_no_control(state: Any, entry: Any, o: Any) -> Any:
+    """Does the entry enable no feature?"""
+    return feature_of(state, entry, o) == 0
 
 
 @action(r=Replica, f=Feature)
@@ -97,7 +116,7 @@ def execute_control(state: Any, r: Any) -> None:
     already. A replica that does not know the feature stops here (seed 001).
     """
     o = require_control(state, r)
-    passed(state, r, o, state.entry[r, o])
+    note_executed(state, r, o, state.entry[r, o])
     enable(state, r, next_feature(state, r), o)
 
 
@@ -154,11 +173,12 @@ def enabled_across_views(s: Any) -> Any:
     )
 
 
-MODULE = Module(
+CONTROL = Part(
     "control",
     lambda cfg: cfg.features > 0,
     declare=declare,
     actions=lambda cfg: (announce_feature, propose_feature, execute_control),
+    changes=lambda cfg: (at(is_request, is_no_control), at(is_prepared, is_prepared_control)),
     invariants=lambda cfg: (same_digest,),
     witnesses=lambda cfg: (enabled_across_views,),
 )

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, require
-from viewproof.spec.vsr.module import Module
+from viewproof.spec.lang import Part, action, require
 from viewproof.spec.vsr.state import NORMAL, Op, Replica, is_prepared
 
 
@@ -20,4 +19,4 @@ def drop_prepare(state: Any, r: Any, o: Any) -> None:
     require(o <= state.commit_min[r])
 
 
-MODULE = Module("fence", lambda cfg: cfg.fence, actions=lambda cfg: (drop_prepare,))
+FENCE = Part("fence", lambda cfg: cfg.fence, actions=lambda cfg: (drop_prepare,))

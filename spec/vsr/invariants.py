@@ -11,6 +11,7 @@ from viewproof.spec.lang import (
     all_of,
     any_of,
     between,
+    cases,
     count,
     exists,
     forall,
@@ -18,6 +19,7 @@ from viewproof.spec.lang import (
     invariant,
     maximum,
     not_,
+    point,
     where,
     witness,
 )
@@ -84,7 +86,7 @@ def durability(s: Any) -> Any:
 
 @invariant("I3", "honest_ack")
 def honest_ack(s: Any) -> Any:
-    """An acknowledged entry is durable at the sender, or overruled by a later started view."""
+    """An acknowledged entry is durable at the sender, or the sender is excused: overruled by a later started view."""
     return forall(
         View,
         lambda v: forall(
@@ -94,27 +96,22 @@ def honest_ack(s: Any) -> Any:
                 lambda o: any_of(
                     s.ack[v, r, o] == 0,
                     all_of(durable(s, r, o), s.entry[r, o] == s.ack[v, r, o]),
-                    exists(View, lambda w: all_of(w > v, s.sv[w], not_(carries(s, w, o, s.ack[v, r, o])))),
+                    *excused(s, v, r, o),
                 ),
             ),
         ),
     )
 
 
+@cases
+def excused(s: Any, v: Any, r: Any, o: Any) -> tuple[Any, ...]:
+    """Why r need not hold what it acknowledged in view v at op o: a later view started without it."""
+    return (exists(View, lambda w: all_of(w > v, s.sv[w], not_(carries(s, w, o, s.ack[v, r, o])))),)
+
+
 @invariant("I4", "commit_in_order")
 def commit_in_order(s: Any) -> Any:
-    """commit_min grows by exactly 1 per executed op (or a restart sets it to 0, or to the checkpoint, as does the
-    snapshot of another replica), and never passes commit_max.
-    """
-
-    def starts_afresh(r: Any) -> Any:
-        if not s.cfg.checkpoints:
-            return all_of(s.after.restarts == s.restarts + 1, s.after.commit_min[r] == 0)
-        return all_of(
-            any_of(s.after.restarts == s.restarts + 1, s.after.checkpoint[r] > s.commit_min[r]),
-            s.after.commit_min[r] == s.after.checkpoint[r],
-        )
-
+    """commit_min grows by exactly 1 per executed op, or the replica starts afresh; and it never passes commit_max."""
     return forall(
         Replica,
         lambda r: all_of(
@@ -122,53 +119,55 @@ def commit_in_order(s: Any) -> Any:
             any_of(
                 s.after.commit_min[r] == s.commit_min[r],
                 s.after.commit_min[r] == s.commit_min[r] + 1,
-                starts_afresh(r),
+                starts_afresh(s, r),
             ),
         ),
     )
+
+
+@point
+def starts_afresh(s: Any, r: Any) -> Any:
+    """Does the step make r start afresh: a restart, after which it has executed nothing?"""
+    return all_of(s.after.restarts == s.restarts + 1, s.after.commit_min[r] == 0)
 
 
 @invariant("I5", "bounds")
 def bounds(s: Any) -> Any:
-    """checkpoint ≤ commit_min ≤ min(commit_max, op); a ring of `journal_slots` holds no op that overwrote one above the
-    checkpoint; a normal primary's log ends at most `pipeline` ops above its commit_max. (The core has only commit_min.)
-    """
+    """commit_min ≤ min(commit_max, op), and what parts bound: the checkpoint, the ring, the pipeline."""
+    return forall(Replica, lambda r: all_of(*bounds_of(s, r)))
 
-    def of_replica(r: Any) -> Any:
-        parts = [s.commit_min[r] <= s.commit_max[r], s.commit_min[r] <= s.op[r]]
-        if s.cfg.checkpoints:
-            parts.append(s.checkpoint[r] <= s.commit_min[r])
-        if s.cfg.journal_slots:
-            last = s.checkpoint[r] + s.cfg.journal_slots
-            parts.append(forall(Op, lambda o: any_of(o <= last, not_(s.written[r, o]))))
-        if s.cfg.pipeline:
-            leads = all_of(s.status[r] == NORMAL, primary(s, s.view[r]) == r)
-            parts.append(implies(leads, s.op[r] <= s.commit_max[r] + s.cfg.pipeline))
-        return all_of(*parts)
 
-    return forall(Replica, of_replica)
+@cases
+def bounds_of(s: Any, r: Any) -> tuple[Any, ...]:
+    """The bounds that r keeps."""
+    return (s.commit_min[r] <= s.commit_max[r], s.commit_min[r] <= s.op[r])
 
 
 @invariant("I6", "view_monotone")
 def view_monotone(s: Any) -> Any:
-    """view and log_view never regress, restarts included; log_view ≤ view; no message was sent above the durable
-    view.
-    """
+    """view and log_view never regress, restarts included; log_view ≤ view; every promise that was sent is kept."""
     return forall(
         Replica,
         lambda r: all_of(
-            s.view[r] <= s.after.view[r],
+            any_of(s.view[r] <= s.after.view[r], *may_regress(s, r)),
             s.log_view[r] <= s.after.log_view[r],
             s.after.log_view[r] <= s.after.view[r],
-            forall(
-                View,
-                lambda v: implies(
-                    any_of(s.after.svc[v, r], s.after.dvc[v, r], exists(Op, lambda o: s.after.ack[v, r, o] != 0)),
-                    v <= s.after.durable_view[r],
-                ),
-            ),
+            forall(View, lambda v: is_promise_kept(s, v, r)),
         ),
     )
+
+
+@cases
+def may_regress(s: Any, r: Any) -> tuple[Any, ...]:
+    """In which steps the view of r may fall: in none."""
+    return ()
+
+
+@point
+def is_promise_kept(s: Any, v: Any, r: Any) -> Any:
+    """After the step: what r said in view v is not above its durable view."""
+    said = any_of(s.after.svc[v, r], s.after.dvc[v, r], exists(Op, lambda o: s.after.ack[v, r, o] != 0))
+    return implies(said, v <= s.after.durable_view[r])
 
 
 @invariant("I7", "one_prepare")

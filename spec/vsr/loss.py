@@ -14,20 +14,24 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    Change,
+    Part,
     Predicate,
     Schema,
     action,
     all_of,
     any_of,
+    at,
+    before,
     between,
     count,
     exists,
     forall,
     implies,
-    invariant,
     largest,
     maximum,
     not_,
+    replaces,
     require,
     tagged,
     up_to,
@@ -35,26 +39,25 @@ from viewproof.spec.lang import (
     within,
     witness,
 )
-from viewproof.spec.vsr import checkpoint, view_change
-from viewproof.spec.vsr import restart as restarts
+from viewproof.spec.vsr import checkpoint, discard, invariants, restart, view_change
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.discard import is_dead
-from viewproof.spec.vsr.invariants import carries
-from viewproof.spec.vsr.module import Module
 from viewproof.spec.vsr.normal import require_slot
-from viewproof.spec.vsr.snapshot import load_state, lose_state
+from viewproof.spec.vsr.restart import load_state
 from viewproof.spec.vsr.state import (
+    REBUILT,
     RECOVERING,
     Length,
     Op,
     Replica,
     Restart,
     View,
+    copy,
     durable,
     entry_of_view,
+    executed_state,
     is_prepared,
     primary,
-    takes_part,
+    snapshot_op,
 )
 from viewproof.spec.vsr.view_change import install_log, require_log, require_started
 
@@ -65,33 +68,14 @@ def declare(s: Schema, cfg: Config) -> None:
     s.state("lost_view", (Replica,), up_to(View), doc="highest view in a superblock that it lost")
 
 
-@action(r=Replica, v=View)
-def start_view_change(state: Any, r: Any, v: Any) -> None:
-    """A replica that takes part enters a later view (`view_change`)."""
+def takes_part(s: Any, r: Any) -> Any:
+    """Is r not waiting for what its disk lost?"""
+    return s.status[r] != RECOVERING
+
+
+def require_takes_part(state: Any, r: Any) -> None:
+    """r is not waiting for what its disk lost."""
     require(takes_part(state, r))
-    view_change.start_view_change.fn(state, r=r, v=v)
-
-
-@action(r=Replica, v=View, n=Length)
-def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
-    """A backup that takes part installs the log of a started view (`view_change`)."""
-    require(takes_part(state, r))
-    view_change.on_start_view.fn(state, r=r, v=v, n=n)
-
-
-@action(r=Replica, v=View, n=Length, k=Op)
-def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
-    """A backup that takes part installs the log of a started view and a snapshot (`checkpoint`)."""
-    require(takes_part(state, r))
-    checkpoint.install_snapshot.fn(state, r=r, v=v, n=n, k=k)
-
-
-@tagged("crash")
-@action(r=Replica, n=Length)
-def restart(state: Any, r: Any, n: Any) -> None:
-    """A replica crashes and starts again with all that was durable (`restart`). One that lost its log stays without."""
-    require(takes_part(state, r))
-    restarts.restart.fn(state, r=r, n=n)
 
 
 @tagged("crash")
@@ -145,7 +129,7 @@ def begin_again(state: Any, r: Any, m: Any) -> None:
 def lose(state: Any, r: Any, snapshot: bool, status: int = RECOVERING) -> None:
     """Effects of a crash after which r has its snapshot, if it had one, or not even that, and no log."""
     require(within(Restart, state.restarts + 1))
-    k = state.checkpoint[r] if state.cfg.checkpoints and snapshot else 0
+    k = snapshot_op(state, r) if snapshot else 0
     last = maximum(between(Op, 1, state.op[r]), lambda o: where(durable(state, r, o), o, 0))
     state.restarts = state.restarts + 1
     state.status[r] = status
@@ -161,6 +145,16 @@ def lose(state: Any, r: Any, snapshot: bool, status: int = RECOVERING) -> None:
         lose_state(state, r)
     if state.cfg.drains_later:
         state.drained[r] = k
+
+
+def lose_state(state: Any, r: Any) -> None:
+    """Nothing is left of what a replica has executed, nor a snapshot of it."""
+    for name in (*executed_state(state), *state.schema.tagged(REBUILT)):
+        copy(state, (name, r), None)
+    if state.cfg.checkpoints:
+        state.checkpoint[r] = 0
+        for name in executed_state(state):
+            copy(state, (f"saved_{name}", r), None)
 
 
 @action(r=Replica, v=View, n=Length)
@@ -202,78 +196,33 @@ def covers(state: Any, r: Any, v: Any, n: Any) -> Any:
     return any_of(v > state.log_view[r], newer)
 
 
-@invariant("I3", "honest_ack")
-def honest_ack(s: Any) -> Any:
-    """An acknowledged entry is durable at the sender, or overruled by a later started view, or discarded there; or the
-    sender lost its log and takes part in nothing until it has one that holds the entry.
+def waits(s: Any, v: Any, r: Any, o: Any) -> Any:
+    """Did r lose its log: does it take part in nothing until it has one that holds what it acknowledged?"""
+    return not_(takes_part(s, r))
+
+
+def lost_its_view(s: Any, r: Any) -> Any:
+    """Did r lose its superblock in the step? It begins with no view below one that it knew to have started, or in which
+    it offered its log, acknowledged or started.
     """
-
-    def holds(v: Any, r: Any, o: Any) -> Any:
-        entry = s.ack[v, r, o]
-        return any_of(
-            entry == 0,
-            all_of(durable(s, r, o), s.entry[r, o] == entry),
-            exists(View, lambda w: all_of(w > v, s.sv[w], not_(carries(s, w, o, entry)))),
-            not_(takes_part(s, r)),
-            *((lambda: s.gone[r, entry - 1, o],) if s.cfg.discards else ()),
-        )
-
-    return forall(View, lambda v: forall(Replica, lambda r: forall(Op, lambda o: holds(v, r, o))))
+    return all_of(not_(takes_part(s.after, r)), s.after.restarts == s.restarts + 1)
 
 
-@invariant("I6", "view_monotone")
-def view_monotone(s: Any) -> Any:
-    """view and log_view never regress, restarts included, but for the view of a replica that lost its superblock: that
-    one begins with no view below one that it knew to have started, or in which it offered its log, acknowledged or
-    started. log_view ≤ view. No message was sent above the durable view; only a start_view_change may be forgotten, as
-    nothing rests on it.
+def is_promise_kept(s: Any, v: Any, r: Any) -> Any:
+    """After the step: what r offered, acknowledged or started in view v is not above its durable view; only a
+    start_view_change may be forgotten, as nothing rests on it.
     """
-
-    def promised(v: Any, r: Any) -> Any:
-        started = all_of(primary(s, v) == r, s.after.sv[v])
-        return any_of(s.after.dvc[v, r], started, exists(Op, lambda o: s.after.ack[v, r, o] != 0))
-
-    def kept(r: Any) -> Any:
-        lost = all_of(not_(takes_part(s.after, r)), s.after.restarts == s.restarts + 1)
-        return all_of(
-            any_of(s.view[r] <= s.after.view[r], lost),
-            s.log_view[r] <= s.after.log_view[r],
-            s.after.log_view[r] <= s.after.view[r],
-            forall(
-                View,
-                lambda v: all_of(
-                    implies(promised(v, r), v <= s.after.durable_view[r]),
-                    implies(s.after.svc[v, r], v <= largest(s.after.durable_view[r], s.after.lost_view[r])),
-                ),
-            ),
-        )
-
-    return forall(Replica, kept)
+    started = all_of(primary(s, v) == r, s.after.sv[v])
+    promised = any_of(s.after.dvc[v, r], started, exists(Op, lambda o: s.after.ack[v, r, o] != 0))
+    return all_of(
+        implies(promised, v <= s.after.durable_view[r]),
+        implies(s.after.svc[v, r], v <= largest(s.after.durable_view[r], s.after.lost_view[r])),
+    )
 
 
-@invariant("I11", "honest_nack")
-def honest_nack(s: Any) -> Any:
-    """As without losses (`discard`), but for who lost the view of its nack; nothing that was discarded has a quorum of
-    acknowledgements in a view.
-    """
-
-    def kept(q: Any, w: Any, o: Any, v: Any) -> Any:
-        return any_of(
-            s.gone[q, w, o],
-            s.nack[q, w, o] <= s.lost_view[q],
-            exists(View, lambda u: all_of(u > v, s.sv[u], not_(carries(s, u, o, w + 1)))),
-        )
-
-    def honest(q: Any, w: Any, o: Any) -> Any:
-        return all_of(
-            forall(
-                View,
-                lambda v: implies(all_of(v < s.nack[q, w, o], s.ack[v, q, o] == w + 1), lambda: kept(q, w, o, v)),
-            ),
-            implies(s.gone[q, w, o], lambda: is_dead(s, q, w, o)),
-        )
-
-    return forall(Replica, lambda q: forall(View, lambda w: forall(Op, lambda o: honest(q, w, o))))
+def forgot_its_nack(s: Any, q: Any, w: Any, o: Any) -> Any:
+    """Did q lose the view of its nack of the prepare (w, o)?"""
+    return s.nack[q, w, o] <= s.lost_view[q]
 
 
 @witness("I3.lost_log", "a replica lost what it acknowledged")
@@ -315,14 +264,27 @@ def witnesses(cfg: Config) -> tuple[Predicate, ...]:
     return (*common, older_snapshot) if cfg.checkpoints else common
 
 
-MODULE = Module(
+def changes(cfg: Config) -> tuple[Change, ...]:
+    """A replica that waits takes part in nothing, and is excused."""
+    alive = (view_change.start_view_change, view_change.on_start_view, restart.restart)
+    return (
+        *(before(act, require_takes_part) for act in alive),
+        *((before(checkpoint.install_snapshot, require_takes_part),) if cfg.checkpoints else ()),
+        at(invariants.excused, waits),
+        at(invariants.may_regress, lost_its_view),
+        replaces(invariants.is_promise_kept, is_promise_kept),
+        at(discard.void, forgot_its_nack),
+    )
+
+
+LOSSES = Part(
     "losses",
     lambda cfg: cfg.losses,
     declare=declare,
     actions=lambda cfg: (
-        *(start_view_change, on_start_view, restart, lose_log, lose_disk, recover_log),
-        *((install_snapshot, lose_snapshot, recover_snapshot) if cfg.checkpoints else ()),
+        *(lose_log, lose_disk, recover_log),
+        *((lose_snapshot, recover_snapshot) if cfg.checkpoints else ()),
     ),
-    invariants=lambda cfg: (honest_ack, view_monotone, *((honest_nack,) if cfg.discards else ())),
+    changes=changes,
     witnesses=witnesses,
 )

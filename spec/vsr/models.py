@@ -6,32 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from viewproof.spec.lang import Action, Instance, Spec, SpecError
-from viewproof.spec.vsr import client_table, clients, normal, partition_invariants, restart, view_change
+from viewproof.spec.lang import Action, Instance, Spec, SpecError, compose
+from viewproof.spec.vsr import client_table, clients, partition_invariants
 from viewproof.spec.vsr.checkpoint import executed_after_restart
 from viewproof.spec.vsr.config import ClientTable, Config, Partitions, Repair
 from viewproof.spec.vsr.faults import fault
-from viewproof.spec.vsr.invariants import INVARIANTS, WITNESSES, restarted_normal
-from viewproof.spec.vsr.module import Parts
-from viewproof.spec.vsr.modules import MODULES
+from viewproof.spec.vsr.invariants import restarted_normal
+from viewproof.spec.vsr.parts import CORE, PARTS
 from viewproof.spec.vsr.profiles import profile_options
 from viewproof.spec.vsr.recovery import AFTER_RECOVERY, AFTER_ROT
-from viewproof.spec.vsr.state import core_schema
-
-CORE_ACTIONS = (
-    normal.on_request,
-    normal.on_prepare,
-    normal.append,
-    normal.commit,
-    normal.on_commit,
-    normal.execute,
-    normal.resend_reply,
-    view_change.start_view_change,
-    view_change.do_view_change,
-    view_change.start_view,
-    view_change.on_start_view,
-    restart.restart,
-)
 
 
 @dataclass(frozen=True)
@@ -143,7 +126,7 @@ REPLICAS = {"combined": 2, "sessions": 2, "iggy": 2, "diskless": 4, "partitions"
 
 
 def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
-    """The protocol under a configuration: the core, the modules that are on, and the faults named in it."""
+    """The protocol under a configuration: the core, the parts that are on, and the faults named in it."""
     replaced: dict[str, Action] = {}
     added: list[Action] = []
     for id in sorted(cfg.faults):
@@ -153,28 +136,13 @@ def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
         cfg = mistake.configure(cfg)
         replaced.update({a.name: a for a in mistake.actions})
         added.extend(mistake.added)
-    crashes = instance.bounds.get("Restart") != 0
-    actions = tuple(a for a in CORE_ACTIONS if crashes or a is not restart.restart)
+    made = compose((CORE, *PARTS), cfg)
+    crashes, rots = instance.bounds.get("Restart") != 0, instance.bounds.get("Rot") != 0
     if not crashes and "restart" in replaced:
         raise SpecError(f"{', '.join(sorted(cfg.faults))} shows only at a restart; allow some with --restarts")
-    schema = core_schema(cfg)
-    parts = Parts({a.name: a for a in actions}, {p.id: p for p in INVARIANTS}, list(WITNESSES))
-    for module in (m for m in MODULES if m.is_on(cfg)):
-        module.declare(schema, cfg)
-        parts.apply(module, cfg)
-    rots = instance.bounds.get("Rot") != 0
     left_out = {*(() if crashes else ("crash", "recovery")), *(() if rots else ("fault",))}
     impossible = (*(() if crashes else AFTER_A_CRASH), *(() if rots else (*AFTER_ROT, *partition_invariants.AFTER_ROT)))
-    spec = Spec(
-        name,
-        schema,
-        cfg,
-        tuple(a for a in parts.actions.values() if not a.tags & left_out),
-        tuple(parts.invariants.values()),
-        tuple(w for w in parts.witnesses if w not in impossible),
-        instance,
-    )
-    return spec.with_actions(replaced, added)
+    return made.spec(name, cfg, instance, without=left_out, unreachable=impossible).with_actions(replaced, added)
 
 
 def model(

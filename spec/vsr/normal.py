@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, between, count, forall, not_, require, where, within
-from viewproof.spec.vsr import client_table, partition_state
-from viewproof.spec.vsr.snapshot import drained
+from viewproof.spec.lang import action, all_of, between, count, forall, joined, not_, point, require, where, within
 from viewproof.spec.vsr.state import (
     NORMAL,
     Client,
@@ -17,7 +15,6 @@ from viewproof.spec.vsr.state import (
     Request,
     client_of,
     durable,
-    feature_of,
     is_prepared,
     primary,
     request_of,
@@ -55,30 +52,25 @@ def prepare_request(state: Any, r: Any, c: Any, s: Any) -> None:
     state.prepare_request[v, o] = s
 
 
+@point
 def require_room(state: Any, r: Any, o: Any) -> None:
-    """The primary may prepare op o: the pipeline and the journal have room for it."""
+    """The primary may prepare op o: there is room for it."""
     require(within(Op, o))
-    if state.cfg.pipeline:
-        require(o - state.commit_max[r] <= state.cfg.pipeline)
-    if state.cfg.failing_appends:
-        require(not_(is_prepared(state, state.view[r], o)))
     require_slot(state, r, o)
 
 
+@point
 def require_slot(state: Any, r: Any, o: Any) -> None:
-    """The slot of op o in the journal, if that is a ring, was drained."""
-    if state.cfg.journal_slots:
-        require(o <= drained(state, r) + state.cfg.journal_slots)
+    """The journal has a slot for op o: the core's has no end."""
 
 
+@point
 def prepare(state: Any, r: Any, v: Any, o: Any) -> None:
     """Primary r of view v takes an entry at o into its log, on the entry before it, not durable yet, and sends it."""
     state.op[r] = o
     state.entry[r, o] = v + 1
     state.written[r, o] = False
     state.prepare_parent[v, o] = where(o == 1, 0, lambda: state.entry[r, o - 1])
-    if state.cfg.pipeline:
-        state.prepare_commit[v, o] = state.commit_max[r]
 
 
 @action(r=Replica, o=Op)
@@ -164,18 +156,14 @@ def execute(state: Any, r: Any) -> None:
     o = state.commit_min[r] + 1
     require_committed(state, r, o)
     require(is_request(state, state.entry[r, o], o))
-    if state.cfg.client_table.slots:
-        require(client_table.has_room(state, r, o, state.entry[r, o]))
-    run(state, r, o, state.entry[r, o])
+    require_table_slot(state, r, o)
+    execute_request(state, r, o, state.entry[r, o])
 
 
+@point
 def require_committed(state: Any, r: Any, o: Any) -> None:
-    """Replica r may execute op o, its next: it is normal, the op is committed, and its journal holds it; with
-    partitions, it is known what it asks of them.
-    """
+    """Replica r may execute op o, its next: it is normal, the op is committed, and its journal holds it."""
     require_ready(state, r, o)
-    if state.cfg.partitions.count:
-        require(partition_state.asked(state, state.entry[r, o], o) != partition_state.UNKNOWN)
 
 
 def require_ready(state: Any, r: Any, o: Any) -> None:
@@ -185,34 +173,45 @@ def require_ready(state: Any, r: Any, o: Any) -> None:
     require(all_of(o <= state.op[r], lambda: state.written[r, o]))
 
 
+@joined(all_of)
 def is_request(state: Any, entry: Any, o: Any) -> Any:
-    """Is the entry a client's, and no control entry?"""
-    return feature_of(state, entry, o) == 0 if state.cfg.features else True
+    """Is the entry a client's? The core has no other kind."""
+    return True
 
 
-def passed(state: Any, r: Any, o: Any, entry: Any) -> None:
-    """Replica r executed that entry at op o, whatever its kind: commit_min, partitions, and the history that invariants
-    read.
-    """
-    if state.cfg.partitions.count:
-        partition_state.apply(state, r, o, entry)
+@point
+def require_table_slot(state: Any, r: Any, o: Any) -> None:
+    """The client table has a slot for the client of op o, next at r: the core's has one for every client."""
+
+
+@point
+def note_executed(state: Any, r: Any, o: Any, entry: Any) -> None:
+    """Replica r executed that entry at op o, whatever its kind: commit_min, and the history that invariants read."""
     state.commit_min[r] = o
     state.executed[r, o] = entry
     state.first_executed[o] = where(state.first_executed[o] == 0, entry, state.first_executed[o])
 
 
-def run(state: Any, r: Any, o: Any, entry: Any, *, names: Any = None, at: Any = None) -> None:
-    """Effects of executing that entry, a client's, at op o on replica r: state machine, client table, reply.
-
-    The reply names the entry, or `names`; the slot is given op o, or `at`.
-    """
-    c, s = client_of(state, entry, o), request_of(state, entry, o)
+def execute_request(state: Any, r: Any, o: Any, entry: Any) -> None:
+    """Effects of executing that entry, a client's, at op o on replica r: state machine, client table, reply."""
     replies = primary(state, state.view[r]) == r
-    passed(state, r, o, entry)
-    client_table.record(state, r, o, entry, at=at)
-    session = client_table.session_of(state, entry, o) if state.cfg.client_table.sessions else 0
-    client_table.note_reply(state, replies, c, session, s, o, entry if names is None else names)
+    note_executed(state, r, o, entry)
+    record(state, r, o, entry)
+    reply(state, r, o, entry, replies)
     state.replied_in[o] = where(all_of(replies, state.replied_in[o] == 0), state.view[r] + 1, state.replied_in[o])
+
+
+@point
+def record(state: Any, r: Any, o: Any, entry: Any) -> None:
+    """The client table of r holds the request of the entry that is executed at o."""
+    state.table[r, client_of(state, entry, o)] = request_of(state, entry, o)
+
+
+@point
+def reply(state: Any, r: Any, o: Any, entry: Any, sends: Any) -> None:
+    """Where `sends` holds, the client of the entry that is executed at o is sent the reply."""
+    c, s = client_of(state, entry, o), request_of(state, entry, o)
+    state.replies[c] = where(all_of(sends, state.replies[c] < s), s, state.replies[c])
 
 
 @action(r=Replica, c=Client)

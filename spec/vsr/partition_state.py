@@ -8,13 +8,11 @@ consumer group, of one partition: reader g of partition g modulo their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from viewproof.spec.lang import Schema, Sort, all_of, enum, forall, require, smallest, up_to, where
+from viewproof.spec.lang import Schema, Sort, all_of, enum, forall, point, require, smallest, up_to, where
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.state import Op, Replica, Rot, View
+from viewproof.spec.vsr.state import EXECUTED, LOADED_APART, REBUILT, Op, Replica, Rot, View
 
 Partition = Sort("Partition")
 Reader = Sort("Reader")
@@ -33,9 +31,13 @@ def declare(s: Schema, cfg: Config) -> None:
     s.state("asked_count", (View, Op), up_to(Count), doc="append: its number of messages")
     s.state("asked_reader", (View, Op), up_to(Reader), doc="stored offset: whose it is")
     s.state("asked_offset", (View, Op), up_to(Offset), doc="stored offset: everything below it was read")
-    s.state("held", (Replica, Partition), up_to(Offset), doc="number of messages that the replica holds")
-    s.state("next_offset", (Replica, Partition), up_to(Offset), doc="offset that the next message gets")
-    s.state("stored", (Replica, Reader), up_to(Offset, plus=1), doc="1 + the reader's stored offset; 0 = none")
+    apart, held = (EXECUTED, LOADED_APART), "number of messages that the replica holds"
+    next_offset = "offset that the next message gets"
+    s.state("held", (Replica, Partition), up_to(Offset), doc=held, tags=apart)
+    s.state("next_offset", (Replica, Partition), up_to(Offset), doc=next_offset, tags=(REBUILT,))
+    s.state(
+        "stored", (Replica, Reader), up_to(Offset, plus=1), doc="1 + the reader's stored offset; 0 = none", tags=apart
+    )
     s.ghost("first_given", (Op,), up_to(Offset, plus=1), doc="1 + the offset that the op's first execution gave")
     s.ghost("last_given", (Op,), up_to(Offset, plus=1), doc="1 + the offset that its latest execution gave")
     if cfg.partitions.files:
@@ -73,10 +75,21 @@ def is_accepted(state: Any, r: Any, v: Any, o: Any) -> Any:
     return all_of(state.asked[v, o] == STORE, state.asked_offset[v, o] <= state.next_offset[r, n])
 
 
+def require_known(state: Any, r: Any, o: Any) -> None:
+    """It is known what the op that r is to execute asks."""
+    require(asked(state, state.entry[r, o], o) != UNKNOWN)
+
+
 def require_flushed(state: Any, r: Any) -> None:
     """All messages of r are durable in its segments."""
-    if state.cfg.partitions.files:
-        require(forall(Partition, lambda n: state.segment[r, n] >= state.held[r, n]))
+    require(forall(Partition, lambda n: state.segment[r, n] >= state.held[r, n]))
+
+
+def require_whole(state: Any, r: Any) -> None:
+    """The segments of r hold every message that its snapshot names. A file that is missing or cut off is never made
+    anew.
+    """
+    require(is_whole(state, r))
 
 
 def is_whole(state: Any, r: Any) -> Any:
@@ -94,45 +107,31 @@ def lowered(state: Any, r: Any, g: Any) -> Any:
     return smallest(state.saved_stored[r, g], left(state, r, partition_of(state, g)) + 1)
 
 
-def saved_held(state: Any, r: Any, n: Any) -> Any:
-    """How many messages r's snapshot names; none without one."""
-    return state.saved_held[r, n] if state.cfg.checkpoints else 0
+@point
+def held_again(s: Any, r: Any, n: Any) -> Any:
+    """How many messages r holds after a restart: those that its snapshot names; none without one."""
+    return s.saved_held[r, n] if s.cfg.checkpoints else 0
 
 
-def saved_stored(state: Any, r: Any, g: Any) -> Any:
-    """The reader's stored offset in r's snapshot."""
-    return state.saved_stored[r, g] if state.cfg.checkpoints else 0
+@point
+def next_offset_again(s: Any, r: Any, n: Any) -> Any:
+    """The next offset after a restart: it is recovered from the messages, not from the index (seed 003)."""
+    return s.saved_held[r, n] if s.cfg.checkpoints else 0
 
 
-@dataclass(frozen=True)
-class Boot:
-    """Where partitions come from at a restart: messages held, next offset, stored offset.
-
-    `whole`: only if the segments hold every message that the snapshot names.
-    """
-
-    held: Callable[[Any, Any, Any], Any] = saved_held
-    next_offset: Callable[[Any, Any, Any], Any] = saved_held
-    stored: Callable[[Any, Any, Any], Any] = saved_stored
-    whole: bool = True
-    loads: ClassVar[tuple[str, ...]] = ("held", "stored")
-
-    def require(self, state: Any, r: Any) -> None:
-        """Replica r may start with what its files hold. A file that is missing or cut off is never made anew."""
-        if state.cfg.partitions.files and self.whole:
-            require(is_whole(state, r))
-
-    def load(self, state: Any, r: Any) -> None:
-        """The partitions of r after the restart; the index is made from the messages."""
-        state.held.update((r, Partition), lambda n: self.held(state, r, n))
-        state.next_offset.update((r, Partition), lambda n: self.next_offset(state, r, n))
-        state.stored.update((r, Reader), lambda g: self.stored(state, r, g))
-        if state.cfg.partitions.files:
-            state.index.update((r, Partition), lambda n: state.segment[r, n])
+@point
+def stored_again(s: Any, r: Any, g: Any) -> Any:
+    """The reader's stored offset after a restart: that of r's snapshot."""
+    return s.saved_stored[r, g] if s.cfg.checkpoints else 0
 
 
-FROM_MESSAGES = Boot()
-"""Offsets are recovered from the messages, not from the index (seed 003)."""
+def load_partitions(state: Any, r: Any) -> None:
+    """The partitions of r after a restart; the index is made from the messages."""
+    state.held.update((r, Partition), lambda n: held_again(state, r, n))
+    state.next_offset.update((r, Partition), lambda n: next_offset_again(state, r, n))
+    state.stored.update((r, Reader), lambda g: stored_again(state, r, g))
+    if state.cfg.partitions.files:
+        state.index.update((r, Partition), lambda n: state.segment[r, n])
 
 
 def take_messages(state: Any, r: Any, v: Any, k: Any) -> None:

@@ -9,27 +9,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import Action, action, any_of, largest, not_, require, tagged, within
-from viewproof.spec.vsr import partition_invariants
+from viewproof.spec.lang import (
+    Action,
+    Change,
+    Part,
+    action,
+    any_of,
+    at,
+    instead,
+    largest,
+    not_,
+    require,
+    tagged,
+    within,
+    without,
+)
+from viewproof.spec.vsr import checkpoint, normal, partition_invariants, restart, snapshot
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.module import Module
 from viewproof.spec.vsr.normal import require_ready
 from viewproof.spec.vsr.partition_state import (
     APPEND,
     OTHER,
     STORE,
     UNKNOWN,
-    Boot,
     Count,
     Offset,
     Partition,
     Reader,
+    apply,
     asked,
     declare,
+    held_again,
     is_whole,
     left,
+    load_partitions,
     lowered,
+    next_offset_again,
     partition_of,
+    require_flushed,
+    require_known,
+    require_whole,
+    stored_again,
+    take_messages,
 )
 from viewproof.spec.vsr.restart import recover
 from viewproof.spec.vsr.state import Length, Replica, Rot
@@ -115,7 +136,8 @@ def restart_accepting_loss(state: Any, r: Any, n: Any) -> None:
     lost; offsets stored above the end are lowered to it. Each loss is reported; what is left is the snapshot.
     """
     require(not_(is_whole(state, r)))
-    recover(state, r, n, state.durable_view[r], state.durable_log_view[r], boot=Boot(left, left, lowered, whole=False))
+    with without(require_whole), instead({held_again: left, next_offset_again: left, stored_again: lowered}):
+        recover(state, r, n, state.durable_view[r], state.durable_log_view[r])
     state.loss_accepted.update(
         (Partition,), lambda p: any_of(state.loss_accepted[p], left(state, r, p) < state.saved_held[r, p])
     )
@@ -130,11 +152,23 @@ def _actions(cfg: Config) -> tuple[Action, ...]:
     return (*asking, flush_segment, damage_segment, restart_accepting_loss if cfg.replicas == 1 else fetch_segment)
 
 
-MODULE = Module(
+def _changes(cfg: Config) -> tuple[Change, ...]:
+    files = (at(checkpoint.require_flushed, require_flushed), at(restart.require_restart, require_whole))
+    return (
+        at(normal.require_committed, require_known),
+        at(normal.note_executed, apply),
+        at(restart.load_state, load_partitions),
+        at(snapshot.install_state, take_messages),
+        *(files if cfg.partitions.files else ()),
+    )
+
+
+PARTITIONS = Part(
     "partitions",
     lambda cfg: cfg.partitions.count > 0,
     declare=declare,
     actions=_actions,
+    changes=_changes,
     invariants=lambda cfg: (partition_invariants.offsets,),
     witnesses=partition_invariants.witnesses,
 )

@@ -2,17 +2,17 @@
 
 Each prepare carries its primary's commit_max. A new primary starts from the largest commit number of the
 do_view_changes and of the prepare at its log's head, so that the bound holds across views although a do_view_change
-carries commit_min. The bound is read by `normal.require_room`, `view_change.start_view` and invariant I5.
+carries commit_min.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import Schema, all_of, exists, forall, up_to, witness
+from viewproof.spec.lang import Part, Schema, all_of, at, exists, forall, implies, require, up_to, where, witness
+from viewproof.spec.vsr import invariants, normal, view_change
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.module import Module
-from viewproof.spec.vsr.state import Op, Replica, View
+from viewproof.spec.vsr.state import NORMAL, Op, Replica, View, primary
 
 
 def declare(s: Schema, cfg: Config) -> None:
@@ -24,6 +24,34 @@ def declare(s: Schema, cfg: Config) -> None:
         sender=lambda view, op: view % cfg.replicas,
         doc="prepare: its primary's commit_max",
     )
+
+
+def require_pipeline(state: Any, r: Any, o: Any) -> None:
+    """The pipeline has room for op o."""
+    require(o - state.commit_max[r] <= state.cfg.pipeline)
+
+
+def require_short(state: Any, n: Any, known: Any) -> None:
+    """What a new primary's log of n ops has above what is known to be committed fits into the pipeline."""
+    require(n - known <= state.cfg.pipeline)
+
+
+def carry_commit(state: Any, r: Any, v: Any, o: Any) -> None:
+    """A prepare carries its primary's commit_max."""
+    state.prepare_commit[v, o] = state.commit_max[r]
+
+
+def head_commit(state: Any, r: Any, b: Any) -> Any:
+    """The commit number in the prepare at the head of the log that b offered for r's view."""
+    v, received = state.view[r], state.received(r)
+    n = received.dvc_op[v, b]
+    return where(n == 0, 0, lambda: state.prepare_commit[received.dvc_entry[v, b, n] - 1, n])
+
+
+def is_bounded(s: Any, r: Any) -> Any:
+    """A normal primary's log ends at most `pipeline` ops above its commit_max."""
+    leads = all_of(s.status[r] == NORMAL, primary(s, s.view[r]) == r)
+    return implies(leads, s.op[r] <= s.commit_max[r] + s.cfg.pipeline)
 
 
 @witness("I5.head", "the head's prepare knows of more commits than the do_view_changes")
@@ -48,4 +76,16 @@ def carried_commit(s: Any, v: Any, b: Any) -> Any:
     return s.prepare_commit[s.dvc_entry[v, b, n] - 1, n]
 
 
-MODULE = Module("pipeline", lambda cfg: cfg.pipeline > 0, declare=declare, witnesses=lambda cfg: (head_knows_more,))
+PIPELINE = Part(
+    "pipeline",
+    lambda cfg: cfg.pipeline > 0,
+    declare=declare,
+    changes=lambda cfg: (
+        at(normal.require_room, require_pipeline),
+        at(normal.prepare, carry_commit),
+        at(view_change.offered_commit, head_commit),
+        at(view_change.require_fits, require_short),
+        at(invariants.bounds_of, is_bounded),
+    ),
+    witnesses=lambda cfg: (head_knows_more,),
+)

@@ -4,10 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, forall, not_, require, tagged, where, within
-from viewproof.spec.vsr.partition_state import FROM_MESSAGES, Boot
-from viewproof.spec.vsr.snapshot import load_state
-from viewproof.spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, Restart, primary
+from viewproof.spec.lang import (
+    action,
+    all_of,
+    any_of,
+    between,
+    forall,
+    not_,
+    point,
+    require,
+    tagged,
+    where,
+    within,
+)
+from viewproof.spec.vsr.state import (
+    NORMAL,
+    VIEW_CHANGE,
+    Length,
+    Op,
+    Replica,
+    Restart,
+    copy,
+    executed_state,
+    loaded_apart,
+    primary,
+    snapshot_op,
+)
 
 
 @tagged("crash")
@@ -23,33 +45,26 @@ def restart(state: Any, r: Any, n: Any) -> None:
 
 
 def recover(
-    state: Any,
-    r: Any,
-    n: Any,
-    view: Any,
-    log_view: Any,
-    commit_max: Any = None,
-    survived: Any = lambda o: True,
-    boot: Boot = FROM_MESSAGES,
+    state: Any, r: Any, n: Any, view: Any, log_view: Any, commit_max: Any = None, survived: Any = lambda o: True
 ) -> None:
     """Guard and effects of a restart that recovers the log up to op n, and this view and log_view.
 
     Of that log the journal holds what `survived`; what the snapshot holds is known to be committed, and what
-    `commit_max` says. Partitions come from where `boot` says.
-
-    A backup with log_view = view is normal at once, and acknowledges what its journal holds.
+    `commit_max` says.
     """
+    require_restart(state, r, n)
+    start_again(state, r, n, view, log_view, snapshot_op(state, r) if commit_max is None else commit_max, survived)
+
+
+@point
+def require_restart(state: Any, r: Any, n: Any) -> None:
+    """Replica r may crash, and start again with its log up to op n: nothing that was durable is above."""
     require(within(Restart, state.restarts + 1))
-    base = state.checkpoint[r] if state.cfg.checkpoints else 0
     require(n <= state.op[r])
-    if state.cfg.checkpoints:
-        require(n >= base)
     require(forall(between(Op, n + 1, state.op[r]), lambda o: not_(state.written[r, o])))
-    boot.require(state, r)
-    come_back(state, r, n, view, log_view, base if commit_max is None else commit_max, survived, boot=boot)
 
 
-def come_back(
+def start_again(
     state: Any,
     r: Any,
     n: Any,
@@ -58,10 +73,12 @@ def come_back(
     commit_max: Any,
     survived: Any = lambda o: True,
     cut: bool = False,
-    boot: Boot = FROM_MESSAGES,
 ) -> None:
-    """Effects of a restart (`recover`); with `cut`, what was durable above n is gone."""
-    base = state.checkpoint[r] if state.cfg.checkpoints else 0
+    """Effects of a restart (`recover`); with `cut`, what was durable above n is gone.
+
+    A backup with log_view = view is normal at once, and acknowledges what its journal holds.
+    """
+    base = snapshot_op(state, r)
     behind = any_of(log_view < view, primary(state, view) == r)
     state.restarts = state.restarts + 1
     state.view[r] = view
@@ -69,7 +86,7 @@ def come_back(
     state.status[r] = where(behind, VIEW_CHANGE, NORMAL)
     state.commit_min[r] = base
     state.commit_max[r] = commit_max
-    load_state(state, r, boot)
+    load_state(state, r)
     state.entry.update((r, between(Op, n + 1, state.op[r])), lambda o: 0)
     if cut:
         state.written.update((r, between(Op, base + 1, state.op[r])), lambda o: o <= n)
@@ -80,3 +97,11 @@ def come_back(
         lambda o: where(all_of(not_(behind), survived(o)), state.entry[r, o], state.ack[view, r, o]),
     )
     state.op[r] = n
+
+
+@point
+def load_state(state: Any, r: Any) -> None:
+    """What r has executed is what a crash leaves of it: nothing, as it is not kept."""
+    for name in executed_state(state):
+        if name not in loaded_apart(state):
+            copy(state, (name, r), None)

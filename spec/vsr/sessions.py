@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import Action, Schema, Sort, action, all_of, require, up_to, where
+from viewproof.spec.lang import Part, Schema, Sort, action, all_of, replaces, require, up_to, where
 from viewproof.spec.vsr import normal
 from viewproof.spec.vsr.client_table import (
     DROPPED,
@@ -24,8 +24,7 @@ from viewproof.spec.vsr.client_table import (
     unexecuted,
 )
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.module import Module
-from viewproof.spec.vsr.state import NORMAL, Client, Op, Replica, Request, View, primary
+from viewproof.spec.vsr.state import EXECUTED, NORMAL, Client, Op, Replica, Request, View, primary
 
 Incarnation = Sort("Incarnation", lo=1)
 
@@ -38,8 +37,11 @@ def is_on(cfg: Config) -> bool:
 def declare(s: Schema, cfg: Config) -> None:
     """Declare the variables of sessions."""
     by_primary = lambda view, *_: view % cfg.replicas  # noqa: E731
-    s.state("table_session", (Replica, Client), up_to(Op), doc="client table: session, the op of its register")
-    s.state("table_incarnation", (Replica, Client), up_to(Incarnation), doc="client table: the register's incarnation")
+    s.remove("replies")
+    executed = (EXECUTED,)
+    session, incarnation = "client table: session, the op of its register", "client table: the register's incarnation"
+    s.state("table_session", (Replica, Client), up_to(Op), doc=session, tags=executed)
+    s.state("table_incarnation", (Replica, Client), up_to(Incarnation), doc=incarnation, tags=executed)
     s.state(
         "session_replies",
         (Client, Op),
@@ -132,8 +134,10 @@ def send_eviction(state: Any, r: Any, c: Any, x: Any, s: Any, y: Any) -> None:
     require(outcome(state, r, c, x, s) == y)
 
 
-def _actions(cfg: Config) -> tuple[Action, ...]:
-    return (on_request, on_register, drop_request, drop_register, send_eviction)
-
-
-MODULE = Module("sessions", is_on, declare, _actions)
+SESSIONS = Part(
+    "sessions",
+    is_on,
+    declare,
+    actions=lambda cfg: (on_register, drop_request, drop_register, send_eviction),
+    changes=lambda cfg: (replaces(normal.on_request, on_request),),
+)

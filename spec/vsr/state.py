@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import BOOL, Schema, Sort, any_of, enum, up_to
+from viewproof.spec.lang import BOOL, Schema, Sort, any_of, enum, joined, point, up_to
+from viewproof.spec.lang.vocabulary import Between
 from viewproof.spec.vsr.config import Config
 
 Replica = Sort("Replica")
@@ -27,36 +28,28 @@ STATUS = enum("normal", "view_change", "recovering")
 ENTRY = up_to(View, plus=1)
 """An entry: 0 none, else 1 + the view that prepared it."""
 
+EXECUTED = "executed"
+"""Tag of a variable that is a function of what its replica executed: a restart rebuilds it, a snapshot holds it."""
 
-EXECUTED_STATE = (
-    "table",
-    "table_op",
-    "table_session",
-    "table_incarnation",
-    "slots_used",
-    "evicted_to",
-    "enabled_at",
-    "chain_from",
-    "held",
-    "stored",
-)
-"""Variables of a replica that are a function of what it executed: a restart rebuilds them, a snapshot holds them."""
+LOADED_APART = "loaded apart"
+"""Tag of such a variable that a part loads by itself at a restart."""
+
+REBUILT = "rebuilt"
+"""Tag of a variable that follows from those, and that no snapshot holds."""
 
 
 def _sender_of_index(position: int) -> Any:
     return lambda *index: index[position]
 
 
-def core_schema(cfg: Config) -> Schema:
+def declare(s: Schema, cfg: Config) -> None:
     """Declare the variables of the core protocol."""
-    s = Schema()
-    _replica_state(s, cfg)
+    _replica_state(s)
     _messages(s, cfg)
     _history(s)
-    return s
 
 
-def _replica_state(s: Schema, cfg: Config) -> None:
+def _replica_state(s: Schema) -> None:
     s.state("status", (Replica,), STATUS, doc="normal, view_change or recovering")
     s.state("view", (Replica,), up_to(View), doc="the view the replica is in")
     s.state("log_view", (Replica,), up_to(View), doc="view in which its log was last authoritative (the paper's v')")
@@ -68,10 +61,13 @@ def _replica_state(s: Schema, cfg: Config) -> None:
     s.state("entry", (Replica, Op), ENTRY, doc="entry known at that op of its log")
     s.state("written", (Replica, Op), BOOL, doc="is that entry durable in its journal (not dirty)?")
     s.state(
-        "table", (Replica, Client), up_to(Request), doc="client table: number of the client's last executed request"
+        "table",
+        (Replica, Client),
+        up_to(Request),
+        doc="client table: number of the client's last executed request",
+        tags=(EXECUTED,),
     )
-    if not cfg.client_table.sessions:
-        s.state("replies", (Client,), up_to(Request), doc="number of the last request the client was sent a reply to")
+    s.state("replies", (Client,), up_to(Request), doc="number of the last request the client was sent a reply to")
 
 
 def _messages(s: Schema, cfg: Config) -> None:
@@ -124,31 +120,49 @@ def request_of(s: Any, entry: Any, op: Any) -> Any:
     return s.prepare_request[entry - 1, op]
 
 
-def feature_of(s: Any, entry: Any, op: Any) -> Any:
-    """The feature that the prepare which an entry names enables; 0 if it is no control entry."""
-    return s.prepare_feature[entry - 1, op]
-
-
+@joined(any_of)
 def is_prepared(s: Any, view: Any, op: Any, messages: Any = None) -> Any:
     """Was the prepare (view, op) sent; or, of the `messages` that a replica received, received?"""
-    m = s if messages is None else messages
-    if not s.cfg.features:
-        return m.prepare_client[view, op] != 0
-    return any_of(m.prepare_client[view, op] != 0, m.prepare_feature[view, op] != 0)
+    return (s if messages is None else messages).prepare_client[view, op] != 0
 
 
+@point
 def durable(s: Any, r: Any, op: Any) -> Any:
-    """Does a crash leave the op on the replica: in its journal, or in its snapshot?"""
-    if not s.cfg.checkpoints:
-        return s.written[r, op]
-    return any_of(op <= s.checkpoint[r], lambda: s.written[r, op])
+    """Does a crash leave the op on the replica?"""
+    return s.written[r, op]
 
 
-def takes_part(s: Any, r: Any) -> Any:
-    """Is r not waiting for what its disk lost?"""
-    return s.status[r] != RECOVERING
+@point
+def snapshot_op(s: Any, r: Any) -> Any:
+    """The op up to which r needs no log: a crash leaves what it executed up to there."""
+    return 0
 
 
-def executed_state(s: Any) -> list[str]:
-    """Those of EXECUTED_STATE that this specification has."""
-    return [name for name in EXECUTED_STATE if name in s.schema.vars]
+def executed_state(s: Any) -> tuple[str, ...]:
+    """The variables that are a function of what a replica executed."""
+    return s.schema.tagged(EXECUTED)  # type: ignore[no-any-return]
+
+
+def loaded_apart(s: Any) -> tuple[str, ...]:
+    """Those of them that a part loads by itself at a restart."""
+    return s.schema.tagged(LOADED_APART)  # type: ignore[no-any-return]
+
+
+def copy(state: Any, to: tuple[Any, ...], source: tuple[Any, ...] | None) -> None:
+    """Set all cells of a variable under an index prefix, `(name, *prefix)`, to those of another one; to 0 without.
+
+    A member of the prefix may be a range: the update is then made for each of its members.
+    """
+    name, *prefix = to
+    rest = state.schema.vars[name].index[len(prefix) :]
+    ranges = sum(isinstance(p, Between) for p in prefix)
+
+    def value(*bound: Any) -> Any:
+        if source is None:
+            return 0
+        return getattr(state, source[0])[(*source[1:], *bound[ranges:])]
+
+    if rest or ranges:
+        getattr(state, name).update((*prefix, *rest), value)
+    else:
+        getattr(state, name)[tuple(prefix)] = value()

@@ -12,15 +12,16 @@ from viewproof.spec.lang import (
     count,
     exists,
     forall,
+    joined,
     largest,
     maximum,
     not_,
+    point,
     require,
     where,
     within,
 )
 from viewproof.spec.vsr.normal import require_slot
-from viewproof.spec.vsr.snapshot import drained, send_snapshot
 from viewproof.spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view, is_prepared, primary
 
 
@@ -93,28 +94,6 @@ def start_view(state: Any, r: Any, b: Any) -> None:
 
     The log, view and log_view are durable before start_view is sent; log_view rises only here, when the view starts.
     """
-    known = offered_commit(state, r, b)
-    lead(state, r, b, largest(known, head_commit(state, r, b)) if state.cfg.pipeline else known)
-
-
-def offered_commit(state: Any, r: Any, b: Any) -> Any:
-    """The largest commit number of the do_view_changes that r received for its view, b's log being the largest."""
-    v = state.view[r]
-    return maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), state.received(r).dvc_commit[v, q], 0))
-
-
-def head_commit(state: Any, r: Any, b: Any) -> Any:
-    """The commit number in the prepare at the head of the log that b offered for r's view."""
-    v, received = state.view[r], state.received(r)
-    n = received.dvc_op[v, b]
-    return where(n == 0, 0, lambda: state.prepare_commit[received.dvc_entry[v, b, n] - 1, n])
-
-
-def lead(state: Any, r: Any, b: Any, known: Any) -> None:
-    """Guard and effects of starting r's view with b's log; `known` is a commit number that came with the offers.
-
-    What is then above commit_max has to fit into the pipeline.
-    """
     v = state.view[r]
     received = state.received(r)
     require(state.status[r] == VIEW_CHANGE)
@@ -124,35 +103,50 @@ def lead(state: Any, r: Any, b: Any, known: Any) -> None:
     require(received.dvc[v, b])
     require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
     n = received.dvc_op[v, b]
-    if state.cfg.pipeline:
-        require(n - largest(state.commit_max[r], known) <= state.cfg.pipeline)
-    require_slot(state, r, n)
+    known = largest(state.commit_max[r], offered_commit(state, r, b))
+    require_fits(state, r, n, known)
     install_log(state, r, v, n, lambda o: received.dvc_entry[v, b, o])
-    state.commit_max[r] = largest(state.commit_max[r], known)
+    state.commit_max[r] = known
+    send_start_view(state, v, n, lambda o: received.dvc_entry[v, b, o], known)
+    go_with_start_view(state, r, v)
+
+
+@joined(largest)
+def offered_commit(state: Any, r: Any, b: Any) -> Any:
+    """The largest commit number of the do_view_changes that r received for its view, b's log being the largest."""
+    v = state.view[r]
+    return maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), state.received(r).dvc_commit[v, q], 0))
+
+
+@point
+def require_fits(state: Any, r: Any, n: Any, known: Any) -> None:
+    """There is room at new primary r for a log of n ops, of which the first `known` are known to be committed."""
+    require_slot(state, r, n)
+
+
+def send_start_view(state: Any, v: Any, n: Any, entry: Any, known: Any) -> None:
+    """start_view of view v goes out, with a log of n ops and the commit number that is known."""
     state.sv[v] = True
     state.sv_op[v] = n
-    state.sv_entry.update((v, between(Op, 1, n)), lambda o: received.dvc_entry[v, b, o])
-    state.commit_sent[v] = largest(state.commit_max[r], known)
-    if state.cfg.checkpoints:
-        send_snapshot(state, r, v)
+    state.sv_entry.update((v, between(Op, 1, n)), entry)
+    state.commit_sent[v] = known
 
 
-def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any, snapshot: Any = None) -> None:
+@point
+def go_with_start_view(state: Any, r: Any, v: Any) -> None:
+    """What primary r sends together with the start_view of view v."""
+
+
+def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any) -> None:
     """Make a view's log up to op n the replica's own, durably, with view and log_view, in one step; status normal.
 
-    The replica acknowledges the entries that it has not executed (VR Revisited §4.2, step 5). Those up to the op of a
-    `snapshot` that comes with the log are not in its journal.
+    The replica acknowledges the entries that it has not executed (VR Revisited §4.2, step 5).
     """
     enter_view(state, r, v, n)
     changed = between(Op, state.commit_min[r] + 1, largest(n, state.op[r]))
     state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), 0))
-    executed = state.commit_min[r] if snapshot is None else snapshot
-    if snapshot is None:
-        state.written.update((r, changed), lambda o: o <= n)
-    else:
-        journal = between(Op, drained(state, r) + 1, largest(n, state.op[r]))
-        state.written.update((r, journal), lambda o: all_of(o > snapshot, o <= n))
-    state.ack.update((v, r, between(Op, executed + 1, n)), entry)
+    state.written.update((r, changed), lambda o: o <= n)
+    state.ack.update((v, r, between(Op, state.commit_min[r] + 1, n)), entry)
 
 
 def enter_view(state: Any, r: Any, v: Any, n: Any) -> None:

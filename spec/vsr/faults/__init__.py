@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewproof.spec.lang import Action, SpecError
+from viewproof.spec.lang import Action, Spec, SpecError
 from viewproof.spec.vsr.faults import boot, commit, control, core, recovery, table, view
 from viewproof.spec.vsr.faults.kinds import Fault, named
 
@@ -29,8 +29,12 @@ def fault(id: str) -> Fault:
 class Alternatives:
     """Permitted deviations for an audit: extra actions, and which of them may stand in for which action."""
 
-    added: tuple[Action, ...]
+    added: tuple[tuple[str, Action], ...]
     by_action: dict[str, tuple[str, ...]]
+
+    def added_to(self, spec: Spec) -> Spec:
+        """The specification with them, each with all that parts put around the action it may stand in for."""
+        return spec.with_actions({}, [spec.in_place_of(name, act) for name, act in self.added])
 
 
 def alternatives(allow: tuple[str, ...]) -> Alternatives:
@@ -38,7 +42,7 @@ def alternatives(allow: tuple[str, ...]) -> Alternatives:
 
     Raises `SpecError` for an unknown id, or one that no trace event can show.
     """
-    added: list[Action] = []
+    added: list[tuple[str, Action]] = []
     by_action: dict[str, tuple[str, ...]] = {}
     for id in allow:
         mistake = fault(id)
@@ -48,6 +52,6 @@ def alternatives(allow: tuple[str, ...]) -> Alternatives:
             raise SpecError(f"{id} cannot be allowed in an audit: no trace shows {mistake.unshown}")
         for act in mistake.actions:
             name = f"{act.name}__{id.replace('.', '_')}"
-            added.append(named(name, act))
+            added.append((act.name, named(name, act)))
             by_action[act.name] = (*by_action.get(act.name, ()), name)
     return Alternatives(tuple(added), by_action)

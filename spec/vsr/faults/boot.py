@@ -10,18 +10,28 @@ from viewproof.spec.lang import (
     any_of,
     between,
     forall,
+    instead,
     largest,
     require,
     smallest,
     tagged,
     where,
     within,
+    without,
 )
-from viewproof.spec.vsr import normal, restart
+from viewproof.spec.vsr import checkpoint, normal, restart
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.faults.kinds import Fault, named
-from viewproof.spec.vsr.partition_state import Boot, Partition, left, lowered
-from viewproof.spec.vsr.snapshot import load_state
+from viewproof.spec.vsr.partition_state import (
+    Partition,
+    held_again,
+    left,
+    lowered,
+    next_offset_again,
+    require_whole,
+    stored_again,
+)
+from viewproof.spec.vsr.restart import load_state
 from viewproof.spec.vsr.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Request, Restart, primary
 
 
@@ -48,7 +58,7 @@ def execute_over_gap(state: Any, r: Any) -> None:
     o = state.commit_min[r] + where(has_next(state, r), 1, 2)
     normal.require_committed(state, r, o)
     require(normal.is_request(state, state.entry[r, o], o))
-    normal.run(state, r, o, state.entry[r, o])
+    normal.execute_request(state, r, o, state.entry[r, o])
 
 
 def has_next(state: Any, r: Any) -> Any:
@@ -86,16 +96,15 @@ def restart_without_view_file(state: Any, r: Any, n: Any) -> None:
 @action(r=Replica, c=Client, s=Request)
 def on_request_evicting(state: Any, r: Any, c: Any, s: Any) -> None:
     """The primary prepares whatever the ring still holds in that slot [seed 003]."""
-    normal.require_new(state, r, c, s)
-    require(within(Op, state.op[r] + 1))
-    normal.prepare_request(state, r, c, s)
+    with without(checkpoint.require_drained):
+        normal.on_request.fn(state, r, c, s)
 
 
 @action(r=Replica, o=Op)
 def on_prepare_evicting(state: Any, r: Any, o: Any) -> None:
     """A backup takes a prepare whatever the ring still holds in that slot [seed 003]."""
-    normal.require_next(state, r, o)
-    normal.take_prepare(state, r, o)
+    with without(checkpoint.require_drained):
+        normal.on_prepare.fn(state, r, o)
 
 
 @action(r=Replica, o=Op)
@@ -112,27 +121,27 @@ def append_evicting(state: Any, r: Any, o: Any) -> None:
 @action(r=Replica, n=Length)
 def restart_counting_the_index(state: Any, r: Any, n: Any) -> None:
     """The next offset of a partition is after the last message that its index lists, which lags [seed 003]."""
-    views = state.durable_view[r], state.durable_log_view[r]
     listed = lambda s, q, p: smallest(s.index[q, p], s.saved_held[q, p])  # noqa: E731
-    restart.recover(state, r, n, *views, boot=Boot(next_offset=listed))
+    with instead({next_offset_again: listed}):
+        restart.restart.fn(state, r, n)
 
 
 @tagged("crash")
 @action(r=Replica, n=Length)
 def restart_clamping(state: Any, r: Any, n: Any) -> None:
     """Damaged segments count as far as they are good, and stored offsets are lowered to their end [seed 003]."""
-    views = state.durable_view[r], state.durable_log_view[r]
-    restart.recover(state, r, n, *views, boot=Boot(left, left, lowered, whole=False))
+    with without(require_whole), instead({held_again: left, next_offset_again: left, stored_again: lowered}):
+        restart.restart.fn(state, r, n)
 
 
 @tagged("crash")
 @action(r=Replica, n=Length)
 def restart_recreating(state: Any, r: Any, n: Any) -> None:
     """A segment that is missing is made anew, empty; stored offsets remain [seed 003]."""
-    views = state.durable_view[r], state.durable_log_view[r]
     missing = lambda p: any_of(state.segment[r, p] == 0, state.segment[r, p] >= state.saved_held[r, p])  # noqa: E731
     require(forall(Partition, missing))
-    restart.recover(state, r, n, *views, boot=Boot(left, left, whole=False))
+    with without(require_whole), instead({held_again: left, next_offset_again: left}):
+        restart.restart.fn(state, r, n)
 
 
 def _needs_files(cfg: Config) -> str:

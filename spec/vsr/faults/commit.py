@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, count, forall, require
-from viewproof.spec.vsr import normal, snapshot, view_change
+from viewproof.spec.lang import action, all_of, any_of, between, count, forall, require, without
+from viewproof.spec.vsr import normal, pipeline, snapshot, view_change
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.faults.kinds import Fault, named
 from viewproof.spec.vsr.state import NORMAL, Length, Op, Replica, View, entry_of_view, primary
@@ -22,7 +22,7 @@ def commit_out_of_order(state: Any, r: Any, o: Any) -> None:
     require(count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication)
     state.commit_max[r] = o
     state.commit_sent[v] = o
-    normal.run(state, r, o, state.entry[r, o])
+    normal.execute_request(state, r, o, state.entry[r, o])
 
 
 @action(r=Replica, o=Op)
@@ -89,7 +89,8 @@ def start_view_by_commit_min(state: Any, r: Any, b: Any) -> None:
     """The new primary takes the do_view_changes' commit_min for what is committed, and so rebuilds a pipeline that is
     too long [seed 000].
     """
-    view_change.lead(state, r, b, view_change.offered_commit(state, r, b))
+    with without(pipeline.head_commit):
+        view_change.start_view.fn(state, r, b)
 
 
 def _needs_checkpoints(cfg: Config) -> str:

@@ -29,7 +29,7 @@ def propose_and_enable(state: Any, r: Any, f: Any) -> None:
 def execute_nothing(state: Any, r: Any) -> None:
     """Executing a control entry has no effect: the leader enabled the feature already [seed 001]."""
     o = control.require_control(state, r)
-    normal.passed(state, r, o, state.entry[r, o])
+    normal.note_executed(state, r, o, state.entry[r, o])
 
 
 @action(r=Replica, f=Feature)

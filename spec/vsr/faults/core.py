@@ -18,7 +18,7 @@ def execute(state: Any, r: Any) -> None:
     o = state.commit_min[r] + 1
     require(state.status[r] == NORMAL)
     require(o <= state.op[r])
-    normal.run(state, r, o, state.entry[r, o])
+    normal.execute_request(state, r, o, state.entry[r, o])
 
 
 @tagged("crash")

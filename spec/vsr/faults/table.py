@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, forall, not_, require
+from viewproof.spec.lang import action, all_of, any_of, forall, instead, not_, require
 from viewproof.spec.vsr import client_table, clients, normal
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.faults.kinds import Fault, named
@@ -13,39 +13,35 @@ from viewproof.spec.vsr.sessions import Incarnation
 from viewproof.spec.vsr.state import NORMAL, Client, Replica, Request, primary
 
 
+def commit_max(state: Any, r: Any, o: Any) -> Any:
+    """With what a slot is stamped: commit_max, as the reply is."""
+    return state.commit_max[r]
+
+
 @action(r=Replica)
 def execute_at_commit_max(state: Any, r: Any) -> None:
     """The slot is given commit_max, as the reply is stamped with it, in place of the op of the prepare [seed 000]."""
-    o = next_op(state, r)
-    normal.run(state, r, o, state.entry[r, o], at=state.commit_max[r])
+    with instead({client_table.slot_op: commit_max}):
+        normal.execute.fn(state, r)
 
 
 @action(r=Replica, c=Client)
 def evict_lowest_commit_max(state: Any, r: Any, c: Any) -> None:
     """The slot with the lowest stamp is evicted, ties to the lowest client; the stamps are commit_max [seed 000]."""
-    o = clients.require_eviction(state, r, c)
-    require(
-        forall(
-            Client,
-            lambda d: any_of(
-                state.table_op[r, d] == 0,
-                state.table_op[r, c] < state.table_op[r, d],
-                all_of(state.table_op[r, c] == state.table_op[r, d], c <= d),
-            ),
-        )
+    with instead({client_table.slot_op: commit_max, clients.is_lowest: has_lowest_stamp}):
+        clients.execute_evicting.fn(state, r, c)
+
+
+def has_lowest_stamp(state: Any, r: Any, c: Any) -> Any:
+    """Has no slot a lower stamp than client c's, nor a lower client the same?"""
+    return forall(
+        Client,
+        lambda d: any_of(
+            state.table_op[r, d] == 0,
+            state.table_op[r, c] < state.table_op[r, d],
+            all_of(state.table_op[r, c] == state.table_op[r, d], c <= d),
+        ),
     )
-    normal.run(state, r, o, state.entry[r, o], at=state.commit_max[r])
-    client_table.evict(state, r, o, c)
-
-
-def next_op(state: Any, r: Any) -> Any:
-    """Guard of executing without an eviction; returns the op."""
-    o = state.commit_min[r] + 1
-    normal.require_committed(state, r, o)
-    require(normal.is_request(state, state.entry[r, o], o))
-    if state.cfg.client_table.slots:
-        require(client_table.has_room(state, r, o, state.entry[r, o]))
-    return o
 
 
 @action(r=Replica, c=Client, s=Request)
@@ -70,26 +66,30 @@ def on_register_again(state: Any, r: Any, c: Any, n: Any) -> None:
     state.prepare_incarnation[v, o] = n
 
 
+def own_view(state: Any, r: Any, entry: Any) -> Any:
+    """The view of who replies, as an entry."""
+    return state.view[r] + 1
+
+
 @action(r=Replica)
 def execute_naming_view(state: Any, r: Any) -> None:
     """The reply names the primary's view, not that of the prepare [Iggy, later]."""
-    o = next_op(state, r)
-    normal.run(state, r, o, state.entry[r, o], names=state.view[r] + 1)
+    with instead({client_table.named_entry: own_view}):
+        normal.execute.fn(state, r)
 
 
 @action(r=Replica, c=Client)
 def evict_naming_view(state: Any, r: Any, c: Any) -> None:
     """The reply of an op that evicts names the primary's view [Iggy, later]."""
-    o = clients.require_eviction(state, r, c)
-    require(clients.is_lowest(state, r, c))
-    normal.run(state, r, o, state.entry[r, o], names=state.view[r] + 1)
-    client_table.evict(state, r, o, c)
+    with instead({client_table.named_entry: own_view}):
+        clients.execute_evicting.fn(state, r, c)
 
 
 @action(r=Replica, c=Client)
 def resend_naming_view(state: Any, r: Any, c: Any) -> None:
     """A reply that is sent again names the view in which it is sent again [Iggy, later]."""
-    clients.resend(state, r, c, lambda p: state.view[r] + 1)
+    with instead({client_table.named_entry: own_view}):
+        clients.resend_reply.fn(state, r, c)
 
 
 def _without_sessions(cfg: Config) -> Config:

@@ -14,7 +14,7 @@ from viewproof.spec.vsr.lemmas.partitions import partitions_as_of
 from viewproof.spec.vsr.lemmas.table import slots_counted
 from viewproof.spec.vsr.lemmas.words import chosen_up_to, each_entry, each_replica, each_view_entry, started
 from viewproof.spec.vsr.snapshot import drained as drained_up_to
-from viewproof.spec.vsr.state import EXECUTED_STATE, Client, Op, entry_of_view
+from viewproof.spec.vsr.state import Client, Op, entry_of_view, executed_state
 
 
 class _Cells:
@@ -50,7 +50,7 @@ class InSnapshot:
         self.commit_min = _Limit(op)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in EXECUTED_STATE:
+        if name not in executed_state(self._s):
             return getattr(self._s, name)
         return _Cells(getattr(self._s, self._prefix + name), self._snapshot)
 

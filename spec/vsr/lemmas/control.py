@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import all_of, any_of, forall, invariant, not_
-from viewproof.spec.vsr.control import CHAINED_CHECKSUM
+from viewproof.spec.vsr.control import CHAINED_CHECKSUM, feature_of
 from viewproof.spec.vsr.lemmas.words import each_replica, each_view_entry
-from viewproof.spec.vsr.state import Feature, Op, Replica, feature_of
+from viewproof.spec.vsr.state import Feature, Op, Replica
 
 
 @invariant("control.prepare_kind", "a prepare is of one kind")

@@ -6,7 +6,7 @@ from typing import Any
 
 from viewproof.spec.lang import action, between, forall, maximum, not_, require, tagged, where, within
 from viewproof.spec.vsr.repair.state import set_headers
-from viewproof.spec.vsr.snapshot import load_state
+from viewproof.spec.vsr.restart import load_state
 from viewproof.spec.vsr.state import NORMAL, Op, Replica, Restart, View
 
 

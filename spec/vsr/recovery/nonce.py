@@ -29,7 +29,7 @@ from viewproof.spec.lang import (
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.recovery.storage import copied
 from viewproof.spec.vsr.repair.state import set_log
-from viewproof.spec.vsr.snapshot import load_state
+from viewproof.spec.vsr.restart import load_state
 from viewproof.spec.vsr.state import ENTRY, NORMAL, RECOVERING, Op, Replica, Restart, Rot, View, primary
 
 

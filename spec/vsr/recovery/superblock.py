@@ -31,7 +31,7 @@ from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.repair.nacks import quorum_nack
 from viewproof.spec.vsr.repair.state import leading, set_headers, set_log
 from viewproof.spec.vsr.repair.view_change import install_headers, is_repaired
-from viewproof.spec.vsr.snapshot import load_state
+from viewproof.spec.vsr.restart import load_state
 from viewproof.spec.vsr.state import (
     ENTRY,
     NORMAL,

@@ -7,20 +7,20 @@ from typing import Any
 from viewproof.spec.lang import action, all_of, any_of, exists, not_, require, where
 from viewproof.spec.vsr import normal
 from viewproof.spec.vsr.repair.state import available, chained, connects, leading, parent_of
-from viewproof.spec.vsr.state import NORMAL, Client, Op, Replica, Request, View, is_prepared, primary
+from viewproof.spec.vsr.state import NORMAL, Op, Replica, View, is_prepared, primary
 
 
-@action(r=Replica, c=Client, s=Request)
-def on_request(state: Any, r: Any, c: Any, s: Any) -> None:
-    """The primary prepares a new request, as in the core, and holds it in memory until it is written.
-
-    Where log_view is kept in a superblock it waits for that: the log that its view starts with is fixed before.
+def require_view_fixed(state: Any, r: Any) -> None:
+    """Where log_view is kept in a superblock, the primary waits for that: the log that its view starts with is fixed
+    before.
     """
     v = state.view[r]
-    if state.cfg.repair.recovery == "superblock":
-        require(any_of(v == 0, state.sv[v]))
-    normal.on_request.fn(state, r, c, s)
-    state.memory[r, state.op[r] + 1] = v + 1
+    require(any_of(v == 0, state.sv[v]))
+
+
+def hold_in_memory(state: Any, r: Any, v: Any, o: Any) -> None:
+    """The primary holds what it prepared in memory until it is written."""
+    state.memory[r, o] = v + 1
 
 
 @action(r=Replica, o=Op)
@@ -118,7 +118,7 @@ def execute(state: Any, r: Any) -> None:
     require(chained(state, r, o, state.op[r]))
     require(any_of(state.written[r, o], state.memory[r, o] == state.entry[r, o]))
     require(normal.is_request(state, state.entry[r, o], o))
-    normal.run(state, r, o, state.entry[r, o])
+    normal.execute_request(state, r, o, state.entry[r, o])
 
 
 @action(r=Replica, o=Op, w=View)

@@ -10,7 +10,7 @@ from tests.spec.explicit.test_differential import facts
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.lang import action, all_of, between, count, require, tagged, within
 from viewproof.spec.vsr import model
-from viewproof.spec.vsr.restart import come_back
+from viewproof.spec.vsr.restart import start_again
 from viewproof.spec.vsr.state import VIEW_CHANGE, Op, Replica, Restart, View, is_prepared
 
 
@@ -50,7 +50,7 @@ def discard(state: Any, r: Any, o: Any) -> None:
     require(others >= state.cfg.replicas - state.cfg.quorum_replication)
     lost = between(Op, o, state.op[r])
     state.gone.update((r, between(View, 0, state.view[r]), lost), lambda w, p: state.entry[r, p] == w + 1)
-    come_back(state, r, o - 1, state.durable_view[r], state.durable_log_view[r], 0, cut=True)
+    start_again(state, r, o - 1, state.durable_view[r], state.durable_log_view[r], 0, cut=True)
 
 
 @pytest.mark.parametrize("wrong", [nack, discard], ids=["nacks what it has", "one nack too few"])

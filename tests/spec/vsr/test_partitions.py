@@ -16,14 +16,15 @@ from viewproof.spec.engines.smt import chain
 from viewproof.spec.engines.smt.lower import Lowering
 from viewproof.spec.engines.smt.run import prove
 from viewproof.spec.engines.smt.witness import witnesses
-from viewproof.spec.lang import Action, SpecError
-from viewproof.spec.vsr import Config, model, partition_state
+from viewproof.spec.lang import SpecError, action, without
+from viewproof.spec.vsr import Config, checkpoint, model, partition_state
 from viewproof.spec.vsr.config import Partitions, Repair
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.faults import alternatives
 from viewproof.spec.vsr.lemmas import lemmas_of
 from viewproof.spec.vsr.lemmas import partitions as lemmas
 from viewproof.spec.vsr.progress import goals
+from viewproof.spec.vsr.state import Replica
 
 Sizes = dict[str, Any]
 
@@ -133,17 +134,17 @@ def test_a_fault_needs_segment_files(fault: str) -> None:
         alternatives((fault,))
 
 
-def broken_without(monkeypatch: pytest.MonkeyPatch, part: object, name: str, sizes: Sizes, act: Action) -> str | None:
-    """The invariant that breaks if a guard of an action is left out."""
-    monkeypatch.setattr(part, name, lambda state, r: None)
-    return explicit.explore(model("partitions", **sizes).with_actions({act.name: act})).broken
+@action(r=Replica)
+def take_checkpoint(state: Any, r: Any) -> None:
+    """Without the flush before it."""
+    with without(partition_state.require_flushed):
+        checkpoint.take_checkpoint.fn(state, r)
 
 
-def test_a_checkpoint_without_a_flush_breaks_i15(monkeypatch: pytest.MonkeyPatch) -> None:
-    from viewproof.spec.vsr import checkpoint
-
-    take = model("partitions").action("take_checkpoint")
-    assert broken_without(monkeypatch, checkpoint, "require_flushed", TINY, take) == "I15"
+def test_a_checkpoint_without_a_flush_breaks_i15() -> None:
+    assert (
+        explicit.explore(model("partitions", **TINY).with_actions({"take_checkpoint": take_checkpoint})).broken == "I15"
+    )
 
 
 def test_a_stored_offset_above_the_end_breaks_i15(monkeypatch: pytest.MonkeyPatch) -> None:
