@@ -32,7 +32,7 @@ from viewproof.impl.sim.fault_runs import FAULT_RUNS
 from viewproof.spec.engines import explicit
 from viewproof.spec.engines.smt import chain
 from viewproof.spec.engines.smt.induction import Failure
-from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.lang import Predicate, Spec
 from viewproof.spec.vsr.fault_models import FAULT_MODELS, FaultModel
 from viewproof.spec.vsr.lemmas import lemmas_of

@@ -22,8 +22,8 @@ from viewproof.refinement.cli.prove_witness import ROUNDS, STATES, Asked, find_w
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from viewproof.spec.engines.smt import certificate as certificates
 from viewproof.spec.engines.smt import houdini
-from viewproof.spec.engines.smt.run import Proof, processors
-from viewproof.spec.engines.smt.run import prove as run_proof
+from viewproof.spec.engines.smt.proof import Proof, processors
+from viewproof.spec.engines.smt.proof import prove as run_proof
 from viewproof.spec.lang import Spec
 from viewproof.spec.vsr import FAULTS, MODELS, Bounds
 from viewproof.spec.vsr.fault_models import FaultModel

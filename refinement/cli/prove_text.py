@@ -12,7 +12,7 @@ from viewproof.spec.engines.explicit.replay import changes
 from viewproof.spec.engines.smt.chain import Found
 from viewproof.spec.engines.smt.cti import Counterexample, Leaf
 from viewproof.spec.engines.smt.induction import RANGES, Tally
-from viewproof.spec.engines.smt.run import Proof
+from viewproof.spec.engines.smt.proof import Proof
 from viewproof.spec.lang import Spec
 from viewproof.spec.lang.concrete import State
 

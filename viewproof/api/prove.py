@@ -10,8 +10,8 @@ from viewproof.api.model import named_or_given
 from viewproof.spec.engines import explicit
 from viewproof.spec.engines.smt import cti
 from viewproof.spec.engines.smt.induction import RANGES
-from viewproof.spec.engines.smt.run import Proof, Report, processors
-from viewproof.spec.engines.smt.run import prove as run_proof
+from viewproof.spec.engines.smt.proof import Proof, Report, processors
+from viewproof.spec.engines.smt.proof import prove as run_proof
 from viewproof.spec.lang import Predicate, Spec
 from viewproof.spec.vsr import Config
 from viewproof.spec.vsr.lemmas import lemmas_of

@@ -157,10 +157,22 @@ def serve() -> None:
 def _signatures() -> dict[str, int]:
     """Number of arguments of the inner loops."""
     tree = ast.parse(_kernel_unit().source)
-    return {n.name: len(n.args.args) for n in tree.body if isinstance(n, ast.FunctionDef)}
+    known = machine.records(tree)
+    return {n.name: len(machine.parameters(n, known)) for n in tree.body if isinstance(n, ast.FunctionDef)}
 
 
 def _function(engine: Any, name: str, args: int) -> Callable[..., int]:
-    """A function as ctypes sees it; while it runs other Python threads may run too."""
+    """A function of numbers, arrays and records; while it runs other Python threads may run too."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * args)
-    return kind(engine.get_function_address(name))
+    function = kind(engine.get_function_address(name))
+
+    def call(*given: Any) -> int:
+        words: list[int] = []
+        for value in given:
+            if isinstance(value, machine.Record):
+                words += value.as_words()
+            else:
+                words.append(value if isinstance(value, int) else value.ctypes.data)
+        return int(function(*words))
+
+    return call

@@ -1,30 +1,26 @@
-"""A search on disk: saved between two rounds, loaded into a search of the very same model.
+"""A search on disk: numbers and arrays, saved between two rounds, loaded only if every byte is what was written.
 
-A generation of files is complete before `search.json` names it, so a crash while saving leaves the one before.
+A generation of files is complete and on the disk before `search.json` names it, so a crash while saving leaves the one
+before. `search.json` holds the length and the checksum of each file, and a checksum of itself.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from viewproof.spec.lang.errors import SpecError
 
-if TYPE_CHECKING:
-    from viewproof.spec.engines.explicit.memory import Frontier
-    from viewproof.spec.engines.explicit.search import Search
-
-FORMAT = "viewproof.explicit.checkpoint/1"
-NUMBERS = ("level", "at", "first", "first_of_level", "distinct", "depth", "deadlocks", "deadlock")
-
-
-def _key(search: Search) -> str:
-    """What a saved search must agree on."""
-    return "+".join((search.program.key, *search.options.symmetry))
+FORMAT = "viewproof.explicit.checkpoint/2"
+NAME = "search.json"
+BLOCK_BYTES = 1 << 24
 
 
 class Checkpoint:
@@ -33,86 +29,104 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def save(self, search: Search) -> None:
-        """Write all that the search needs to go on."""
+    def try_writing(self) -> None:
+        """Raises `SpecError` if nothing can be written here: better before hours of work than after."""
+        probe = self.folder / "probe.tmp"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as problem:
+            raise SpecError(f"cannot save a search to {self.folder}: {problem}") from problem
+
+    def save(self, key: str, numbers: Mapping[str, Any], arrays: Mapping[str, Iterable[NDArray[Any]]]) -> None:
+        """Write numbers (JSON values) and arrays (each in parts), for a model of that key. Raises `SpecError`."""
+        try:
+            self._save(key, numbers, arrays)
+        except OSError as problem:
+            raise SpecError(f"cannot save the search to {self.folder}: {problem}") from problem
+
+    def _save(self, key: str, numbers: Mapping[str, Any], arrays: Mapping[str, Iterable[NDArray[Any]]]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        generation = int(self._read().get("generation", 0)) + 1 if (self.folder / "search.json").exists() else 1
-        slots = search.table.slots
-        self._write(generation, "table", [slots[slots != 0]])
-        self._write(generation, "parents", (p[: self._used(search, n)] for n, (p, _) in enumerate(search.log.parts)))
-        self._write(generation, "insts", (i[: self._used(search, n)] for n, (_, i) in enumerate(search.log.parts)))
-        sizes = {name: self._rows(generation, name, getattr(search, name)) for name in ("now", "following")}
-        meta: dict[str, Any] = {
-            "format": FORMAT, "generation": generation, "model": search.program.spec.name, "key": _key(search),
-            "seconds": search.seconds, "levels": search.result.levels, "rows": sizes,
-            "counts": search.counts.tolist(), "blocked": search.blocked.tolist(),
-            "witnessed": search.witnessed.tolist(), **{name: getattr(search, name) for name in NUMBERS},
-        }  # fmt: skip
-        fresh = self.folder / "search.json.tmp"
-        fresh.write_text(json.dumps(meta))
-        os.replace(fresh, self.folder / "search.json")
-        for old in self.folder.glob("*.bin"):
+        generation = 1 + max((int(p.name.partition(".")[0]) for p in self.folder.glob("[0-9]*.*.bin")), default=0)
+        files = {name: self._write(self._file(generation, name), parts) for name, parts in arrays.items()}
+        meta = {"format": FORMAT, "generation": generation, "key": key, "files": files, "numbers": dict(numbers)}
+        fresh = self.folder / f"{NAME}.tmp"
+        with open(fresh, "w") as out:
+            json.dump({**meta, "checksum": _checksum(meta)}, out)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(fresh, self.folder / NAME)
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        for old in self.folder.glob("[0-9]*.*.bin"):
             if not old.name.startswith(f"{generation}."):
                 old.unlink()
 
-    def load(self, search: Search) -> None:
-        """Put a search that has not begun where the saved one stopped; `SpecError` if the model is another."""
+    def load(self, key: str) -> tuple[dict[str, Any], dict[str, NDArray[np.uint8]]]:
+        """Numbers and arrays (as bytes); `SpecError` for another model's, and for a damaged one."""
         meta = self._read()
-        if meta["key"] != _key(search):
+        if meta["key"] != key:
             raise SpecError(
                 f"{self.folder} holds a search of another model, size, fault or choice of invariants "
-                f"({meta['model']}); give the options it was started with"
+                f"({meta['numbers'].get('model')}); give the options it was started with"
             )
-        generation = meta["generation"]
-        search.table.fill(self._load(generation, "table", np.int64))
-        parents, insts, first = search.log.room(int(meta["distinct"]))
-        assert first == 0
-        parents[: meta["distinct"]] = self._load(generation, "parents", np.uint32)
-        insts[: meta["distinct"]] = self._load(generation, "insts", np.uint16)
-        for name in ("now", "following"):
-            frontier: Frontier = getattr(search, name)
-            rows = self._load(generation, name, np.int64).reshape(-1, frontier.words)
-            at = 0
-            for count in meta["rows"][name]:
-                space, start = frontier.room(count)
-                space[start : start + count] = rows[at : at + count]
-                at += count
-        for name in NUMBERS:
-            setattr(search, name, meta[name])
-        search.counts[:] = meta["counts"]
-        search.blocked[:] = meta["blocked"]
-        search.witnessed[:] = meta["witnessed"]
-        search.result.levels = list(meta["levels"])
-        search.before = float(meta["seconds"])
+        generation = int(meta["generation"])
+        arrays = {name: self._load(self._file(generation, name), *facts) for name, facts in meta["files"].items()}
+        return meta["numbers"], arrays
+
+    def _file(self, generation: int, name: str) -> Path:
+        return self.folder / f"{generation}.{name}.bin"
 
     def _read(self) -> dict[str, Any]:
+        path = self.folder / NAME
         try:
-            meta: dict[str, Any] = json.loads((self.folder / "search.json").read_text())
-        except (OSError, ValueError) as problem:
+            text = path.read_bytes()
+        except OSError as problem:
             raise SpecError(f"{self.folder} holds no search to resume ({problem})") from problem
-        if meta.get("format") != FORMAT:
-            raise SpecError(f"{self.folder} holds a search of another version ({meta.get('format')})")
-        return meta
+        try:
+            meta = json.loads(text)
+            found = meta.get("format")
+        except (ValueError, AttributeError) as problem:
+            raise SpecError(f"the search in {self.folder} is damaged: {NAME} is not what was saved") from problem
+        if found != FORMAT:
+            raise SpecError(f"{self.folder} holds a search of another version ({found})")
+        if meta.pop("checksum", None) != _checksum(meta):
+            raise SpecError(f"the search in {self.folder} is damaged: {NAME} is not what was saved")
+        return dict(meta)
 
     @staticmethod
-    def _used(search: Search, part: int) -> int:
-        ends = [*search.log.starts[1:], search.log.filled]
-        return ends[part] - search.log.starts[part]
+    def _write(path: Path, parts: Iterable[NDArray[Any]]) -> tuple[int, str]:
+        """Write an array's parts to the disk; length and checksum of the file."""
+        digest, length = hashlib.blake2b(digest_size=16), 0
+        with open(path, "wb") as out:
+            for part in parts:
+                data = np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
+                digest.update(data)
+                length += out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        return length, digest.hexdigest()
 
-    def _rows(self, generation: int, name: str, frontier: Frontier) -> list[int]:
-        """Write a frontier, one segment in memory at a time; the numbers of rows in its segments."""
-        with open(self.folder / f"{generation}.{name}.bin", "wb") as out:
-            for segment in frontier.segments:
-                if segment.rows is not None:
-                    out.write(segment.rows[: segment.count].tobytes())
-                elif segment.path is not None:
-                    out.write(segment.path.read_bytes())
-        return [segment.count for segment in frontier.segments]
+    @staticmethod
+    def _load(path: Path, length: int, checksum: str) -> NDArray[np.uint8]:
+        try:
+            found = path.stat().st_size
+            if found != length:
+                raise SpecError(f"the search is damaged: {path} has {found} bytes, {length} were saved")
+            data = np.fromfile(path, np.uint8)
+        except OSError as problem:
+            raise SpecError(f"the search is damaged: {problem}") from problem
+        digest = hashlib.blake2b(digest_size=16)
+        for at in range(0, length, BLOCK_BYTES):
+            digest.update(data[at : at + BLOCK_BYTES].data)
+        if digest.hexdigest() != checksum:
+            raise SpecError(f"the search is damaged: {path} is not what was saved (checksum)")
+        return data
 
-    def _write(self, generation: int, name: str, arrays: Any) -> None:
-        with open(self.folder / f"{generation}.{name}.bin", "wb") as out:
-            for array in arrays:
-                out.write(np.ascontiguousarray(array).tobytes())
 
-    def _load(self, generation: int, name: str, kind: Any) -> Any:
-        return np.fromfile(self.folder / f"{generation}.{name}.bin", kind)
+def _checksum(meta: Mapping[str, Any]) -> str:
+    return hashlib.blake2b(json.dumps(meta, sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -65,7 +65,7 @@ class LabelledEdges(Edges):
         if not self.search.memory.fits((EDGE_BYTES + 12) * edges + 9 * count):
             self.full = True
             return False
-        self.labels += [chunk.wi[: int(chunk.ctl[0])].astype(np.uint16) for chunk in used]
+        self.labels += [chunk.out.wi[: int(chunk.ctl[0])].astype(np.uint16) for chunk in used]
         self.search.memory.add(EDGE_BYTES * edges)
         return super().round(used, rows, first, count)
 

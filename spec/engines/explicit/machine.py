@@ -2,9 +2,11 @@
 
 The emitted sources of a model and the engine's own inner loops are written in it. It knows assignment, `if`, `while`,
 `for … in range(…)`, `break`, `continue`, `return`, integer arithmetic, comparison, connectives, `min`, `max`, calls and
-element access. There are no bounds checks: who emits code proves or tests its indices. Every integer is signed and 64
-bits wide; elements are as wide as their pointer says and are read as unsigned unless 64 bits wide. Connectives and
-conditional expressions evaluate all operands, so these must be free of side effects and safe to evaluate.
+element access. A parameter may be a record (a class of annotated fields, `class Work(Record)`): it is passed as its
+fields, one after the other, and read as `work.s[c]`. There are no bounds checks: who emits code proves or tests its
+indices. Every integer is signed and 64 bits wide; elements are as wide as their pointer says and are read as unsigned
+unless 64 bits wide. Connectives and conditional expressions evaluate all operands, so these must be free of side
+effects and safe to evaluate.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from llvmlite import ir
 
 I64 = int
 """A 64-bit integer argument."""
-U8P = U16P = U32P = I64P = Any
+U8P = Any
+U16P = Any
+U32P = Any
+I64P = Any
 """Pointers to elements of that width (arrays, for a reader)."""
 
 _WORD, _BIT = ir.IntType(64), ir.IntType(1)
@@ -36,6 +41,20 @@ def prefetch(pointer: Any, index: int) -> None:
     """Ask for an element that will be needed soon."""
 
 
+class Record:
+    """Parameters that belong together. Instances hold arrays and numbers under the names of the annotated fields."""
+
+    def __init__(self, **fields: Any) -> None:
+        known = list(type(self).__annotations__)
+        if list(fields) != known:
+            raise MachineError(f"{type(self).__name__} has the fields {known}, not {list(fields)}")
+        self.__dict__.update(fields)
+
+    def as_words(self) -> list[int]:
+        """The fields as 64-bit words: addresses of arrays, and numbers."""
+        return [v if isinstance(v, int) else v.ctypes.data for v in self.__dict__.values()]
+
+
 class MachineError(Exception):
     """A construct outside the subset: a fault of the tool."""
 
@@ -47,7 +66,34 @@ class _Function:
     types: dict[str, int]
     args: dict[str, ir.Value]
     slots: dict[str, ir.Value] = field(default_factory=dict)
+    records: set[str] = field(default_factory=set)
+    params: list[str] = field(default_factory=list)
     loops: list[tuple[ir.Block, ir.Block]] = field(default_factory=list)
+
+
+def records(tree: ast.Module) -> dict[str, list[tuple[str, str]]]:
+    """The records that a source declares: their fields with their kinds, in order."""
+    return {
+        node.name: [(f.target.id, ast.unparse(f.annotation)) for f in node.body if _is_field(f)]  # type: ignore[attr-defined]
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def _is_field(node: ast.stmt) -> bool:
+    return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+
+
+def parameters(node: ast.FunctionDef, known: dict[str, list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """Names and kinds of a function's arguments; of a record `work` its fields: `work.s`, `work.t` …"""
+    found: list[tuple[str, str]] = []
+    for arg in node.args.args:
+        kind = ast.unparse(arg.annotation).strip("'\"") if arg.annotation else "I64"
+        if kind in known:
+            found += [(f"{arg.arg}.{name}", of) for name, of in known[kind]]
+        else:
+            found.append((arg.arg, kind))
+    return found
 
 
 class Translator:
@@ -56,30 +102,34 @@ class Translator:
     def __init__(self, name: str, source: str) -> None:
         self.module = ir.Module(name)
         self.tree = ast.parse(source)
+        self.records = records(self.tree)
         self.build: Any = None
         self.now = _Function({}, {})
 
     def translate(self) -> str:
         """The module's text."""
+        called = {n.func.id for n in ast.walk(self.tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
         for node in self.tree.body:
             if isinstance(node, ast.FunctionDef):
                 self._function(node)
+                if node.name in called and self.now.records:
+                    self.module.globals[node.name].attributes.add("alwaysinline")  # records cost nothing to pass
         return str(self.module)
 
     def _function(self, node: ast.FunctionDef) -> None:
-        names = [ast.unparse(a.annotation).strip("'\"") if a.annotation else "I64" for a in node.args.args]
-        widths = [_WIDTHS.get(name, 0) for name in names]
-        fn = self._declare(node.name, widths)
-        self.now = _Function({}, {})
+        params = parameters(node, self.records)
+        fn = self._declare(node.name, [_WIDTHS.get(kind, 0) for _, kind in params])
+        self.now = _Function({}, {}, records={name.partition(".")[0] for name, _ in params if "." in name})
         self.build = ir.IRBuilder(fn.append_basic_block("entry"))
-        for arg, width, value in zip(node.args.args, widths, fn.args, strict=True):
-            value.name = arg.arg
-            if width:
+        for (name, kind), value in zip(params, fn.args, strict=True):
+            value.name = name
+            if kind in _WIDTHS:
                 value.add_attribute("noalias")
-                self.now.types[arg.arg] = width
-                self.now.args[arg.arg] = value
+                self.now.types[name] = _WIDTHS[kind]
+                self.now.args[name] = value
             else:
-                self.build.store(value, self._slot(arg.arg))
+                self.build.store(value, self._slot(name))
+        self.now.params = [name for name, _ in params]
         for child in ast.walk(node):
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
                 self._slot(child.id)
@@ -148,8 +198,7 @@ class Translator:
         self.build.store(self.build.trunc(value, ir.IntType(width)) if width < 64 else value, pointer)
 
     def _element(self, node: ast.Subscript) -> tuple[int, ir.Value]:
-        assert isinstance(node.value, ast.Name)
-        name = node.value.id
+        name = ast.unparse(node.value)
         if name not in self.now.args:
             raise MachineError(f"line {node.lineno}: {name} is no pointer")
         return self.now.types[name], self.build.gep(self.now.args[name], [self.word(node.slice)], inbounds=True)
@@ -232,6 +281,8 @@ class Translator:
             return _WORD(node.value)
         if isinstance(node, ast.Name):
             return self.build.load(self._slot(node.id))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in self.now.slots:
+            return self.build.load(self._slot(ast.unparse(node)))
         if isinstance(node, ast.Subscript):
             width, pointer = self._element(node)
             loaded = self.build.load(pointer)
@@ -292,12 +343,21 @@ class Translator:
             if name == "lshr":
                 return self.build.lshr(a, b)
             return self.build.select(self.build.icmp_signed("<" if name == "min" else ">", a, b), a, b)
-        widths, values = [], []
-        for arg in node.args:
-            is_pointer = isinstance(arg, ast.Name) and arg.id in self.now.args
-            widths.append(self.now.types[arg.id] if isinstance(arg, ast.Name) and is_pointer else 0)
-            values.append(self.now.args[arg.id] if isinstance(arg, ast.Name) and is_pointer else self.word(arg))
-        return self.build.call(self._declare(name, widths), values)
+        given = [part for arg in node.args for part in self._fields(arg)]
+        widths = [self.now.types.get(part, 0) if isinstance(part, str) else 0 for part in given]
+        return self.build.call(self._declare(name, widths), [self._passed(part) for part in given])
+
+    def _fields(self, arg: ast.expr) -> list[str | ast.expr]:
+        """What an argument is passed as: a record as its fields, a pointer by its name, any other expression."""
+        text = ast.unparse(arg)
+        if text in self.now.records:
+            return [name for name in self.now.params if name.startswith(f"{text}.")]
+        return [text] if text in self.now.args else [arg]
+
+    def _passed(self, arg: str | ast.expr) -> ir.Value:
+        if not isinstance(arg, str):
+            return self.word(arg)
+        return self.now.args.get(arg) or self.build.load(self._slot(arg))
 
     def _prefetch(self, node: ast.Call) -> ir.Value:
         target = ast.Subscript(node.args[0], node.args[1], ast.Load())

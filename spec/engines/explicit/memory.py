@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,7 @@ class Table:
         larger = np.zeros(size, np.int64)
         self.memory.add(larger.nbytes)
         old = self.slots
-        self.functions["rehash"](old.ctypes.data, old.shape[0], larger.ctypes.data, size // REGIONS)
+        self.functions["rehash"](old, old.shape[0], larger, size // REGIONS)
         self.slots = larger
         self.memory.add(-old.nbytes)
 
@@ -121,9 +121,7 @@ class Table:
         while fingerprints.shape[0] > size * LOAD:
             size *= 2
         self.resize(max(size, self.slots.shape[0]))
-        self.functions["rehash"](
-            fingerprints.ctypes.data, fingerprints.shape[0], self.slots.ctypes.data, self.slots.shape[0] // REGIONS
-        )
+        self.functions["rehash"](fingerprints, fingerprints.shape[0], self.slots, self.slots.shape[0] // REGIONS)
 
 
 class Segment:
@@ -170,6 +168,22 @@ class Frontier:
                 segment.rows = None
                 return True
         return False
+
+    def filled_rows(self) -> Iterator[NDArray[np.int64]]:
+        """The rows that are taken, a segment at a time."""
+        for segment in self.segments:
+            if segment.rows is not None:
+                yield segment.rows[: segment.count]
+            elif segment.path is not None:
+                yield np.fromfile(segment.path, np.int64).reshape(-1, self.words)
+
+    def fill(self, rows: NDArray[np.int64], counts: Iterable[int]) -> None:
+        """Take these rows, in segments of so many."""
+        at = 0
+        for count in counts:
+            space, start = self.room(count)
+            space[start : start + count] = rows[at : at + count]
+            at += count
 
     def first(self) -> tuple[NDArray[np.int64], int]:
         """Rows and their number of the first segment, read back if need be."""
@@ -225,6 +239,12 @@ class Log:
         self.parts[self.next_spill] = (np.memmap(paths[0], np.uint32, "r"), np.memmap(paths[1], np.uint16, "r"))
         self.next_spill += 1
         return True
+
+    def filled_parts(self, number: int) -> Iterator[NDArray[Any]]:
+        """The parents (0) or action instances (1) that are taken, a part at a time."""
+        ends = [*self.starts[1:], self.filled]
+        for part, start, end in zip(self.parts, self.starts, ends, strict=True):
+            yield part[number][: end - start]
 
     def path(self, state: int) -> list[int]:
         """Action instances from the initial state to a state."""

@@ -20,6 +20,7 @@ from viewproof.spec.engines import interp
 from viewproof.spec.engines.explicit import replay
 from viewproof.spec.engines.explicit.build import build
 from viewproof.spec.engines.explicit.emit import emit
+from viewproof.spec.engines.explicit.kernel import Part
 from viewproof.spec.engines.explicit.result import EngineError, Result
 from viewproof.spec.engines.explicit.rounds import Chunk
 from viewproof.spec.engines.explicit.search import Options, Progress, Search
@@ -68,8 +69,8 @@ class Edges:
         """New states: rows first .. first+count-1."""
         chunk, words = self.search.rounds.chunks[0], self.search.now.words
         bits, wit = np.zeros(count, np.uint8), np.zeros(self.predicates, np.int64)
-        arrays = (chunk.t.ctypes.data, wit.ctypes.data, self.predicates, bits.ctypes.data)
-        code = self.search.built.functions["goals_chunk"](rows.ctypes.data, words, first, count, *arrays)
+        part = Part(rows=rows, words=words, begin=first, first=0)
+        code = self.search.built.functions["goals_chunk"](part, count, chunk.work, wit, self.predicates, bits)
         if code < 0:
             site = self.search.program.site(code)
             raise SpecError(f"a goal leaves its range: {site.what}", site.source)
@@ -85,8 +86,8 @@ class Edges:
             return False
         for chunk in used:
             m = int(chunk.ctl[0])
-            self.sources.append(chunk.of[:m] + np.uint32(self.search.first + chunk.begin))
-            self.targets.append(chunk.fps[:m].copy())
+            self.sources.append(chunk.out.of[:m] + np.uint32(self.search.first + chunk.begin))
+            self.targets.append(chunk.out.fps[:m].copy())
         self.search.memory.add(12 * edges)
         self.states(rows, first, count)
         return True
@@ -138,8 +139,7 @@ def _judge(search: Search, found: Result, goal: Goal, number: int, graph: tuple[
     premise = (bits >> (2 * number)) & 1
     good = np.ascontiguousarray((bits >> (2 * number + 1)) & 1)
     goods = int(good.sum())
-    arrays = (sources.ctypes.data, targets.ctypes.data, sources.shape[0], good.ctypes.data)
-    while search.built.functions["backward"](*arrays):
+    while search.built.functions["backward"](sources, targets, sources.shape[0], good):
         pass
     stuck = np.flatnonzero((premise != 0) & (good == 0))
     result = replace(found, behaviour=[], title=goal.title, invariants=[goal.id])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from viewproof.spec.engines.explicit.build import Built
 from viewproof.spec.engines.explicit.emit import Program
+from viewproof.spec.engines.explicit.kernel import Asked, Hashes, Packing, Part, Room, Successors, Tally, Work
 from viewproof.spec.engines.explicit.memory import REGIONS
 from viewproof.spec.engines.explicit.result import EngineError
 from viewproof.spec.engines.explicit.symmetry import permuted, sort_of
@@ -26,6 +27,7 @@ CHUNK_STATES = 1024
 SUCCESSORS_MEAN = 16
 """Successors a state for which a chunk has room; where there are more, it ends early."""
 M, N, SITE, INSTANCE, DEADLOCKS, STEP, STEP_AT, EXPANDED, MADE, EVENT, DETAIL, EVENT_AT, DEADLOCK_AT = range(13)
+CONTROL_WORDS = 13
 LIMIT, BROKEN, PREDICATE_RANGE, STEP_BROKEN, RANGE = 1, 2, 3, 4, 5
 
 
@@ -38,19 +40,54 @@ class Tables:
             raise SpecError(f"explicit: {program.instances} action instances; at most {(1 << 16) - 1} are supported")
         self.zobrist = _hashes(program, tuple(symmetry)).view(np.int64)
         self.orders = self.zobrist.shape[0]
-        self.width = self.zobrist.shape[2]
-        self.word = layout.word.astype(np.int64)
-        self.shift = layout.shift.astype(np.int64)
-        self.mask = layout.mask.astype(np.int64)
-        self.act_of = np.zeros(max(1, program.instances), np.uint32)
+        self.packing = Packing(
+            word=layout.word.astype(np.int64), shift=layout.shift.astype(np.int64), mask=layout.mask.astype(np.int64)
+        )
+        act_of = np.zeros(max(1, program.instances), np.uint32)
         for number, family in enumerate(program.families):
-            self.act_of[family.first : family.first + family.count] = number
-        self.step_rel = _relevance(program, program.step_invariants)
-        self.inv_rel = _relevance(program, program.state_invariants)
-        self.wit_rel = _relevance(program, program.witnesses)
-        self.all_steps = (1 << len(program.step_invariants)) - 1
+            act_of[family.first : family.first + family.count] = number
+        self.asked = Asked(
+            act_of=act_of,
+            step_rel=_relevance(program, program.step_invariants),
+            inv_rel=_relevance(program, program.state_invariants),
+            wit_rel=_relevance(program, program.witnesses),
+            all_steps=(1 << len(program.step_invariants)) - 1,
+        )
         self.guards = sum(len(f.ir.guards) for f in program.families) or 1
         self.actions = max(1, len(program.families))
+
+    def hashes(self) -> Hashes:
+        """The hash tables, with room for the fingerprints of one state."""
+        bases = np.zeros(self.orders, np.int64)
+        return Hashes(zobrist=self.zobrist, width=self.zobrist.shape[2], orders=self.orders, bases=bases)
+
+    def tally(self, witnesses: int) -> Tally:
+        """Counts at zero."""
+        return Tally(
+            counts=np.zeros((self.actions, 2), np.int64),
+            wit=np.zeros(max(1, witnesses), np.int64),
+            blk=np.zeros(self.guards, np.int64),
+            ctl=np.zeros(CONTROL_WORDS, np.int64),
+        )
+
+
+def working(program: Program) -> Work:
+    """Two working rows."""
+    cells = program.layout.cells
+    return Work(s=np.zeros(max(1, cells), np.uint8), t=np.zeros(max(1, cells), np.uint8), cells=cells)
+
+
+def successors(size: int, writes: int, of: int, tested: int) -> Successors:
+    """Buffers for so many successors and writes; of these `of` know their row and `tested` their fingerprint."""
+    return Successors(
+        wo=np.empty(writes, np.uint16),
+        wv=np.empty(writes, np.uint8),
+        we=np.empty(size, np.uint32),
+        wi=np.empty(size, np.uint32),
+        of=np.empty(of, np.uint32),
+        fps=np.empty(tested, np.int64),
+        fresh=np.empty(tested, np.uint8),
+    )
 
 
 def _hashes(program: Program, symmetry: tuple[str, ...]) -> NDArray[np.uint64]:
@@ -76,76 +113,59 @@ class Chunk:
     def __init__(self, program: Program, tables: Tables, built: Built) -> None:
         self.tables = tables
         self.functions = built.functions
-        self.words = program.layout.words + 1
-        self.cells = program.layout.cells
         room = SUCCESSORS_MEAN * CHUNK_STATES
         mean = program.writes_max // max(1, program.instances) + 1
         self.limits = (room, room * mean)
         size, writes = room + program.instances + 1, room * mean + program.writes_max + 1
-        self.s, self.t = np.zeros(max(1, self.cells), np.uint8), np.zeros(max(1, self.cells), np.uint8)
-        self.wo, self.wv = np.empty(writes, np.uint16), np.empty(writes, np.uint8)
-        self.we, self.wi, self.of = (np.empty(size, np.uint32) for _ in range(3))
-        self.fps, self.fresh = np.empty(size, np.int64), np.empty(size, np.uint8)
-        self.bases = np.zeros(tables.orders, np.int64)
-        self.ctl = np.zeros(13, np.int64)
-        self.blk = np.zeros(tables.guards, np.int64)
-        self.counts = np.zeros((tables.actions, 2), np.int64)
-        self.wit = np.zeros(max(1, len(program.witnesses)), np.int64)
-        self.rows: NDArray[np.int64] = np.zeros((1, self.words), np.int64)
-        self.begin = self.end = 0
+        self.out = successors(size, writes, size, size)
+        self.work, self.hashes = working(program), tables.hashes()
+        self.tally = tables.tally(len(program.witnesses))
+        words = program.layout.words + 1
+        self.part = Part(rows=np.zeros((1, words), np.int64), words=words, begin=0, first=0)
+        self.end = 0
+
+    @property
+    def ctl(self) -> NDArray[np.int64]:
+        """The control words."""
+        words: NDArray[np.int64] = self.tally.ctl
+        return words
+
+    @property
+    def begin(self) -> int:
+        """First row of the part."""
+        return int(self.part.begin)
 
     def take(self, rows: NDArray[np.int64], begin: int, end: int) -> None:
         """Work on these rows next."""
-        self.rows, self.begin, self.end = rows, begin, end
+        self.part.rows, self.part.begin, self.end = rows, begin, end
 
     def expand(self, end: int | None = None) -> None:
         """List the successors; with `end`, only those of the states before it."""
-        k = self.tables
-        self.blk[:] = 0
-        arrays = (self.wo, self.wv, self.we, self.wi, self.of, self.fps, self.ctl, self.blk)
+        self.tally.blk[:] = 0
+        last = self.end if end is None else end
         self.functions["expand_chunk"](
-            self.rows.ctypes.data, self.words, self.begin, self.end if end is None else end, self.s.ctypes.data,
-            self.t.ctypes.data, self.cells, k.zobrist.ctypes.data, k.width, k.orders,
-            self.bases.ctypes.data, k.act_of.ctypes.data,
-            k.step_rel.ctypes.data, k.all_steps, *self.limits, *(a.ctypes.data for a in arrays),
-        )  # fmt: skip
+            self.part, last, self.work, self.hashes, self.tables.asked, *self.limits, self.out, self.tally
+        )
 
     def insert(self, slots: NDArray[np.int64], first: int, last: int) -> int:
         """Insert the fingerprints of some regions; how many are new."""
-        return self.functions["insert_chunk"](
-            slots.ctypes.data, slots.shape[0] // REGIONS, self.fps.ctypes.data, int(self.ctl[M]), first, last,
-            self.fresh.ctypes.data,
-        )  # fmt: skip
+        region = slots.shape[0] // REGIONS
+        count = int(self.ctl[M])
+        return self.functions["insert_chunk"](slots, region, self.out.fps, count, first, last, self.out.fresh)
 
-    def keep(self, goal: Room) -> None:
-        """Store the new states at their places and ask the invariants."""
-        k = self.tables
-        self.counts[:] = 0
+    def keep(self, goal: Room, first: int) -> None:
+        """Store the new states at their places and ask the invariants; the rows read are numbered from `first`."""
+        self.tally.counts[:] = 0
+        self.part.first = first
         self.functions["keep_chunk"](
-            self.rows.ctypes.data, self.words, self.begin, self.t.ctypes.data, self.wo.ctypes.data,
-            self.wv.ctypes.data, self.we.ctypes.data, self.wi.ctypes.data, self.of.ctypes.data, self.fps.ctypes.data,
-            self.fresh.ctypes.data, k.act_of.ctypes.data, k.inv_rel.ctypes.data, k.wit_rel.ctypes.data,
-            k.word.ctypes.data, k.shift.ctypes.data, k.mask.ctypes.data, goal.following.ctypes.data, goal.row,
-            goal.parents.ctypes.data, goal.insts.ctypes.data, goal.log, goal.first, goal.allowed, goal.depth,
-            self.counts.ctypes.data, self.wit.ctypes.data, self.ctl.ctypes.data,
-        )  # fmt: skip
+            self.part, self.work, self.out, self.tables.asked, self.tables.packing, goal, self.tally
+        )
         if self.ctl[EVENT] in (LIMIT, BROKEN, PREDICATE_RANGE):
             kept = self.ctl[MADE : EVENT_AT + 1].copy()
-            self.expand(self.begin + int(self.of[self.ctl[EVENT_AT]]) + 1)
+            self.expand(self.begin + int(self.out.of[self.ctl[EVENT_AT]]) + 1)
             self.ctl[MADE : EVENT_AT + 1] = kept
         elif self.ctl[EVENT] == 0 and self.ctl[SITE]:
             self.ctl[EVENT] = RANGE
-
-
-class Room:
-    """Where the new states of a chunk go: rows, log, the number of the first row of the segment read, bounds."""
-
-    def __init__(
-        self, following: Any, row: int, log: tuple[Any, Any, int], first: int, allowed: int, depth: int
-    ) -> None:
-        self.following, self.row = following, row
-        self.parents, self.insts, self.log = log
-        self.first, self.allowed, self.depth = first, allowed, depth
 
 
 class Rounds:

@@ -20,6 +20,7 @@ from viewproof.spec.engines.explicit import replay
 from viewproof.spec.engines.explicit.build import Built, build
 from viewproof.spec.engines.explicit.checkpoint import Checkpoint
 from viewproof.spec.engines.explicit.emit import Program, emit
+from viewproof.spec.engines.explicit.kernel import Part, Room
 from viewproof.spec.engines.explicit.memory import Frontier, Log, Memory, Table, available_bytes
 from viewproof.spec.engines.explicit.result import Result, coverage
 from viewproof.spec.engines.explicit.rounds import (
@@ -38,8 +39,8 @@ from viewproof.spec.engines.explicit.rounds import (
     SITE,
     Chunk,
     M,
-    Room,
     Rounds,
+    working,
 )
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.definitions import Spec
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from viewproof.spec.engines.explicit.reach import Edges
 
 STATES_MAX = (1 << 32) - 1
+NUMBERS = ("level", "at", "first", "first_of_level", "distinct", "depth", "deadlocks", "deadlock")
+"""Numbers of a search that are saved as they are."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,8 @@ def explore(
     leaves a declared range raises `OutOfRangeError`; a disagreement with the interpreter raises `EngineError`. Neither
     is a verdict.
     """
+    if checkpoint is not None and resume is None:
+        Checkpoint(checkpoint).try_writing()
     program = emit(spec, invariants, reduce=reduce)
     built = build(program, notify)
     if built.compiled > 1:
@@ -183,7 +188,7 @@ class Search:
     def run(self, progress: Callable[[Progress], None] | None = None) -> Result:
         """Search until a verdict."""
         if self.options.resume is not None:
-            Checkpoint(self.options.resume).load(self)
+            self._restore(*Checkpoint(self.options.resume).load(self._key()))
         elif not self._start():
             return self._finish()
         self.started = self.saved = time.monotonic()
@@ -215,14 +220,12 @@ class Search:
         rows, _ = self.now.room(1)
         parents, insts, _ = self.log.room(1)
         parents[0] = insts[0] = 0
-        row = layout.row(state).astype(np.uint8)
-        self.built.functions["pack"](
-            row.ctypes.data, layout.cells, rows.ctypes.data, 0, layout.words + 1, k.word.ctypes.data,
-            k.shift.ctypes.data, k.zobrist.ctypes.data, k.width,
-        )  # fmt: skip
+        work, hashes = working(self.program), k.hashes()
+        work.s[:] = layout.row(state)
+        part = Part(rows=rows, words=layout.words + 1, begin=0, first=0)
+        self.built.functions["pack"](work, part, k.packing, hashes)
         if k.orders > 1:
-            arrays = (row.ctypes.data, layout.cells, k.zobrist.ctypes.data)
-            rows[0, 0] = self.built.functions["canonical"](*arrays, k.width, k.orders)
+            rows[0, 0] = self.built.functions["canonical"](work, hashes)
         self.table.fill(rows[0, :1].copy())
         if self.edges is not None:
             self.edges.states(rows, 0, 1)
@@ -278,10 +281,13 @@ class Search:
         parents, insts, log = self.log.room(kept)
         jobs, before = [], 0
         for chunk, fresh in zip(used, new, strict=True):
-            chunk.wit[:] = self.witnessed
+            chunk.tally.wit[:] = self.witnessed
             at = min(before, kept)
-            goal = Room(following, row + at, (parents, insts, log + at), self.first, kept - at, self.level + 1)
-            jobs.append(lambda chunk=chunk, goal=goal: chunk.keep(goal))
+            goal = Room(
+                following=following, row=row + at, parents=parents, insts=insts, log=log + at, allowed=kept - at,
+                depth=self.level + 1,
+            )  # fmt: skip
+            jobs.append(lambda chunk=chunk, goal=goal: chunk.keep(goal, self.first))
             before += fresh
         self.rounds.each(jobs)  # type: ignore[arg-type]
         if self.edges is not None and not self.edges.round(used, following, row, kept):
@@ -292,14 +298,14 @@ class Search:
         """Count what the chunks did, in order, up to the first event."""
         for chunk in used:
             ctl = chunk.ctl
-            self.counts += chunk.counts
-            self.blocked += chunk.blk
+            self.counts += chunk.tally.counts
+            self.blocked += chunk.tally.blk
             self.deadlocks += int(ctl[DEADLOCKS])
             if ctl[DEADLOCKS] and self.deadlock < 0:
                 self.deadlock = self.first + chunk.begin + int(ctl[DEADLOCK_AT])
             self.distinct += int(ctl[MADE])
-            fresh = (self.witnessed < 0) & (chunk.wit >= 0)
-            self.witnessed[fresh] = chunk.wit[fresh]
+            fresh = (self.witnessed < 0) & (chunk.tally.wit >= 0)
+            self.witnessed[fresh] = chunk.tally.wit[fresh]
             if ctl[MADE]:
                 self.depth = self.level + 1
             if ctl[EVENT]:
@@ -311,13 +317,13 @@ class Search:
     def _event(self, chunk: Chunk) -> bool:
         ctl, kind = chunk.ctl, int(chunk.ctl[EVENT])
         if kind == LIMIT:
-            self.at = chunk.begin + int(chunk.of[ctl[EVENT_AT]])
+            self.at = chunk.begin + int(chunk.out.of[ctl[EVENT_AT]])
             return self._stop(f"bound of {self.most} states reached")
         if kind == RANGE:
             parent, instance = self.first + chunk.begin + int(ctl[EXPANDED]) - 1, int(ctl[INSTANCE])
             replay.raise_range_error(self.program, self.log.path(parent), instance, int(ctl[SITE]), None)
         code, at = int(ctl[DETAIL]), int(ctl[EVENT_AT])
-        parent, instance = self.first + chunk.begin + int(chunk.of[at]), int(chunk.wi[at])
+        parent, instance = self.first + chunk.begin + int(chunk.out.of[at]), int(chunk.out.wi[at])
         if code < 0:
             replay.raise_range_error(self.program, self.log.path(parent), instance, 0, code)
         assert kind != PREDICATE_RANGE
@@ -342,14 +348,53 @@ class Search:
         if folder is None or not self.between:
             self._stop("interrupted, not saved; with a directory for checkpoints a search can go on later")
             return
-        Checkpoint(folder).save(self)
+        self._save(folder)
         self._stop(f"interrupted; resume from {folder}")
 
     def _save_if_due(self) -> None:
         folder = self.options.checkpoint
         if folder is not None and time.monotonic() - self.saved >= self.options.checkpoint_seconds:
-            Checkpoint(folder).save(self)
+            self._save(folder)
             self.saved = time.monotonic()
+
+    def _key(self) -> str:
+        """What a saved search must agree on."""
+        return "+".join((self.program.key, *self.options.symmetry))
+
+    def _save(self, folder: Path) -> None:
+        """Write all that the search needs to go on."""
+        slots = self.table.slots
+        frontiers = {name: getattr(self, name) for name in ("now", "following")}
+        numbers: dict[str, Any] = {
+            "model": self.program.spec.name, "seconds": self.seconds, "levels": self.result.levels,
+            "rows": {name: [s.count for s in frontier.segments] for name, frontier in frontiers.items()},
+            "counts": self.counts.tolist(), "blocked": self.blocked.tolist(), "witnessed": self.witnessed.tolist(),
+            **{name: getattr(self, name) for name in NUMBERS},
+        }  # fmt: skip
+        parents, insts = self.log.filled_parts(0), self.log.filled_parts(1)
+        rows = {name: frontier.filled_rows() for name, frontier in frontiers.items()}
+        Checkpoint(folder).save(
+            self._key(), numbers, {"table": [slots[slots != 0]], "parents": parents, "insts": insts, **rows}
+        )
+
+    def _restore(self, numbers: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Put a search that has not begun where the saved one stopped."""
+        self.table.fill(arrays["table"].view(np.int64))
+        distinct = int(numbers["distinct"])
+        parents, insts, first = self.log.room(distinct)
+        assert first == 0
+        parents[:distinct] = arrays["parents"].view(np.uint32)
+        insts[:distinct] = arrays["insts"].view(np.uint16)
+        for name in ("now", "following"):
+            frontier: Frontier = getattr(self, name)
+            frontier.fill(arrays[name].view(np.int64).reshape(-1, frontier.words), numbers["rows"][name])
+        for name in NUMBERS:
+            setattr(self, name, numbers[name])
+        self.counts[:] = numbers["counts"]
+        self.blocked[:] = numbers["blocked"]
+        self.witnessed[:] = numbers["witnessed"]
+        self.result.levels = list(numbers["levels"])
+        self.before = float(numbers["seconds"])
 
     def _finish(self) -> Result:
         result = self.result

@@ -22,7 +22,18 @@ from viewproof.spec.engines.explicit import replay
 from viewproof.spec.engines.explicit.build import Built, build
 from viewproof.spec.engines.explicit.emit import Program, emit
 from viewproof.spec.engines.explicit.result import Result, coverage
-from viewproof.spec.engines.explicit.rounds import BROKEN, DEADLOCKS, DETAIL, EVENT, INSTANCE, RANGE, SITE, Tables
+from viewproof.spec.engines.explicit.rounds import (
+    BROKEN,
+    DEADLOCKS,
+    DETAIL,
+    EVENT,
+    INSTANCE,
+    RANGE,
+    SITE,
+    Tables,
+    successors,
+    working,
+)
 from viewproof.spec.engines.explicit.search import Progress
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.definitions import Spec
@@ -48,34 +59,30 @@ class Walker:
 
     def __init__(self, program: Program, tables: Tables, built: Built, depth: int) -> None:
         self.program, self.tables, self.built = program, tables, built
-        cells = max(1, program.layout.cells)
         self.start = program.layout.row(State.initial()).astype(np.uint8)
-        self.s, self.t = np.zeros(cells, np.uint8), np.zeros(cells, np.uint8)
-        self.wo, self.wv = np.empty(program.writes_max + 1, np.uint16), np.empty(program.writes_max + 1, np.uint8)
-        self.we, self.wi = (np.empty(program.instances + 1, np.uint32) for _ in range(2))
+        self.work = working(program)
+        self.out = successors(program.instances + 1, program.writes_max + 1, 1, 1)
         self.trail = np.zeros(max(1, depth), np.uint16)
-        self.counts = np.zeros((tables.actions, 2), np.int64)
-        self.wit = np.full(max(1, len(program.witnesses)), -1, np.int64)
-        self.blk = np.zeros(tables.guards, np.int64)
-        self.ctl = np.zeros(12, np.int64)
+        self.tally = tables.tally(len(program.witnesses))
+        self.tally.wit[:] = -1
         self.depth, self.longest, self.deadlocks = depth, 0, 0
 
     def walk(self, number: int, seed: int) -> Found | None:
         """One walk; what it broke, if anything."""
-        program, k = self.program, self.tables
-        self.s[:] = self.start
-        masks = [(1 << len(p)) - 1 for p in (program.state_invariants, program.step_invariants, program.witnesses)]
+        program = self.program
+        self.work.s[:] = self.start
+        state_invariants, witnesses = ((1 << len(p)) - 1 for p in (program.state_invariants, program.witnesses))
         mixed = ((seed * MIX) ^ ((number + 1) * 0xD1B54A32D192ED03)) % (1 << 64) or 1
-        buffers = (self.wo, self.wv, self.we, self.wi, self.trail, self.counts, self.wit, self.ctl, self.blk)
         taken = self.built.functions["walk"](
-            self.s.ctypes.data, self.t.ctypes.data, program.layout.cells, mixed - (1 << 64 if mixed >> 63 else 0),
-            self.depth, *masks, k.act_of.ctypes.data, *(a.ctypes.data for a in buffers),
+            self.work, mixed - (1 << 64 if mixed >> 63 else 0), self.depth, state_invariants, witnesses,
+            self.tables.asked, self.out, self.trail, self.tally,
         )  # fmt: skip
+        ctl = self.tally.ctl
         self.longest = max(self.longest, taken)
-        self.deadlocks += int(self.ctl[DEADLOCKS])
-        if not self.ctl[EVENT]:
+        self.deadlocks += int(ctl[DEADLOCKS])
+        if not ctl[EVENT]:
             return None
-        return Found(number, [int(i) for i in self.trail[:taken]], [int(x) for x in self.ctl])
+        return Found(number, [int(i) for i in self.trail[:taken]], [int(x) for x in ctl])
 
 
 def simulate(
@@ -102,13 +109,13 @@ def simulate(
     result = Result(spec.name, row_bits=program.layout.bits, compile_seconds=built.seconds, workers=len(walkers))
     checked = {p.name for p in (*program.state_invariants, *program.step_invariants)}
     result.invariants = [p.id for p in spec.invariants if p.id in checked]
-    result.generated = sum(int(w.counts[:, 0].sum()) for w in walkers)
+    result.generated = sum(int(w.tally.counts[:, 0].sum()) for w in walkers)
     result.depth = max(w.longest for w in walkers)
     result.deadlocks = sum(w.deadlocks for w in walkers)
-    counts, blocked = sum(w.counts for w in walkers), sum(w.blk for w in walkers)
+    counts, blocked = sum(w.tally.counts for w in walkers), sum(w.tally.blk for w in walkers)
     result.coverage = coverage([f.ir for f in program.families], counts, blocked)
     for n, witness in enumerate(program.witnesses):
-        met = [int(w.wit[n]) for w in walkers if w.wit[n] >= 0]
+        met = [int(w.tally.wit[n]) for w in walkers if w.tally.wit[n] >= 0]
         if met:
             result.witnessed[witness.name] = min(met)
         else:
@@ -139,7 +146,7 @@ def _run(
                     found[n] = event
                     best[0] = min(best[0], n)
             if report and progress is not None:
-                steps = int(walker.counts[:, 0].sum())
+                steps = int(walker.tally.counts[:, 0].sum())
                 progress(Progress(walker.longest, 0, steps, walks - n, time.perf_counter() - started))
 
     with ThreadPoolExecutor(max(1, len(walkers) - 1)) as pool:

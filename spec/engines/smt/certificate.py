@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from viewproof.spec.engines.smt.induction import Failure, Tally
-from viewproof.spec.engines.smt.run import Proof
+from viewproof.spec.engines.smt.proof import Proof
 from viewproof.spec.engines.smt.solve import version
 from viewproof.spec.lang.definitions import Predicate, Spec
 from viewproof.spec.lang.expr import ActionIR, Binder, Expr, Name, Quant, walk

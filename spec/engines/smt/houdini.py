@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from viewproof.spec.engines import interp
-from viewproof.spec.engines.smt.run import Proof, prove
+from viewproof.spec.engines.smt.proof import Proof, prove
 from viewproof.spec.lang import Predicate, Spec, any_of, forall
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.schema import Var

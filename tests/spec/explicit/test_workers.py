@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +131,37 @@ def test_a_checkpoint_of_another_model_or_none_is_refused(tmp_path: Path) -> Non
         explicit.explore(small("state.getstate_truncates"), resume=tmp_path, notify=quiet)
     with pytest.raises(SpecError, match="holds no search"):
         explicit.explore(small(None), resume=tmp_path / "nothing", notify=quiet)
+
+
+def _zero(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def _shorten(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [_zero, _shorten, _flip, Path.unlink])
+def test_a_damaged_checkpoint_is_refused_whichever_file_it_is(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    folder = tmp_path / "saved"
+    explicit.explore(small(None), progress=Stop(2_000), checkpoint=folder, notify=quiet)
+    files = sorted(folder.iterdir())
+    assert len(files) == 6
+    for n, file in enumerate(files):
+        copy = tmp_path / str(n)
+        shutil.copytree(folder, copy)
+        damage(copy / file.name)
+        with pytest.raises(SpecError, match=r"damaged|holds no search|another version"):
+            explicit.explore(small(None), resume=copy, notify=quiet)
+
+
+def test_a_directory_that_cannot_be_written_is_refused_before_the_search(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    with pytest.raises(SpecError, match="cannot save a search"):
+        explicit.explore(small(None), progress=Stop(0), checkpoint=tmp_path / "file" / "in", notify=quiet)

@@ -15,7 +15,7 @@ from tests.spec.smt.test_lowering import agree
 from viewproof.spec.engines import explicit
 from viewproof.spec.engines.smt import chain
 from viewproof.spec.engines.smt.lower import Lowering
-from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.lang import Spec
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.fault_models import FAULT_MODELS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from viewproof.spec.engines.smt import houdini
 from viewproof.spec.engines.smt.induction import RANGES
-from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.lang import Predicate, forall
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.lemmas import LEMMAS

@@ -10,7 +10,7 @@ from tests.spec.smt.comparison import about_steps
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.engines.smt import cti
 from viewproof.spec.engines.smt.induction import RANGES
-from viewproof.spec.engines.smt.run import Proof, prove
+from viewproof.spec.engines.smt.proof import Proof, prove
 from viewproof.spec.lang import Instance, Predicate, Schema, Sort, Spec, action, forall, invariant, require, up_to
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr import model

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from viewproof.spec.engines import explicit
-from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.lemmas import lemmas_of

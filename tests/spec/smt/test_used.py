@@ -6,7 +6,7 @@ from functools import cache
 
 from viewproof.spec.engines.smt.certificate import certificate
 from viewproof.spec.engines.smt.induction import lemmas_used
-from viewproof.spec.engines.smt.run import Proof, prove
+from viewproof.spec.engines.smt.proof import Proof, prove
 from viewproof.spec.engines.smt.solve import Session
 from viewproof.spec.lang import Spec
 from viewproof.spec.vsr import model

@@ -13,7 +13,7 @@ from tests.spec.smt.comparison import about_steps
 from viewproof.spec.engines import interp
 from viewproof.spec.engines.smt import chain
 from viewproof.spec.engines.smt.induction import RANGES
-from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.lang import Spec, SpecError
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.lemmas import LEMMAS

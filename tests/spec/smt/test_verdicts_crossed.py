@@ -11,7 +11,7 @@ import pytest
 
 from viewproof.spec.engines import explicit
 from viewproof.spec.engines.smt import chain
-from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.engines.tla import export, tlc
 from viewproof.spec.lang import Spec
 from viewproof.spec.vsr import model

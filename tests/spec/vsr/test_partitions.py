@@ -14,7 +14,7 @@ from tests.spec.smt.test_lowering import agree
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.engines.smt import chain
 from viewproof.spec.engines.smt.lower import Lowering
-from viewproof.spec.engines.smt.run import prove
+from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.engines.smt.witness import witnesses
 from viewproof.spec.lang import SpecError, action, without
 from viewproof.spec.vsr import Config, checkpoint, model, partition_state
