@@ -1,7 +1,7 @@
 """Named mistakes that can be switched on in the replica, to measure the checkers and the audit.
 
 All are off by default. A switch makes the replica do the wrong thing; its trace still says honestly what it did. The
-story of each is in `../shared/faults.md`, from where the names come.
+story of each is in docs/faults.md.
 """
 
 from __future__ import annotations

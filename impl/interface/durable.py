@@ -131,7 +131,7 @@ class DamagedLog:
 
     `held`: the prepares above the checkpoint that are clean, of the log or not; `known`: headers of prepares that are
     broken or not durable. The log ends at `head_op`, as far as is known; it may have had ops up to `op_max`, equal to
-    `head_op` if its head is certain (protocol.md §4, op_certain).
+    `head_op` if its head is certain (seed 002, op_certain).
     """
 
     held: tuple[Prepare, ...]

@@ -1,4 +1,4 @@
-"""Namespaces: stream, topic and partition packed into one number of at most 64 bits (protocol.md §6).
+"""Namespaces: stream, topic and partition packed into one number of at most 64 bits (seed 003).
 
 The stream takes the highest bits, so that the numbers of one stream, and within it of one topic, are neighbours.
 """

@@ -1,4 +1,4 @@
-"""Partitions: append-only logs of messages, one per namespace, with the offsets of their consumers (protocol.md, I15).
+"""Partitions: append-only logs of messages, one per namespace, with the offsets of their consumers (seed 003, I15).
 
 A partition gives its messages the offsets 0, 1, 2 … in the order of execution, so they are unique and rising; an
 operation that is executed twice shows: its messages are there twice, and the offsets after it are higher.

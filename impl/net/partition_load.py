@@ -1,4 +1,4 @@
-"""Load on the partitions of a cluster, and what its producers may conclude from the answers (protocol.md, I15).
+"""Load on the partitions of a cluster, and what its producers may conclude from the answers (seed 003, I15).
 
 Every message is unique, so that a message that was lost, doubled or moved shows when the partitions are read.
 """

@@ -1,4 +1,4 @@
-"""Boot from durable state (rule 8; protocol.md §4 "later TigerBeetle" and §6)."""
+"""Boot from durable state (rule 8; TigerBeetle, later; seed 003)."""
 
 from __future__ import annotations
 

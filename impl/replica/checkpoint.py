@@ -1,4 +1,4 @@
-"""Checkpoints: a snapshot at commit_min, the superblock refers to it, the journal is drained (protocol.md §3, I5).
+"""Checkpoints: a snapshot at commit_min, the superblock refers to it, the journal is drained (seed 000, I5).
 
 The snapshot is taken at every op that `checkpoint_interval` divides, so all replicas take the same ones, byte for byte.
 Until the checkpoint is complete nothing more is executed, so that it is one at commit_min; all else goes on.

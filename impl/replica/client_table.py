@@ -1,4 +1,4 @@
-"""The client table: what is remembered of each client (docs/clients-and-control.md; protocol.md §3, I8 and I9).
+"""The client table: what is remembered of each client (docs/clients-and-control.md; seed 000, I8 and I9).
 
 A function of the executed prefix of the log: the same bytes on every replica at the same commit_min.
 """

@@ -1,4 +1,4 @@
-"""The commit path: acknowledgements, commit_max, execution, replies (rules 4 and 9; protocol.md §3).
+"""The commit path: acknowledgements, commit_max, execution, replies (rules 4 and 9; seed 000).
 
 One path for primary and backups: `execute_committed` is the only caller of the state machine.
 """

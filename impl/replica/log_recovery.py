@@ -1,4 +1,4 @@
-"""A replica whose log is damaged on its own disk repairs it from the others before it boots (protocol.md §4).
+"""A replica whose log is damaged on its own disk repairs it from the others before it boots (seed 002).
 
 Until then it takes part in nothing: no votes, no acknowledgements. To the others it is down, but for the prepares that
 it sends to those who ask by checksum. It becomes whole in one of three ways:
@@ -234,7 +234,7 @@ class LogRecovery(Recovery):
     def _on_nack(self, repair: LogRepair, message: Nack) -> None:
         """Another replica never had a prepare that is missing here; with enough of them it is discarded.
 
-        The own copy is faulty and does not count (protocol.md §4: one more is needed then). Without its header the
+        The own copy is faulty and does not count (seed 002: one more is needed then). Without its header the
         prepare before it is not known, so it stays. What is missing below it comes first: a discard ends all damage.
         """
         op, checksum = message.op, message.checksum

@@ -1,4 +1,4 @@
-"""The primary's uncommitted entries, by namespace, with a commit frontier for each (seed 000; protocol.md §3).
+"""The primary's uncommitted entries, by namespace, with a commit frontier for each (seed 000).
 
 All namespaces of a group share one pipeline and one order of ops. Acknowledgements complete in any order, so each
 namespace has a frontier: how many of its entries of this view, counted from the first, a quorum acknowledged. An op is

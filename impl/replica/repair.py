@@ -390,7 +390,7 @@ class Repair(Transfer):
     def _nack(self, message: RequestPrepare, op: int, checksum: str, view: int) -> None:
         """This replica does not have an entry that the sender may have acknowledged in views up to `message.view`.
 
-        Only in a view change to a later one: in normal status the prepare may still come (protocol.md §4).
+        Only in a view change to a later one: in normal status the prepare may still come (seed 002).
         """
         drained = op <= self.log.base and "nack.below_window" not in self.faults
         if self.status is not Status.VIEW_CHANGE or self.view <= message.view or drained or view < 0:

@@ -1,4 +1,4 @@
-"""What becomes of a client's request at a normal primary (docs/clients-and-control.md, "Client table"; protocol.md §3).
+"""What becomes of a client's request at a normal primary (docs/clients-and-control.md, "Client table"; seed 000).
 
 The outcome is a function of the client table, of the log's unexecuted suffix and of the request alone.
 """

@@ -1,4 +1,4 @@
-"""What a replica starts with, in one piece: at boot, and when it installs a snapshot (protocol.md §6, I13).
+"""What a replica starts with, in one piece: at boot, and when it installs a snapshot (seed 003, I13).
 
 Nothing is executed here: what lies above the snapshot is only known to be in the log, not to be committed.
 """

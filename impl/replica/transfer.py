@@ -1,4 +1,4 @@
-"""State transfer: a snapshot fetched in verified chunks, from any replica that has it (protocol.md §6).
+"""State transfer: a snapshot fetched in verified chunks, from any replica that has it (seed 003).
 
 A transfer resumes where it stopped: a lost chunk is asked for again, from another replica if need be. A replica that
 has segments of messages asks for the snapshot's outline first, and then only for what it lacks

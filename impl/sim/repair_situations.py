@@ -1,4 +1,4 @@
-"""What is met while replicas mend their logs, counted as in `impl.sim.situations` (protocol.md §4, answers and nacks).
+"""What is met while replicas mend their logs, counted as in `impl.sim.situations` (seed 002, answers and nacks).
 
 | statistic | a situation |
 |---|---|

@@ -1,4 +1,4 @@
-"""What may be damaged on the disks of a cluster so that its data can be repaired (protocol.md §4, "always leaving one
+"""What may be damaged on the disks of a cluster so that its data can be repaired (seed 002, "always leaving one
 good copy of each item somewhere").
 
 A prepare of a replica's log may be damaged there if another replica's disk has it, clean; or if no other ever had it,

@@ -1,4 +1,4 @@
-"""The journal as two rings: headers and prepares, in fixed slots of an allocated file (protocol.md §4, "Journal").
+"""The journal as two rings: headers and prepares, in fixed slots of an allocated file (seed 002, "Journal").
 
 Layout. Two copies of the file header, one sector each; the header ring, one sector per cell; the prepare ring, cells of
 `slot_size` bytes. An op has the slot `op % slots`, and a slot has two cells in each ring: while a log is being

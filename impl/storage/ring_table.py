@@ -1,4 +1,4 @@
-"""The recovery decision table of the ring journal (protocol.md §4): header ring and prepare ring → decision, per slot.
+"""The recovery decision table of the ring journal (seed 002): header ring and prepare ring → decision, per slot.
 
 The header of a prepare is written once the prepare is durable, and it is acknowledged once both are. So a valid header
 that is reserved, or of an op at or below the checkpoint, says that a broken prepare in its slot was being written and

@@ -33,7 +33,7 @@ DIGITS: Final = 39
 
 
 class Message:
-    """A message header; attributes by the names of protocol.md, a field it does not have is None."""
+    """A message header; attributes by the names of docs/tigerbeetle.md, a field it does not have is None."""
 
     __slots__ = ("checksum", "command", "commit", "fields", "op", "parent", "sender", "text", "view")
 

@@ -54,7 +54,7 @@ def declare(s: Schema, cfg: Config) -> None:
 @action(r=Replica, o=Op, w=View)
 def nack(state: Any, r: Any, o: Any, w: Any) -> None:
     """A replica in a view change, which acknowledges nothing in an earlier view any more, does not have the prepare
-    (w, o) in its log (protocol.md §4; in normal status it might still come).
+    (w, o) in its log (seed 002; in normal status it might still come).
     """
     v = state.view[r]
     require(state.status[r] == VIEW_CHANGE)
@@ -69,7 +69,7 @@ def nack(state: Any, r: Any, o: Any, w: Any) -> None:
 @action(r=Replica, o=Op)
 def discard(state: Any, r: Any, o: Any) -> None:
     """A replica restarts without the prepare at o, which its journal lost, and without what follows it: q_n others,
-    all of them beyond the views in which it may have acknowledged it, never had it (protocol.md §4, nack arithmetic;
+    all of them beyond the views in which it may have acknowledged it, never had it (seed 002, nack arithmetic;
     its own copy is faulty and does not count).
     """
     require(within(Restart, state.restarts + 1))

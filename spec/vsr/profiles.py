@@ -1,4 +1,4 @@
-"""Profiles: named sets of options, one per real system or paper (design.md)."""
+"""Profiles: named sets of options, one per real system or paper (docs/sources.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from viewproof.spec.vsr.config import ClientTable, Config, Repair
 Options = dict[str, Any]
 
 LATER_QUORUMS = {1: (1, 1), 2: (2, 2), 3: (2, 2), 4: (2, 3), 5: (3, 3), 6: (3, 4)}
-"""Replicas → (q_r, q_v) of TigerBeetle later (protocol.md §4)."""
+"""Replicas → (q_r, q_v) of TigerBeetle, later."""
 
 
 def _later_quorums(replicas: int) -> Options:

@@ -1,4 +1,4 @@
-"""Crash and restart from durable state (design.md; TigerBeetle 2026: view and log_view live in the superblock)."""
+"""Crash and restart from durable state (TigerBeetle, later: view and log_view live in the superblock)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from viewproof.spec.vsr.view_change import offered_by, require_start_view
 @action(r=Replica, b=Replica)
 def merge_early(state: Any, r: Any, b: Any) -> None:
     """On a quorum of do_view_changes the new primary raises its log_view; it installs the log, and starts the view,
-    later [Iggy later].
+    later [Iggy, later].
     """
     v = state.view[r]
     received = state.received(r)
@@ -62,7 +62,7 @@ def on_get_state_keeping_log(state: Any, r: Any, v: Any) -> None:
 @action(r=Replica, o=Op)
 def commit_own_view_only(state: Any, r: Any, o: Any) -> None:
     """A new primary knows no prepare of an older view in its pipeline: acknowledgements of them count for nothing
-    [Iggy later].
+    [Iggy, later].
     """
     require(state.entry[r, o] == state.view[r] + 1)
     normal.commit.fn(state, r, o)
@@ -89,7 +89,7 @@ def commit_with_old_acks(state: Any, r: Any, o: Any) -> None:
 @action(r=Replica, b=Replica)
 def merge_up_to_hole(state: Any, r: Any, b: Any) -> None:
     """do_view_changes carry op and commit only; the new primary cuts its own log at the first op that it lacks
-    [Iggy later].
+    [Iggy, later].
     """
     v = state.view[r]
     received = state.received(r)
@@ -106,7 +106,7 @@ def merge_up_to_hole(state: Any, r: Any, b: Any) -> None:
 
 @action(r=Replica, v=View, n=Length)
 def on_start_view_blind(state: Any, r: Any, v: Any, n: Any) -> None:
-    """A backup sets op to that of start_view, without the entries [Iggy later]."""
+    """A backup sets op to that of start_view, without the entries [Iggy, later]."""
     require(state.status[r] != RECOVERING)
     require_start_view(state, r, v, n)
     state.status[r] = NORMAL

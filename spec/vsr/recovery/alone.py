@@ -1,4 +1,4 @@
-"""Restart of a cluster of one: no one could answer, so the journal decides (seed 002; view as in TigerBeetle later)."""
+"""Restart of a cluster of one: no one could answer, so the journal decides (seed 002; TigerBeetle, later)."""
 
 from __future__ import annotations
 

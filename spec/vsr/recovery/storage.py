@@ -1,4 +1,4 @@
-"""What a journal can lose. Of what was durable, one good copy is always left with another replica (protocol.md §4)."""
+"""What a journal can lose. Of what was durable, one good copy is always left with another replica (seed 002)."""
 
 from __future__ import annotations
 

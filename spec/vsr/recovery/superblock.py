@@ -1,4 +1,4 @@
-"""Recovery from the superblock (TigerBeetle later): view and log_view are durable before anything says so.
+"""Recovery from the superblock (TigerBeetle, later): view and log_view are durable before anything says so.
 
 A replica moves in memory first; `update_superblock` makes view, log_view and the headers of its log durable and sends
 what waited for that. With the view of a view change it fixes the do_view_change: the same one is sent again after a
@@ -130,7 +130,7 @@ def holds(state: Any, r: Any, o: Any, entry: Any) -> Any:
 def merge(state: Any, r: Any, b: Any, n: Any) -> None:
     """The new primary makes one log of a quorum of do_view_changes: the headers of those with the highest log_view,
     b's, up to op n, before the first that q_n nack; above the commit point, each has a copy somewhere. log_view is
-    the new view, in memory (protocol.md §3: merge rule).
+    the new view, in memory (Iggy, later: the merge).
     """
     require_quorum(state, r, b)
     require_decision(state, r, state.view[r], b, n, is_kept)

@@ -27,7 +27,7 @@ def nacks_needed(state: Any, faulty: Any) -> Any:
 def nack(state: Any, r: Any, o: Any, w: Any) -> None:
     """During a view change a replica tells the new primary, which asked for the prepare (w, o), that it never had it.
 
-    Silence where it has it, or where its slot is faulty: it may have acknowledged that (protocol.md §4). A nack is a
+    Silence where it has it, or where its slot is faulty: it may have acknowledged that (seed 002). A nack is a
     promise like a do_view_change: its sender takes part in no earlier view any more.
     """
     v, entry = state.view[r], w + 1
@@ -78,7 +78,7 @@ def discard_if(state: Any, r: Any, o: Any, is_nacked: Any) -> None:
 
 def has_gap(received: Any, v: Any, q: Any, o: Any) -> Any:
     """Does q's do_view_change cover op o and name no header there? Below the lowest op that it covers it says nothing
-    (protocol.md §4).
+    (seed 002).
     """
     return all_of(received.dvc[v, q], o >= received.dvc_low[v, q], received.dvc_entry[v, q, o] == 0)
 

@@ -1,4 +1,4 @@
-"""The journal of the June 2022 build: headers in memory, two rings on disk, recovery of slots (protocol.md §4)."""
+"""The journal of the June 2022 build: headers in memory, two rings on disk, recovery of slots (seed 002)."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def forget(state: Any, r: Any) -> None:
 
 @action(r=Replica, o=Op, d=Op, b=Op)
 def recover_slot(state: Any, r: Any, o: Any, d: Any, b: Any) -> None:
-    """A slot is decided by the table of protocol.md §4: `d` is the decision, `b` says whether its prepare can be read.
+    """A slot is decided by the table of seed 002: `d` is the decision, `b` says whether its prepare can be read.
 
     Nothing acknowledged may be taken for never written (I3): nil and cut are for slots without a durable prepare.
     """

@@ -52,7 +52,7 @@ def commit(state: Any, r: Any, e: Any) -> None:
 
 @action(r=Replica, e=Prepare, c=Client, s=Request, register=Request)
 def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> None:
-    """A cluster of one that restarted prepares again in the view it was in [tigerbeetle]."""
+    """A cluster of one that restarted prepares again in the view it was in [TigerBeetle]."""
     require(state.cfg.replicas == 1)
     require(state.prepared[state.view[r], state.op[r] + 1] != 0)
     normal_2022.may_prepare(state, r, e, c, s, register)

@@ -1,4 +1,4 @@
-"""Start, superblock, journal and checkpoints of the July 2026 build (protocol.md §4, "later TigerBeetle")."""
+"""Start, superblock, journal and checkpoints of the July 2026 build (TigerBeetle, later)."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def put_listed_header(state: Any, r: Any, o: Any, e: Any) -> None:
 
 
 def head_is_certain(state: Any, r: Any) -> Any:
-    """No faulty slot may have held an op above the head, nor the head itself another one (protocol.md §4)."""
+    """No faulty slot may have held an op above the head, nor the head itself another one (seed 002)."""
     top = prepare_max(state.checkpoint[r])
     return any_of(
         state.op[r] == top,

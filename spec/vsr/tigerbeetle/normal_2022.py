@@ -1,4 +1,4 @@
-"""Normal operation of the June 2022 build: prepares that may jump ahead, acknowledgements, commits (protocol.md §4)."""
+"""Normal operation of the June 2022 build: prepares that may jump ahead, acknowledgements, commits (seed 002)."""
 
 from __future__ import annotations
 

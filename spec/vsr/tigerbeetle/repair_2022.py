@@ -1,4 +1,4 @@
-"""Repair, nacks, the pipeline across views, and recovery by nonce, as the June 2022 build has them (protocol.md §4)."""
+"""Repair, nacks, the pipeline across views, and recovery by nonce, as the June 2022 build has them (seed 002)."""
 
 from __future__ import annotations
 

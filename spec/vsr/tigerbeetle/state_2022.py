@@ -1,4 +1,4 @@
-"""State of a cluster as the June 2022 build keeps it (seed 002; protocol.md §4): journal, quorums, pipeline, messages.
+"""State of a cluster as the June 2022 build keeps it (seed 002): journal, quorums, pipeline, messages.
 
 A prepare has a number of its own (1 is the root, op 0), so that two prepares of one view and op can be told apart; so
 has a message. A receiver acts on `current[r]`, the message it handles; anything that was addressed to it may become it.

@@ -1,4 +1,4 @@
-"""State of a cluster as the July 2026 build keeps it: superblock, slots, checkpoints (protocol.md §4, "later").
+"""State of a cluster as the July 2026 build keeps it: superblock, slots, checkpoints (TigerBeetle, later).
 
 Prepares and messages are numbered as in `state_2022`. Nodes from `cfg.replicas` on are standbys: they never vote.
 """

@@ -1,4 +1,4 @@
-"""View change of the June 2022 build: votes, merge of the logs, discards, start of the view (protocol.md §4)."""
+"""View change of the June 2022 build: votes, merge of the logs, discards, start of the view (seed 002)."""
 
 from __future__ import annotations
 

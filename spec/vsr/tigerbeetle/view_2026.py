@@ -266,7 +266,7 @@ def copied(state: Any, r: Any, o: Any, c: Any) -> Any:
 
 
 def nack_quorum(state: Any) -> Any:
-    """Nacks that prove that no replication quorum has a prepare (protocol.md §4)."""
+    """Nacks that prove that no replication quorum has a prepare (seed 002)."""
     return state.cfg.replicas - state.cfg.quorum_replication + 1
 
 
