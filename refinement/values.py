@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from viewproof.spec.lang.schema import Var
-from viewproof.spec.vsr.state import ENTRY
+from viewproof.spec.vsr.core.state import ENTRY
 
 
 def show_value(var: Var, value: int) -> str:

@@ -42,10 +42,10 @@ from viewproof.spec.engines.replay import Replay, compile_spec
 from viewproof.spec.engines.replay.reference import by_interp
 from viewproof.spec.lang.schema import Var
 from viewproof.spec.vsr import Config, unbounded
-from viewproof.spec.vsr.client_table import OUTCOMES
 from viewproof.spec.vsr.faults import alternatives
-from viewproof.spec.vsr.partition_state import ASKED
 from viewproof.spec.vsr.parts import parts_of
+from viewproof.spec.vsr.parts.clients.table import OUTCOMES
+from viewproof.spec.vsr.parts.partitions.state import ASKED
 
 Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
 

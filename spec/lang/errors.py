@@ -74,7 +74,7 @@ def here() -> Source:
 
 
 def _short(filename: str) -> str:
-    """Path relative to the project (`spec/vsr/normal.py`), so that messages do not depend on the checkout."""
+    """Path relative to the project (`spec/vsr/core/normal.py`), so that messages do not depend on the checkout."""
     try:
         return str(Path(filename).resolve().relative_to(_ROOT))
     except ValueError:

@@ -60,7 +60,9 @@ def _nothing(cfg: Any) -> tuple[Any, ...]:
 class Part:
     """One part of a specification. `is_on` reads the configuration, as all else that depends on it.
 
-    `changes` are made to other parts, `removes` names actions that make no sense with this one.
+    `changes` are made to other parts, `removes` names actions that make no sense with this one. `lemmas` are what a
+    proof needs; `untrue` are the ids of those of other parts that do not hold with this one, in an instance with
+    crashes or without.
     """
 
     name: str
@@ -71,6 +73,8 @@ class Part:
     removes: Callable[[Any], tuple[str, ...]] = _nothing
     invariants: Callable[[Any], tuple[Predicate, ...]] = _nothing
     witnesses: Callable[[Any], tuple[Predicate, ...]] = _nothing
+    lemmas: Callable[[Any], tuple[Predicate, ...]] = _nothing
+    untrue: Callable[[Any, bool], Collection[str]] = lambda cfg, crashes: ()
 
 
 @dataclass

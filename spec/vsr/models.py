@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from viewproof.spec.lang import Action, Instance, Spec, SpecError, compose
-from viewproof.spec.vsr import client_table, clients, partition_invariants
-from viewproof.spec.vsr.checkpoint import executed_after_restart
 from viewproof.spec.vsr.config import ClientTable, Config, Partitions, Repair
+from viewproof.spec.vsr.core.invariants import restarted_normal
 from viewproof.spec.vsr.faults import fault
-from viewproof.spec.vsr.invariants import restarted_normal
 from viewproof.spec.vsr.parts import CORE, PARTS
+from viewproof.spec.vsr.parts.checkpoints.checkpoint import executed_after_restart
+from viewproof.spec.vsr.parts.clients import requests as clients
+from viewproof.spec.vsr.parts.clients import table as client_table
+from viewproof.spec.vsr.parts.partitions import invariants as partition_invariants
+from viewproof.spec.vsr.parts.recovery import AFTER_RECOVERY, AFTER_ROT
 from viewproof.spec.vsr.profiles import profile_options
-from viewproof.spec.vsr.recovery import AFTER_RECOVERY, AFTER_ROT
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from viewproof.spec.lang import Instance, Predicate, all_of, any_of, count, exists, forall, invariant, not_, within
-from viewproof.spec.vsr import client_table
-from viewproof.spec.vsr.client_invariants import was_executed
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.sessions import Incarnation
-from viewproof.spec.vsr.state import NORMAL, Client, Feature, Op, Replica, Request, View, primary
+from viewproof.spec.vsr.core.state import NORMAL, Client, Feature, Op, Replica, Request, View, primary
+from viewproof.spec.vsr.parts.clients import table as client_table
+from viewproof.spec.vsr.parts.clients.invariants import was_executed
+from viewproof.spec.vsr.parts.clients.sessions import Incarnation
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def test_sarif(traces: Path, tmp_path: Path) -> None:
     assert rule["id"] == result["ruleId"] == "fake.head"
     assert {"shortDescription", "fullDescription", "help"} <= set(rule)
     place = result["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"]["uri"] == "spec/vsr/normal.py"
+    assert place["artifactLocation"]["uri"] == "spec/vsr/core/normal.py"
     (step,) = result["codeFlows"][0]["threadFlows"][0]["locations"]
     trace = step["location"]["physicalLocation"]
     assert trace["artifactLocation"]["uri"].startswith("file:///")

@@ -19,10 +19,13 @@ from viewproof.spec.lang import (
     within,
     without,
 )
-from viewproof.spec.vsr import checkpoint, normal, restart
 from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import normal, restart
+from viewproof.spec.vsr.core.restart import load_state
+from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Request, Restart, primary
 from viewproof.spec.vsr.faults.kinds import Fault, named
-from viewproof.spec.vsr.partition_state import (
+from viewproof.spec.vsr.parts.checkpoints import checkpoint
+from viewproof.spec.vsr.parts.partitions.state import (
     Partition,
     held_again,
     left,
@@ -31,8 +34,6 @@ from viewproof.spec.vsr.partition_state import (
     require_whole,
     stored_again,
 )
-from viewproof.spec.vsr.restart import load_state
-from viewproof.spec.vsr.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Request, Restart, primary
 
 
 @tagged("crash")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import action, all_of, any_of, between, count, forall, require, without
-from viewproof.spec.vsr import normal, pipeline, snapshot, view_change
 from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import normal, view_change
+from viewproof.spec.vsr.core.state import NORMAL, Length, Op, Replica, View, entry_of_view, primary
 from viewproof.spec.vsr.faults.kinds import Fault, named
-from viewproof.spec.vsr.state import NORMAL, Length, Op, Replica, View, entry_of_view, primary
+from viewproof.spec.vsr.parts import pipeline
+from viewproof.spec.vsr.parts.checkpoints import snapshot
 
 
 @action(r=Replica, o=Op)

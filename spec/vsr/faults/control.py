@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import action, require
-from viewproof.spec.vsr import control, normal
 from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core.state import NORMAL, Feature, Replica, primary
 from viewproof.spec.vsr.faults.kinds import Fault, named
-from viewproof.spec.vsr.state import NORMAL, Feature, Replica, primary
+from viewproof.spec.vsr.parts import control
 
 
 @action(r=Replica)

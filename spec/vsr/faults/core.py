@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from viewproof.spec.lang import action, between, require, tagged, where, within
-from viewproof.spec.vsr import normal, restart
 from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import normal, restart
+from viewproof.spec.vsr.core.state import NORMAL, Length, Op, Replica, View, primary
 from viewproof.spec.vsr.faults.kinds import Fault, named
-from viewproof.spec.vsr.state import NORMAL, Length, Op, Replica, View, primary
 
 
 @action(r=Replica)

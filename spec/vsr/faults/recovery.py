@@ -7,11 +7,11 @@ from typing import Any
 
 from viewproof.spec.lang import action, all_of, any_of, between, forall, not_, require, tagged
 from viewproof.spec.vsr.config import Config, Repair
+from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, Restart, View
 from viewproof.spec.vsr.faults.kinds import Fault, named
-from viewproof.spec.vsr.recovery import nonce, superblock
-from viewproof.spec.vsr.repair import nacks
-from viewproof.spec.vsr.repair.view_change import install_headers
-from viewproof.spec.vsr.state import NORMAL, RECOVERING, Length, Op, Replica, Restart, View
+from viewproof.spec.vsr.parts.recovery import nonce, superblock
+from viewproof.spec.vsr.parts.repair import nacks
+from viewproof.spec.vsr.parts.repair.view_change import install_headers
 
 
 @action(r=Replica, o=Op)

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from viewproof.spec.lang import action, all_of, any_of, forall, instead, not_, require
-from viewproof.spec.vsr import client_table, clients, normal
 from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core.state import NORMAL, Client, Replica, Request, primary
 from viewproof.spec.vsr.faults.kinds import Fault, named
-from viewproof.spec.vsr.sessions import Incarnation
-from viewproof.spec.vsr.state import NORMAL, Client, Replica, Request, primary
+from viewproof.spec.vsr.parts.clients import requests as clients
+from viewproof.spec.vsr.parts.clients import table as client_table
+from viewproof.spec.vsr.parts.clients.sessions import Incarnation
 
 
 def commit_max(state: Any, r: Any, o: Any) -> Any:

@@ -18,14 +18,14 @@ from viewproof.spec.lang import (
     tagged,
     where,
 )
-from viewproof.spec.vsr import normal
 from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, VIEW_CHANGE, Length, Op, Replica, View, primary
+from viewproof.spec.vsr.core.view_change import offered_by, require_start_view
 from viewproof.spec.vsr.faults.kinds import Fault, named
-from viewproof.spec.vsr.recovery import alone
-from viewproof.spec.vsr.repair.state import leading, set_headers, set_log
-from viewproof.spec.vsr.repair.view_change import is_repaired, require_merge
-from viewproof.spec.vsr.state import NORMAL, RECOVERING, VIEW_CHANGE, Length, Op, Replica, View, primary
-from viewproof.spec.vsr.view_change import offered_by, require_start_view
+from viewproof.spec.vsr.parts.recovery import alone
+from viewproof.spec.vsr.parts.repair.state import leading, set_headers, set_log
+from viewproof.spec.vsr.parts.repair.view_change import is_repaired, require_merge
 
 
 @action(r=Replica, b=Replica)

@@ -10,9 +10,10 @@ import pytest
 from tests.spec.explicit.test_differential import facts
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.lang import Spec, action, between, require, within
-from viewproof.spec.vsr import model, normal
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core.state import Client, Op, Replica, Request
 from viewproof.spec.vsr.models import build
-from viewproof.spec.vsr.state import Client, Op, Replica, Request
 
 
 def test_the_model_holds_with_the_pinned_counts_and_all_actions() -> None:

@@ -16,7 +16,8 @@ from viewproof.spec.engines.explicit.build import _new_target, build, compile_un
 from viewproof.spec.engines.explicit.emit import Unit, emit
 from viewproof.spec.engines.explicit.machine import MachineError, Translator
 from viewproof.spec.lang import require
-from viewproof.spec.vsr import model, normal
+from viewproof.spec.vsr import model
+from viewproof.spec.vsr.core import normal
 
 SOURCE = """
 def arithmetic(a: I64, b: I64):

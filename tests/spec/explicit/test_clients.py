@@ -14,10 +14,10 @@ from viewproof.spec.engines import explicit, interp
 from viewproof.spec.engines.replay import compile_spec
 from viewproof.spec.lang import Instance, SpecError, forall, implies, invariant
 from viewproof.spec.vsr import Config, build, model, unbounded
-from viewproof.spec.vsr.client_table import OUTCOMES
 from viewproof.spec.vsr.config import ClientTable
+from viewproof.spec.vsr.core.state import Client, Replica
+from viewproof.spec.vsr.parts.clients.table import OUTCOMES
 from viewproof.spec.vsr.progress import goals
-from viewproof.spec.vsr.state import Client, Replica
 
 COUNTS = {
     "clients": (2_918_994, 16_255_613, 30),

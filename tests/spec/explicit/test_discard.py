@@ -10,8 +10,8 @@ from tests.spec.explicit.test_differential import facts
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.lang import action, all_of, between, count, require, tagged, within
 from viewproof.spec.vsr import model
-from viewproof.spec.vsr.restart import start_again
-from viewproof.spec.vsr.state import VIEW_CHANGE, Op, Replica, Restart, View, is_prepared
+from viewproof.spec.vsr.core.restart import start_again
+from viewproof.spec.vsr.core.state import VIEW_CHANGE, Op, Replica, Restart, View, is_prepared
 
 
 def test_the_model_holds_with_the_pinned_counts_and_all_actions() -> None:

@@ -10,10 +10,10 @@ from tests.spec.explicit.test_differential import facts
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.lang import Action, Spec, action, all_of, count, exists, not_, require, tagged
 from viewproof.spec.vsr import Config, build, model
-from viewproof.spec.vsr.loss import begin_again, keep_view, lose, takes_part
+from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Length, Replica, View, entry_of_view
+from viewproof.spec.vsr.core.view_change import install_log, require_log, require_started
 from viewproof.spec.vsr.models import MODELS
-from viewproof.spec.vsr.state import NORMAL, VIEW_CHANGE, Length, Replica, View, entry_of_view
-from viewproof.spec.vsr.view_change import install_log, require_log, require_started
+from viewproof.spec.vsr.parts.loss import begin_again, keep_view, lose, takes_part
 
 SIZES: list[tuple[dict[str, int], tuple[int, int, int]]] = [
     ({}, (495_326, 1_790_242, 26)),

@@ -13,7 +13,8 @@ from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.lang import Spec
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
-from viewproof.spec.vsr.lemmas import lemmas_of, table
+from viewproof.spec.vsr.lemmas import lemmas_of
+from viewproof.spec.vsr.parts.clients import lemmas as table
 
 PROVED: list[Any] = [
     ("clients", {}),

@@ -7,8 +7,8 @@ from viewproof.spec.engines.smt.induction import RANGES
 from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.lang import Predicate, forall
 from viewproof.spec.vsr import model
+from viewproof.spec.vsr.core.state import Replica
 from viewproof.spec.vsr.lemmas import LEMMAS
-from viewproof.spec.vsr.state import Replica
 
 SMALL = {"views": 2, "ops": 1, "requests": 1, "restarts": 1}
 WRONG = Predicate(

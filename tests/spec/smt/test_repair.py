@@ -11,7 +11,7 @@ from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.lemmas import lemmas_of
-from viewproof.spec.vsr.lemmas.repair import AFTER_RECOVERY, WITH_SUPERBLOCK
+from viewproof.spec.vsr.parts.repair.lemmas import AFTER_RECOVERY, WITH_SUPERBLOCK
 
 SIZES = [
     {"views": 2, "ops": 1, "requests": 1},

@@ -18,9 +18,9 @@ from viewproof.spec.engines.smt.witness import holds_last, unwitnessed, witnesse
 from viewproof.spec.lang import Predicate, Spec, all_of, any_of, between, exists, forall, implies, not_
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr import MODELS, model
+from viewproof.spec.vsr.core.state import Op, Replica
 from viewproof.spec.vsr.lemmas import GROUPS, lemmas_of
 from viewproof.spec.vsr.models import build
-from viewproof.spec.vsr.state import Op, Replica
 
 Sizes = dict[str, Any]
 DEEP = {"replicas": 2, "views": 3, "ops": 2, "requests": 2}

@@ -17,14 +17,16 @@ from viewproof.spec.engines.smt.lower import Lowering
 from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.engines.smt.witness import witnesses
 from viewproof.spec.lang import SpecError, action, without
-from viewproof.spec.vsr import Config, checkpoint, model, partition_state
+from viewproof.spec.vsr import Config, model
 from viewproof.spec.vsr.config import Partitions, Repair
+from viewproof.spec.vsr.core.state import Replica
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.faults import alternatives
 from viewproof.spec.vsr.lemmas import lemmas_of
-from viewproof.spec.vsr.lemmas import partitions as lemmas
+from viewproof.spec.vsr.parts.checkpoints import checkpoint
+from viewproof.spec.vsr.parts.partitions import lemmas
+from viewproof.spec.vsr.parts.partitions import state as partition_state
 from viewproof.spec.vsr.progress import goals
-from viewproof.spec.vsr.state import Replica
 
 Sizes = dict[str, Any]
 

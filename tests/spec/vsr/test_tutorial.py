@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from viewproof.spec.vsr import normal, view_change
+from viewproof.spec.vsr.core import normal, view_change
 
 ROOT = Path(__file__).parents[3]
 TUTORIAL = (ROOT / "docs/changing-the-protocol.md").read_text()

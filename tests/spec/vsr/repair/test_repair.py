@@ -19,9 +19,9 @@ from viewproof.spec.vsr import Config, model, unbounded
 from viewproof.spec.vsr.config import Repair
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.models import build
+from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
 from viewproof.spec.vsr.profiles import PROFILES, profile
 from viewproof.spec.vsr.progress import goals
-from viewproof.spec.vsr.repair.nacks import quorum_nack
 
 Sizes = dict[str, Any]
 Counts = tuple[int, int, int]

@@ -1,0 +1,1 @@
+"""The core of the protocol: what every configuration has. It knows no option, and no part."""

@@ -1,0 +1,408 @@
+"""The invariants of the core, by the names of the catalogue, and a reachable witness for each against vacuity.
+
+Where the core has no part of a statement yet (checkpoints of I5, nacks of I11), the docstring says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import (
+    all_of,
+    any_of,
+    between,
+    cases,
+    count,
+    exists,
+    forall,
+    implies,
+    invariant,
+    maximum,
+    not_,
+    point,
+    where,
+    witness,
+)
+from viewproof.spec.vsr.core.normal import is_request
+from viewproof.spec.vsr.core.state import (
+    NORMAL,
+    Client,
+    Op,
+    Replica,
+    View,
+    client_of,
+    durable,
+    entry_of_view,
+    is_prepared,
+    primary,
+    request_of,
+)
+
+
+def chosen(s: Any, w: Any, o: Any) -> Any:
+    """Has a replication quorum acknowledged view w's own entry at op o, in view w?"""
+    return count(Replica, lambda q: s.ack[w, q, o] == entry_of_view(s, w, o)) >= s.cfg.quorum_replication
+
+
+def carries(s: Any, v: Any, o: Any, entry: Any) -> Any:
+    """Is the entry in the log that view v started with?"""
+    return all_of(o <= s.sv_op[v], lambda: s.sv_entry[v, o] == entry)
+
+
+@invariant("I1", "agreement")
+def agreement(s: Any) -> Any:
+    """Two replicas that both executed an op executed the same prepare: each executed what the first one did."""
+    return forall(
+        Replica,
+        lambda r: forall(Op, lambda o: any_of(s.executed[r, o] == 0, s.executed[r, o] == s.first_executed[o])),
+    )
+
+
+@invariant("I2", "durability")
+def durability(s: Any) -> Any:
+    """An op that was acknowledged by a replication quorum, or replied to, is in the log of every later started view."""
+    return forall(
+        View,
+        lambda v: implies(
+            s.sv[v],
+            lambda: forall(
+                Op,
+                lambda o: all_of(
+                    implies(
+                        all_of(s.replied_in[o] > 0, s.replied_in[o] - 1 < v),
+                        lambda: carries(s, v, o, s.first_executed[o]),
+                    ),
+                    forall(
+                        View,
+                        lambda w: implies(
+                            all_of(w < v, lambda: chosen(s, w, o)), lambda: carries(s, v, o, entry_of_view(s, w, o))
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+@invariant("I3", "honest_ack")
+def honest_ack(s: Any) -> Any:
+    """An acknowledged entry is durable at the sender, or the sender is excused: overruled by a later started view."""
+    return forall(
+        View,
+        lambda v: forall(
+            Replica,
+            lambda r: forall(
+                Op,
+                lambda o: any_of(
+                    s.ack[v, r, o] == 0,
+                    all_of(durable(s, r, o), s.entry[r, o] == s.ack[v, r, o]),
+                    *excused(s, v, r, o),
+                ),
+            ),
+        ),
+    )
+
+
+@cases
+def excused(s: Any, v: Any, r: Any, o: Any) -> tuple[Any, ...]:
+    """Why r need not hold what it acknowledged in view v at op o: a later view started without it."""
+    return (exists(View, lambda w: all_of(w > v, s.sv[w], not_(carries(s, w, o, s.ack[v, r, o])))),)
+
+
+@invariant("I4", "commit_in_order")
+def commit_in_order(s: Any) -> Any:
+    """commit_min grows by exactly 1 per executed op, or the replica starts afresh; and it never passes commit_max."""
+    return forall(
+        Replica,
+        lambda r: all_of(
+            s.after.commit_min[r] <= s.after.commit_max[r],
+            any_of(
+                s.after.commit_min[r] == s.commit_min[r],
+                s.after.commit_min[r] == s.commit_min[r] + 1,
+                starts_afresh(s, r),
+            ),
+        ),
+    )
+
+
+@point
+def starts_afresh(s: Any, r: Any) -> Any:
+    """Does the step make r start afresh: a restart, after which it has executed nothing?"""
+    return all_of(s.after.restarts == s.restarts + 1, s.after.commit_min[r] == 0)
+
+
+@invariant("I5", "bounds")
+def bounds(s: Any) -> Any:
+    """commit_min ≤ min(commit_max, op), and what parts bound: the checkpoint, the ring, the pipeline."""
+    return forall(Replica, lambda r: all_of(*bounds_of(s, r)))
+
+
+@cases
+def bounds_of(s: Any, r: Any) -> tuple[Any, ...]:
+    """The bounds that r keeps."""
+    return (s.commit_min[r] <= s.commit_max[r], s.commit_min[r] <= s.op[r])
+
+
+@invariant("I6", "view_monotone")
+def view_monotone(s: Any) -> Any:
+    """view and log_view never regress, restarts included; log_view ≤ view; every promise that was sent is kept."""
+    return forall(
+        Replica,
+        lambda r: all_of(
+            any_of(s.view[r] <= s.after.view[r], *may_regress(s, r)),
+            s.log_view[r] <= s.after.log_view[r],
+            s.after.log_view[r] <= s.after.view[r],
+            forall(View, lambda v: is_promise_kept(s, v, r)),
+        ),
+    )
+
+
+@cases
+def may_regress(s: Any, r: Any) -> tuple[Any, ...]:
+    """In which steps the view of r may fall: in none."""
+    return ()
+
+
+@point
+def is_promise_kept(s: Any, v: Any, r: Any) -> Any:
+    """After the step: what r said in view v is not above its durable view."""
+    said = any_of(s.after.svc[v, r], s.after.dvc[v, r], exists(Op, lambda o: s.after.ack[v, r, o] != 0))
+    return implies(said, v <= s.after.durable_view[r])
+
+
+@invariant("I7", "one_prepare")
+def one_prepare(s: Any) -> Any:
+    """One prepare per (view, op), and one start_view per view: once sent they do not change."""
+    return forall(
+        View,
+        lambda v: all_of(
+            implies(s.sv[v], all_of(s.after.sv[v], s.after.sv_op[v] == s.sv_op[v])),
+            forall(
+                Op,
+                lambda o: all_of(
+                    implies(s.sv[v], s.after.sv_entry[v, o] == s.sv_entry[v, o]),
+                    implies(
+                        is_prepared(s, v, o),
+                        all_of(
+                            *(
+                                getattr(s.after, name)[v, o] == getattr(s, name)[v, o]
+                                for name in s.schema.vars
+                                if name.startswith("prepare_")
+                            )
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+@invariant("I8", "exactly_once")
+def exactly_once(s: Any) -> Any:
+    """No request of a client is executed at two ops."""
+    return forall(
+        Op,
+        lambda o: forall(
+            between(Op, 1, o - 1),
+            lambda p: implies(
+                all_of(s.first_executed[o] != 0, s.first_executed[p] != 0),
+                lambda: any_of(
+                    not_(is_request(s, s.first_executed[o], o)),
+                    client_of(s, s.first_executed[o], o) != client_of(s, s.first_executed[p], p),
+                    request_of(s, s.first_executed[o], o) != request_of(s, s.first_executed[p], p),
+                ),
+            ),
+        ),
+    )
+
+
+@invariant("I9", "table_is_function")
+def table_is_function(s: Any) -> Any:
+    """The client table is that of the executed prefix: per client the largest request number executed up to
+    commit_min.
+    """
+    return forall(Replica, lambda r: forall(Client, lambda c: s.table[r, c] == last_request(s, c, s.commit_min[r])))
+
+
+def last_request(s: Any, c: Any, limit: Any) -> Any:
+    """The largest request number of client c executed up to that op."""
+    return maximum(
+        between(Op, 1, limit),
+        lambda o: where(
+            s.first_executed[o] == 0,
+            0,
+            lambda: where(client_of(s, s.first_executed[o], o) == c, lambda: request_of(s, s.first_executed[o], o), 0),
+        ),
+    )
+
+
+@invariant("I10", "chain")
+def chain(s: Any) -> Any:
+    """Each entry's parent is the entry at the op before it; views do not fall along a log. (The core has no
+    timestamps.)
+    """
+    return forall(
+        Replica,
+        lambda r: forall(
+            between(Op, 1, s.op[r]),
+            lambda o: all_of(
+                s.entry[r, o] != 0,
+                lambda: s.prepare_parent[s.entry[r, o] - 1, o] == where(o == 1, 0, lambda: s.entry[r, o - 1]),
+                where(o == 1, True, lambda: s.entry[r, o - 1] <= s.entry[r, o]),
+            ),
+        ),
+    )
+
+
+@invariant("I12", "log_view_meaning")
+def log_view_meaning(s: Any) -> Any:
+    """A do_view_change with log_view x carries exactly the log that x started with and entries prepared in x after
+    it.
+    """
+    return forall(
+        View,
+        lambda v: forall(
+            Replica,
+            lambda r: implies(
+                s.dvc[v, r],
+                lambda: all_of(
+                    any_of(s.dvc_log_view[v, r] == 0, s.sv[s.dvc_log_view[v, r]]),
+                    s.sv_op[s.dvc_log_view[v, r]] <= s.dvc_op[v, r],
+                    forall(
+                        between(Op, 1, s.dvc_op[v, r]),
+                        lambda o: s.dvc_entry[v, r, o] == entry_of_view(s, s.dvc_log_view[v, r], o),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+@witness("I1", "two replicas executed one op")
+def two_executed(s: Any) -> Any:
+    """Agreement has something to agree on."""
+    return exists(Op, lambda o: count(Replica, lambda r: s.executed[r, o] != 0) >= 2)
+
+
+@witness("I2", "a view started after a reply")
+def view_after_reply(s: Any) -> Any:
+    """A view started, later than one in which an op was replied to."""
+    return exists(
+        View, lambda v: all_of(s.sv[v], exists(Op, lambda o: all_of(s.replied_in[o] > 0, s.replied_in[o] <= v)))
+    )
+
+
+@witness("I3", "an acknowledgement was overruled")
+def overruled(s: Any) -> Any:
+    """A replica acknowledged an entry and no longer holds it."""
+    return exists(
+        View,
+        lambda v: exists(
+            Replica, lambda r: exists(Op, lambda o: all_of(s.ack[v, r, o] != 0, s.entry[r, o] != s.ack[v, r, o]))
+        ),
+    )
+
+
+@witness("I4", "one replica executed more than another")
+def unequal_commit(s: Any) -> Any:
+    """Replicas differ in commit_min."""
+    return exists(Replica, lambda r: exists(Replica, lambda q: s.commit_min[r] > s.commit_min[q]))
+
+
+@witness("I5", "commit_max is above commit_min and op")
+def commit_max_ahead(s: Any) -> Any:
+    """A replica knows of a commit that its log does not reach yet."""
+    return exists(Replica, lambda r: all_of(s.commit_max[r] > s.commit_min[r], s.commit_max[r] > s.op[r]))
+
+
+@witness("I6", "log_view lags view")
+def log_view_lags(s: Any) -> Any:
+    """A replica is in a view change."""
+    return exists(Replica, lambda r: s.log_view[r] < s.view[r])
+
+
+@witness("I7", "one op was prepared in two views")
+def prepared_twice(s: Any) -> Any:
+    """Two prepares of one op exist, in different views."""
+    return exists(Op, lambda o: count(View, lambda v: s.prepare_client[v, o] != 0) >= 2)
+
+
+@witness("I8", "a request was prepared twice")
+def request_twice(s: Any) -> Any:
+    """One request exists as two prepares, so executing both is conceivable."""
+    return exists(
+        Op,
+        lambda o: exists(
+            View,
+            lambda v: exists(
+                between(View, 0, v - 1),
+                lambda w: all_of(
+                    s.prepare_client[v, o] != 0,
+                    s.prepare_client[v, o] == s.prepare_client[w, o],
+                    s.prepare_request[v, o] == s.prepare_request[w, o],
+                ),
+            ),
+        ),
+    )
+
+
+@witness("I9", "client tables differ")
+def tables_differ(s: Any) -> Any:
+    """Two replicas hold different entries for a client, at different commit_min."""
+    return exists(Replica, lambda r: exists(Replica, lambda q: exists(Client, lambda c: s.table[r, c] > s.table[q, c])))
+
+
+@witness("I10", "a log holds entries of two views")
+def two_views_in_log(s: Any) -> Any:
+    """A log continues in a later view."""
+    return exists(Replica, lambda r: exists(between(Op, 2, s.op[r]), lambda o: s.entry[r, o - 1] < s.entry[r, o]))
+
+
+@witness("I12", "do_view_changes of different log_views")
+def different_log_views(s: Any) -> Any:
+    """A primary has to choose between logs of different views."""
+    return exists(
+        View,
+        lambda v: exists(
+            Replica,
+            lambda r: exists(
+                Replica,
+                lambda q: all_of(s.dvc[v, r], s.dvc[v, q], s.dvc_log_view[v, r] < s.dvc_log_view[v, q]),
+            ),
+        ),
+    )
+
+
+@witness("L2", "a restarted backup is normal again")
+def restarted_normal(s: Any) -> Any:
+    """After a restart a backup takes part."""
+    return all_of(s.restarts > 0, exists(Replica, lambda r: all_of(s.status[r] == NORMAL, primary(s, s.view[r]) != r)))
+
+
+INVARIANTS = (
+    agreement,
+    durability,
+    honest_ack,
+    commit_in_order,
+    bounds,
+    view_monotone,
+    one_prepare,
+    exactly_once,
+    table_is_function,
+    chain,
+    log_view_meaning,
+)
+WITNESSES = (
+    two_executed,
+    view_after_reply,
+    overruled,
+    unequal_commit,
+    commit_max_ahead,
+    log_view_lags,
+    prepared_twice,
+    request_twice,
+    tables_differ,
+    two_views_in_log,
+    different_log_views,
+    restarted_normal,
+)

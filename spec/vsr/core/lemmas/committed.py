@@ -1,0 +1,72 @@
+"""Lemmas about what is committed: every commit number is backed by a quorum of acknowledgements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import all_of, any_of, forall, invariant
+from viewproof.spec.vsr.core.lemmas.words import (
+    chosen_as,
+    chosen_at_all,
+    chosen_up_to,
+    each_entry,
+    each_view_entry,
+    each_vote,
+    each_vote_entry,
+)
+from viewproof.spec.vsr.core.state import Op
+
+
+@invariant("committed.known", "commit_max is backed")
+def known(s: Any) -> Any:
+    """Each op up to a replica's commit_max was chosen, in a view no later than its log_view."""
+    return each_entry(lambda r, o: any_of(o > s.commit_max[r], lambda: chosen_up_to(s, s.log_view[r], o)))
+
+
+@invariant("committed.sent", "a commit number sent is backed")
+def sent(s: Any) -> Any:
+    """Each op up to the commit number sent in a view was chosen, in that view or before."""
+    return each_view_entry(lambda v, o: any_of(o > s.commit_sent[v], lambda: chosen_up_to(s, v, o)))
+
+
+@invariant("committed.offered", "a commit number offered is backed")
+def offered(s: Any) -> Any:
+    """Each op up to the commit number of a do_view_change was chosen, in a view no later than its log_view."""
+    return each_vote_entry(
+        lambda v, r, o: any_of(o > s.dvc_commit[v, r], lambda: chosen_up_to(s, s.dvc_log_view[v, r], o))
+    )
+
+
+@invariant("committed.offer_covers_commit", "an offered log reaches its commit number")
+def offer_covers_commit(s: Any) -> Any:
+    """The log of a do_view_change is at least as long as its commit number."""
+    return each_vote(lambda v, r: s.dvc_commit[v, r] <= s.dvc_op[v, r])
+
+
+@invariant("committed.executed", "what was executed first was chosen")
+def executed(s: Any) -> Any:
+    """What was executed at an op was chosen; and chosen no later than the view of the first reply."""
+    return forall(
+        Op,
+        lambda o: all_of(
+            any_of(s.first_executed[o] == 0, lambda: chosen_at_all(s, o, s.first_executed[o])),
+            any_of(
+                s.replied_in[o] == 0,
+                lambda: all_of(s.first_executed[o] != 0, chosen_as(s, s.replied_in[o] - 1, o, s.first_executed[o])),
+            ),
+        ),
+    )
+
+
+@invariant("committed.executed_log", "an executed op is what the log holds")
+def executed_log(s: Any) -> Any:
+    """At each op up to commit_min the log holds what was executed there first; nothing was executed above a gap."""
+    return each_entry(
+        lambda r, o: all_of(
+            any_of(o > s.commit_min[r], s.first_executed[o] == s.entry[r, o]),
+            any_of(o == 1, s.first_executed[o] == 0, lambda: s.first_executed[o - 1] != 0),
+        )
+    )
+
+
+LEMMAS = (known, sent, offered, offer_covers_commit, executed, executed_log)

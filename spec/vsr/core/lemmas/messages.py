@@ -1,0 +1,207 @@
+"""Lemmas that say: messages are honest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import all_of, any_of, between, forall, implies, invariant, not_, where
+from viewproof.spec.vsr.core.lemmas.words import (
+    asks_first,
+    each_view_entry,
+    each_vote,
+    each_vote_entry,
+    exists_prepare,
+    started,
+)
+from viewproof.spec.vsr.core.state import NORMAL, Op, View, durable, entry_of_view, is_prepared, primary
+
+
+@invariant("messages.prepare_fields", "a prepare has a client and a request number")
+def prepare_fields(s: Any) -> Any:
+    """A prepare that was sent names a request; one that was not names none."""
+    return each_view_entry(lambda v, o: (s.prepare_client[v, o] != 0) == (s.prepare_request[v, o] != 0))
+
+
+@invariant("messages.prepare_place", "a prepare follows its view's log")
+def prepare_place(s: Any) -> Any:
+    """Prepares exist only in started views, above what the view started with, without gaps, each on its predecessor."""
+    return each_view_entry(
+        lambda v, o: implies(
+            is_prepared(s, v, o),
+            lambda: all_of(
+                started(s, v),
+                o > s.sv_op[v],
+                any_of(o - 1 == s.sv_op[v], lambda: is_prepared(s, v, o - 1)),
+                s.prepare_parent[v, o] == where(o == 1, 0, lambda: entry_of_view(s, v, o - 1)),
+            ),
+        )
+    )
+
+
+@invariant("messages.start_view_unsent", "a view that has not started carries nothing")
+def start_view_unsent(s: Any) -> Any:
+    """The log of a start_view has an entry at exactly the ops up to its length; unsent, or of view 0, it is empty."""
+    return each_view_entry(
+        lambda v, o: all_of(
+            implies(any_of(v == 0, not_(s.sv[v])), s.sv_op[v] == 0),
+            any_of(v != 0, not_(s.sv[v])),
+            any_of(o <= s.sv_op[v], s.sv_entry[v, o] == 0),
+        )
+    )
+
+
+@invariant("messages.start_view_log", "a start_view carries a chain of earlier prepares")
+def start_view_log(s: Any) -> Any:
+    """Each entry of a start_view was prepared in an earlier view, on the entry before it, and views do not fall."""
+    return each_view_entry(
+        lambda v, o: any_of(
+            o > s.sv_op[v],
+            lambda: all_of(
+                s.sv_entry[v, o] != 0,
+                s.sv_entry[v, o] <= v,
+                lambda: exists_prepare(s, s.sv_entry[v, o], o),
+                lambda: s.prepare_parent[s.sv_entry[v, o] - 1, o] == where(o == 1, 0, lambda: s.sv_entry[v, o - 1]),
+                where(o == 1, True, lambda: s.sv_entry[v, o - 1] <= s.sv_entry[v, o]),
+            ),
+        )
+    )
+
+
+@invariant("messages.ack", "an acknowledgement is of the view's entry")
+def ack(s: Any) -> Any:
+    """An acknowledgement in a view is of that view's canonical entry, which was prepared; its sender's log_view has
+    reached the view, which has started.
+    """
+    return each_vote_entry(
+        lambda v, r, o: implies(
+            s.ack[v, r, o] != 0,
+            lambda: all_of(
+                s.ack[v, r, o] == entry_of_view(s, v, o),
+                exists_prepare(s, s.ack[v, r, o], o),
+                started(s, v),
+                v <= s.log_view[r],
+            ),
+        )
+    )
+
+
+@invariant("messages.ack_durable", "what a replica acknowledged in its log_view it holds")
+def ack_durable(s: Any) -> Any:
+    """An entry that a replica acknowledged in its log_view is durable in its log."""
+    return each_vote_entry(lambda v, r, o: implies(all_of(s.ack[v, r, o] != 0, v == s.log_view[r]), durable(s, r, o)))
+
+
+@invariant("messages.votes_below_view", "a vote is for a view its sender has reached")
+def votes_below_view(s: Any) -> Any:
+    """The sender of a start_view_change or do_view_change has reached that view; the offer is an earlier one's log."""
+    return each_vote(
+        lambda v, r: all_of(
+            *((any_of(not_(s.svc[v, r]), v <= s.view[r]),) if asks_first(s) else ()),
+            any_of(not_(s.dvc[v, r]), all_of(v <= s.view[r], s.dvc_log_view[v, r] < v)),
+        )
+    )
+
+
+@invariant("messages.offer_log_view", "after an offer only a start_view changes log_view")
+def offer_log_view(s: Any) -> Any:
+    """A replica that offered the log of a view for view v still has that log_view, or one of at least v."""
+    return each_vote(lambda v, r: any_of(not_(s.dvc[v, r]), s.log_view[r] == s.dvc_log_view[v, r], s.log_view[r] >= v))
+
+
+@invariant("messages.offer_unsent", "an offer that was not sent is empty")
+def offer_unsent(s: Any) -> Any:
+    """The fields of a do_view_change that was not sent are zero; its log has no entry above its length."""
+    return each_vote_entry(
+        lambda v, r, o: all_of(
+            any_of(s.dvc[v, r], all_of(s.dvc_log_view[v, r] == 0, s.dvc_op[v, r] == 0, s.dvc_commit[v, r] == 0)),
+            any_of(o <= s.dvc_op[v, r], s.dvc_entry[v, r, o] == 0),
+        )
+    )
+
+
+@invariant("messages.offer_prepared", "an offered entry was prepared")
+def offer_prepared(s: Any) -> Any:
+    """Each entry of an offered log names a prepare that was sent."""
+    return each_vote_entry(
+        lambda v, r, o: any_of(
+            o > s.dvc_op[v, r],
+            lambda: all_of(s.dvc_entry[v, r, o] != 0, lambda: exists_prepare(s, s.dvc_entry[v, r, o], o)),
+        )
+    )
+
+
+@invariant("messages.offer_freezes_acks", "an offer covers what its sender acknowledged")
+def offer_freezes_acks(s: Any) -> Any:
+    """After an offer of view w's log for view v, its sender's acknowledgements in w are in it; between w and v it has
+    none.
+    """
+    return each_vote_entry(
+        lambda v, r, o: implies(
+            s.dvc[v, r],
+            lambda: forall(
+                between(View, 0, v - 1),
+                lambda w: any_of(
+                    s.ack[w, r, o] == 0,
+                    w < s.dvc_log_view[v, r],
+                    all_of(w == s.dvc_log_view[v, r], o <= s.dvc_op[v, r]),
+                ),
+            ),
+        )
+    )
+
+
+@invariant("messages.commit_number", "commit numbers come from a view's primary")
+def commit_number(s: Any) -> Any:
+    """A view that has not started has sent none; those of a normal primary's view are at most its commit_max."""
+    return each_vote(
+        lambda v, r: all_of(
+            any_of(started(s, v), lambda: s.commit_sent[v] == 0),
+            implies(
+                all_of(s.status[r] == NORMAL, s.view[r] == v, primary(s, v) == r), s.commit_sent[v] <= s.commit_max[r]
+            ),
+        )
+    )
+
+
+@invariant("messages.sent_stays", "what was sent stays as it is")
+def sent_stays(s: Any) -> Any:
+    """A step changes no message that was sent and lowers no commit number (prepares and start_views: I7)."""
+    return each_vote(
+        lambda v, r: all_of(
+            *((implies(s.svc[v, r], s.after.svc[v, r]),) if asks_first(s) else ()),
+            s.commit_sent[v] <= s.after.commit_sent[v],
+            implies(
+                s.dvc[v, r],
+                all_of(
+                    s.after.dvc[v, r],
+                    s.after.dvc_log_view[v, r] == s.dvc_log_view[v, r],
+                    s.after.dvc_op[v, r] == s.dvc_op[v, r],
+                    s.after.dvc_commit[v, r] == s.dvc_commit[v, r],
+                ),
+            ),
+            forall(
+                Op,
+                lambda o: all_of(
+                    any_of(s.ack[v, r, o] == 0, s.after.ack[v, r, o] == s.ack[v, r, o]),
+                    any_of(not_(s.dvc[v, r]), s.after.dvc_entry[v, r, o] == s.dvc_entry[v, r, o]),
+                ),
+            ),
+        )
+    )
+
+
+LEMMAS = (
+    prepare_fields,
+    prepare_place,
+    start_view_unsent,
+    start_view_log,
+    ack,
+    ack_durable,
+    votes_below_view,
+    offer_log_view,
+    offer_unsent,
+    offer_prepared,
+    offer_freezes_acks,
+    commit_number,
+    sent_stays,
+)

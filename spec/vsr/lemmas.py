@@ -1,0 +1,17 @@
+"""The lemmas under a configuration: the core's and those of the parts that are on, but for what a part makes untrue."""
+
+from __future__ import annotations
+
+from viewproof.spec.lang import Predicate
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core.lemmas import GROUPS, LEMMAS
+from viewproof.spec.vsr.parts import CORE, PARTS
+
+__all__ = ["GROUPS", "LEMMAS", "lemmas_of"]
+
+
+def lemmas_of(cfg: Config, crashes: bool = False) -> tuple[Predicate, ...]:
+    """The lemmas of a proof under a configuration. With `crashes` in the instance some do not hold."""
+    on = [part for part in (CORE, *PARTS) if part.is_on(cfg)]
+    untrue = {id for part in on for id in part.untrue(cfg, crashes)}
+    return tuple(lemma for part in on for lemma in part.lemmas(cfg) if lemma.id not in untrue)

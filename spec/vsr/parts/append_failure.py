@@ -1,0 +1,66 @@
+"""Appends that fail: disk full, an I/O error, a short write (seed 000: the sequencer moves only after the append).
+
+What was not appended leaves the log. A primary that has sent such a prepare must not prepare another one at that op in
+its view (`require_unsent`); it gets on in a later view.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import Part, action, all_of, at, between, exists, forall, not_, require, witness
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core.state import Op, Replica, View, durable, is_prepared, primary
+
+
+@action(r=Replica, o=Op)
+def append_failed(state: Any, r: Any, o: Any) -> None:
+    """The append of all prepares from o on failed: they are not in the log of r, which it has not acknowledged."""
+    require(o <= state.op[r])
+    require(o > state.commit_min[r])
+    lost = between(Op, o, state.op[r])
+    require(forall(lost, lambda p: not_(durable(state, r, p))))
+    state.entry.update((r, lost), lambda p: 0)
+    state.op[r] = o - 1
+
+
+def require_unsent(state: Any, r: Any, o: Any) -> None:
+    """Primary r sent no other prepare at o in its view."""
+    require(not_(is_prepared(state, state.view[r], o)))
+
+
+@witness("I7.lost", "a primary lacks a prepare that it sent")
+def primary_lacks_own(s: Any) -> Any:
+    """After a failed append, the log of a primary ends below a prepare of its view that it has sent."""
+    return exists(
+        Replica,
+        lambda r: all_of(
+            primary(s, s.view[r]) == r,
+            s.log_view[r] == s.view[r],
+            exists(Op, lambda o: all_of(o > s.op[r], is_prepared(s, s.view[r], o))),
+        ),
+    )
+
+
+@witness("I3.kept", "an op was committed although its primary's append failed")
+def committed_without_primary(s: Any) -> Any:
+    """The others hold the prepare, and it lived on in a later view."""
+    return exists(
+        View,
+        lambda v: exists(
+            Op,
+            lambda o: all_of(
+                s.first_executed[o] == v + 1,
+                s.ack[v, v % s.cfg.replicas, o] == 0,
+            ),
+        ),
+    )
+
+
+APPEND_FAILURE = Part(
+    "append_failure",
+    lambda cfg: cfg.failing_appends,
+    actions=lambda cfg: (append_failed,),
+    changes=lambda cfg: (at(normal.require_room, require_unsent),),
+    witnesses=lambda cfg: (primary_lacks_own, committed_without_primary),
+)

@@ -1,0 +1,196 @@
+"""What the client table must satisfy: I8, I9, and the half of L2 that a state can break.
+
+The table after op m is a function of the executed prefix. It is told by two facts per op, kept by whoever executed it
+first: did the table take it in, and whose slot did that cost. `slot` finds a client's slot from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import all_of, any_of, between, count, exists, forall, implies, invariant, maximum, not_, where
+from viewproof.spec.vsr.core.state import Client, Op, Replica, Request, client_of, request_of
+from viewproof.spec.vsr.parts.clients.table import is_register, session_of
+
+
+def is_of(s: Any, o: Any, c: Any) -> Any:
+    """Was op o executed, and is it an entry of client c?"""
+    return all_of(s.first_executed[o] != 0, lambda: client_of(s, s.first_executed[o], o) == c)
+
+
+def slot(s: Any, m: Any, c: Any) -> Any:
+    """Op of client c's slot after op m: the last of its entries that the table took in, unless the slot was evicted
+    since; 0 = no slot.
+    """
+    return maximum(
+        between(Op, 1, m),
+        lambda p: where(
+            all_of(
+                s.recorded[p],
+                lambda: is_of(s, p, c),
+                lambda: forall(between(Op, p + 1, m), lambda q: s.evicted_at[q] != c),
+            ),
+            p,
+            0,
+        ),
+    )
+
+
+def session_at(s: Any, p: Any) -> Any:
+    """Session of the executed entry at p."""
+    return session_of(s, s.first_executed[p], p)
+
+
+def incarnation_at(s: Any, p: Any) -> Any:
+    """Incarnation of the executed register at p."""
+    return s.prepare_incarnation[s.first_executed[p] - 1, p]
+
+
+def register_at(s: Any, o: Any) -> Any:
+    """Is the executed entry at o a register?"""
+    return is_register(s, s.first_executed[o], o) if s.cfg.client_table.sessions else False
+
+
+def same_request(s: Any, o: Any, p: Any) -> Any:
+    """Are the executed entries at o and p one request of one client in one session?"""
+    a, b = s.first_executed[o], s.first_executed[p]
+    same = [client_of(s, a, o) == client_of(s, b, p), request_of(s, a, o) == request_of(s, b, p)]
+    if s.cfg.client_table.sessions:
+        same += [not_(is_register(s, a, o)), session_at(s, o) == session_at(s, p)]
+    return all_of(client_of(s, a, o) != 0, *same)
+
+
+def same_incarnation(s: Any, o: Any, p: Any) -> Any:
+    """Were copies of one register executed at o and p?"""
+    return all_of(
+        s.first_executed[o] != 0,
+        s.first_executed[p] != 0,
+        lambda: client_of(s, s.first_executed[o], o) == client_of(s, s.first_executed[p], p),
+        lambda: client_of(s, s.first_executed[o], o) != 0,
+        lambda: register_at(s, o),
+        lambda: register_at(s, p),
+        lambda: incarnation_at(s, o) == incarnation_at(s, p),
+    )
+
+
+@invariant("I8", "exactly_once")
+def exactly_once(s: Any) -> Any:
+    """No request of a session is executed at two ops; a re-sent reply has the same bytes; a live session is replaced
+    only by one of a newer incarnation.
+    """
+    return forall(
+        Op,
+        lambda o: all_of(
+            s.last_reply[o] == s.first_reply[o],
+            forall(
+                between(Op, 1, o - 1),
+                lambda p: any_of(
+                    s.first_executed[o] == 0, s.first_executed[p] == 0, lambda: not_(same_request(s, o, p))
+                ),
+            ),
+            newer_incarnation(s, o),
+        ),
+    )
+
+
+def newer_incarnation(s: Any, o: Any) -> Any:
+    """If op o is a register of a client that has a slot, its incarnation is above that of the slot."""
+    if not s.cfg.client_table.sessions:
+        return True
+    return forall(
+        Client,
+        lambda c: implies(
+            all_of(is_of(s, o, c), lambda: register_at(s, o)),
+            lambda: forall(
+                between(Op, 1, o - 1),
+                lambda p: implies(
+                    slot(s, o - 1, c) == p, lambda: incarnation_at(s, session_at(s, p)) < incarnation_at(s, o)
+                ),
+            ),
+        ),
+    )
+
+
+@invariant("I9", "table_is_function")
+def table_is_function(s: Any) -> Any:
+    """The client table is a function of the executed prefix: every slot is as `slot` tells, and each op took in and
+    evicted what the table before it determines.
+    """
+    return all_of(
+        forall(Replica, lambda r: forall(Client, lambda c: as_told(s, r, c, slot(s, s.commit_min[r], c)))),
+        forall(Op, lambda o: implies(s.first_executed[o] != 0, lambda: determined(s, o))),
+    )
+
+
+def as_told(s: Any, r: Any, c: Any, p: Any) -> Any:
+    """Is r's slot of client c that of the entry executed at p; empty if p is 0?"""
+    parts = [s.table_op[r, c] == p, s.table[r, c] == where(p == 0, 0, lambda: request_of(s, s.first_executed[p], p))]
+    if s.cfg.client_table.sessions:
+        session = where(p == 0, 0, lambda: session_at(s, p))
+        parts += [
+            s.table_session[r, c] == session,
+            s.table_incarnation[r, c] == where(p == 0, 0, lambda: incarnation_at(s, session_at(s, p))),
+        ]
+    return all_of(*parts)
+
+
+def live(s: Any, o: Any, c: Any) -> Any:
+    """Before op o, an entry of client c: is its session that of c's slot?"""
+    p = slot(s, o - 1, c)
+    return all_of(p != 0, lambda: session_at(s, p) == session_at(s, o))
+
+
+def lowest(s: Any, o: Any, d: Any) -> Any:
+    """Before op o: has client d a slot, and none a lower one?"""
+    p = slot(s, o - 1, d)
+    return all_of(p != 0, forall(Client, lambda c: any_of(slot(s, o - 1, c) == 0, p <= slot(s, o - 1, c))))
+
+
+def determined(s: Any, o: Any) -> Any:
+    """Op o was taken in if it is a register, or of its client's live session (any, without sessions). It evicted the
+    slot with the lowest op if it needed one and none was free, else nothing.
+    """
+    slots, sessions = s.cfg.client_table.slots, s.cfg.client_table.sessions
+    own = forall(
+        Client,
+        lambda c: implies(
+            is_of(s, o, c),
+            lambda: s.recorded[o] == (any_of(register_at(s, o), lambda: live(s, o, c)) if sessions else True),
+        ),
+    )
+    if not slots:
+        return all_of(own, s.evicted_at[o] == 0)
+    full = count(Client, lambda c: slot(s, o - 1, c) != 0) == slots
+    needs = exists(Client, lambda c: all_of(is_of(s, o, c), s.recorded[o], lambda: slot(s, o - 1, c) == 0))
+    victim = exists(Client, lambda d: all_of(s.evicted_at[o] == d, lambda: lowest(s, o, d)))
+    return all_of(own, where(all_of(full, needs), victim, s.evicted_at[o] == 0))
+
+
+def was_executed(s: Any, c: Any, x: Any, n: Any) -> Any:
+    """Was request n of client c executed, in session x if there are sessions?"""
+    return exists(
+        Op,
+        lambda o: all_of(
+            is_of(s, o, c),
+            lambda: request_of(s, s.first_executed[o], o) == n,
+            (lambda: session_at(s, o) == x) if s.cfg.client_table.sessions else True,
+        ),
+    )
+
+
+@invariant("L2", "requests_answered")
+def requests_answered(s: Any) -> Any:
+    """Every request up to the last one that a client was sent a reply to was executed: none was refused for ever."""
+    if s.cfg.client_table.sessions:
+        return forall(
+            Client,
+            lambda c: forall(
+                Op,
+                lambda x: forall(
+                    Request, lambda n: implies(n < s.session_replies[c, x], lambda: was_executed(s, c, x, n))
+                ),
+            ),
+        )
+    return forall(
+        Client, lambda c: forall(Request, lambda n: implies(n <= s.replies[c], lambda: was_executed(s, c, 0, n)))
+    )

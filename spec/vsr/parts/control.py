@@ -1,0 +1,240 @@
+"""Control entries: the log enables features, at one op on every replica (seed 001, Oxia).
+
+A member says once which features it supports; a primary proposes those that every member supports, in its own name,
+without waiting. Feature 1 chains the database checksum over the executed entries: `chain_from` stands for its value,
+as the entries themselves are compared by I1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import (
+    Part,
+    Schema,
+    action,
+    all_of,
+    any_of,
+    at,
+    between,
+    exists,
+    forall,
+    implies,
+    invariant,
+    not_,
+    require,
+    up_to,
+    where,
+    witness,
+)
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core.lemmas.words import each_replica, each_view_entry
+from viewproof.spec.vsr.core.normal import is_request, note_executed, prepare, require_committed, require_room
+from viewproof.spec.vsr.core.state import EXECUTED, NORMAL, Feature, Op, Replica, View, is_prepared, primary
+
+CHAINED_CHECKSUM = 1
+"""The feature `database_checksum`."""
+
+
+def declare(s: Schema, cfg: Config) -> None:
+    """Declare the features of a replica, what members said of theirs, and the control entries."""
+    executed = (EXECUTED,)
+    at_op = "op at which the feature became active; 0 = it is not"
+    from_op = "op from which the database checksum is chained; 0 = it is not"
+    s.state("enabled_at", (Replica, Feature), up_to(Op), doc=at_op, tags=executed)
+    s.state("chain_from", (Replica,), up_to(Op), doc=from_op, tags=executed)
+    s.register("supports", (Replica, Feature), sender=lambda r, f: r, doc="the member said that it supports it")
+    s.register(
+        "prepare_feature",
+        (View, Op),
+        up_to(Feature),
+        sender=lambda view, op: view % cfg.replicas,
+        doc="prepare: the feature that it enables; 0 = it is no control entry",
+    )
+
+
+def feature_of(s: Any, entry: Any, op: Any) -> Any:
+    """The feature that the prepare which an entry names enables; 0 if it is no control entry."""
+    return s.prepare_feature[entry - 1, op]
+
+
+def is_prepared_control(s: Any, view: Any, op: Any, messages: Any = None) -> Any:
+    """Was the prepare (view, op), a control entry, sent, or received?"""
+    return (s if messages is None else messages).prepare_feature[view, op] != 0
+
+
+def is_no_control(state: Any, entry: Any, o: Any) -> Any:
+    """Does the entry enable no feature?"""
+    return feature_of(state, entry, o) == 0
+
+
+@action(r=Replica, f=Feature)
+def announce_feature(state: Any, r: Any, f: Any) -> None:
+    """A member says that it supports a feature."""
+    require(not_(state.supports[r, f]))
+    for member, feature in sorted(state.cfg.unsupported):
+        require(any_of(r != member, f != feature))
+    state.supports[r, f] = True
+
+
+@action(r=Replica, f=Feature)
+def propose_feature(state: Any, r: Any, f: Any) -> None:
+    """The primary prepares a control entry for a feature that every member supports, and that is neither enabled here
+    nor proposed in its log (seed 001: negotiation, fire and forget).
+    """
+    received = state.received(r)
+    require(state.status[r] == NORMAL)
+    require(primary(state, state.view[r]) == r)
+    require(forall(Replica, lambda q: received.supports[q, f]))
+    require_missing(state, r, f)
+    require_room(state, r, state.op[r] + 1)
+    prepare_feature(state, r, f)
+
+
+def require_missing(state: Any, r: Any, f: Any) -> None:
+    """The feature is not enabled on r, and no entry of r's log that r has not executed enables it."""
+    require(state.enabled_at[r, f] == 0)
+    suffix = between(Op, state.commit_min[r] + 1, state.op[r])
+    require(forall(suffix, lambda p: feature_of(state, state.entry[r, p], p) != f))
+
+
+def prepare_feature(state: Any, r: Any, f: Any) -> None:
+    """Primary r takes a control entry into its log."""
+    v, o = state.view[r], state.op[r] + 1
+    prepare(state, r, v, o)
+    state.prepare_feature[v, o] = f
+
+
+def next_feature(state: Any, r: Any) -> Any:
+    """The feature that r's next op enables; 0 if that is no control entry."""
+    o = state.commit_min[r] + 1
+    return feature_of(state, state.entry[r, o], o)
+
+
+@action(r=Replica)
+def execute_control(state: Any, r: Any) -> None:
+    """A replica executes the next committed op, a control entry: the feature is active from here on, if it was not
+    already. A replica that does not know the feature stops here (seed 001).
+    """
+    o = require_control(state, r)
+    note_executed(state, r, o, state.entry[r, o])
+    enable(state, r, next_feature(state, r), o)
+
+
+def require_control(state: Any, r: Any) -> Any:
+    """Replica r may execute its next op, a control entry whose feature it knows; returns the op."""
+    o = state.commit_min[r] + 1
+    require_committed(state, r, o)
+    require(next_feature(state, r) != 0)
+    require(state.supports[r, next_feature(state, r)])
+    return o
+
+
+def enable(state: Any, r: Any, f: Any, o: Any) -> None:
+    """The feature becomes active on r at op o, unless it is."""
+    state.enabled_at[r, f] = where(state.enabled_at[r, f] == 0, o, state.enabled_at[r, f])
+    starts = all_of(f == CHAINED_CHECKSUM, state.chain_from[r] == 0)
+    state.chain_from[r] = where(starts, o, state.chain_from[r])
+
+
+@invariant("I14", "same_digest")
+def same_digest(s: Any) -> Any:
+    """Equal executed op means equal enabled features, enabled at the same ops, and an equal checksum chain; every
+    member supports what a replica has enabled.
+    """
+    return forall(
+        Replica,
+        lambda r: all_of(
+            forall(Replica, lambda q: implies(s.commit_min[r] == s.commit_min[q], lambda: same_features(s, r, q))),
+            forall(Feature, lambda f: any_of(s.enabled_at[r, f] == 0, forall(Replica, lambda q: s.supports[q, f]))),
+        ),
+    )
+
+
+def same_features(s: Any, r: Any, q: Any) -> Any:
+    """Do two replicas agree on the features and on the checksum chain?"""
+    return all_of(
+        s.chain_from[r] == s.chain_from[q], forall(Feature, lambda f: s.enabled_at[r, f] == s.enabled_at[q, f])
+    )
+
+
+@witness("I14", "a feature was enabled across a view change")
+def enabled_across_views(s: Any) -> Any:
+    """Two replicas enabled a feature, and one of them is in a later view than the one that proposed it."""
+    return exists(
+        Replica,
+        lambda r: exists(
+            Feature,
+            lambda f: all_of(
+                s.enabled_at[r, f] != 0,
+                exists(Replica, lambda q: all_of(q != r, s.enabled_at[q, f] != 0)),
+                lambda: s.executed[r, s.enabled_at[r, f]] <= s.log_view[r],
+            ),
+        ),
+    )
+
+
+@invariant("control.prepare_kind", "a prepare is of one kind")
+def prepare_kind(s: Any) -> Any:
+    """A prepare of a client enables no feature."""
+    return each_view_entry(lambda v, o: any_of(s.prepare_client[v, o] == 0, s.prepare_feature[v, o] == 0))
+
+
+@invariant("control.supported", "what is proposed is supported")
+def supported(s: Any) -> Any:
+    """Every member said that it supports a feature that was proposed."""
+    return each_view_entry(
+        lambda v, o: forall(
+            Feature, lambda f: any_of(s.prepare_feature[v, o] != f, forall(Replica, lambda q: s.supports[q, f]))
+        )
+    )
+
+
+def features_as_of(s: Any, r: Any) -> Any:
+    """Are r's features those of the prefix that it executed: each enabled by the first of its entries, and the chain by
+    the first entry of feature 1?
+    """
+    limit = s.commit_min[r]
+
+    def of_entry(f: Any, o: Any) -> Any:
+        executed = s.first_executed[o] != 0
+        return all_of(
+            any_of(o > limit, s.enabled_at[r, f] != o, all_of(executed, lambda: feature_of_first(s, o) == f)),
+            any_of(
+                o > limit,
+                not_(executed),
+                lambda: feature_of_first(s, o) != f,
+                all_of(s.enabled_at[r, f] != 0, s.enabled_at[r, f] <= o),
+            ),
+        )
+
+    return all_of(
+        forall(Feature, lambda f: all_of(s.enabled_at[r, f] <= limit, forall(Op, lambda o: of_entry(f, o)))),
+        s.chain_from[r] == s.enabled_at[r, CHAINED_CHECKSUM],
+    )
+
+
+def feature_of_first(s: Any, o: Any) -> Any:
+    """The feature that what was executed first at o enables."""
+    return feature_of(s, s.first_executed[o], o)
+
+
+@invariant("control.features", "features are those of the executed prefix")
+def features(s: Any) -> Any:
+    """A replica's features, and where its checksum chain began, are those of what was executed up to its commit_min."""
+    return each_replica(lambda r: features_as_of(s, r))
+
+
+LEMMAS = (prepare_kind, supported, features)
+
+
+CONTROL = Part(
+    "control",
+    lambda cfg: cfg.features > 0,
+    declare=declare,
+    actions=lambda cfg: (announce_feature, propose_feature, execute_control),
+    changes=lambda cfg: (at(is_request, is_no_control), at(is_prepared, is_prepared_control)),
+    invariants=lambda cfg: (same_digest,),
+    witnesses=lambda cfg: (enabled_across_views,),
+    lemmas=lambda cfg: LEMMAS,
+)

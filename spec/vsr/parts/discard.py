@@ -1,0 +1,200 @@
+"""A log that is damaged on disk: nacks, and the prepare that no other replica ever had (docs/recovery-and-repair.md).
+
+A replica whose journal lost a prepare is down until it has it again, so there is no step for that. If enough others say
+that they never had it, it was committed in no view up to the replica's log_view and never will be: it leaves the log,
+with all that follows it. It says so nowhere but in its next do_view_change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import (
+    Part,
+    Schema,
+    action,
+    all_of,
+    any_of,
+    at,
+    between,
+    cases,
+    count,
+    exists,
+    forall,
+    implies,
+    invariant,
+    not_,
+    replaces,
+    require,
+    tagged,
+    up_to,
+    within,
+    witness,
+)
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import invariants
+from viewproof.spec.vsr.core.invariants import carries
+from viewproof.spec.vsr.core.restart import start_again
+from viewproof.spec.vsr.core.state import (
+    VIEW_CHANGE,
+    Op,
+    Replica,
+    Restart,
+    View,
+    entry_of_view,
+    is_prepared,
+    snapshot_op,
+)
+from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
+
+
+def declare(s: Schema, cfg: Config) -> None:
+    """Declare nacks, and the history of what was discarded."""
+    s.watermark(
+        "nack",
+        (Replica, View, Op),
+        up_to(View),
+        sender=lambda *index: index[0],
+        doc="nack: view in which it says that it lacks the prepare (view, op); 0 = none",
+    )
+    s.ghost("gone", (Replica, View, Op), doc="it discarded the prepare (view, op)")
+
+
+@action(r=Replica, o=Op, w=View)
+def nack(state: Any, r: Any, o: Any, w: Any) -> None:
+    """A replica in a view change, which acknowledges nothing in an earlier view any more, does not have the prepare
+    (w, o) in its log (seed 002; in normal status it might still come).
+    """
+    v = state.view[r]
+    require(state.status[r] == VIEW_CHANGE)
+    require(w < v)
+    require(is_prepared(state, w, o))
+    require(state.entry[r, o] != w + 1)
+    require(state.nack[r, w, o] < v)
+    state.nack[r, w, o] = v
+
+
+@tagged("crash")
+@action(r=Replica, o=Op)
+def discard(state: Any, r: Any, o: Any) -> None:
+    """A replica restarts without the prepare at o, which its journal lost, and without what follows it: q_n others,
+    all of them beyond the views in which it may have acknowledged it, never had it (seed 002, nack arithmetic;
+    its own copy is faulty and does not count).
+    """
+    require(within(Restart, state.restarts + 1))
+    require(o <= state.op[r])
+    base = snapshot_op(state, r)
+    require(o > base)
+    require(nacked(state, state.received(r), r, state.entry[r, o], o, state.durable_log_view[r]))
+    lost = between(Op, o, state.op[r])
+    state.gone.update(
+        (r, between(View, 0, state.view[r]), lost), lambda w, p: any_of(state.gone[r, w, p], state.entry[r, p] == w + 1)
+    )
+    start_again(state, r, o - 1, state.durable_view[r], state.durable_log_view[r], base, cut=True)
+
+
+def nacked(state: Any, messages: Any, r: Any, entry: Any, o: Any, log_view: Any) -> Any:
+    """Did q_n others say, in views above `log_view`, that they lack this entry at o?"""
+    others = count(Replica, lambda q: all_of(q != r, messages.nack[q, entry - 1, o] > log_view))
+    return others >= quorum_nack(state.cfg)
+
+
+def was_discarded(s: Any, v: Any, r: Any, o: Any) -> Any:
+    """Did r discard what it acknowledged in view v at op o?"""
+    return s.gone[r, s.ack[v, r, o] - 1, o]
+
+
+@invariant("I11", "honest_nack")
+def honest_nack(s: Any) -> Any:
+    """Who nacked an entry acknowledges it in no view below that of the nack, or a later view had overruled it by then;
+    nothing that was discarded has a quorum of acknowledgements in a view.
+    """
+    return all_of(
+        forall(
+            Replica,
+            lambda q: forall(
+                View,
+                lambda w: forall(
+                    Op,
+                    lambda o: forall(
+                        View,
+                        lambda v: implies(
+                            all_of(v < s.nack[q, w, o], s.ack[v, q, o] == w + 1),
+                            lambda: any_of(*void(s, q, w, o, v)),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+        forall(
+            Replica,
+            lambda r: forall(
+                View, lambda w: forall(Op, lambda o: implies(s.gone[r, w, o], lambda: is_dead(s, r, w, o)))
+            ),
+        ),
+    )
+
+
+@cases
+def void(s: Any, q: Any, w: Any, o: Any, v: Any) -> tuple[Any, ...]:
+    """Why q's acknowledgement in view v of the prepare (w, o), which it nacked later, binds nobody: q discarded it, or
+    a later view started without it.
+    """
+    return (s.gone[q, w, o], exists(View, lambda u: all_of(u > v, s.sv[u], not_(carries(s, u, o, w + 1)))))
+
+
+def is_dead(s: Any, r: Any, w: Any, o: Any) -> Any:
+    """No view in which r acknowledged the prepare (w, o) that it discarded has a quorum of acknowledgements for it."""
+    return forall(
+        View,
+        lambda v: any_of(
+            s.ack[v, r, o] != w + 1,
+            count(Replica, lambda q: s.ack[v, q, o] == w + 1) < s.cfg.quorum_replication,
+            all_of(s.op[r] >= o, s.entry[r, o] == w + 1),
+        ),
+    )
+
+
+@invariant("I12", "log_view_meaning")
+def log_view_meaning(s: Any) -> Any:
+    """A do_view_change with log_view x carries the log that x started with and entries prepared in x after it, as far
+    as its sender did not discard them.
+    """
+
+    def carried(v: Any, r: Any) -> Any:
+        x = s.dvc_log_view[v, r]
+        return all_of(
+            any_of(x == 0, s.sv[x]),
+            forall(
+                between(Op, s.dvc_op[v, r] + 1, s.sv_op[x]),
+                lambda o: s.gone[r, entry_of_view(s, x, o) - 1, o],
+            ),
+            forall(between(Op, 1, s.dvc_op[v, r]), lambda o: s.dvc_entry[v, r, o] == entry_of_view(s, x, o)),
+        )
+
+    return forall(View, lambda v: forall(Replica, lambda r: implies(s.dvc[v, r], lambda: carried(v, r))))
+
+
+@witness("I11", "a prepare was discarded")
+def prepare_discarded(s: Any) -> Any:
+    """A replica acknowledged a prepare, lost it, and discarded it."""
+    return exists(
+        Replica,
+        lambda r: exists(
+            View, lambda w: exists(Op, lambda o: all_of(s.gone[r, w, o], s.ack[w, r, o] == w + 1, s.op[r] < o))
+        ),
+    )
+
+
+DISCARDS = Part(
+    "discard",
+    lambda cfg: cfg.discards,
+    declare=declare,
+    actions=lambda cfg: (nack, discard),
+    changes=lambda cfg: (
+        at(invariants.excused, was_discarded),
+        replaces(invariants.log_view_meaning, log_view_meaning),
+    ),
+    invariants=lambda cfg: (honest_nack,),
+    witnesses=lambda cfg: (prepare_discarded,),
+)

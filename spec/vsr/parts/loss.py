@@ -1,0 +1,302 @@
+"""Disks that lose what a replica's promises rest on: its log, or all it has (docs/recovery.md).
+
+The replica is then `recovering`: it takes part in nothing until it installs the log of a started view that holds
+whatever it may have acknowledged. Without its log it still knows its view; without its superblock it begins with the
+highest view that enough others know of (`lose_disk`), so that no promise is forgotten. The two steps of a recovery are
+a loss, which is a crash, too, and an installation.
+
+Which start_view will do (`covers`): one of a later view than that of its log; or one that is not older than all that it
+had received of that view. The implementation knows the latter by a nonce, or by the highest op that its disk shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import (
+    Change,
+    Part,
+    Predicate,
+    Schema,
+    action,
+    all_of,
+    any_of,
+    at,
+    before,
+    between,
+    count,
+    exists,
+    forall,
+    implies,
+    largest,
+    maximum,
+    not_,
+    replaces,
+    require,
+    tagged,
+    up_to,
+    where,
+    within,
+    witness,
+)
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import invariants, restart, view_change
+from viewproof.spec.vsr.core.normal import require_slot
+from viewproof.spec.vsr.core.restart import load_state
+from viewproof.spec.vsr.core.state import (
+    REBUILT,
+    RECOVERING,
+    Length,
+    Op,
+    Replica,
+    Restart,
+    View,
+    copy,
+    durable,
+    entry_of_view,
+    executed_state,
+    is_prepared,
+    primary,
+    snapshot_op,
+)
+from viewproof.spec.vsr.core.view_change import install_log, require_log, require_started
+from viewproof.spec.vsr.parts import discard
+from viewproof.spec.vsr.parts.checkpoints import checkpoint
+
+
+def declare(s: Schema, cfg: Config) -> None:
+    """Declare what is remembered of a loss."""
+    s.state("lost_op", (Replica,), up_to(Op), doc="highest op that its log held when it was lost; 0: nothing is lost")
+    s.state("lost_view", (Replica,), up_to(View), doc="highest view in a superblock that it lost")
+
+
+def takes_part(s: Any, r: Any) -> Any:
+    """Is r not waiting for what its disk lost?"""
+    return s.status[r] != RECOVERING
+
+
+def require_takes_part(state: Any, r: Any) -> None:
+    """r is not waiting for what its disk lost."""
+    require(takes_part(state, r))
+
+
+@tagged("crash")
+@action(r=Replica)
+def lose_log(state: Any, r: Any) -> None:
+    """A replica crashes and starts again from superblock and snapshot, without the log above it."""
+    require(takes_part(state, r))
+    lose(state, r, True)
+    keep_view(state, r)
+
+
+@tagged("crash")
+@action(r=Replica)
+def lose_snapshot(state: Any, r: Any) -> None:
+    """A replica crashes and starts again from its superblock, without log and snapshot."""
+    require(takes_part(state, r))
+    lose(state, r, False)
+    keep_view(state, r)
+
+
+def keep_view(state: Any, r: Any) -> None:
+    """View and log_view of r are those of its superblock."""
+    state.view[r] = state.durable_view[r]
+    state.log_view[r] = state.durable_log_view[r]
+
+
+@tagged("crash")
+@action(r=Replica, m=View)
+def lose_disk(state: Any, r: Any, m: Any) -> None:
+    """A replica crashes and loses all. Its new superblock has the highest view m of n - q_v + 1 others: enough to meet,
+    for each view in which it sent a do_view_change, one whose start_view_change asked for that. One that lost the view
+    in which it sent that does not count.
+    """
+    n, q_v = state.cfg.replicas, state.cfg.quorum_view_change
+    others = count(Replica, lambda q: all_of(q != r, state.durable_view[q] <= m, state.lost_view[q] == 0))
+    require(others >= n - q_v + 1)
+    require(exists(Replica, lambda q: all_of(q != r, state.durable_view[q] == m)))
+    begin_again(state, r, m)
+
+
+def begin_again(state: Any, r: Any, m: Any) -> None:
+    """The superblock of r says that its promises were lost, and view m."""
+    lose(state, r, False)
+    state.lost_view[r] = largest(state.lost_view[r], state.durable_view[r])
+    state.view[r] = m
+    state.log_view[r] = m
+    state.durable_view[r] = m
+    state.durable_log_view[r] = m
+
+
+def lose(state: Any, r: Any, snapshot: bool, status: int = RECOVERING) -> None:
+    """Effects of a crash after which r has its snapshot, if it had one, or not even that, and no log."""
+    require(within(Restart, state.restarts + 1))
+    k = snapshot_op(state, r) if snapshot else 0
+    last = maximum(between(Op, 1, state.op[r]), lambda o: where(durable(state, r, o), o, 0))
+    state.restarts = state.restarts + 1
+    state.status[r] = status
+    state.lost_op[r] = largest(state.lost_op[r], last)
+    state.written.update((r, between(Op, 1, state.op[r])), lambda o: False)
+    state.entry.update((r, between(Op, k + 1, state.op[r])), lambda o: 0)
+    state.op[r] = k
+    state.commit_min[r] = k
+    state.commit_max[r] = k
+    if snapshot:
+        load_state(state, r)
+    else:
+        lose_state(state, r)
+    if state.cfg.drains_later:
+        state.drained[r] = k
+
+
+def lose_state(state: Any, r: Any) -> None:
+    """Nothing is left of what a replica has executed, nor a snapshot of it."""
+    for name in (*executed_state(state), *state.schema.tagged(REBUILT)):
+        copy(state, (name, r), None)
+    if state.cfg.checkpoints:
+        state.checkpoint[r] = 0
+        for name in executed_state(state):
+            copy(state, (f"saved_{name}", r), None)
+
+
+@action(r=Replica, v=View, n=Length)
+def recover_log(state: Any, r: Any, v: Any, n: Any) -> None:
+    """A replica that lost its log installs that of a started view, up to op n, above the snapshot that it has."""
+    require_recovery(state, r, v, n)
+    require_slot(state, r, n)
+    received = state.received(r)
+    install_log(state, r, v, n, lambda o: entry_of_view(received, v, o))
+    state.lost_op[r] = 0
+
+
+@action(r=Replica, v=View, n=Length, k=Op)
+def recover_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
+    """A replica that lost its log installs that of a started view, up to op n, with the primary's snapshot of op k.
+
+    That may cover a part of the log that it lost, and be an older one than it had.
+    """
+    require_recovery(state, r, v, n)
+    checkpoint.take_over(state, r, v, n, k)
+    state.lost_op[r] = 0
+
+
+def require_recovery(state: Any, r: Any, v: Any, n: Any) -> None:
+    """Replica r lost its log, and that of view v up to op n may take its place."""
+    require(not_(takes_part(state, r)))
+    require(v >= state.view[r])
+    require_started(state, r, v)
+    require_log(state, r, v, n)
+    require(covers(state, r, v, n))
+
+
+def covers(state: Any, r: Any, v: Any, n: Any) -> Any:
+    """Does the log of view v up to op n hold all that r may have acknowledged in v: is v later than r's log, or had r
+    received no prepare of v above n?
+    """
+    received = state.received(r)
+    newer = forall(between(Op, n + 1, state.lost_op[r]), lambda o: not_(is_prepared(state, v, o, received)))
+    return any_of(v > state.log_view[r], newer)
+
+
+def waits(s: Any, v: Any, r: Any, o: Any) -> Any:
+    """Did r lose its log: does it take part in nothing until it has one that holds what it acknowledged?"""
+    return not_(takes_part(s, r))
+
+
+def lost_its_view(s: Any, r: Any) -> Any:
+    """Did r lose its superblock in the step? It begins with no view below one that it knew to have started, or in which
+    it offered its log, acknowledged or started.
+    """
+    return all_of(not_(takes_part(s.after, r)), s.after.restarts == s.restarts + 1)
+
+
+def is_promise_kept(s: Any, v: Any, r: Any) -> Any:
+    """After the step: what r offered, acknowledged or started in view v is not above its durable view; only a
+    start_view_change may be forgotten, as nothing rests on it.
+    """
+    started = all_of(primary(s, v) == r, s.after.sv[v])
+    promised = any_of(s.after.dvc[v, r], started, exists(Op, lambda o: s.after.ack[v, r, o] != 0))
+    return all_of(
+        implies(promised, v <= s.after.durable_view[r]),
+        implies(s.after.svc[v, r], v <= largest(s.after.durable_view[r], s.after.lost_view[r])),
+    )
+
+
+def forgot_its_nack(s: Any, q: Any, w: Any, o: Any) -> Any:
+    """Did q lose the view of its nack of the prepare (w, o)?"""
+    return s.nack[q, w, o] <= s.lost_view[q]
+
+
+@witness("I3.lost_log", "a replica lost what it acknowledged")
+def acknowledged_and_lost(s: Any) -> Any:
+    """A replica that lost its log had acknowledged an entry that no later view overruled."""
+    return exists(
+        Replica,
+        lambda r: all_of(
+            not_(takes_part(s, r)),
+            exists(View, lambda v: exists(Op, lambda o: all_of(s.ack[v, r, o] != 0, s.entry[r, o] == 0))),
+        ),
+    )
+
+
+@witness("I6.forgotten", "a view that a replica reached alone is forgotten")
+def view_forgotten(s: Any) -> Any:
+    """A replica lost its superblock, and takes part again in a view below that of a start_view_change of its own."""
+    return exists(
+        Replica, lambda r: all_of(takes_part(s, r), exists(View, lambda v: all_of(s.svc[v, r], v > s.durable_view[r])))
+    )
+
+
+@witness("I5.older_snapshot", "a replica came back with an older snapshot than it had")
+def older_snapshot(s: Any) -> Any:
+    """A replica that takes part has executed above commit_min before, and has a snapshot."""
+    return exists(
+        Replica,
+        lambda r: all_of(
+            takes_part(s, r),
+            s.checkpoint[r] > 0,
+            exists(Op, lambda o: all_of(o > s.commit_min[r], s.executed[r, o] != 0)),
+        ),
+    )
+
+
+def witnesses(cfg: Config) -> tuple[Predicate, ...]:
+    """That of snapshots only where there are any."""
+    common = (acknowledged_and_lost, view_forgotten)
+    return (*common, older_snapshot) if cfg.checkpoints else common
+
+
+def changes(cfg: Config) -> tuple[Change, ...]:
+    """A replica that waits takes part in nothing, and is excused."""
+    alive = (view_change.start_view_change, view_change.on_start_view, restart.restart)
+    return (
+        *(before(act, require_takes_part) for act in alive),
+        *((before(checkpoint.install_snapshot, require_takes_part),) if cfg.checkpoints else ()),
+        at(invariants.excused, waits),
+        at(invariants.may_regress, lost_its_view),
+        replaces(invariants.is_promise_kept, is_promise_kept),
+        at(discard.void, forgot_its_nack),
+    )
+
+
+AFTER_LOSS = (
+    "types.status",
+    "messages.ack_durable",
+    "messages.votes_below_view",
+    "replicas.log_view_started",
+    "replicas.start_durable",
+)
+"""Lemmas that are false once a disk is lost: no proof covers that yet."""
+
+LOSSES = Part(
+    "losses",
+    lambda cfg: cfg.losses,
+    declare=declare,
+    actions=lambda cfg: (
+        *(lose_log, lose_disk, recover_log),
+        *((lose_snapshot, recover_snapshot) if cfg.checkpoints else ()),
+    ),
+    changes=changes,
+    witnesses=witnesses,
+    untrue=lambda cfg, crashes: AFTER_LOSS,
+)

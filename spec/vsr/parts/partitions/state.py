@@ -1,0 +1,141 @@
+"""Partitions: what an op asks of one, the messages a replica holds, the offsets it gives (seed 003; docs/groups.md).
+
+A message is named by its partition and its place there, so a count says which ones a replica holds. Nobody looks into a
+prepare before it is executed: what it asks becomes known with the first execution (`asked`), and is the same for all.
+`next_offset` is what the next message gets; at a restart it is read from the messages. A reader is a consumer, or a
+consumer group, of one partition: reader g of partition g modulo their number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import Schema, Sort, all_of, enum, forall, point, require, smallest, up_to, where
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core.state import EXECUTED, LOADED_APART, REBUILT, Op, Replica, Rot, View
+
+Partition = Sort("Partition")
+Reader = Sort("Reader")
+Count = Sort("Count", lo=1)
+"""Number of messages of an append."""
+Offset = Sort("Offset")
+
+UNKNOWN, OTHER, APPEND, STORE = range(4)
+ASKED = enum("unknown", "other", "append", "store")
+
+
+def declare(s: Schema, cfg: Config) -> None:
+    """Declare what ops ask, the partitions of a replica, and, with `files`, its segments and indexes."""
+    s.state("asked", (View, Op), ASKED, doc="what the prepare asks of a partition, as far as it is known")
+    s.state("asked_partition", (View, Op), up_to(Partition), doc="append: its partition")
+    s.state("asked_count", (View, Op), up_to(Count), doc="append: its number of messages")
+    s.state("asked_reader", (View, Op), up_to(Reader), doc="stored offset: whose it is")
+    s.state("asked_offset", (View, Op), up_to(Offset), doc="stored offset: everything below it was read")
+    apart, held = (EXECUTED, LOADED_APART), "number of messages that the replica holds"
+    next_offset = "offset that the next message gets"
+    s.state("held", (Replica, Partition), up_to(Offset), doc=held, tags=apart)
+    s.state("next_offset", (Replica, Partition), up_to(Offset), doc=next_offset, tags=(REBUILT,))
+    s.state(
+        "stored", (Replica, Reader), up_to(Offset, plus=1), doc="1 + the reader's stored offset; 0 = none", tags=apart
+    )
+    s.ghost("first_given", (Op,), up_to(Offset, plus=1), doc="1 + the offset that the op's first execution gave")
+    s.ghost("last_given", (Op,), up_to(Offset, plus=1), doc="1 + the offset that its latest execution gave")
+    if cfg.partitions.files:
+        s.state("segment", (Replica, Partition), up_to(Offset), doc="number of messages durable in segment files")
+        s.state("index", (Replica, Partition), up_to(Offset), doc="number of messages that the index files list")
+        s.ghost("rots", (), up_to(Rot), doc="segment files that went bad so far (bounds a finite model)")
+        s.ghost("loss_accepted", (Partition,), doc="the operator gave up messages of it that no replica has")
+
+
+def partition_of(s: Any, g: Any) -> Any:
+    """The partition that reader g reads."""
+    return g % s.cfg.partitions.count
+
+
+def asked(s: Any, entry: Any, o: Any) -> Any:
+    """What the prepare that an entry names asks."""
+    return s.asked[entry - 1, o]
+
+
+def apply(state: Any, r: Any, o: Any, entry: Any) -> None:
+    """Replica r executes that entry at op o: messages get the next offsets; an offset above the end is not stored."""
+    v, n, g = entry - 1, state.asked_partition[entry - 1, o], state.asked_reader[entry - 1, o]
+    count, x = state.asked_count[v, o], state.asked_offset[v, o]
+    given = where(state.asked[v, o] == APPEND, state.next_offset[r, n] + 1, 0)
+    state.held[r, n] = state.held[r, n] + count
+    state.next_offset[r, n] = state.next_offset[r, n] + count
+    state.stored[r, g] = where(is_accepted(state, r, v, o), x + 1, state.stored[r, g])
+    state.first_given[o] = where(state.first_executed[o] == 0, given, state.first_given[o])
+    state.last_given[o] = given
+
+
+def is_accepted(state: Any, r: Any, v: Any, o: Any) -> Any:
+    """Does the op store an offset that is not above the end of the partition at r?"""
+    n = partition_of(state, state.asked_reader[v, o])
+    return all_of(state.asked[v, o] == STORE, state.asked_offset[v, o] <= state.next_offset[r, n])
+
+
+def require_known(state: Any, r: Any, o: Any) -> None:
+    """It is known what the op that r is to execute asks."""
+    require(asked(state, state.entry[r, o], o) != UNKNOWN)
+
+
+def require_flushed(state: Any, r: Any) -> None:
+    """All messages of r are durable in its segments."""
+    require(forall(Partition, lambda n: state.segment[r, n] >= state.held[r, n]))
+
+
+def require_whole(state: Any, r: Any) -> None:
+    """The segments of r hold every message that its snapshot names. A file that is missing or cut off is never made
+    anew.
+    """
+    require(is_whole(state, r))
+
+
+def is_whole(state: Any, r: Any) -> Any:
+    """Do r's segments hold every message that its snapshot names?"""
+    return forall(Partition, lambda n: state.segment[r, n] >= state.saved_held[r, n])
+
+
+def left(state: Any, r: Any, n: Any) -> Any:
+    """How many of the messages that r's snapshot names are in its segments."""
+    return smallest(state.segment[r, n], state.saved_held[r, n])
+
+
+def lowered(state: Any, r: Any, g: Any) -> Any:
+    """The reader's stored offset in r's snapshot, at most the end of what is left."""
+    return smallest(state.saved_stored[r, g], left(state, r, partition_of(state, g)) + 1)
+
+
+@point
+def held_again(s: Any, r: Any, n: Any) -> Any:
+    """How many messages r holds after a restart: those that its snapshot names; none without one."""
+    return s.saved_held[r, n] if s.cfg.checkpoints else 0
+
+
+@point
+def next_offset_again(s: Any, r: Any, n: Any) -> Any:
+    """The next offset after a restart: it is recovered from the messages, not from the index (seed 003)."""
+    return s.saved_held[r, n] if s.cfg.checkpoints else 0
+
+
+@point
+def stored_again(s: Any, r: Any, g: Any) -> Any:
+    """The reader's stored offset after a restart: that of r's snapshot."""
+    return s.saved_stored[r, g] if s.cfg.checkpoints else 0
+
+
+def load_partitions(state: Any, r: Any) -> None:
+    """The partitions of r after a restart; the index is made from the messages."""
+    state.held.update((r, Partition), lambda n: held_again(state, r, n))
+    state.next_offset.update((r, Partition), lambda n: next_offset_again(state, r, n))
+    state.stored.update((r, Reader), lambda g: stored_again(state, r, g))
+    if state.cfg.partitions.files:
+        state.index.update((r, Partition), lambda n: state.segment[r, n])
+
+
+def take_messages(state: Any, r: Any, v: Any, k: Any) -> None:
+    """Replica r takes the messages that come with the snapshot of op k, sent in view v, in place of its own."""
+    names = ("next_offset", *(("segment", "index") if state.cfg.partitions.files else ()))
+    for name in names:
+        getattr(state, name).update((r, Partition), lambda n: state.snapshot_held[v, k, n])

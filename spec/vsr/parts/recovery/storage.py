@@ -1,0 +1,30 @@
+"""What a journal can lose. Of what was durable, one good copy is always left with another replica (seed 002)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import action, all_of, any_of, exists, require, tagged, within
+from viewproof.spec.vsr.core.state import Op, Replica, Rot
+
+
+@tagged("fault")
+@action(r=Replica, o=Op)
+def rot(state: Any, r: Any, o: Any) -> None:
+    """A slot of r's journal goes bad: a durable prepare rots, or the write of one in memory is torn.
+
+    r notices at once: not to have read the slot yet is the same as that it goes bad later.
+    """
+    require(within(Rot, state.rots + 1))
+    require(o <= state.op[r])
+    require(any_of(state.body[r, o] != 0, state.memory[r, o] != 0))
+    require(any_of(state.body[r, o] == 0, copied(state, r, o)))
+    state.rots = state.rots + 1
+    state.body[r, o] = 0
+    state.written[r, o] = False
+    state.faulty[r, o] = True
+
+
+def copied(state: Any, r: Any, o: Any) -> Any:
+    """Does another replica's journal hold the prepare that r's holds at o?"""
+    return exists(Replica, lambda q: all_of(q != r, state.body[q, o] == state.body[r, o]))

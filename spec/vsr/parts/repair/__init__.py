@@ -1,0 +1,65 @@
+"""Journals with gaps and faulty slots, repaired header by header and prepare by prepare (seed 002): the options
+`repair` of the configuration.
+"""
+
+from __future__ import annotations
+
+from viewproof.spec.lang import Action, Change, Part, at, before, replaces
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import invariants as core
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core import view_change as core_view_change
+from viewproof.spec.vsr.parts.recovery.storage import rot
+from viewproof.spec.vsr.parts.repair import invariants, journal, lemmas, nacks, view_change
+from viewproof.spec.vsr.parts.repair.state import declare
+
+VIEW_CHANGE = ("start_view_change", "do_view_change", "start_view", "on_start_view", "on_prepare", "on_commit")
+"""What a cluster of one never does."""
+
+
+def actions(cfg: Config) -> tuple[Action, ...]:
+    """Actions of the journal, and the view change with nacks as messages of their own; a cluster of one has neither
+    others to repair from nor to elect.
+    """
+    if cfg.replicas == 1:
+        return (rot,)
+    of_journal = (journal.prepare_ok, journal.repair_header, journal.repair, rot)
+    return (*of_journal, view_change.merge, journal.drop_header, nacks.nack, nacks.discard)
+
+
+def changes(cfg: Config) -> tuple[Change, ...]:
+    """The core's log has no gaps: whatever reads or fills one is replaced, and what is said of it."""
+    others = (
+        replaces(normal.on_prepare, journal.on_prepare),
+        replaces(core_view_change.start_view_change, view_change.start_view_change),
+        replaces(core_view_change.do_view_change, view_change.do_view_change),
+        replaces(core_view_change.start_view, view_change.start_view),
+        replaces(core_view_change.on_start_view, view_change.on_start_view),
+    )
+    by_superblock = (before(normal.on_request, journal.require_view_fixed),)
+    return (
+        *(by_superblock if cfg.repair.recovery == "superblock" else ()),
+        at(normal.prepare, journal.hold_in_memory),
+        replaces(normal.append, journal.append),
+        replaces(normal.execute, journal.execute),
+        *(others if cfg.replicas > 1 else ()),
+        replaces(core.durability, invariants.durability),
+        replaces(core.honest_ack, invariants.honest_ack),
+        replaces(core.bounds, invariants.bounds),
+        replaces(core.chain, invariants.chain),
+        replaces(core.log_view_meaning, invariants.log_view_meaning),
+    )
+
+
+REPAIR = Part(
+    "repair",
+    lambda cfg: bool(cfg.repair.recovery),
+    declare=declare,
+    actions=actions,
+    changes=changes,
+    removes=lambda cfg: VIEW_CHANGE if cfg.replicas == 1 else (),
+    invariants=lambda cfg: (invariants.honest_nack,),
+    witnesses=lambda cfg: (invariants.ack_lost, invariants.gap_in_log, invariants.prepare_discarded),
+    lemmas=lemmas.lemmas,
+    untrue=lambda cfg, crashes: lemmas.REPLACED | lemmas.without(cfg, crashes),
+)

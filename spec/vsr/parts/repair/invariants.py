@@ -1,0 +1,323 @@
+"""What holds of journals with gaps and faulty slots: the catalogue's invariants where repair has more to say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import all_of, any_of, between, count, exists, forall, implies, invariant, not_, where, witness
+from viewproof.spec.vsr.core.invariants import carries, chosen
+from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, View, entry_of_view, primary
+from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
+from viewproof.spec.vsr.parts.repair.state import leading, parent_of
+
+
+def committed(s: Any, w: Any, o: Any) -> Any:
+    """Has view w committed op o: a replication quorum acknowledged it there, and every op before it, unless that was
+    executed already? (Acknowledgements come in any order.)
+    """
+    return forall(
+        between(Op, 1, o),
+        lambda p: any_of(chosen(s, w, p), all_of(p < o, s.first_executed[p] == entry_of_view(s, w, p))),
+    )
+
+
+def backed(s: Any, v: Any, o: Any) -> Any:
+    """Did a quorum acknowledge, in some view up to v, the entry that view v has at op o?"""
+    return exists(
+        between(View, 0, v),
+        lambda w: all_of(chosen(s, w, o), lambda: entry_of_view(s, w, o) == entry_of_view(s, v, o)),
+    )
+
+
+def overruled(s: Any, v: Any, o: Any, entry: Any) -> Any:
+    """Did a view above v start without that entry at op o?"""
+    return exists(View, lambda w: all_of(w > v, s.sv[w], not_(carries(s, w, o, entry))))
+
+
+def given_up(s: Any, v: Any, o: Any) -> Any:
+    """Can view v's own entry at op o, or one before it, not be committed there any more: did q_n replicas leave v
+    without having acknowledged it?
+    """
+    return exists(
+        between(Op, 1, o),
+        lambda p: (
+            count(Replica, lambda q: all_of(s.durable_view[q] > v, s.ack[v, q, p] != entry_of_view(s, v, p)))
+            >= quorum_nack(s.cfg)
+        ),
+    )
+
+
+def void(s: Any, v: Any, r: Any, o: Any) -> Any:
+    """Does r's acknowledgement in view v at op o bind nobody any more?"""
+    return any_of(overruled(s, v, o, s.ack[v, r, o]), given_up(s, v, o))
+
+
+@invariant("I2", "durability")
+def durability(s: Any) -> Any:
+    """An op that was committed, or replied to, is in the log of every later started view; and a commit number sent
+    counts only ops that a quorum acknowledged, all in one view.
+    """
+    return forall(
+        View,
+        lambda v: all_of(
+            forall(between(Op, 1, s.commit_sent[v]), lambda o: backed(s, v, o)),
+            implies(
+                s.sv[v],
+                lambda: forall(
+                    Op,
+                    lambda o: all_of(
+                        implies(
+                            all_of(s.replied_in[o] > 0, s.replied_in[o] - 1 < v),
+                            lambda: carries(s, v, o, s.first_executed[o]),
+                        ),
+                        forall(
+                            View,
+                            lambda w: implies(
+                                all_of(w < v, lambda: committed(s, w, o)),
+                                lambda: carries(s, v, o, entry_of_view(s, w, o)),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+@invariant("I3", "honest_ack")
+def honest_ack(s: Any) -> Any:
+    """An acknowledged entry is in its sender's journal, or the sender knows that it lost it, or a later started view
+    overruled it, or too many left the view without acknowledging it.
+    """
+    return forall(
+        View,
+        lambda v: forall(
+            Replica,
+            lambda r: forall(
+                Op,
+                lambda o: any_of(
+                    s.ack[v, r, o] == 0,
+                    s.body[r, o] == s.ack[v, r, o],
+                    knows_loss(s, r, o),
+                    void(s, v, r, o),
+                ),
+            ),
+        ),
+    )
+
+
+def knows_loss(s: Any, r: Any, o: Any) -> Any:
+    """Does r know that its journal may have held a prepare at o that it lost?"""
+    return any_of(s.faulty[r, o], s.wiped[r]) if s.cfg.repair.recovery == "nonce" else s.faulty[r, o]
+
+
+@invariant("I5", "bounds")
+def bounds(s: Any) -> Any:
+    """commit_min ≤ min(commit_max, op), the head's header is known, and a slot whose op was executed is given no other
+    prepare.
+    """
+    return forall(
+        Replica,
+        lambda r: all_of(
+            s.after.commit_min[r] <= s.after.commit_max[r],
+            s.after.commit_min[r] <= s.after.op[r],
+            any_of(s.after.op[r] == 0, lambda: s.after.entry[r, s.after.op[r]] != 0, s.after.status[r] != NORMAL),
+            forall(
+                between(Op, 1, s.commit_min[r]),
+                lambda o: any_of(
+                    s.after.body[r, o] == s.body[r, o],
+                    s.after.body[r, o] == 0,
+                    s.after.body[r, o] == s.executed[r, o],
+                ),
+            ),
+        ),
+    )
+
+
+@invariant("I10", "chain")
+def chain(s: Any) -> Any:
+    """Along the log of every started view, and along what every replica executed, each entry's parent is the one
+    before it, and views do not fall.
+    """
+    return all_of(
+        forall(
+            View,
+            lambda v: implies(
+                s.sv[v],
+                lambda: forall(
+                    between(Op, 1, s.sv_op[v]),
+                    lambda o: follows(s, s.sv_entry[v, o], o, lambda: where(o == 1, 0, lambda: s.sv_entry[v, o - 1])),
+                ),
+            ),
+        ),
+        forall(
+            Replica,
+            lambda r: forall(
+                between(Op, 1, s.commit_min[r]),
+                lambda o: follows(s, s.executed[r, o], o, lambda: where(o == 1, 0, lambda: s.executed[r, o - 1])),
+            ),
+        ),
+    )
+
+
+def follows(s: Any, entry: Any, o: Any, before: Any) -> Any:
+    """Is `entry` at op o a prepare whose parent is `before`?"""
+    return all_of(entry != 0, lambda: parent_of(s, entry, o) == before(), lambda: before() <= entry)
+
+
+@invariant("I11", "honest_nack")
+def honest_nack(s: Any) -> Any:
+    """A nack, a gap in the headers of a do_view_change or a nack bit comes from a replica that never acknowledged what
+    it speaks of, unless that binds nobody any more; an op is discarded (by nonce: a merge by superblock discards none)
+    only where q_n replicas never acknowledged it.
+    """
+    nacks = forall(
+        View,
+        lambda v: forall(
+            Replica,
+            lambda r: forall(Op, lambda o: implies(says_nack(s, v, r, o), lambda: never_acked(s, v, r, o))),
+        ),
+    )
+    if s.cfg.repair.recovery != "nonce":
+        return nacks
+    discarded = forall(Replica, lambda r: implies(discards(s, r), lambda: many_never_acked(s, r, s.after.op[r] + 1)))
+    return all_of(nacks, discarded)
+
+
+def says_nack(s: Any, v: Any, r: Any, o: Any) -> Any:
+    """Does r, in a message of view v, say that it never had what the log has at o?"""
+    gap = all_of(s.dvc[v, r], o >= s.dvc_low[v, r], s.dvc_entry[v, r, o] == 0)
+    if s.cfg.repair.recovery == "superblock":
+        return all_of(s.dvc[v, r], any_of(s.dvc_op[v, r] < o, s.dvc_nack[v, r, o]))
+    return any_of(s.nack_sent[v, r, o] != 0, gap)
+
+
+def never_acked(s: Any, v: Any, r: Any, o: Any) -> Any:
+    """No view before v has an acknowledgement by r at o that stands, of the nacked entry or, for a gap, of any."""
+    return forall(
+        between(View, 0, v - 1),
+        lambda w: any_of(
+            s.ack[w, r, o] == 0,
+            all_of(s.nack_sent[v, r, o] != 0, s.ack[w, r, o] != s.nack_sent[v, r, o]),
+            void(s, w, r, o),
+        ),
+    )
+
+
+def discards(s: Any, r: Any) -> Any:
+    """Does the step cut an op off the log of a new primary?"""
+    return all_of(
+        leading(s, r),
+        s.after.restarts == s.restarts,
+        s.after.view[r] == s.view[r],
+        s.after.op[r] < s.op[r],
+    )
+
+
+def many_never_acked(s: Any, r: Any, o: Any) -> Any:
+    """q_n replicas never acknowledged, in a view before r's, the entry that r knows at o; or, if it knows none,
+    anything there that still binds them.
+    """
+    entry = s.entry[r, o]
+
+    def never(w: Any, q: Any) -> Any:
+        no_ack = any_of(s.ack[w, q, o] == 0, lambda: void(s, w, q, o))
+        return where(entry == 0, no_ack, s.ack[w, q, o] != entry)
+
+    replicas = count(Replica, lambda q: forall(between(View, 0, s.view[r] - 1), lambda w: never(w, q)))
+    return replicas >= quorum_nack(s.cfg)
+
+
+@invariant("I12", "log_view_meaning")
+def log_view_meaning(s: Any) -> Any:
+    """A do_view_change with log_view x names headers of the log that x started with and of prepares of x after it, and
+    reaches as far as the start at least. (One whose sender merged logs since, for a view that did not start, names what
+    that merge left.)
+    """
+    return forall(
+        View,
+        lambda v: forall(
+            Replica,
+            lambda r: implies(s.dvc[v, r], lambda: any_of(reworked(s, v, r), carries_log_view(s, v, r))),
+        ),
+    )
+
+
+def reworked(s: Any, v: Any, r: Any) -> Any:
+    """Was the log that r offers to view v merged for a view that did not start?"""
+    return s.dvc_reworked[v, r] if s.cfg.repair.recovery == "nonce" else False
+
+
+def carries_log_view(s: Any, v: Any, r: Any) -> Any:
+    """Does r's do_view_change for view v carry the log of its log_view? (By superblock a new primary has a log_view
+    before that view starts.)
+    """
+    x = s.dvc_log_view[v, r]
+    merged = (primary(s, x) == r,) if s.cfg.repair.recovery == "superblock" else ()
+    return all_of(
+        any_of(x == 0, *merged, s.sv[x]),
+        s.sv_op[x] <= s.dvc_op[v, r],
+        forall(
+            between(Op, 1, s.dvc_op[v, r]),
+            lambda o: any_of(
+                s.dvc_entry[v, r, o] == entry_of_view(s, x, o),
+                all_of(s.dvc_entry[v, r, o] == 0, o < s.dvc_op[v, r]),
+            ),
+        ),
+    )
+
+
+@invariant("L1_copy", "copy_known")
+def copy_known(s: Any) -> Any:
+    """A new primary that chose its view's log by nack and present bits chose no op above the commit point of which
+    nobody said that it holds it: it could wait for that prepare for ever.
+    """
+    return forall(
+        Replica,
+        lambda r: implies(
+            leading(s, r),
+            lambda: forall(
+                between(Op, s.commit_max[r] + 1, s.op[r]),
+                lambda o: exists(
+                    Replica,
+                    lambda q: all_of(
+                        s.dvc[s.view[r], q],
+                        s.dvc_entry[s.view[r], q, o] == s.entry[r, o],
+                        s.dvc_present[s.view[r], q, o],
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+@witness("I3.lost", "an acknowledged prepare is lost by its sender")
+def ack_lost(s: Any) -> Any:
+    """A replica acknowledged what its journal does not hold any more, and knows it."""
+    return exists(
+        View, lambda v: exists(Replica, lambda r: exists(Op, lambda o: all_of(s.ack[v, r, o] != 0, s.faulty[r, o])))
+    )
+
+
+@witness("I10.gap", "a log has a gap")
+def gap_in_log(s: Any) -> Any:
+    """A normal replica does not know a header below its head."""
+    return exists(
+        Replica,
+        lambda r: all_of(s.status[r] == NORMAL, exists(between(Op, 1, s.op[r]), lambda o: s.entry[r, o] == 0)),
+    )
+
+
+@witness("I11", "a new primary discarded a prepare of its own log")
+def prepare_discarded(s: Any) -> Any:
+    """A new primary whose do_view_change has the highest log_view offered an op that is above its log now: nacks
+    decided.
+    """
+    return exists(
+        Replica,
+        lambda r: all_of(
+            s.merged[r] == s.view[r] + 1,
+            s.dvc_op[s.view[r], r] > s.op[r],
+            forall(Replica, lambda q: s.dvc_log_view[s.view[r], q] <= s.dvc_log_view[s.view[r], r]),
+        ),
+    )

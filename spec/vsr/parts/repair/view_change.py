@@ -1,0 +1,175 @@
+"""View change over journals with gaps: do_view_changes with headers, merged, repaired, then started (seed 002)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import (
+    action,
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    forall,
+    largest,
+    maximum,
+    not_,
+    require,
+    where,
+    within,
+)
+from viewproof.spec.vsr.core.state import (
+    NORMAL,
+    RECOVERING,
+    VIEW_CHANGE,
+    Length,
+    Op,
+    Replica,
+    View,
+    entry_of_view,
+    primary,
+)
+from viewproof.spec.vsr.core.view_change import offered_by, require_start_view
+from viewproof.spec.vsr.parts.repair.nacks import lowest_covered
+from viewproof.spec.vsr.parts.repair.state import chained, leading, set_log
+
+
+@action(r=Replica, v=View)
+def start_view_change(state: Any, r: Any, v: Any) -> None:
+    """A replica enters a later view, on timeout or as another asks; nothing of it is durable (VR Revisited §4.2,
+    step 1).
+    """
+    require(within(View, v))
+    require(state.status[r] != RECOVERING)
+    require(v > state.view[r])
+    require(
+        any_of(
+            v == state.view[r] + 1,
+            exists(Replica, lambda q: all_of(q != r, any_of(state.svc[v, q], state.dvc[v, q]))),
+        )
+    )
+    state.view[r] = v
+    state.status[r] = VIEW_CHANGE
+    state.svc[v, r] = True
+
+
+@action(r=Replica)
+def do_view_change(state: Any, r: Any) -> None:
+    """On start_view_changes of a quorum a replica offers its log, as headers with gaps, to the new primary (seed 002).
+
+    From then on it takes part in no earlier view: that it keeps, also over a crash.
+    """
+    v = state.view[r]
+    received = state.received(r)
+    require(state.status[r] == VIEW_CHANGE)
+    require(state.log_view[r] < v)
+    require(not_(state.dvc[v, r]))
+    require(count(Replica, lambda q: received.svc[v, q]) >= state.cfg.quorum_view_change)
+    low = lowest_covered(state, r)
+    require(low <= largest(state.op[r], 1))
+    state.durable_view[r] = v
+    state.dvc[v, r] = True
+    state.dvc_log_view[v, r] = state.log_view[r]
+    state.dvc_op[v, r] = state.op[r]
+    state.dvc_commit[v, r] = state.commit_max[r]
+    state.dvc_low[v, r] = low
+    state.dvc_entry.update((v, r, between(Op, low, state.op[r])), lambda o: state.entry[r, o])
+    state.dvc_reworked[v, r] = state.merged[r] > state.log_view[r] + 1
+
+
+@action(r=Replica, b=Replica)
+def merge(state: Any, r: Any, b: Any) -> None:
+    """The new primary makes one log of a quorum of do_view_changes: that of b, the largest of them, and what others
+    of its log_view know in its gaps. The view starts later, once the log is repaired (seed 002).
+    """
+    v = state.view[r]
+    received = state.received(r)
+    require_merge(state, r, b)
+    known = maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), received.dvc_commit[v, q], 0))
+    n = received.dvc_op[v, b]
+
+    def header(o: Any) -> Any:
+        sent = canonical_header(state, r, v, b, o)
+        return where(sent == 0, where(o == n, 0, state.entry[r, o]), sent)
+
+    set_log(state, r, state.commit_min[r] + 1, n, header)
+    state.commit_max[r] = largest(state.commit_max[r], known)
+    state.merged[r] = v + 1
+
+
+def require_merge(state: Any, r: Any, b: Any) -> None:
+    """New primary r has a quorum of do_view_changes, its own among them, b's the largest; it merged none yet."""
+    v = state.view[r]
+    received = state.received(r)
+    require(state.status[r] == VIEW_CHANGE)
+    require(primary(state, v) == r)
+    require(state.merged[r] != v + 1)
+    require(received.dvc[v, r])
+    require(received.dvc[v, b])
+    require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
+
+
+def canonical_header(state: Any, r: Any, v: Any, b: Any, o: Any) -> Any:
+    """The header at o that b, or another do_view_change of its log_view that r received, knows; 0 if none does."""
+    received = state.received(r)
+    return maximum(
+        Replica,
+        lambda q: where(
+            all_of(offered_by(state, r, v, q, b), received.dvc_log_view[v, q] == received.dvc_log_view[v, b]),
+            received.dvc_entry[v, q, o],
+            0,
+        ),
+    )
+
+
+@action(r=Replica)
+def start_view(state: Any, r: Any) -> None:
+    """The new primary starts its view once its headers are connected and their prepares in its journal (seed 002:
+    start_view_as_the_new_leader). Its pipeline is what is uncommitted then; acknowledgements begin anew.
+    """
+    v = state.view[r]
+    require(leading(state, r))
+    require(is_repaired(state, r))
+    state.status[r] = NORMAL
+    state.log_view[r] = v
+    state.durable_view[r] = v
+    send_start_view(state, r, v)
+
+
+def is_repaired(state: Any, r: Any) -> Any:
+    """Is r's log above what it executed connected, and all of it in its journal?"""
+    o = state.commit_min[r] + 1
+    return all_of(
+        state.op[r] >= state.commit_max[r],
+        chained(state, r, o, state.op[r]),
+        forall(between(Op, o, state.op[r]), lambda p: state.written[r, p]),
+    )
+
+
+def send_start_view(state: Any, r: Any, v: Any) -> None:
+    """start_view goes out with r's log and commit_max."""
+    state.sv[v] = True
+    state.sv_op[v] = state.op[r]
+    state.sv_entry.update((v, between(Op, 1, state.op[r])), lambda o: state.entry[r, o])
+    state.commit_sent[v] = state.commit_max[r]
+
+
+@action(r=Replica, v=View, n=Length)
+def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
+    """A backup takes the headers of a started view up to op n as its log; it repairs the prepares afterwards (seed
+    002). A header says nothing of what a faulty slot held: it stays faulty.
+    """
+    require(state.status[r] != RECOVERING)
+    require_start_view(state, r, v, n)
+    install_headers(state, r, v, n)
+    state.durable_view[r] = v
+
+
+def install_headers(state: Any, r: Any, v: Any, n: Any, *, top: Any = 0) -> None:
+    """The headers of view v up to op n are r's log, and r is its normal backup (`top`: see `set_log`)."""
+    received = state.received(r)
+    state.status[r] = NORMAL
+    state.view[r] = v
+    state.log_view[r] = v
+    set_log(state, r, state.commit_min[r] + 1, n, lambda o: entry_of_view(received, v, o), top=top)
