@@ -26,8 +26,8 @@ from viewproof.spec.engines.explicit.result import ActionCoverage, Result, Step
 from viewproof.spec.engines.story import Ending
 from viewproof.spec.lang import Spec
 from viewproof.spec.lang.concrete import State
+from viewproof.spec.protocols import protocol_of_model
 from viewproof.spec.vsr.profiles import PROFILES
-from viewproof.spec.vsr.progress import goals
 
 __all__ = ["check", "show_change", "show_value"]
 
@@ -174,7 +174,7 @@ def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json
 
 def _always(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_file: Path | None) -> int:
     """What can always be reached again: the worst verdict of all goals. A page tells of the first that is violated."""
-    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
+    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in protocol_of_model(spec.name).goals(spec)]
     with _progress() as line:
         answers = explicit.always_reaches(
             spec, wanted, max_states=options["max_states"], max_memory_bytes=options["memory"],

@@ -10,8 +10,7 @@ import click
 from viewproof.api import model as api
 from viewproof.api.check import never
 from viewproof.spec.lang import Predicate, Spec, SpecError
-from viewproof.spec.vsr import FAULTS, MODELS, Bounds
-from viewproof.spec.vsr.fault_models import FaultModel
+from viewproof.spec.protocols import FAULTS, MODELS, PROTOCOLS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,8 +28,11 @@ SIZE_OPTIONS = (
     click.option("--partitions", type=_count, help="Partitions, where the model has them."),
     click.option("--readers", type=_count, help="Readers of all partitions, one of each by default."),
     click.option("--messages", type=_count, help="Most messages in an append."),
+    click.option("--terms", type=_count, help="Terms 1 .. TERMS (Oxia)."),
+    click.option("--offsets", type=_count, help="Offsets 1 .. OFFSETS of a log (Oxia)."),
+    click.option("--features", type=_count, help="Features that control entries enable (Oxia)."),
 )
-SIZES = tuple(vars(Bounds()))
+SIZES = tuple(dict.fromkeys(size for p in PROTOCOLS for size in vars(p.bounds())))
 OPTIONS = (
     click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS))),
     *SIZE_OPTIONS,
@@ -46,7 +48,7 @@ def model_options(command: Command) -> Command:
     return command
 
 
-def fault_model(name: str, faults: Sequence[str]) -> FaultModel | None:
+def fault_model(name: str, faults: Sequence[str]) -> Any:
     """Where one fault is found quickly; one that shows only in a model with other options is refused."""
     try:
         return api.fault_model(name, faults)

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from viewproof.api import prove as api
-from viewproof.api.model import ModelSize, model, model_size
+from viewproof.api.model import model, model_size
 from viewproof.api.prove import lemmas_of_model
 from viewproof.refinement.cli.models import SIZE_OPTIONS, fault_model
 from viewproof.refinement.cli.options import Seconds
@@ -25,10 +25,10 @@ from viewproof.spec.engines.smt import houdini
 from viewproof.spec.engines.smt.proof import Proof, processors
 from viewproof.spec.engines.smt.proof import prove as run_proof
 from viewproof.spec.lang import Spec
-from viewproof.spec.vsr import FAULTS, MODELS, Bounds
-from viewproof.spec.vsr.fault_models import FaultModel
+from viewproof.spec.protocols import FAULTS, MODELS
 
 _count = click.IntRange(1)
+BMC_ROUNDS = 2
 
 
 def _with_sizes(command: Any) -> Any:
@@ -47,7 +47,7 @@ def _with_sizes(command: Any) -> Any:
     is_flag=False,
     flag_value=0,
     metavar="[ROUNDS]",
-    help=f"Search ROUNDS rounds of all actions for a break.  [default: what --fault needs, else {FaultModel.rounds}]",
+    help=f"Search ROUNDS rounds of all actions for a break.  [default: what --fault needs, else {BMC_ROUNDS}]",
 )
 @click.option(
     "--cover", is_flag=True, help="How many rounds reach all states? With --bmc: none found in so many means none."
@@ -119,7 +119,8 @@ def prove(
     spec = _spec(inputs)
     if rounds is not None:
         covered = find_cover(spec, count) if cover else None
-        enough = rounds or (fault_model(name, faults) or FaultModel).rounds
+        chosen = fault_model(name, faults)
+        enough = rounds or (chosen.rounds if chosen else BMC_ROUNDS)
         return search(_only(spec, invariants), inputs, enough, limit, covered, json_file)
     if cover:
         return print_cover(find_cover(spec, count), inputs, json_file)
@@ -140,7 +141,8 @@ def _inputs(name: str, faults: tuple[str, ...], replicas: int | None, sizes: dic
 
 def _spec(inputs: dict[str, Any]) -> Spec:
     name, replicas, faults, bounds = (inputs[key] for key in ("model", "replicas", "faults", "bounds"))
-    note(f"{name}: {ModelSize(replicas, Bounds(**bounds))}" + "".join(f"; fault {f}" for f in faults))
+    size = model_size(name, replicas, faults, bounds)
+    note(f"{name}: {size}" + "".join(f"; fault {f}" for f in faults))
     return model(name, replicas=replicas, faults=faults, **bounds)
 
 

@@ -15,7 +15,7 @@ from viewproof.refinement.reports import behaviour as page
 from viewproof.spec.engines import story
 from viewproof.spec.lang import Spec
 from viewproof.spec.lang.concrete import State
-from viewproof.spec.vsr import FAULTS
+from viewproof.spec.protocols import FAULTS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

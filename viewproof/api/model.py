@@ -1,17 +1,13 @@
-"""Named bounded models of the protocol: which specification a name, sizes and faults stand for."""
+"""Named bounded models of the protocols: which specification a name, sizes and faults stand for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from viewproof.spec.lang import Spec, SpecError
-from viewproof.spec.vsr import MODELS, Bounds
-from viewproof.spec.vsr import model as build_model
-from viewproof.spec.vsr.fault_models import FAULT_MODELS, FaultModel
-from viewproof.spec.vsr.models import OPTIONS, REPLICAS
-
-CORE_SIZES = ("replicas", "views", "ops", "clients", "requests", "restarts")
+from viewproof.spec.protocols import Protocol, protocol_of_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,21 +15,26 @@ class ModelSize:
     """Replicas of a model and the bounds of its other indices."""
 
     replicas: int
-    bounds: Bounds
+    bounds: Any
+    protocol: Protocol
 
     def __str__(self) -> str:
-        """In words; those that the core does not have only where they are given."""
+        """In words; those that not every model of the protocol has only where they are given."""
         sizes = {"replicas": self.replicas, **vars(self.bounds)}
-        return ", ".join(f"{n} {name}" for name, n in sizes.items() if n or name in CORE_SIZES)
+        return ", ".join(f"{n} {name}" for name, n in sizes.items() if n or name in self.protocol.core_sizes)
 
 
-def fault_model(name: str, faults: Sequence[str]) -> FaultModel | None:
-    """Where one fault is found quickly; None for no fault or several.
+def fault_model(name: str, faults: Sequence[str]) -> Any:
+    """Where one fault is found quickly (`Protocol.fault_models`); None for no fault or several.
 
     Raises `SpecError` for one that shows only in a model with other options.
     """
-    chosen = FAULT_MODELS.get(faults[0]) if len(faults) == 1 else None
-    if chosen is not None and OPTIONS.get(chosen.model) != OPTIONS.get(name):
+    protocol = protocol_of_model(name)
+    for id in faults:
+        if id not in protocol.faults:
+            raise SpecError(f"{id} is no mistake of {name}; there are: {', '.join(sorted(protocol.faults))}")
+    chosen = protocol.fault_models.get(faults[0]) if len(faults) == 1 else None
+    if chosen is not None and protocol.options.get(chosen.model) != protocol.options.get(name):
         raise SpecError(f"{faults[0]} shows in the model {chosen.model}, not in {name}")
     return chosen
 
@@ -45,14 +46,14 @@ def model_size(
 
     Raises `SpecError` for an unknown model or size, and as `fault_model`.
     """
-    if name not in MODELS:
-        raise SpecError(f"unknown model {name}; there are: {', '.join(MODELS)}")
+    protocol = protocol_of_model(name)
     given = {key: value for key, value in (sizes or {}).items() if value is not None}
-    if unknown := sorted(given.keys() - vars(Bounds()).keys()):
-        raise SpecError(f"a model has no size {', '.join(unknown)}; there are: {', '.join(vars(Bounds()))}")
+    known = vars(protocol.models[name])
+    if unknown := sorted(given.keys() - known.keys()):
+        raise SpecError(f"{name} has no size {', '.join(unknown)}; there are: {', '.join(known)}")
     chosen = fault_model(name, faults)
-    bounds: Bounds = replace(chosen.bounds if chosen else MODELS[name], **given)
-    return ModelSize(replicas or (chosen.replicas if chosen else REPLICAS.get(name, 3)), bounds)
+    bounds = replace(chosen.bounds if chosen else protocol.models[name], **given)
+    return ModelSize(replicas or (chosen.replicas if chosen else protocol.replicas.get(name, 3)), bounds, protocol)
 
 
 def model(
@@ -73,7 +74,8 @@ def model(
     named = tuple(faults)
     size = model_size(name, replicas, named, sizes)
     given = {key: value for key, value in sizes.items() if value is not None}
-    return build_model(name, replicas=size.replicas, faults=named, bounds=size.bounds, profile=profile, **given)
+    build = size.protocol.build
+    return build(name, replicas=size.replicas, faults=named, bounds=size.bounds, profile=profile, **given)
 
 
 def named_or_given(spec: Spec | str) -> Spec:

@@ -13,18 +13,16 @@ from viewproof.spec.engines.smt.induction import RANGES
 from viewproof.spec.engines.smt.proof import Proof, Report, processors
 from viewproof.spec.engines.smt.proof import prove as run_proof
 from viewproof.spec.lang import Predicate, Spec
-from viewproof.spec.vsr import Config
-from viewproof.spec.vsr.lemmas import lemmas_of
+from viewproof.spec.protocols import protocol_of
 
 REACH = 200_000
 """States searched for the leaves of a counterexample to induction."""
 
 
 def lemmas_of_model(spec: Spec) -> tuple[Predicate, ...]:
-    """The lemmas that the proof of a model of the protocol uses; none for a specification of one's own."""
-    if not isinstance(spec.cfg, Config):
-        return ()
-    return lemmas_of(spec.cfg, crashes=spec.instance.bounds.get("Restart") != 0)
+    """The lemmas that the proof of a model of a protocol uses; none for a specification of one's own."""
+    protocol = protocol_of(spec)
+    return protocol.lemmas(spec) if protocol else ()
 
 
 def prove(

@@ -48,10 +48,12 @@ class Found:
 
 
 def epoch_sort(spec: Spec) -> Sort | None:
-    """The sort that indexes the most messages and is a parameter of an action; None if there is none."""
+    """The sort that indexes the most messages, the first of several, and is a parameter of an action; None if there is
+    none.
+    """
     counts: dict[Sort, int] = {}
     for var in spec.schema.vars.values():
-        for sort in set(var.index) if var.is_message else ():
+        for sort in dict.fromkeys(var.index) if var.is_message else ():
             counts[sort] = counts.get(sort, 0) + 1
     candidates = [s for s in counts if any(p.sort == s for ir in spec.action_irs for p in ir.params)]
     return max(candidates, key=lambda s: counts[s], default=None)
@@ -227,7 +229,7 @@ def round_order(spec: Spec) -> list[tuple[str, dict[str, int]]]:
 
 
 def round_blocks(problem: Problem) -> list[list[StepTerms]]:
-    """Per epoch the action instances in order: one round."""
+    """Per epoch the action instances in order: one round. One that speaks of several epochs stands in the last."""
     return list(_blocks(problem))
 
 
@@ -242,7 +244,7 @@ def _blocks(problem: Problem) -> Iterator[list[StepTerms]]:
             step
             for ir in action_order(spec.action_irs)
             for step in steps.get(ir.name, ())
-            if all(step.args[name] == epoch for name in names[ir.name])
+            if max((step.args[name] for name in names[ir.name]), default=epoch) == epoch
         ]
 
 

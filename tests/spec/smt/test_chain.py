@@ -9,6 +9,7 @@ import pytest
 from viewproof.spec.engines import explicit
 from viewproof.spec.engines.smt import chain
 from viewproof.spec.lang import Spec
+from viewproof.spec.oxia import model as oxia_model
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 
@@ -58,3 +59,19 @@ def test_epochs_are_views_and_order_is_that_of_the_specification() -> None:
     assert sort is not None
     assert sort.name == "View"
     assert [ir.name for ir in chain.action_order(spec.action_irs)] == [a.name for a in spec.actions]
+
+
+def test_a_step_of_two_epochs_stands_in_the_last_of_them_and_none_is_left_out() -> None:
+    spec = oxia_model("oxia_control", terms=1, offsets=1)
+    sort = chain.epoch_sort(spec)
+    assert sort is not None
+    assert sort.name == "Replica"
+    pairs = [args for action, args in chain.round_order(spec) if action == "add_follower"]
+    assert sorted((args["r"], args["q"]) for args in pairs) == [(r, q) for r in range(3) for q in range(3) if r != q]
+    assert [max(args.values()) for args in pairs] == [1, 1, 2, 2, 2, 2]
+
+
+def test_of_sorts_that_index_as_many_messages_the_first_has_the_epochs() -> None:
+    sort = chain.epoch_sort(oxia_model("oxia"))
+    assert sort is not None
+    assert sort.name == "Term"

@@ -1,0 +1,336 @@
+"""The invariants of the catalogue in Oxia's terms, and a reachable witness for each against vacuity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import (
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    forall,
+    implies,
+    invariant,
+    not_,
+    witness,
+)
+from viewproof.spec.oxia.config import Config
+from viewproof.spec.oxia.state import (
+    FOLLOWER,
+    LEADER,
+    Feature,
+    Offset,
+    Replica,
+    Term,
+    acknowledged,
+    leads,
+)
+
+
+def holds(s: Any, r: Any, o: Any, entry: Any) -> Any:
+    """Does r's log hold that entry at o?"""
+    return all_of(o <= s.head[r], lambda: s.entry[r, o] == entry)
+
+
+@invariant("I1", "agreement")
+def agreement(s: Any) -> Any:
+    """Two servers that both applied an offset applied the same entry."""
+    return forall(
+        Replica,
+        lambda r: forall(
+            Replica,
+            lambda q: forall(
+                Offset,
+                lambda o: any_of(s.executed[r, o] == 0, s.executed[q, o] == 0, s.executed[r, o] == s.executed[q, o]),
+            ),
+        ),
+    )
+
+
+@invariant("I2", "durability")
+def durability(s: Any) -> Any:
+    """What clients of a leader could read, answers to their writes included, is in the log of every server that is
+    elected later.
+    """
+
+    def elected_later(r: Any, o: Any) -> Any:
+        return all_of(leads(s, r), s.seen[o] != 0, s.term[r] > s.seen_in[o])
+
+    return forall(
+        Replica, lambda r: forall(Offset, lambda o: implies(elected_later(r, o), lambda: holds(s, r, o, s.seen[o])))
+    )
+
+
+@invariant("I2_advertised", "advertised_is_durable")
+def advertised_is_durable(s: Any) -> Any:
+    """An offset that a leader advertised as committed is in the log of every server that is elected later, with the
+    entry that the leader had there.
+    """
+    return forall(
+        Replica,
+        lambda r: implies(
+            leads(s, r),
+            lambda: forall(
+                between(Term, 1, s.term[r] - 1),
+                lambda t: implies(
+                    s.elected[t] != 0,
+                    lambda: forall(
+                        between(Offset, 1, s.commit_sent[t, s.elected[t] - 1]),
+                        lambda o: holds(s, r, o, s.log[t, s.elected[t] - 1, o]),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+@invariant("I3", "honest_ack")
+def honest_ack(s: Any) -> Any:
+    """What a leader counts a follower as holding, by its acknowledgements or where its stream began, the follower holds
+    durably, as the leader has it, until the leader of a later term attaches or truncates it.
+    """
+    return forall(Term, lambda t: implies(s.elected[t] != 0, lambda: forall(Replica, lambda q: honest(s, t, q))))
+
+
+def honest(s: Any, t: Any, q: Any) -> Any:
+    """Does q hold what the leader of term t counts it as holding, or has a later leader changed its log?"""
+    leader = s.elected[t] - 1
+    return any_of(
+        changed_later(s, t, q),
+        lambda: forall(
+            Offset,
+            lambda o: implies(
+                acknowledged(s, s, t, leader, q, o),
+                lambda: all_of(o <= s.synced[q], s.entry[q, o] == s.log[t, leader, o]),
+            ),
+        ),
+    )
+
+
+def changed_later(s: Any, t: Any, q: Any) -> Any:
+    """Has the leader of a term above t that q accepted changed q's log?"""
+    return exists(between(Term, t + 1, s.term[q]), lambda u: changed(s, u, q))
+
+
+def changed(s: Any, t: Any, q: Any) -> Any:
+    """Has the leader of term t attached or truncated q, or does q itself lead it?"""
+    return any_of(
+        s.truncated[t, q] != 0,
+        all_of(s.elected[t] != 0, lambda: any_of(s.elected[t] == q + 1, s.stream[t, s.elected[t] - 1, q] != 0)),
+    )
+
+
+@invariant("I4", "commit_in_order")
+def commit_in_order(s: Any) -> Any:
+    """A server applies offsets in order, one by one, and only what a leader of its term or one before advertised."""
+    return forall(
+        Replica,
+        lambda r: all_of(
+            forall(Offset, lambda o: (s.executed[r, o] != 0) == (o <= s.commit_min[r])),
+            any_of(s.commit_min[r] == 0, lambda: exists(between(Term, 1, s.term[r]), lambda t: advertised(s, t, r))),
+        ),
+    )
+
+
+def advertised(s: Any, t: Any, r: Any) -> Any:
+    """Did the leader of term t advertise all that r applied?"""
+    return all_of(s.elected[t] != 0, lambda: s.commit_min[r] <= s.commit_sent[t, s.elected[t] - 1])
+
+
+@invariant("I5", "bounds")
+def bounds(s: Any) -> Any:
+    """commit_min ≤ synced ≤ head: no log is cut below what was applied."""
+    return forall(Replica, lambda r: all_of(s.commit_min[r] <= s.synced[r], s.synced[r] <= s.head[r]))
+
+
+@invariant("I6", "term_monotone")
+def term_monotone(s: Any) -> Any:
+    """A server's term never falls below one that it answered or acknowledged in, restarts included; none is above the
+    coordinator's.
+    """
+    return forall(
+        Replica,
+        lambda r: all_of(
+            s.term[r] <= s.election,
+            forall(Term, lambda t: implies(any_of(s.fenced[t, r], s.ack[t, r] != 0), t <= s.term[r])),
+        ),
+    )
+
+
+@invariant("I7", "one_leader")
+def one_leader(s: Any) -> Any:
+    """A term has one leader, the one that the coordinator chose; and an entry is of a term that has one."""
+
+    def of_led_term(entry: Any) -> Any:
+        return any_of(entry == 0, lambda: s.elected[entry] != 0)
+
+    return all_of(
+        forall(Term, lambda t: count(Replica, lambda r: s.takes_over[t, r]) <= 1),
+        forall(Replica, lambda r: implies(leads(s, r), lambda: s.elected[s.term[r]] == r + 1)),
+        forall(Replica, lambda r: forall(Offset, lambda o: of_led_term(s.entry[r, o]))),
+    )
+
+
+@invariant("I10", "chain")
+def chain(s: Any) -> Any:
+    """Logs have no gaps, terms do not fall along a log, and two logs with the same entry at an offset are the same up
+    to there.
+    """
+    return all_of(
+        forall(Replica, lambda r: forall(Offset, lambda o: (s.entry[r, o] != 0) == (o <= s.head[r]))),
+        forall(Replica, lambda r: forall(between(Offset, 2, s.head[r]), lambda o: s.entry[r, o - 1] <= s.entry[r, o])),
+        forall(Replica, lambda r: forall(Replica, lambda q: same_below(s, r, q))),
+    )
+
+
+def same_below(s: Any, r: Any, q: Any) -> Any:
+    """Where two logs have the same entry, do they have the same one before it?"""
+    return forall(
+        between(Offset, 2, s.head[r]),
+        lambda o: implies(
+            all_of(o <= s.head[q], lambda: s.entry[r, o] == s.entry[q, o]),
+            lambda: s.entry[r, o - 1] == s.entry[q, o - 1],
+        ),
+    )
+
+
+@invariant("I14", "same_features")
+def same_features(s: Any) -> Any:
+    """Servers that applied as much have the same features, enabled at the same offsets; every member supports them."""
+    return forall(
+        Replica,
+        lambda r: forall(
+            Feature,
+            lambda f: all_of(
+                implies(s.enabled_at[r, f] != 0, lambda: forall(Replica, lambda q: s.supports[q, f])),
+                forall(
+                    Replica,
+                    lambda q: implies(s.commit_min[r] == s.commit_min[q], s.enabled_at[r, f] == s.enabled_at[q, f]),
+                ),
+            ),
+        ),
+    )
+
+
+@witness("I1", "two servers applied an offset")
+def both_applied(s: Any) -> Any:
+    """All but at most one server applied offset 1."""
+    return count(Replica, lambda r: s.executed[r, 1] != 0) + 1 >= s.cfg.replicas
+
+
+@witness("I2", "a later leader serves what clients of an earlier one read")
+def read_and_led_again(s: Any) -> Any:
+    """Some leader's term is later than that in which offset 1 was first read."""
+    return exists(Replica, lambda r: all_of(s.status[r] == LEADER, s.seen[1] != 0, s.term[r] > s.seen_in[1]))
+
+
+@witness("I2_advertised", "a log outlives the leader that committed it")
+def committed_and_led_again(s: Any) -> Any:
+    """A server is elected after a leader of term 1 advertised offset 1."""
+    return all_of(
+        s.elected[1] != 0,
+        lambda: s.commit_sent[1, s.elected[1] - 1] != 0,
+        lambda: exists(Replica, lambda r: all_of(leads(s, r), s.term[r] > 1)),
+    )
+
+
+@witness("I3", "an acknowledgement binds beyond its term")
+def acknowledged_and_fenced(s: Any) -> Any:
+    """A follower acknowledged offset 1, and is fenced in a later term whose leader has not touched its log."""
+    return exists(
+        Replica,
+        lambda q: exists(Term, lambda t: all_of(s.ack[t, q] != 0, s.term[q] > t, lambda: not_(changed_later(s, t, q)))),
+    )
+
+
+@witness("I4", "a follower applies all that it was told of, and more is committed")
+def behind_the_leader(s: Any) -> Any:
+    """A follower applied its commit offset, above 0, and its leader's is higher."""
+
+    def leads_ahead(q: Any, r: Any) -> Any:
+        return all_of(leads(s, q), s.term[q] == s.term[r], s.commit_max[q] > s.commit_min[r])
+
+    return exists(
+        Replica,
+        lambda r: all_of(
+            s.status[r] == FOLLOWER,
+            s.commit_min[r] > 0,
+            s.commit_min[r] == s.commit_max[r],
+            exists(Replica, lambda q: leads_ahead(q, r)),
+        ),
+    )
+
+
+@witness("I5", "a commit offset falls below what is applied")
+def told_less(s: Any) -> Any:
+    """A follower was told of a commit offset below what it applied (it is taken as sent)."""
+    return exists(Replica, lambda r: all_of(s.status[r] == FOLLOWER, s.commit_max[r] < s.commit_min[r]))
+
+
+@witness("I6", "a leader of an old term is not fenced yet")
+def deposed_leader(s: Any) -> Any:
+    """Two servers lead, in different terms: what clients read from the older may be stale."""
+    return exists(
+        Replica,
+        lambda r: all_of(
+            s.status[r] == LEADER,
+            exists(Replica, lambda q: all_of(s.status[q] == LEADER, s.term[q] > s.term[r])),
+        ),
+    )
+
+
+@witness("I7", "every term has a leader")
+def all_terms_led(s: Any) -> Any:
+    """Servers took over every term of the model."""
+    return forall(Term, lambda t: exists(Replica, lambda r: s.takes_over[t, r]))
+
+
+@witness("I10", "a follower's log is truncated where it differs")
+def truncated_in_term(s: Any) -> Any:
+    """A follower's log was cut, and then took an entry of the leader there."""
+    return exists(
+        Replica,
+        lambda r: exists(
+            Term, lambda t: all_of(s.truncated[t, r] != 0, lambda: s.head[r] >= s.truncated[t, r], s.term[r] == t)
+        ),
+    )
+
+
+@witness("I14", "a feature is active at all members")
+def enabled_everywhere(s: Any) -> Any:
+    """Every server enabled feature 1."""
+    return forall(Replica, lambda r: s.enabled_at[r, 1] != 0)
+
+
+def invariants(cfg: Config) -> tuple[Any, ...]:
+    """The invariants under a configuration."""
+    core = (
+        agreement,
+        durability,
+        advertised_is_durable,
+        honest_ack,
+        commit_in_order,
+        bounds,
+        term_monotone,
+        one_leader,
+        chain,
+    )
+    return (*core, same_features) if cfg.features else core
+
+
+def witnesses(cfg: Config) -> tuple[Any, ...]:
+    """Their witnesses."""
+    core = (
+        both_applied,
+        read_and_led_again,
+        committed_and_led_again,
+        acknowledged_and_fenced,
+        behind_the_leader,
+        told_less,
+        deposed_leader,
+        all_terms_led,
+        truncated_in_term,
+    )
+    return (*core, enabled_everywhere) if cfg.features else core

@@ -1,0 +1,109 @@
+"""Named bounded models: how far each index reaches, and the specification for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from viewproof.spec.lang import Instance, Spec, SpecError
+from viewproof.spec.oxia import control, election, replication
+from viewproof.spec.oxia.config import Config
+from viewproof.spec.oxia.faults import fault
+from viewproof.spec.oxia.invariants import invariants, witnesses
+from viewproof.spec.oxia.state import schema
+
+ACTIONS = (
+    election.start_election,
+    election.on_new_term,
+    election.elect,
+    election.become_leader,
+    election.on_truncate,
+    election.add_follower,
+    election.open_term,
+    election.start_leading,
+    replication.propose,
+    replication.sync_proposals,
+    replication.on_append,
+    replication.on_duplicate,
+    replication.sync,
+    replication.commit,
+    replication.apply,
+    replication.restart,
+)
+CONTROL_ACTIONS = (control.announce_feature, control.propose_feature)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Size of a finite model: terms 1 .. terms, offsets 1 .. offsets, crashes in all, features."""
+
+    terms: int = 2
+    offsets: int = 1
+    restarts: int = 0
+    features: int = 0
+
+    def instance(self, replicas: int) -> Instance:
+        """The index ranges."""
+        for name, value in vars(self).items():
+            least = 1 if name in ("terms", "offsets") else 0
+            if value < least:
+                raise SpecError(f"{name} must be at least {least}, not {value}")
+        bounds = {"Replica": replicas - 1, "Term": self.terms, "Offset": self.offsets, "Restart": self.restarts}
+        return Instance({**bounds, "Feature": self.features} if self.features else bounds)
+
+
+MODELS = {
+    "oxia": Bounds(terms=2, offsets=2),
+    "oxia_terms": Bounds(terms=3, offsets=1),
+    "oxia_restart": Bounds(terms=2, offsets=1, restarts=1),
+    "oxia_control": Bounds(terms=2, offsets=1, features=1),
+    "oxia_turns": Bounds(terms=4, offsets=2),
+}
+"""Model name → default bounds."""
+
+OPTIONS: dict[str, dict[str, Any]] = {"oxia_turns": {"reached": ((0, 2), (1, 2), (0, 2), (1, 2))}}
+"""Model name → options of its configuration. `oxia_turns`: in odd terms server 1 is not reached, in even ones 0."""
+
+
+def build(cfg: Config, instance: Instance, name: str = "oxia") -> Spec:
+    """The specification for a configuration, with its faults switched on.
+
+    Raises `SpecError` for an unknown fault, or one that cannot show there.
+    """
+    crashes = instance.bounds.get("Restart") != 0
+    actions = (*ACTIONS, *(CONTROL_ACTIONS if cfg.features else ()))
+    spec = Spec(
+        name,
+        schema(cfg),
+        cfg,
+        tuple(a for a in actions if crashes or "crash" not in a.tags),
+        invariants(cfg),
+        witnesses(cfg),
+        instance,
+    )
+    for id in sorted(cfg.faults):
+        mistake = fault(id)
+        if reason := mistake.refuses(cfg):
+            raise SpecError(f"{id} {reason}")
+        if not crashes and any("crash" in a.tags for a in mistake.actions):
+            raise SpecError(f"{id} shows only at a restart; allow some with --restarts")
+        spec = replace(spec, actions=tuple(a for a in spec.actions if a.name not in mistake.removes))
+        spec = spec.with_actions({a.name: a for a in mistake.actions}, mistake.added)
+    return spec
+
+
+def model(
+    name: str,
+    *,
+    replicas: int | None = None,
+    faults: Iterable[str] = (),
+    bounds: Bounds | None = None,
+    **sizes: int,
+) -> Spec:
+    """A named bounded model; `sizes` (terms, offsets, restarts, features) override its default bounds."""
+    if name not in MODELS:
+        raise SpecError(f"unknown model {name}; there are: {', '.join(MODELS)}")
+    limits = replace(bounds or MODELS[name], **sizes)
+    cfg = Config(replicas or 3, features=limits.features, faults=frozenset(faults), **OPTIONS.get(name, {}))
+    return build(cfg, limits.instance(cfg.replicas), name)

@@ -1,0 +1,99 @@
+"""The protocols that are specified here, and what a command may ask of any of them: models, faults, goals, lemmas.
+
+A protocol is a package of its own (`spec.vsr`, `spec.oxia`); none knows of another, and no engine of any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from viewproof.spec import oxia, vsr
+from viewproof.spec.lang import Predicate, Spec, SpecError
+from viewproof.spec.oxia import fault_models as oxia_faults
+from viewproof.spec.oxia import models as oxia_models
+from viewproof.spec.oxia import progress as oxia_progress
+from viewproof.spec.vsr import fault_models as vsr_faults
+from viewproof.spec.vsr import models as vsr_models
+from viewproof.spec.vsr import progress as vsr_progress
+from viewproof.spec.vsr.lemmas import lemmas_of
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One protocol: `models` are its bounded models by name, with their default sizes (values of `bounds`, a record of
+    numbers, of which `core_sizes` are always told), `replicas` says how many they have where it is not 3, `options`
+    what else their configuration (a `config`) has.
+
+    `faults` are known mistakes by id (`doc`, and the actions that are `actions` and `added`), `fault_models` where each
+    is found quickly (`replicas`, `bounds`, `model`, the invariant or goal that it `breaks`, `rounds` of bounded search,
+    `stops_progress`). `build` makes a specification; `goals` and `lemmas` are those of one.
+    """
+
+    name: str
+    config: type
+    bounds: type
+    core_sizes: tuple[str, ...]
+    models: Mapping[str, Any]
+    replicas: Mapping[str, int]
+    options: Mapping[str, Mapping[str, Any]]
+    faults: Mapping[str, Any]
+    fault_models: Mapping[str, Any]
+    build: Callable[..., Spec]
+    goals: Callable[[Spec], tuple[Any, ...]]
+    lemmas: Callable[[Spec], tuple[Predicate, ...]]
+
+
+def _build_oxia(name: str, *, profile: str, **arguments: Any) -> Spec:
+    if profile != "core":
+        raise SpecError(f"{name} has no profiles; those of vsr check --profile are of models of the core")
+    return oxia_models.model(name, **arguments)
+
+
+PROTOCOLS = (
+    Protocol(
+        name="vsr",
+        config=vsr.Config,
+        bounds=vsr.Bounds,
+        core_sizes=("replicas", "views", "ops", "clients", "requests", "restarts"),
+        models=vsr.MODELS,
+        replicas=vsr_models.REPLICAS,
+        options=vsr_models.OPTIONS,
+        faults=vsr.FAULTS,
+        fault_models=vsr_faults.FAULT_MODELS,
+        build=vsr.model,
+        goals=lambda spec: vsr_progress.goals(spec.instance, spec.cfg),
+        lemmas=lambda spec: lemmas_of(spec.cfg, crashes=spec.instance.bounds.get("Restart") != 0),
+    ),
+    Protocol(
+        name="oxia",
+        config=oxia.Config,
+        bounds=oxia.Bounds,
+        core_sizes=("replicas", "terms", "offsets", "restarts"),
+        models=oxia.MODELS,
+        replicas={},
+        options=oxia_models.OPTIONS,
+        faults=oxia.FAULTS,
+        fault_models=oxia_faults.FAULT_MODELS,
+        build=_build_oxia,
+        goals=oxia_progress.goals,
+        lemmas=lambda spec: (),
+    ),
+)
+MODELS: dict[str, Protocol] = {name: p for p in PROTOCOLS for name in p.models}
+"""Name of a bounded model → its protocol."""
+FAULTS: dict[str, Any] = {id: fault for p in PROTOCOLS for id, fault in p.faults.items()}
+"""All known mistakes by id."""
+
+
+def protocol_of_model(name: str) -> Protocol:
+    """The protocol of a named bounded model. Raises `SpecError` for an unknown one."""
+    if name not in MODELS:
+        raise SpecError(f"unknown model {name}; there are: {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def protocol_of(spec: Spec) -> Protocol | None:
+    """The protocol of a specification, by its configuration; None for a specification of one's own."""
+    return next((p for p in PROTOCOLS if isinstance(spec.cfg, p.config)), None)
