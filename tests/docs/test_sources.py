@@ -73,6 +73,19 @@ def test_every_document_that_is_named_is_there() -> None:
     assert count > 100
 
 
+def test_every_paper_of_which_a_section_is_named_is_described() -> None:
+    known = named()
+    found: dict[str, list[Path]] = {}
+    count = 0
+    for path, text in texts():
+        for name in re.findall(r"\b((?:[A-Z][\w-]* )+)§\d", " ".join(text.split())):
+            count += 1
+            if name.strip() not in known:
+                found.setdefault(name.strip(), []).append(path)
+    assert not found, places(found)
+    assert count > 20
+
+
 def test_documents_do_not_lead_out_of_the_repository() -> None:
     found: dict[str, list[Path]] = {}
     for path, text in texts():
