@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, PrepareHeader
+from viewproof.impl.interface.ranges import Clock, Number, Op, Place, View
 
 
 class ConfigurationError(ValueError):
@@ -107,17 +108,17 @@ class SuperblockState:
     replica: int
     replica_count: int
     quorums: Quorums
-    view: int = 0
-    log_view: int = 0
-    head_op: int = 0
+    view: View = 0
+    log_view: View = 0
+    head_op: Op = 0
     head_checksum: str = CHECKSUM_NONE
-    sequence: int = 1
-    clock: int = 0
+    sequence: Place = 1
+    clock: Clock = 0
     clients: ClientTableConfig = CLIENTS_PAPER
-    checkpoint: int = 0
+    checkpoint: Op = 0
     snapshot: str = ""
     group: int = 0
-    recovery: int = 0
+    recovery: Number = 0
     recoveries: int = 0
 
 

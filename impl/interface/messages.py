@@ -10,15 +10,39 @@ Common fields:
 
 Checksums are blake2b-128 in lower-case hexadecimal (32 digits). They guard against accidental corruption and serve as
 names of entries; `""` is the checksum of the empty log (op 0).
+
+The types of the fields are their ranges (`impl.interface.ranges`): bytes with a value out of range do not decode.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec import Meta
+
+from viewproof.impl.interface.ranges import (
+    CHUNK_SIZE_MAX,
+    HEADERS_MAX,
+    LIST_MAX,
+    REPLICAS_MAX,
+    Body,
+    BodySize,
+    Checksum,
+    ClientClock,
+    Clock,
+    Feature,
+    Features,
+    Index,
+    Number,
+    Op,
+    Place,
+    PlaceOrNone,
+    Reason,
+    View,
+)
 
 CHECKSUM_BYTES = 16
 """Size of a checksum, bytes (it is written as twice as many hexadecimal digits)."""
@@ -40,17 +64,21 @@ class PrepareHeader(msgspec.Struct, frozen=True, array_like=True, gc=False):
     and an incarnation, a control entry a feature; the other numbers are 0.
     """
 
-    checksum: str
-    parent: str
-    view: int
-    op: int
-    client: int
-    request: int
-    commit: int
-    size: int
-    session: int = 0
-    incarnation: int = 0
-    feature: int = 0
+    checksum: Checksum
+    parent: Checksum
+    view: View
+    op: Op
+    client: Number
+    request: Number
+    commit: Op
+    size: BodySize
+    session: Number = 0
+    incarnation: Number = 0
+    feature: Feature = 0
+
+
+Headers: TypeAlias = Annotated[tuple[PrepareHeader, ...], Meta(max_length=HEADERS_MAX)]
+"""A window of a log."""
 
 
 class Prepare(msgspec.Struct, frozen=True, tag="prepare", array_like=True, gc=False):
@@ -60,10 +88,10 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare", array_like=True, gc=Fa
     """
 
     header: PrepareHeader
-    body: bytes
-    replica: int = 0
-    clock: int = 0
-    seq: int = 0
+    body: Body
+    replica: Index = 0
+    clock: Clock = 0
+    seq: Number = 0
 
 
 class Request(msgspec.Struct, frozen=True, tag="request", array_like=True, gc=False):
@@ -73,12 +101,12 @@ class Request(msgspec.Struct, frozen=True, tag="request", array_like=True, gc=Fa
     empty body, and the client's `incarnation` ≥ 1.
     """
 
-    client: int
-    request: int
-    body: bytes
-    session: int = 0
-    incarnation: int = 0
-    clock: int = 0
+    client: Number
+    request: Number
+    body: Body
+    session: Number = 0
+    incarnation: Number = 0
+    clock: ClientClock = 0
 
 
 class Reply(msgspec.Struct, frozen=True, tag="reply", array_like=True, gc=False):
@@ -88,14 +116,14 @@ class Reply(msgspec.Struct, frozen=True, tag="reply", array_like=True, gc=False)
     op as `session`, and the incarnation as `body` (`register_result`).
     """
 
-    client: int
-    session: int
-    request: int
-    op: int
+    client: Number
+    session: Number
+    request: Number
+    op: Op
     body: bytes
-    view: int
-    replica: int
-    clock: int = 0
+    view: View
+    replica: Index
+    clock: Clock = 0
 
 
 class Eviction(msgspec.Struct, frozen=True, tag="eviction", array_like=True, gc=False):
@@ -104,24 +132,24 @@ class Eviction(msgspec.Struct, frozen=True, tag="eviction", array_like=True, gc=
     `incarnation` is that of the client's newer session if it is fenced, else 0. `view` helps the client to route.
     """
 
-    client: int
-    session: int
-    request: int
-    reason: str
-    incarnation: int = 0
-    view: int = 0
-    clock: int = 0
+    client: Number
+    session: Number
+    request: Number
+    reason: Reason
+    incarnation: Number = 0
+    view: View = 0
+    clock: Clock = 0
 
 
 class PrepareOk(msgspec.Struct, frozen=True, tag="prepare_ok", array_like=True, gc=False):
     """`replica` holds entry `checksum` durably at `op`; `view` is the view of the acknowledgement."""
 
-    view: int
-    op: int
-    checksum: str
-    replica: int
-    clock: int = 0
-    seq: int = 0
+    view: View
+    op: Op
+    checksum: Checksum
+    replica: Index
+    clock: Clock = 0
+    seq: Number = 0
 
 
 class Commit(msgspec.Struct, frozen=True, tag="commit", array_like=True, gc=False):
@@ -131,30 +159,30 @@ class Commit(msgspec.Struct, frozen=True, tag="commit", array_like=True, gc=Fals
     of which it is wrong answers with `Supports`.
     """
 
-    view: int
-    commit: int
-    replica: int
-    clock: int = 0
-    seq: int = 0
-    supports: tuple[int, ...] = ()
+    view: View
+    commit: Op
+    replica: Index
+    clock: Clock = 0
+    seq: Number = 0
+    supports: Annotated[tuple[Features, ...], Meta(max_length=REPLICAS_MAX)] = ()
 
 
 class Supports(msgspec.Struct, frozen=True, tag="supports", array_like=True, gc=False):
     """`replica`, a normal backup in `view`, supports `features` (bit f-1 is feature f)."""
 
-    view: int
-    features: int
-    replica: int
-    clock: int = 0
+    view: View
+    features: Features
+    replica: Index
+    clock: Clock = 0
 
 
 class StartViewChange(msgspec.Struct, frozen=True, tag="start_view_change", array_like=True, gc=False):
     """`replica` has `view` durable and wants it to start."""
 
-    view: int
-    replica: int
-    clock: int = 0
-    seq: int = 0
+    view: View
+    replica: Index
+    clock: Clock = 0
+    seq: Number = 0
 
 
 class DoViewChange(msgspec.Struct, frozen=True, tag="do_view_change", array_like=True, gc=False):
@@ -163,14 +191,14 @@ class DoViewChange(msgspec.Struct, frozen=True, tag="do_view_change", array_like
     `commit` is the sender's commit_min. A longer window of the same content may be sent on request.
     """
 
-    view: int
-    log_view: int
-    op: int
-    commit: int
-    headers: tuple[PrepareHeader, ...]
-    replica: int
-    clock: int = 0
-    seq: int = 0
+    view: View
+    log_view: View
+    op: Op
+    commit: Op
+    headers: Headers
+    replica: Index
+    clock: Clock = 0
+    seq: Number = 0
 
 
 class StartView(msgspec.Struct, frozen=True, tag="start_view", array_like=True, gc=False):
@@ -180,36 +208,36 @@ class StartView(msgspec.Struct, frozen=True, tag="start_view", array_like=True, 
     `nonce` is that of the question it answers, 0 if there was none.
     """
 
-    view: int
-    op: int
-    commit: int
-    headers: tuple[PrepareHeader, ...]
-    replica: int
-    clock: int = 0
-    seq: int = 0
-    checkpoint: int = 0
-    snapshot: str = ""
-    snapshot_size: int = 0
-    nonce: int = 0
+    view: View
+    op: Op
+    commit: Op
+    headers: Headers
+    replica: Index
+    clock: Clock = 0
+    seq: Number = 0
+    checkpoint: Op = 0
+    snapshot: Checksum = ""
+    snapshot_size: Place = 0
+    nonce: Number = 0
 
 
 class RequestStartView(msgspec.Struct, frozen=True, tag="request_start_view", array_like=True, gc=False):
     """Asks the primary of `view` for its start_view with a window from `from_op`; the answer repeats `nonce`."""
 
-    view: int
-    from_op: int
-    replica: int
-    clock: int = 0
-    nonce: int = 0
+    view: View
+    from_op: Place
+    replica: Index
+    clock: Clock = 0
+    nonce: Number = 0
 
 
 class RequestDoViewChange(msgspec.Struct, frozen=True, tag="request_do_view_change", array_like=True, gc=False):
     """Asks a replica to send its do_view_change of `view` again with a window from `from_op`."""
 
-    view: int
-    from_op: int
-    replica: int
-    clock: int = 0
+    view: View
+    from_op: Place
+    replica: Index
+    clock: Clock = 0
 
 
 class RequestPrepare(msgspec.Struct, frozen=True, tag="request_prepare", array_like=True, gc=False):
@@ -220,30 +248,30 @@ class RequestPrepare(msgspec.Struct, frozen=True, tag="request_prepare", array_l
     may answer with a `Nack`.
     """
 
-    view: int
-    wanted: tuple[tuple[int, str], ...]
-    replica: int
-    clock: int = 0
-    views: tuple[int, ...] = ()
+    view: View
+    wanted: Annotated[tuple[tuple[Place, Checksum], ...], Meta(max_length=LIST_MAX)]
+    replica: Index
+    clock: Clock = 0
+    views: Annotated[tuple[PlaceOrNone, ...], Meta(max_length=LIST_MAX)] = ()
 
 
 class PrepareResponse(msgspec.Struct, frozen=True, tag="prepare_response", array_like=True, gc=False):
     """Bodies asked for by checksum; they repair a log whose headers are known and acknowledge nothing."""
 
-    prepares: tuple[Prepare, ...]
-    replica: int
-    clock: int = 0
+    prepares: Annotated[tuple[Prepare, ...], Meta(max_length=LIST_MAX)]
+    replica: Index
+    clock: Clock = 0
 
 
 class Nack(msgspec.Struct, frozen=True, tag="nack", array_like=True, gc=False):
     """`replica`, changing to `view`, lacks the entry `checksum` at `op`, and acknowledges it in no view below."""
 
-    view: int
-    op: int
-    checksum: str
-    replica: int
-    clock: int = 0
-    seq: int = 0
+    view: View
+    op: Place
+    checksum: Checksum
+    replica: Index
+    clock: Clock = 0
+    seq: Number = 0
 
 
 class RequestSnapshot(msgspec.Struct, frozen=True, tag="request_snapshot", array_like=True, gc=False):
@@ -252,24 +280,24 @@ class RequestSnapshot(msgspec.Struct, frozen=True, tag="request_snapshot", array
     Offset -1: for its outline (`impl.machine.snapshot_outline`).
     """
 
-    op: int
-    checksum: str
-    offset: int
-    replica: int
-    clock: int = 0
-    end: int = 0
+    op: Place
+    checksum: Checksum
+    offset: PlaceOrNone
+    replica: Index
+    clock: Clock = 0
+    end: Place = 0
 
 
 class SnapshotChunk(msgspec.Struct, frozen=True, tag="snapshot_chunk", array_like=True, gc=False):
     """Bytes of a snapshot from `offset` on (-1: its outline); `data_checksum` is that of `data` (`checksum_chunk`)."""
 
-    op: int
-    checksum: str
-    offset: int
-    data: bytes
-    data_checksum: str
-    replica: int
-    clock: int = 0
+    op: Place
+    checksum: Checksum
+    offset: PlaceOrNone
+    data: Annotated[bytes, Meta(max_length=CHUNK_SIZE_MAX)]
+    data_checksum: Checksum
+    replica: Index
+    clock: Clock = 0
 
 
 Message: TypeAlias = (

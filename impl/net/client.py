@@ -23,6 +23,7 @@ from typing import Self, TypeVar
 import msgspec
 
 from viewproof.impl.interface.messages import Eviction, Reply, Request, register_result
+from viewproof.impl.interface.ranges import BODY_SIZE_MAX, CLIENT_CLOCK_MAX
 from viewproof.impl.machine.state_machine import (
     Append,
     CompareAndSet,
@@ -52,7 +53,6 @@ from viewproof.impl.net.errors import (
     UnreachableError,
 )
 from viewproof.impl.net.framing import (
-    REQUEST_SIZE_MAX,
     Goodbye,
     NotPrimary,
     Status,
@@ -166,8 +166,8 @@ class Client:
             text = f"request {self.request_number + 1} of client {self.client_id} has no answer yet: retry() asks again"
             raise UncertainError(text, False)
         body = encode_operation(operation)
-        if len(body) > REQUEST_SIZE_MAX:
-            text = f"the operation takes {len(body)} bytes; at most {REQUEST_SIZE_MAX} are allowed"
+        if len(body) > BODY_SIZE_MAX:
+            text = f"the operation takes {len(body)} bytes; at most {BODY_SIZE_MAX} are allowed"
             raise RequestTooLargeError(text, False)
         self._pending = _Pending(body)
         return await self.retry()
@@ -320,11 +320,11 @@ class Client:
         while True:
             frame = await connection.inbox.get()
             if isinstance(frame, Reply):
-                self.clock = max(self.clock, frame.clock)
+                self.clock = max(self.clock, min(frame.clock, CLIENT_CLOCK_MAX))
                 if _answers(frame, message):
                     return frame
             elif isinstance(frame, Eviction):
-                self.clock = max(self.clock, frame.clock)
+                self.clock = max(self.clock, min(frame.clock, CLIENT_CLOCK_MAX))
                 if message.request and frame.client == self.client_id and frame.session == self.session:
                     self._refused(pending, frame.request == message.request)
                     return frame
@@ -334,7 +334,9 @@ class Client:
                     self._follow(frame)
                     return None
             elif isinstance(frame, Goodbye):
-                raise RefusedError(f"replica at {address_text(self.addresses[self._target])} refused: {frame.reason}")
+                if not frame.temporary:
+                    at = address_text(self.addresses[self._target])
+                    raise RefusedError(f"replica at {at} refused: {frame.reason}", pending.executed)
             elif frame is None:
                 self._drop()
                 self._next_target()
@@ -391,7 +393,7 @@ class Client:
             self._connection = None
 
     async def _connect(self) -> Connection | None:
-        if self._connection is None:
+        if self._connection is None or not self._connection.alive:
             address = self.addresses[self._target]
             self._connection = await open_connection(address, self._cluster, self.client_id, 1.0, self._group)
         return self._connection
@@ -481,7 +483,7 @@ async def fetch_status(
                 frame = await connection.inbox.get()
                 if isinstance(frame, Status):
                     return frame
-                if isinstance(frame, Goodbye):
+                if isinstance(frame, Goodbye) and not frame.temporary:
                     raise RefusedError(f"replica at {address_text(address)} refused: {frame.reason}")
                 if frame is None:
                     return None

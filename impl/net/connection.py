@@ -42,9 +42,14 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self.inbox.put_nowait(None)
 
+    @property
+    def alive(self) -> bool:
+        """True if what is sent now goes into the connection."""
+        return self._transport is not None and not self._transport.is_closing()
+
     def send(self, data: bytes) -> bool:
         """Write a frame; False if the connection is gone, and nothing was sent."""
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None or not self.alive:
             return False
         self._transport.write(data)
         return True
@@ -68,7 +73,7 @@ async def open_connection(
             frame = await connection.inbox.get()
     except (OSError, TimeoutError):
         frame = None
-    if isinstance(frame, Goodbye):
+    if isinstance(frame, Goodbye) and not frame.temporary:
         raise RefusedError(f"replica at {address_text(address)} refused: {frame.reason}", executed=False)
     if isinstance(frame, Hello) and connection is not None:
         connection.sessions = frame.sessions

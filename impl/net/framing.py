@@ -9,17 +9,21 @@ reason logged.
 
 from __future__ import annotations
 
+import re
 import struct
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias, get_args
 
 import msgspec
 
-from viewproof.impl.interface.messages import Message, decode, encode
+from viewproof.impl.interface.messages import Message, PrepareHeader, decode, encode
+from viewproof.impl.interface.ranges import BODY_SIZE_MAX
 
 __all__ = [
+    "CLIENT_FRAME_SIZE_MAX",
     "FRAME_SIZE_MAX",
+    "HELLO_SIZE_MAX",
     "PROTOCOL_VERSION",
-    "REQUEST_SIZE_MAX",
     "Control",
     "FrameError",
     "FrameReader",
@@ -36,8 +40,11 @@ PROTOCOL_VERSION = 4
 FRAME_SIZE_MAX = 1 << 26
 """Largest frame without its length, bytes."""
 
-REQUEST_SIZE_MAX = 1 << 20
-"""Largest body of a client's request, bytes: a message that carries several still fits a frame."""
+CLIENT_FRAME_SIZE_MAX = BODY_SIZE_MAX + (1 << 10)
+"""Largest frame from a client, bytes."""
+
+HELLO_SIZE_MAX = 1 << 16
+"""Largest frame of who has not said hello yet, bytes."""
 
 _LENGTH = struct.Struct(">I")
 _MESSAGE_HEAD = struct.Struct(">IBH")  # length, kind, group
@@ -50,7 +57,11 @@ _KIND_MESSAGE = 1
 
 
 class FrameError(ValueError):
-    """The bytes on a connection are not what the protocol allows; the text says how."""
+    """What came on a connection is not what the protocol allows; the text says how, ``what`` names it for counting."""
+
+    def __init__(self, text: str, what: str = "frame") -> None:
+        super().__init__(text)
+        self.what = what
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True, forbid_unknown_fields=True):
@@ -69,9 +80,10 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True, forbid_un
 
 
 class Goodbye(msgspec.Struct, frozen=True, tag="goodbye", array_like=True):
-    """Last frame of a side that closes the connection, with the reason."""
+    """Last frame of a side that closes the connection, with the reason. ``temporary``: the other side may come back."""
 
     reason: str
+    temporary: bool = False
 
 
 class NotPrimary(msgspec.Struct, frozen=True, tag="not_primary", array_like=True):
@@ -97,7 +109,8 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     of all groups of the process, ``group`` the one that this is of; ``features``: enabled ones, bit f-1 is feature f.
     ``quorums`` (replication, view change) and ``clients`` (slots, sessions, gaps) are those of its superblock.
     ``group_name`` is the group's name, ``checkpoint`` the op of its durable checkpoint, 0 if there is none;
-    ``recoveries``: how often `vsr recover` put it back.
+    ``recoveries``: how often `vsr recover` put it back. ``refused`` counts what the process did not take from its
+    connections, by name; ``connections``: those of replicas and of clients that it has, and the most of clients.
     """
 
     cluster: int
@@ -120,12 +133,17 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     group_name: str = ""
     checkpoint: int = 0
     recoveries: int = 0
+    refused: tuple[tuple[str, int], ...] = ()
+    connections: tuple[int, int, int] = (0, 0, 0)
 
 
 Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status
 
 _CONTROL_ENCODER = msgspec.msgpack.Encoder()
 _CONTROL_DECODER: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)
+_MESSAGES: tuple[type[msgspec.Struct], ...] = get_args(Message)
+_CONTROLS: tuple[type[msgspec.Struct], ...] = get_args(Control)
+_TAG_AT_MOST = 40
 
 
 def frame_message(message: Message, group: int = 0) -> bytes:
@@ -143,13 +161,19 @@ def frame_control(control: Control) -> bytes:
 class FrameReader:
     """Turns the bytes of one connection into frames. After a FrameError it must not be used again.
 
-    ``group`` is the only one that messages may be of, where ``feed`` is used.
+    ``group`` is the only one that messages may be of, where ``feed`` is used. ``frame_size_max`` may be changed between
+    two frames; ``held``: bytes that wait here for the rest of their frame.
     """
 
     def __init__(self, frame_size_max: int = FRAME_SIZE_MAX, group: int = 0) -> None:
+        self.frame_size_max = frame_size_max
         self._buffer = bytearray()
-        self._frame_size_max = frame_size_max
         self._group = group
+
+    @property
+    def held(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        return len(self._buffer)
 
     def feed(self, data: bytes) -> list[Message | Control]:
         """All frames that ``data`` completes. Raises FrameError on the first bad one, or one of another group."""
@@ -160,29 +184,27 @@ class FrameReader:
             frames.append(frame)
         return frames
 
-    def feed_routed(self, data: bytes) -> list[tuple[int, Message | Control]]:
-        """All frames that ``data`` completes, with the group of each. Raises FrameError on the first bad one."""
+    def feed_routed(self, data: bytes) -> Iterator[tuple[int, Message | Control]]:
+        """The frames that ``data`` completes, one by one, with the group of each. Raises FrameError on a bad one."""
         buffer = self._buffer
         source: bytes | bytearray = data
         if buffer:
             buffer += data
             source = buffer
-        frames: list[tuple[int, Message | Control]] = []
         position, size = 0, len(source)
         while size - position >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(source, position)
-            if not 2 <= length <= self._frame_size_max:
-                raise FrameError(f"frame of {length} bytes; 2 to {self._frame_size_max} are allowed")
+            if not 2 <= length <= self.frame_size_max:
+                raise FrameError(f"frame of {length} bytes; 2 to {self.frame_size_max} are allowed")
             start, end = position + _LENGTH.size + 1, position + _LENGTH.size + length
             if size < end:
                 break
-            frames.append(_decode(source[start - 1], source[start:end]))
+            yield _decode(source[start - 1], source[start:end])
             position = end
         if buffer:
             del buffer[:position]
         elif position < size:
             buffer += data[position:]
-        return frames
 
 
 def _decode(kind: int, payload: bytes | bytearray) -> tuple[int, Message | Control]:
@@ -191,6 +213,38 @@ def _decode(kind: int, payload: bytes | bytearray) -> tuple[int, Message | Contr
             return _GROUP.unpack_from(payload)[0], decode(bytes(payload[_GROUP.size :]))
         if kind == _KIND_CONTROL:
             return NO_GROUP, _CONTROL_DECODER.decode(payload)
+    except msgspec.ValidationError as error:
+        kinds, start = (_MESSAGES, _GROUP.size) if kind == _KIND_MESSAGE else (_CONTROLS, 0)
+        field, text = _named(error, bytes(payload[start:]), kinds)
+        raise FrameError(f"frame of {len(payload)} bytes: {text}", field) from error
     except (struct.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise FrameError(f"frame of kind {kind} and {len(payload)} bytes does not decode: {error}") from error
     raise FrameError(f"frame of unknown kind {kind}")
+
+
+_PLACES = re.compile(r"^(.*) - at `\$((?:\[(?:\d+|\.\.\.)\])+)`$")
+
+
+def _named(error: msgspec.ValidationError, payload: bytes, kinds: Sequence[type[msgspec.Struct]]) -> tuple[str, str]:
+    """The field, and what is wrong with it: the library names places in arrays only."""
+    text = str(error)
+    found = _PLACES.match(text)
+    head = payload[:_TAG_AT_MOST]
+    kind = next((one for one in kinds if head[1:].startswith(_tag(one)) or head[3:].startswith(_tag(one))), None)
+    if found is None or kind is None:
+        return "frame", f"does not decode: {text}"
+    name, shift = kind.__name__, 1
+    for place in re.findall(r"\d+|\.\.\.", found[2]):
+        if kind is None or place == "...":
+            continue
+        fields = msgspec.structs.fields(kind)
+        if not 0 <= int(place) - shift < len(fields):
+            return name, f"does not decode: {name}: {text}"
+        field = fields[int(place) - shift]
+        name, shift = f"{name}.{field.name}", 0
+        kind = PrepareHeader if field.name in ("header", "headers") else None
+    return name, f"{name} is out of range: {found[1]}"
+
+
+def _tag(kind: type[msgspec.Struct]) -> bytes:
+    return msgspec.msgpack.encode(kind.__struct_config__.tag)

@@ -32,7 +32,8 @@ from viewproof.impl.interface.effects import (
 )
 from viewproof.impl.interface.messages import Message
 from viewproof.impl.net.framing import Status, frame_message
-from viewproof.impl.net.links import Inbound, PeerLink
+from viewproof.impl.net.inbound import Inbound
+from viewproof.impl.net.links import PeerLink
 from viewproof.impl.net.server_config import ServerConfig, ServerError, trace_path
 from viewproof.impl.replica import Replica, ReplicaConfig
 from viewproof.impl.replica.proposals import UnknownEntryError

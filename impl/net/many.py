@@ -149,7 +149,7 @@ class ManyClients(asyncio.Protocol):
                 self._turn_to(frame.view % len(self._addresses))
         elif isinstance(frame, Eviction):
             self._on_eviction(frame)
-        elif isinstance(frame, Goodbye):
+        elif isinstance(frame, Goodbye) and not frame.temporary:
             self._refusal = frame.reason
             self._wake.set()
 

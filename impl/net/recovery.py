@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from viewproof.impl.interface.durable import ClientTableConfig, Quorums, SuperblockState, superblock_formatted
+from viewproof.impl.interface.ranges import COUNTER_MAX
 from viewproof.impl.net.framing import Status
 
 __all__ = ["RecoveryError", "TooFewAnswersError", "recovery_superblock"]
@@ -40,9 +41,10 @@ def recovery_superblock(
 ) -> SuperblockState:
     """The superblock with which `replica` begins its recovery, from what each address answered (None: nothing).
 
-    `copies` are what is left of its own superblock. Its view is the highest that any of them, or any of the others,
-    knows of. Answers of replicas that were recovered themselves count only with `others_restarted`: all processes of
-    the others were started anew since. Raises RecoveryError, TooFewAnswersError.
+    `copies` are what is left of its own superblock; one with a view that is out of range says nothing of it: had it
+    sent a do_view_change there, the others would know of that view. Its view is the highest that any of them, or any
+    of the others, knows of. Answers of replicas that were recovered themselves count only with `others_restarted`: all
+    processes of the others were started anew since. Raises RecoveryError, TooFewAnswersError.
     """
     if not 0 <= replica < len(statuses):
         raise RecoveryError(f"replica {replica} has no place among {len(statuses)} addresses")
@@ -76,12 +78,14 @@ def recovery_superblock(
             f"replicas {recovered} were recovered themselves, and a message that one of them sent before may have been "
             f"under way since: restart the processes of all replicas but {replica}, then say --others-restarted"
         )
+    views = [copy.view for copy in copies if copy.view <= COUNTER_MAX]
+    clocks = [copy.clock for copy in copies if copy.clock <= COUNTER_MAX]
     state = superblock_formatted(cluster, replica, agreed.replica_count, agreed.quorums, agreed.clients, group)
     return replace(
         state,
-        view=max([status.view for status in answers] + [copy.view for copy in copies]),
+        view=max([status.view for status in answers] + views),
         sequence=max([copy.sequence + 1 for copy in copies], default=2) + 1,
-        clock=max([copy.clock for copy in copies], default=0),
+        clock=max(clocks, default=0),
         recovery=secrets.randbits(62) | 1,
         recoveries=max([copy.recoveries for copy in copies], default=0) + 1,
     )

@@ -22,15 +22,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from viewproof.impl.faults import FaultError
 from viewproof.impl.groups.group import SINGLE, Group, GroupTable, parse_groups
 from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.interface.messages import Message, Request
+from viewproof.impl.interface.ranges import COUNTER_MAX
 from viewproof.impl.machine.partition_log import SEGMENT_BYTES
 from viewproof.impl.machine.snapshot import SnapshotError
 from viewproof.impl.net.framing import NotPrimary, Status, frame_control
 from viewproof.impl.net.group_host import GroupHost
-from viewproof.impl.net.links import Inbound, InboundHost, PeerLink
+from viewproof.impl.net.guard import jump_error
+from viewproof.impl.net.inbound import Inbound, InboundHost
+from viewproof.impl.net.limits import limits_of
+from viewproof.impl.net.links import PeerLink
+from viewproof.impl.net.listener import Listener
 from viewproof.impl.net.server_config import (
     CHECKPOINT_INTERVAL,
     ServerConfig,
@@ -56,11 +63,14 @@ class Server:
     def __init__(self, config: ServerConfig, opened: dict[Group, tuple[DataFile, TraceWriter | None]]) -> None:
         superblock = next(iter(opened.values()))[0].superblock
         self._config = config
+        limits = limits_of(superblock.replica_count, len(opened), config.clients_max)
+        if limits is None:
+            raise ServerError("the limit of open files (ulimit -n) leaves no room beside replicas and files")
         self._host = InboundHost(
             cluster=superblock.cluster,
             replica=superblock.replica,
             replica_count=superblock.replica_count,
-            frame_size_max=config.frame_size_max,
+            limits=limits,
             on_request=self._on_request,
             on_peer_message=self._on_peer_message,
             status=self.status,
@@ -92,17 +102,21 @@ class Server:
     def status(self, number: int | None) -> Status:
         """What the replica of a group says of itself; of the first group, if None. Raises UnknownGroupError."""
         numbers = tuple(group.number for group in self._groups.groups)
-        return self._groups[numbers[0] if number is None else number].status(numbers)
+        status = self._groups[numbers[0] if number is None else number].status(numbers)
+        return msgspec.structs.replace(
+            status, refused=tuple(sorted(self._host.refused.items())), connections=self._host.counts()
+        )
 
     async def run(self) -> None:
         """Serve until ``stop``. Raises ServerError if the address cannot be bound, or on a fatal error."""
-        loop = asyncio.get_running_loop()
         address = self._config.addresses[self._host.replica]
+        listener = Listener(self._host)
         try:
-            listener = await loop.create_server(lambda: Inbound(self._host), *address)
+            await listener.open(*address)
         except OSError as error:
             raise ServerError(f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}") from error
         tasks = [asyncio.create_task(link.keep_up()) for link in self.links.values()]
+        tasks.append(asyncio.create_task(self._host.look_after()))
         try:
             for group in self._groups:
                 group.boot()
@@ -116,7 +130,7 @@ class Server:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             for connection in tuple(self._host.connections):
-                connection.close()
+                connection.part("")
             for group in self._groups:
                 await group.close()
         if self.failure is not None:
@@ -134,13 +148,23 @@ class Server:
             self.flush()
 
     def _on_peer_message(self, number: int, message: Message) -> None:
-        self._groups[number].on_message(message)
+        group = self._groups[number]
+        if self._takes(message, group):
+            group.on_message(message)
+
+    def _takes(self, message: Message, group: GroupHost) -> bool:
+        """False, counted and logged, if it is too far ahead of what the replica knows."""
+        too_far = jump_error(message, group.replica)
+        if too_far is not None:
+            self._host.refused[too_far.field] += 1
+            self._host.log.note(f"dropped: {too_far.text}")
+        return too_far is None
 
     def _on_request(self, connection: Inbound, number: int, request: Request) -> None:
         group = self._groups[number]
         self._host.took(connection, number, request.client)
         replica = group.replica
-        if replica.is_normal_primary:
+        if replica.is_normal_primary and self._takes(request, group):
             group.on_message(request)
             return
         hint = NotPrimary(request.client, request.request, replica.view, str(replica.status), number)
@@ -223,6 +247,8 @@ def _open(config: ServerConfig, group: Group, stack: contextlib.ExitStack) -> tu
         return data, None
     trace = TraceWriter(trace_path(config.trace, group))
     stack.callback(trace.close)
+    if trace.clock > COUNTER_MAX:
+        raise ServerError(f"{trace.path}: its last event has clock {trace.clock}, which is out of range: begin another")
     return data, trace
 
 
@@ -273,6 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--checkpoint-interval", type=int, default=CHECKPOINT_INTERVAL, help="ops between two checkpoints, 0: none"
     )
     parser.add_argument("--segment-bytes", type=int, default=SEGMENT_BYTES, help="size at which segments roll")
+    parser.add_argument("--clients-max", type=int, help="connections of clients, at most")
     parser.add_argument("--accept-loss", action="store_true", help="start without lost messages, if on its own")
     parser.add_argument("--flush-each", action="store_true", help="one flush for every entry: for measurements only")
     parser.add_argument("--no-sync", action="store_true", help="flush nothing to the disk: for measurements only")
@@ -297,6 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 checkpoint_interval=options.checkpoint_interval,
                 segment_bytes=options.segment_bytes,
                 accept_loss=options.accept_loss,
+                clients_max=options.clients_max,
                 flush_each=options.flush_each,
                 synced=not options.no_sync,
                 groups=parse_groups(options.groups),

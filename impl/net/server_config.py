@@ -8,7 +8,6 @@ from pathlib import Path
 from viewproof.impl.groups.group import GROUPS, PARTITION_PREFIX, SINGLE, Group, partition_group
 from viewproof.impl.machine.partition_log import SEGMENT_BYTES
 from viewproof.impl.net.client import Address
-from viewproof.impl.net.framing import FRAME_SIZE_MAX
 from viewproof.impl.storage.data_file import SUPERBLOCK_NAME
 
 __all__ = [
@@ -40,6 +39,8 @@ class ServerConfig:
     feature f. ``pipeline_max``: entries prepared and not committed, and entries in one append to the journal.
     ``segment_bytes``: the size at which segments of messages roll, the same on every replica, for ever.
     ``accept_loss``: start without messages that are lost, if there is no other replica.
+    ``clients_max``: connections of clients, as many as the limit of open files leaves room for, and not above the
+    default of impl/net/limits.py unless given.
     To measure what durability costs, and for nothing else: without ``synced`` nothing is flushed to the disk, with
     ``flush_each`` every entry is written and flushed on its own, also those that could share one flush.
     """
@@ -52,7 +53,6 @@ class ServerConfig:
     run: str = "run"
     tick_seconds: float = 0.01
     faults: frozenset[str] = field(default_factory=frozenset)
-    frame_size_max: int = FRAME_SIZE_MAX
     until_stdin_closes: bool = False
     pipeline_max: int = 256
     synced: bool = True
@@ -62,6 +62,7 @@ class ServerConfig:
     checkpoint_interval: int = CHECKPOINT_INTERVAL
     segment_bytes: int = SEGMENT_BYTES
     accept_loss: bool = False
+    clients_max: int | None = None
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
 
 from viewproof.impl.interface.durable import SuperblockState
+from viewproof.impl.interface.ranges import range_error
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
 from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError
 from viewproof.impl.storage.journal import Journal
@@ -21,9 +22,16 @@ from viewproof.impl.storage.overlay import OverlayFile
 from viewproof.impl.storage.ring import RingJournal
 from viewproof.impl.storage.ring_file import Geometry, is_ring, read_ring_header
 from viewproof.impl.storage.snapshots import SnapshotFileError, Snapshots, write_atomically
-from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy, encode_copy
+from viewproof.impl.storage.superblock import (
+    COPIES,
+    COPY_SIZE,
+    Superblock,
+    SuperblockRangeError,
+    decode_copy,
+    encode_copy,
+)
 
-__all__ = ["Diagnosis", "Finding", "Remedy", "diagnose", "reset_for_recovery"]
+__all__ = ["Diagnosis", "Finding", "Remedy", "diagnose", "reset_clock", "reset_for_recovery"]
 
 ASIDE = "before-recovery-"
 """Directories that hold the files as they were, by number of the recovery, with a report of what was wrong."""
@@ -39,6 +47,7 @@ class Remedy(StrEnum):
     FROM_CLUSTER = "from_cluster"
     RESTORE = "restore"
     OTHER_VERSION = "other_version"
+    RESET_CLOCK = "reset_clock"
 
 
 REMEDIES = {
@@ -49,6 +58,8 @@ REMEDIES = {
     Remedy.RESTORE: "there is no other replica: restore the file from a backup of this very replica",
     Remedy.OTHER_VERSION: "start the replica with the version of this program that wrote the file; if there is none, "
     "the file is damaged: if it is the journal, vsr recover DIRECTORY --from-cluster ADDRESSES, then start the replica",
+    Remedy.RESET_CLOCK: "vsr recover DIRECTORY --reset-clock, then start the replica with another --trace: the "
+    "clock only orders the events of traces, and the clocks of the one before are out of range, too",
 }
 """In words."""
 
@@ -129,6 +140,12 @@ def _superblock(
     single = bool(copies) and copies[0].replica_count == 1
     try:
         agreed: SuperblockState | None = Superblock.open(file).state
+    except SuperblockRangeError as error:
+        agreed = error.state
+        only_clock = range_error(replace(agreed, clock=0)) is None
+        lost = Remedy.RESTORE if single else Remedy.FROM_CLUSTER
+        problem = str(error).removeprefix(f"{path}: ")
+        findings.append(Finding(path, problem, Remedy.RESET_CLOCK if only_clock else lost))
     except StorageError as error:
         agreed = None
         other = any("format version" in reason for _, reason in decoded)
@@ -213,6 +230,27 @@ def _unknown(path: str, error: PermissionError) -> DataFileError:
     return DataFileError(
         f"{path}: {error.strerror}: whether it is damaged is not known; run this as the replica's user"
     )
+
+
+def reset_clock(diagnosis: Diagnosis, file_system: FileSystem | None = None) -> None:
+    """Sets the clock of a superblock back to 0 whose clock is out of range; all else stays.
+
+    Raises DataFileError: nothing is wrong with the clock, or the directory is in use; StorageError if the disk refuses.
+    """
+    if all(finding.remedy is not Remedy.RESET_CLOCK for finding in diagnosis.findings):
+        raise DataFileError(f"{diagnosis.path}: the clock is in range; nothing was changed")
+    files = file_system or RealFileSystem()
+    path = os.path.join(diagnosis.path, SUPERBLOCK_NAME)
+    try:
+        release = files.lock(path)
+    except BlockingIOError as error:
+        raise DataFileError(f"{path} is in use by another process: stop the replica first") from error
+    try:
+        block = Superblock.open(files.open(path), check_ranges=False)
+        block.write(replace(block.state, clock=0, sequence=block.state.sequence + 1))
+        block.close()
+    finally:
+        release()
 
 
 def reset_for_recovery(diagnosis: Diagnosis, state: SuperblockState, file_system: FileSystem | None = None) -> str:

@@ -25,9 +25,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from viewproof.impl.interface.durable import ClientTableConfig, Quorums, SuperblockState
+from viewproof.impl.interface.ranges import range_error
 from viewproof.impl.storage.file import File, StorageError
 
-__all__ = ["COPIES", "COPY_SIZE", "QUORUM", "Superblock", "SuperblockError"]
+__all__ = ["COPIES", "COPY_SIZE", "QUORUM", "Superblock", "SuperblockError", "SuperblockRangeError"]
 
 COPIES = 4
 QUORUM = 2
@@ -44,6 +45,14 @@ _CHECKSUM_SIZE = 16
 
 class SuperblockError(StorageError):
     """The superblock cannot be read or written; the text names file, copies and remedy."""
+
+
+class SuperblockRangeError(SuperblockError):
+    """A field of ``state`` is out of its range: a replica cannot go on from there, or the audit not follow it."""
+
+    def __init__(self, text: str, state: SuperblockState) -> None:
+        super().__init__(text)
+        self.state = state
 
 
 def encode_copy(state: SuperblockState, copy: int) -> bytes:
@@ -150,11 +159,12 @@ class Superblock:
         return block
 
     @classmethod
-    def open(cls, file: File, check_views: bool = True) -> Superblock:
+    def open(cls, file: File, check_views: bool = True, check_ranges: bool = True) -> Superblock:
         """Read by the quorum rule, repair copies that differ, return the block. Raises SuperblockError.
 
         What is returned is durable also if the process before this one was killed between a write and its sync.
-        ``check_views=False`` lets later writes lower a view, for runs with a fault of ``faults.md`` switched on.
+        ``check_views=False`` lets later writes lower a view, for runs with a fault of ``faults.md`` switched on;
+        ``check_ranges=False`` takes a version with a field out of its range, else SuperblockRangeError.
         """
         states: list[SuperblockState | None] = []
         problems: list[str] = []
@@ -172,6 +182,8 @@ class Superblock:
         if not agreed:
             raise SuperblockError(_refusal(file.path, size, problems, valid))
         state = max(agreed, key=lambda version: version.sequence)
+        if check_ranges and (out := range_error(state)) is not None:
+            raise SuperblockRangeError(f"{file.path}: {out}. `vsr recover` says what to do", state)
         block = cls(file, state, tuple(problems), check_views)
         if all(other == state for other in states):
             block._sync()
@@ -195,6 +207,8 @@ class Superblock:
             raise SuperblockError(
                 f"{self._file.path}: sequence {self.state.sequence} -> {state.sequence} does not rise"
             )
+        if (out := range_error(state)) is not None:
+            raise SuperblockRangeError(f"{self._file.path}: {out}", state)
         lowered = state.view < self.state.view or state.log_view < self.state.log_view or state.log_view > state.view
         if lowered and self._check_views:
             raise SuperblockError(

@@ -16,6 +16,7 @@ from viewproof.impl.net.framing import Status
 from viewproof.impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock
 from viewproof.impl.net.server import parse_addresses
 from viewproof.impl.storage.recover import REMEDIES, Diagnosis, diagnose, reset_for_recovery
+from viewproof.impl.storage.recover import reset_clock as set_clock_back
 from viewproof.refinement.cli.inspect import replicas_below
 from viewproof.refinement.cli.options import Seconds, json_option, protect_data
 from viewproof.refinement.cli.output import note, save_json
@@ -34,6 +35,7 @@ from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCL
     is_flag=True,
     help="Another replica was recovered before, and the processes of all others were started anew since.",
 )
+@click.option("--reset-clock", is_flag=True, help="Set a clock back that is out of range; nothing else is changed.")
 @click.option("--timeout", type=Seconds(), default=1.0, show_default=True, help="Seconds to wait for an answer.")
 @json_option
 def recover(
@@ -44,6 +46,7 @@ def recover(
     group: str | None,
     all_lost: bool,
     others_restarted: bool,
+    reset_clock: bool,
     timeout: float,
     json_file: Path | None,
 ) -> int:
@@ -64,6 +67,10 @@ def recover(
     if below:
         raise click.UsageError(f"{directory} holds several data directories; give one: {', '.join(map(str, below))}")
     found = diagnose(directory)
+    if reset_clock:
+        set_clock_back(found)
+        note(f"{directory}: the clock is 0")
+        found = diagnose(directory)
     _print(found, directory)
     result: dict[str, object] = {
         "directory": str(directory),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def test_a_user_talks_to_each_group_and_sees_the_state_of_both(tmp_path: Path) -
         refused = vsr("repl", *addresses, stdin="get a\n")
         assert refused.exit_code == 2
         assert "group 0 is not run here" in refused.stderr
+        asyncio.run(cluster.wait_ready(120))
         status = vsr("status", *addresses, "--timeout", "20", "--json", tmp_path / "status.json")
         assert (status.exit_code, status.stdout.count("metadata "), status.stdout.count("partitions ")) == (0, 3, 3)
         found = json.loads((tmp_path / "status.json").read_text())["replicas"]

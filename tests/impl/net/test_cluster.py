@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.impl.net.raw import RawConnection, client_hello
 from tests.impl.net.waiting import measured, wait_for, wait_for_log
-from viewproof.impl.interface.messages import Message, Prepare, Reply, Request, make_header, reply_checksum
+from viewproof.impl.interface.messages import Prepare, Reply, Request, make_header, reply_checksum
 from viewproof.impl.machine.state_machine import Append, Get, Operation, Put, Result, Value, encode_operation
 from viewproof.impl.net.client import (
-    Address,
     Client,
     ClientBusyError,
     ClientClosedError,
@@ -32,12 +32,7 @@ from viewproof.impl.net.cluster import Cluster, ClusterError, free_ports
 from viewproof.impl.net.errors import ClientError
 from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
-    Control,
-    FrameReader,
-    Goodbye,
     Hello,
-    NotPrimary,
-    frame_control,
     frame_message,
 )
 from viewproof.impl.net.record import RecordOptions, record, rounds
@@ -57,50 +52,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield running
 
 
-class RawConnection:
-    """A socket that speaks frames: for messages that no client would send."""
-
-    def __init__(self, address: Address, hello: Hello | None) -> None:
-        self.socket = socket.create_connection(address, 60)
-        self.socket.settimeout(60)
-        self.reader = FrameReader()
-        self.frames: list[Message | Control] = []
-        if hello is not None:
-            self.socket.sendall(frame_control(hello))
-
-    def next(self) -> Message | Control | None:
-        """The next frame, None at the end of the stream."""
-        while not self.frames:
-            try:
-                data = self.socket.recv(1 << 16)
-            except ConnectionResetError:
-                return None
-            if not data:
-                return None
-            self.frames = self.reader.feed(data)
-        return self.frames.pop(0)
-
-    def goodbye(self) -> str:
-        """The reason with which the server closes."""
-        reason = ""
-        while (frame := self.next()) is not None:
-            if isinstance(frame, Goodbye):
-                reason = frame.reason
-        return reason
-
-    def ask(self, request: Request) -> Reply | None:
-        """Send a request and wait for its reply; None if it was dropped, or by a replica that is not the primary."""
-        self.socket.sendall(frame_message(request))
-        self.socket.settimeout(2)
-        try:
-            while (frame := self.next()) is not None and not isinstance(frame, NotPrimary):
-                if isinstance(frame, Reply):
-                    return frame
-        except TimeoutError:
-            return None
-        return None
-
-
 def ask_primary(cluster: Cluster, request: Request) -> Reply:
     """The reply of the primary, whoever that is."""
     for _ in range(100):
@@ -109,10 +60,6 @@ def ask_primary(cluster: Cluster, request: Request) -> Reply:
         if reply is not None:
             return reply
     raise AssertionError("no replica stays primary")
-
-
-def client_hello(number: int, cluster: int = 7) -> Hello:
-    return Hello(PROTOCOL_VERSION, cluster, "client", number)
 
 
 def test_writes_survive_kill_9_of_the_primary_and_then_of_everyone(cluster: Cluster) -> None:
@@ -175,7 +122,7 @@ def test_bad_frames_close_the_connection_with_a_reason_and_harm_nobody(cluster: 
             "a Prepare of replica 0",
         ),
         (client_hello(5), b"\xff" * 100, "are allowed"),
-        (client_hello(5), frame_message(Request(client=5, request=1, body=bytes(2 << 20))), "a request of 2097152"),
+        (client_hello(5), struct.pack(">I", 2 << 20), "2 to 1049600 are allowed"),
     ]
     for hello, data, reason in cases:
         connection = RawConnection(address, hello)

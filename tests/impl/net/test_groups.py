@@ -112,7 +112,7 @@ def test_data_of_other_groups_is_refused(tmp_path: Path) -> None:
 def test_a_message_carries_its_group_and_a_reader_of_one_group_refuses_others() -> None:
     request = Request(1, 1, b"")
     data = frame_message(request, 2) + frame_control(StatusRequest())
-    assert FrameReader().feed_routed(data) == [(2, request), (-1, StatusRequest())]
+    assert list(FrameReader().feed_routed(data)) == [(2, request), (-1, StatusRequest())]
     assert FrameReader(group=2).feed(data) == [request, StatusRequest()]
     with pytest.raises(FrameError, match="a Request of group 2 on a connection to group 1"):
         FrameReader(group=1).feed(data)

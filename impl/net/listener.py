@@ -1,0 +1,79 @@
+"""Accepts connections one at a time, so that no more are ever open than there are places for.
+
+(`asyncio`'s own server accepts all that wait at once, and fails with a traceback if the files do not suffice.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from viewproof.impl.net.inbound import Inbound, InboundHost
+
+__all__ = ["Listener"]
+
+BACKLOG = 128
+PAUSE_SECONDS = 1.0
+"""After the system had no file for a connection."""
+
+
+class Listener:
+    """The sockets of one address."""
+
+    def __init__(self, host: InboundHost) -> None:
+        self._host = host
+        self._sockets: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    async def open(self, host: str, port: int) -> None:
+        """Listen. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for family, address in dict.fromkeys((entry[0], entry[4]) for entry in found):
+                listening = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+                listening.setblocking(False)
+                self._sockets.append(listening)
+        except OSError:
+            self.close()
+            raise
+        for listening in self._sockets:
+            loop.add_reader(listening, self._accept, listening)
+
+    def close(self) -> None:
+        """Listen no more; connections stay."""
+        for listening in self._sockets:
+            if asyncio.get_running_loop().remove_reader(listening) or True:
+                listening.close()
+        self._sockets.clear()
+
+    def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            accepted, _ = listening.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            self._host.log.note(f"cannot accept a connection: {error.strerror or error}")
+            loop.remove_reader(listening)
+            loop.call_later(PAUSE_SECONDS, self._accept_again, listening)
+            return
+        accepted.setblocking(False)
+        connection = Inbound(self._host)
+        self._host.opened(connection)
+        connection.task = loop.create_task(self._serve(connection, accepted))
+        self._tasks.add(connection.task)
+        connection.task.add_done_callback(self._tasks.discard)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening in self._sockets:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    async def _serve(self, connection: Inbound, accepted: socket.socket) -> None:
+        """Hands the socket to its connection."""
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
+        except (OSError, asyncio.CancelledError) as error:
+            accepted.close()
+            self._host.closed(connection)
+            self._host.log.note(f"a connection was given up: {error}")
