@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from viewproof.api.audit import AuditOptionError as AuditOptionError
     from viewproof.api.audit import audit as audit
     from viewproof.api.check import check as check
     from viewproof.api.check import reach as reach
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from viewproof.api.prove import counterexamples as counterexamples
     from viewproof.api.prove import prove as prove
     from viewproof.api.simulate import simulate as simulate
+    from viewproof.impl.faults import FaultError as FaultError
+    from viewproof.impl.interface.durable import ConfigurationError as ConfigurationError
     from viewproof.spec.lang import Instance as Instance
+    from viewproof.spec.lang import RangeError as RangeError
     from viewproof.spec.lang import Schema as Schema
     from viewproof.spec.lang import Sort as Sort
     from viewproof.spec.lang import Spec as Spec
@@ -32,10 +36,13 @@ if TYPE_CHECKING:
     from viewproof.spec.lang import witness as witness
 
 _LANGUAGE = (
-    *("Instance", "Schema", "Sort", "Spec", "SpecError", "Values"),
+    *("Instance", "RangeError", "Schema", "Sort", "Spec", "SpecError", "Values"),
     *("action", "invariant", "require", "witness"),
 )
 _HOMES = {
+    "AuditOptionError": "viewproof.api.audit",
+    "ConfigurationError": "viewproof.impl.interface.durable",
+    "FaultError": "viewproof.impl.faults",
     "audit": "viewproof.api.audit",
     "check": "viewproof.api.check",
     "counterexamples": "viewproof.api.prove",
@@ -50,7 +57,11 @@ _HOMES = {
 """Name → the module that it is imported from on first use."""
 
 __all__ = [
+    "AuditOptionError",
+    "ConfigurationError",
+    "FaultError",
     "Instance",
+    "RangeError",
     "Schema",
     "Sort",
     "Spec",

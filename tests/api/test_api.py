@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 import viewproof
-from viewproof.api.audit import AuditOptionError
-from viewproof.impl.faults import FaultError
-from viewproof.impl.interface.durable import ConfigurationError
+from viewproof import AuditOptionError, ConfigurationError, FaultError
 
 HEAVY = ("z3", "llvmlite", "pyspark", "pyarrow", "pandas", "numpy", "click", "viewproof.spec", "viewproof.impl")
 FUNCTIONS = ("audit", "check", "counterexamples", "model", "prove", "reach", "simulate")
@@ -56,7 +54,7 @@ def test_every_function_has_types(name: str) -> None:
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error_with_those_that_are() -> None:
-    with pytest.raises(AttributeError, match="it has Instance"):
+    with pytest.raises(AttributeError, match="it has AuditOptionError"):
         viewproof.nonsense  # noqa: B018
 
 

@@ -105,6 +105,8 @@ def test_simulate_and_audit_in_processes_of_their_own(installed: Installed) -> N
     check(installed.vsr(*words), 0, "2 runs, 0 failed")
     reports = [word for kind in ("html", "junit", "sarif", "json") for word in (f"--{kind}", f"report.{kind}")]
     check(installed.vsr("audit", "runs", "--workers", "2", *reports), 0, "verdict: conforms")
+    words = ("audit", "runs", "--workers", "2")
+    check(installed.python("-m", "viewproof", *words), 0, "verdict: conforms")
     assert all((installed.work / f"report.{kind}").stat().st_size for kind in ("html", "junit", "sarif", "json"))
 
 

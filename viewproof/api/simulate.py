@@ -63,8 +63,8 @@ def simulate(
     "metadata,partitions". `out` is where traces go, one directory per run, as NDJSON, or Parquet with `parquet`.
     `workers` are processes, which import the main module again: a script needs `if __name__ == "__main__"`.
 
-    Raises `ConfigurationError` (of `viewproof.impl.interface.durable`) for impossible numbers and names, `FaultError`
-    (of `viewproof.impl.faults`) for an unknown fault, `OSError` for an `out` that cannot be written.
+    Raises `ConfigurationError` for impossible numbers and names, `FaultError` for an unknown fault, `OSError` for an
+    `out` that cannot be written.
     """
     if runs < 1 or workers < 1:
         raise ConfigurationError("runs and workers must be at least 1")
