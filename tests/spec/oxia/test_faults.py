@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from viewproof.api.check import check
 from viewproof.api.model import model as named_model
 from viewproof.spec.engines.smt import chain
-from viewproof.spec.lang import SpecError
+from viewproof.spec.lang import SpecError, all_of, forall, implies, invariant
 from viewproof.spec.oxia import FAULTS, model
 from viewproof.spec.oxia.fault_models import FAULT_MODELS
+from viewproof.spec.oxia.invariants import holds
+from viewproof.spec.oxia.state import Offset, Replica, leads
 
 STEPS = {
     "oxia.commits_old_terms": 28,
@@ -62,6 +67,22 @@ def test_the_build_loses_what_was_read_or_has_two_logs(
 ) -> None:
     found = check(model(name, faults=faults, **sizes), invariants=[breaks])
     assert (found.verdict, found.broken, len(found.behaviour)) == ("violated", breaks, steps)
+
+
+@invariant("answered", "what a leader answered of its own term is in later logs")
+def answered_writes_last(s: Any) -> Any:
+    """I2 of entries that were first read in the term that proposed them."""
+
+    def own(r: Any, o: Any) -> Any:
+        return all_of(leads(s, r), s.seen[o] != 0, s.seen[o] == s.seen_in[o], s.term[r] > s.seen_in[o])
+
+    return forall(Replica, lambda r: forall(Offset, lambda o: implies(own(r, o), lambda: holds(s, r, o, s.seen[o]))))
+
+
+def test_answered_writes_outlive_commits_of_old_terms() -> None:
+    spec = model("oxia_turns", faults=["oxia.commits_old_terms"])
+    found = check(replace(spec, invariants=(answered_writes_last,), witnesses=()))
+    assert (found.verdict, found.distinct) == ("holds", 4_040_045)
 
 
 def test_no_entry_opens_a_term_as_built() -> None:
