@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.fault_catalogue import CATALOGUE
-from viewproof.impl.faults import FAULTS as REPLICA_FAULTS
+from viewproof.faults import records
 from viewproof.impl.sim.fault_runs import FAULT_RUNS
 from viewproof.impl.sim.run import SimResult, simulate
 from viewproof.refinement.checker import check_run
@@ -18,7 +17,6 @@ from viewproof.refinement.ordering import order_key
 from viewproof.refinement.reading import ProblemLog, read_rows
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
-from viewproof.spec.vsr.faults import FAULTS as SPEC_FAULTS
 
 HEADER = ("fault", "runs", "audit rejects", "first", "at", "simulator fails", "checkers")
 TABLE_HEADER = ("fault", "the mistake [source]", "level", "in the spec", "in the replica")
@@ -114,18 +112,14 @@ def run_rows(faults: Sequence[str], runs: int) -> Iterator[tuple[str, ...]]:
 
 def table_rows(runs: int, searched: Callable[[str], tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
     """The rows of docs/faults.md, one per mistake; `searched`: what breaks, steps, states, as text."""
-    titles = {fault.id: fault.doc for fault in SPEC_FAULTS.values()} | REPLICA_FAULTS
-    for fault, (_, source) in CATALOGUE.items():
-        if fault not in titles:
-            continue
-        level = "S" * (fault in SPEC_FAULTS) + "I" * (fault in REPLICA_FAULTS)
+    for fault, record in records().items():
         spec = replica = "–"
         if fault in FAULT_MODELS:
             broken, steps, states, *_ = searched(fault)
             spec = f"`{FAULT_MODELS[fault].model}`: {broken} in {counted(int(steps), 'step')}, {states} states"
         if fault in FAULT_RUNS:
             replica = f"{kind(fault)}: {caught(fault, runs).sentence}"
-        yield (f"`{fault}`", f"{titles[fault]} [{source}]", level, spec, replica)
+        yield (f"`{fault}`", f"{record.replica or record.spec} [{record.source}]", record.level, spec, replica)
 
 
 def write_table(file: Path, lines: Sequence[str]) -> None:

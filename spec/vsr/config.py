@@ -109,6 +109,8 @@ class Config:
             raise SpecError("a journal that is a ring needs checkpoints")
         if self.repair.recovery and (self.checkpoints or self.features or self.client_table != ClientTable()):
             raise SpecError("repair does not go together with checkpoints, features or a bounded client table yet")
+        if self.repair.recovery and (self.pipeline or self.discards):
+            raise SpecError("repair does not go together with a pipeline or discards yet")
         if self.repair.recovery and self.partitions.count:
             raise SpecError("repair does not go together with partitions yet")
         if self.partitions.files and not (self.checkpoints and self.partitions.count):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
-from viewproof.spec.lang import Action, Instance, Spec, SpecError, compose
+from viewproof.spec.lang import Instance, Spec, SpecError, compose
+from viewproof.spec.vsr.bounds import Bounds
 from viewproof.spec.vsr.config import ClientTable, Config, Partitions, Repair
 from viewproof.spec.vsr.core.invariants import restarted_normal
 from viewproof.spec.vsr.faults import fault
@@ -17,53 +19,6 @@ from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.partitions import invariants as partition_invariants
 from viewproof.spec.vsr.parts.recovery import AFTER_RECOVERY, AFTER_ROT
 from viewproof.spec.vsr.profiles import profile_options
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Size of a finite model: numbers of views, ops, clients, requests per client (and session), crashes in all, how
-    often a client begins anew, slots of the client table where they are not the model's own, slots of journals (or
-    segments) that go bad; partitions, readers in all of them, and messages in an append.
-    """
-
-    views: int = 3
-    ops: int = 2
-    clients: int = 1
-    requests: int = 2
-    restarts: int = 0
-    incarnations: int = 0
-    slots: int = 0
-    rots: int = 0
-    partitions: int = 0
-    readers: int = 0
-    messages: int = 0
-
-    def instance(self, replicas: int) -> Instance:
-        """The index ranges: views 0..views-1, ops 1..ops, clients 1..clients."""
-        for name, value in vars(self).items():
-            if value < (1 if name in ("views", "ops", "clients", "requests") else 0):
-                raise SpecError(f"{name} must be at least 1, not {value}")
-        return Instance(
-            {
-                "Replica": replicas - 1,
-                "View": self.views - 1,
-                "Op": self.ops,
-                "Client": self.clients,
-                "Request": self.requests,
-                "Restart": self.restarts,
-                **({"Incarnation": self.incarnations} if self.incarnations else {}),
-                **(self._of_partitions() if self.partitions else {}),
-            }
-        )
-
-    def _of_partitions(self) -> dict[str, int]:
-        return {
-            "Partition": self.partitions - 1,
-            "Reader": (self.readers or self.partitions) - 1,
-            "Count": self.messages or 1,
-            "Offset": self.ops * (self.messages or 1),
-        }
-
 
 MODELS = {
     "core": Bounds(views=3, ops=2),
@@ -129,22 +84,22 @@ REPLICAS = {"combined": 2, "sessions": 2, "iggy": 2, "diskless": 4, "partitions"
 
 def build(cfg: Config, instance: Instance, name: str = "core") -> Spec:
     """The protocol under a configuration: the core, the parts that are on, and the faults named in it."""
-    replaced: dict[str, Action] = {}
-    added: list[Action] = []
-    for id in sorted(cfg.faults):
-        mistake = fault(id)
+    mistakes = [fault(id) for id in sorted(cfg.faults)]
+    for mistake in mistakes:
         if reason := mistake.refuses(cfg):
-            raise SpecError(f"{id} {reason}")
+            raise SpecError(f"{mistake.id} {reason}")
         cfg = mistake.configure(cfg)
-        replaced.update({a.name: a for a in mistake.actions})
-        added.extend(mistake.added)
     made = compose((CORE, *PARTS), cfg)
     crashes, rots = instance.bounds.get("Restart") != 0, instance.bounds.get("Rot") != 0
-    if not crashes and "restart" in replaced:
+    for mistake in mistakes:
+        mistake.require_standing(made.actions)
+    changed = {act.name for mistake in mistakes for act in mistake.actions}
+    if not crashes and "restart" in changed:
         raise SpecError(f"{', '.join(sorted(cfg.faults))} shows only at a restart; allow some with --restarts")
     left_out = {*(() if crashes else ("crash", "recovery")), *(() if rots else ("fault",))}
     impossible = (*(() if crashes else AFTER_A_CRASH), *(() if rots else (*AFTER_ROT, *partition_invariants.AFTER_ROT)))
-    return made.spec(name, cfg, instance, without=left_out, unreachable=impossible).with_actions(replaced, added)
+    spec = made.spec(name, cfg, instance, without=left_out, unreachable=impossible)
+    return reduce(lambda so_far, mistake: mistake.apply_to(so_far), mistakes, spec)
 
 
 def model(

@@ -1,7 +1,7 @@
 """Known mistakes of real code, as named switches: each replaces or adds one action, or bends the configuration.
 
-Ids and sources are those of the project's fault catalogue (docs/faults.md). Off by default; the normal actions do
-not know them. One file per area; `FAULTS` holds all.
+Off by default; the normal actions do not know them. What else is known of one (what is wrong, the source, the model
+and the runs in which it shows) is its record in viewproof/faults.toml. One file per area; `FAULTS` holds all.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal, restart
 from viewproof.spec.vsr.core.restart import load_state
 from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Request, Restart, primary
-from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.faults.kinds import Fault, instead_of
 from viewproof.spec.vsr.parts.checkpoints import checkpoint
 from viewproof.spec.vsr.parts.partitions.state import (
     Partition,
@@ -59,6 +59,7 @@ def execute_over_gap(state: Any, r: Any) -> None:
     o = state.commit_min[r] + where(has_next(state, r), 1, 2)
     normal.require_committed(state, r, o)
     require(normal.is_request(state, state.entry[r, o], o))
+    normal.require_table_slot(state, r, o)
     normal.execute_request(state, r, o, state.entry[r, o])
 
 
@@ -72,8 +73,8 @@ def has_next(state: Any, r: Any) -> Any:
 @action(r=Replica, n=Length)
 def restart_all_zero(state: Any, r: Any, n: Any) -> None:
     """The consensus state boots all-zero, over a journal that is not empty [seed 003]."""
-    require(within(Restart, state.restarts + 1))
-    require(n == 0)
+    with without(checkpoint.require_snapshot), instead({restart.require_restart: require_from_nothing}):
+        restart.require_restart(state, r, n)
     state.restarts = state.restarts + 1
     state.view[r] = 0
     state.log_view[r] = 0
@@ -85,6 +86,12 @@ def restart_all_zero(state: Any, r: Any, n: Any) -> None:
     state.entry.update((r, log), lambda o: 0)
     state.written.update((r, log), lambda o: False)
     state.op[r] = 0
+
+
+def require_from_nothing(state: Any, r: Any, n: Any) -> None:
+    """Replica r may crash, and start again with an empty log."""
+    require(within(Restart, state.restarts + 1))
+    require(n == 0)
 
 
 @tagged("crash")
@@ -156,49 +163,60 @@ def _needs_ring(cfg: Config) -> str:
 FAULTS = (
     Fault(
         "boot.replays_uncommitted",
-        "replay executes the uncommitted suffix",
-        (named("restart", restart_trusting_the_journal),),
+        (instead_of(restart.restart, act=restart_trusting_the_journal),),
     ),
     Fault(
         "boot.replays_over_gap",
-        "replay runs over a gap in the journal",
-        (named("restart", restart_over_gap), named("execute", execute_over_gap)),
+        (instead_of(restart.restart, act=restart_over_gap), instead_of(normal.execute, act=execute_over_gap)),
+        drops=(
+            "all_of(o <= state.op[r], lambda: state.written[r, o])",
+            "asked(state, state.entry[r, o], o) != UNKNOWN",
+            "has_room(state, r, o, state.entry[r, o])",
+            "is_request(state, state.entry[r, o], o)",
+            "o <= state.commit_max[r]",
+        ),
     ),
-    Fault("boot.all_zero", "view, log and commit numbers boot all-zero", (named("restart", restart_all_zero),)),
+    Fault(
+        "boot.all_zero",
+        (instead_of(restart.restart, act=restart_all_zero),),
+        drops=(
+            "forall(between(Op, n + 1, state.op[r]), lambda o: not_(state.written[r, o]))",
+            "n <= state.op[r]",
+            "n >= state.checkpoint[r]",
+        ),
+    ),
     Fault(
         "boot.view_file_unreadable_is_new",
-        "an unreadable view file counts as first boot",
-        (named("restart", restart_without_view_file),),
+        (instead_of(restart.restart, act=restart_without_view_file),),
     ),
     Fault(
         "boot.ring_evicts_live",
-        "the ring wraps over a slot above the checkpoint",
         (
-            named("on_request", on_request_evicting),
-            named("on_prepare", on_prepare_evicting),
-            named("append", append_evicting),
+            instead_of(normal.on_request, act=on_request_evicting),
+            instead_of(normal.on_prepare, act=on_prepare_evicting),
+            instead_of(normal.append, act=append_evicting),
         ),
         refuses=_needs_ring,
+        drops=("o <= snapshot.drained(state, r) + state.cfg.journal_slots",),
     ),
     Fault(
         "boot.offset_from_index",
-        "the next offset comes from an index that lags the messages",
-        (named("restart", restart_counting_the_index),),
+        (instead_of(restart.restart, act=restart_counting_the_index),),
         refuses=_needs_files,
         unshown="segment files",
     ),
     Fault(
         "boot.offset_clamp",
-        "stored offsets are lowered to the end of a damaged segment",
-        (named("restart", restart_clamping),),
+        (instead_of(restart.restart, act=restart_clamping),),
         refuses=_needs_files,
         unshown="segment files",
+        drops=("is_whole(state, r)",),
     ),
     Fault(
         "boot.recreates_missing_file",
-        "a segment that is missing is made anew, empty",
-        (named("restart", restart_recreating),),
+        (instead_of(restart.restart, act=restart_recreating),),
         refuses=_needs_files,
         unshown="segment files",
+        drops=("is_whole(state, r)",),
     ),
 )

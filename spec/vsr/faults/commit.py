@@ -8,9 +8,9 @@ from viewproof.spec.lang import action, all_of, any_of, between, count, forall, 
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal, view_change
 from viewproof.spec.vsr.core.state import NORMAL, Length, Op, Replica, View, entry_of_view, primary
-from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.faults.kinds import Fault, instead_of
 from viewproof.spec.vsr.parts import pipeline
-from viewproof.spec.vsr.parts.checkpoints import snapshot
+from viewproof.spec.vsr.parts.checkpoints import checkpoint, snapshot
 
 
 @action(r=Replica, o=Op)
@@ -66,6 +66,7 @@ def on_start_view_false_ack(state: Any, r: Any, v: Any, n: Any) -> None:
     """A backup acknowledges the whole range of a start_view, without looking what its journal holds [seed 000]."""
     received = state.received(r)
     view_change.require_start_view(state, r, v, n)
+    normal.require_slot(state, r, n)
 
     def entry(o: Any) -> Any:
         return entry_of_view(received, v, o)
@@ -82,6 +83,7 @@ def take_checkpoint_at_commit_max(state: Any, r: Any) -> None:
     """The snapshot is tagged with commit_max, and the journal drained up to there [seed 000]."""
     o = state.commit_max[r]
     require(o > state.checkpoint[r])
+    checkpoint.require_flushed(state, r)
     snapshot.save(state, r, o)
     snapshot.drain(state, r, o)
 
@@ -106,33 +108,31 @@ def _needs_pipeline(cfg: Config) -> str:
 FAULTS = (
     Fault(
         "commit.out_of_order",
-        "every prepare with a quorum is executed, not the committable prefix",
-        (named("commit", commit_out_of_order),),
+        (instead_of(normal.commit, act=commit_out_of_order),),
+        drops=("o == state.commit_max[r] + 1",),
     ),
     Fault(
         "commit.fence_on_commit_max",
-        "old prepares are dropped by commit_max instead of commit_min",
         (
-            named("on_prepare", on_prepare_fenced),
-            named("on_start_view", on_start_view_fenced),
-            named("start_view", start_view_fenced),
+            instead_of(normal.on_prepare, act=on_prepare_fenced),
+            instead_of(view_change.on_start_view, act=on_start_view_fenced),
+            instead_of(view_change.start_view, act=start_view_fenced),
         ),
     ),
     Fault(
         "commit.false_ack_after_start_view",
-        "the whole range of a start_view is acknowledged, also what the journal lacks",
-        (named("on_start_view", on_start_view_false_ack),),
+        (instead_of(view_change.on_start_view, act=on_start_view_false_ack),),
     ),
     Fault(
         "commit.checkpoint_at_commit_max",
-        "the snapshot is tagged with commit_max and the journal drained up to it",
-        (named("take_checkpoint", take_checkpoint_at_commit_max),),
+        (instead_of(checkpoint.take_checkpoint, act=take_checkpoint_at_commit_max),),
         refuses=_needs_checkpoints,
+        drops=("o > state.checkpoint[r]",),
     ),
     Fault(
         "commit.dvc_carries_commit_min_only",
-        "a new primary knows of commits only what the do_view_changes' commit_min says",
-        (named("start_view", start_view_by_commit_min),),
+        (instead_of(view_change.start_view, act=start_view_by_commit_min),),
         refuses=_needs_pipeline,
+        drops=("n - known <= state.cfg.pipeline",),
     ),
 )

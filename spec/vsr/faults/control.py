@@ -8,7 +8,7 @@ from viewproof.spec.lang import action, require
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, Feature, Replica, primary
-from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.faults.kinds import Fault, instead_of
 from viewproof.spec.vsr.parts import control
 
 
@@ -51,20 +51,21 @@ def _needs_features(cfg: Config) -> str:
 FAULTS = (
     Fault(
         "control.no_offset_advance",
-        "control entries do not advance commit_min",
-        (named("execute_control", execute_without_advance),),
+        (instead_of(control.execute_control, act=execute_without_advance),),
         refuses=_needs_features,
     ),
     Fault(
         "control.applied_on_leader_only",
-        "a feature is enabled on the leader at proposal, not at commit",
-        (named("propose_feature", propose_and_enable), named("execute_control", execute_nothing)),
+        (
+            instead_of(control.propose_feature, act=propose_and_enable),
+            instead_of(control.execute_control, act=execute_nothing),
+        ),
         refuses=_needs_features,
     ),
     Fault(
         "control.unsupported_member",
-        "a feature is proposed although one member does not support it",
-        (named("propose_feature", propose_own_feature),),
+        (instead_of(control.propose_feature, act=propose_own_feature),),
         refuses=_needs_features,
+        drops=("forall(Replica, lambda q: received.supports[q, f])",),
     ),
 )

@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from viewproof.spec.lang import action, between, require, tagged, where, within
+from viewproof.spec.lang import action, between, instead, require, tagged, where, within
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.core import normal, restart
+from viewproof.spec.vsr.core import normal, restart, view_change
 from viewproof.spec.vsr.core.state import NORMAL, Length, Op, Replica, View, primary
-from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.faults.kinds import Fault, beside, instead_of
 
 
 @action(r=Replica)
 def execute(state: Any, r: Any) -> None:
     """A replica executes an op as soon as it is in its log, not when it is committed [seed 000]."""
-    o = state.commit_min[r] + 1
+    with instead({normal.require_committed: require_in_log}):
+        normal.execute.fn(state, r)
+
+
+def require_in_log(state: Any, r: Any, o: Any) -> None:
+    """Op o is in the log of normal replica r."""
     require(state.status[r] == NORMAL)
     require(o <= state.op[r])
-    normal.execute_request(state, r, o, state.entry[r, o])
 
 
 @tagged("crash")
@@ -55,16 +59,21 @@ def _even_quorum(cfg: Config) -> Config:
 
 
 FAULTS = (
-    Fault("commit.apply_at_replicate", "ops are executed when replicated, not when committed", (execute,)),
-    Fault("view.even_quorum", "quorum ⌊(n-1)/2⌋+1, which is half of an even n", configure=_even_quorum),
+    Fault(
+        "commit.apply_at_replicate",
+        (instead_of(normal.execute, act=execute),),
+        drops=(
+            "all_of(o <= state.op[r], lambda: state.written[r, o])",
+            "o <= state.commit_max[r]",
+        ),
+    ),
+    Fault("view.even_quorum", configure=_even_quorum),
     Fault(
         "boot.view_from_last_prepare",
-        "the view is inferred from the last prepare",
-        (named("restart", restart_view_from_last_prepare),),
+        (instead_of(restart.restart, act=restart_view_from_last_prepare),),
     ),
     Fault(
         "state.getstate_truncates",
-        "state transfer truncates to the commit number and adopts the view at once",
-        added=(on_get_state,),
+        comes_on_top=(beside(view_change.on_start_view, on_get_state),),
     ),
 )

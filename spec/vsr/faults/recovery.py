@@ -8,7 +8,7 @@ from typing import Any
 from viewproof.spec.lang import action, all_of, any_of, between, forall, not_, require, tagged
 from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, Restart, View
-from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.faults.kinds import Fault, beside, instead_of
 from viewproof.spec.vsr.parts.recovery import nonce, superblock
 from viewproof.spec.vsr.parts.repair import nacks
 from viewproof.spec.vsr.parts.repair.view_change import install_headers
@@ -125,56 +125,62 @@ def _nonce_instead(cfg: Config) -> Config:
 FAULTS = (
     Fault(
         "nack.below_window",
-        "ops below a do_view_change's lowest header count as nacked",
-        (named("discard", discard_below_window),),
+        (instead_of(nacks.discard, act=discard_below_window),),
         refuses=_by("nonce", "headers"),
+        drops=("others >= nacks_needed(state, state.faulty[r, o])",),
     ),
     Fault(
         "nack.clears_faulty",
-        "installing a header clears the faulty bit, so an acknowledged op can be nacked",
-        (named("recover", recover_clearing_faulty),),
+        (instead_of(nonce.recover, act=recover_clearing_faulty),),
         refuses=_by("nonce", "recovery"),
     ),
     Fault(
         "nack.not_nacked_is_present",
-        "not nacked is read as present",
-        (named("merge", merge_without_copy),),
+        (instead_of(superblock.merge, act=merge_without_copy),),
         refuses=_by("superblock", "superblock"),
+        drops=("forall(between(Op, known + 1, n), lambda o: stays(state, received, v, b, o))",),
     ),
     Fault(
         "recover.empty_journal_is_new",
-        "an empty journal means normal in view 0",
-        added=(open_empty,),
+        comes_on_top=(beside(nonce.recover, open_empty),),
         refuses=_by("nonce", "recovery"),
     ),
     Fault(
         "recover.needs_normal_quorum",
-        "recovery waits for normal replicas only, so a whole-cluster restart hangs",
         configure=_nonce_instead,
         refuses=_by("superblock", "superblock"),
     ),
     Fault(
         "recover.stale_nonce",
-        "the nonce of an answer is not checked",
-        (named("recover", recover_with_any_nonce),),
+        (instead_of(nonce.recover, act=recover_with_any_nonce),),
         refuses=_by("nonce", "recovery"),
+        drops=(
+            "answers(state, r, x) >= state.cfg.quorum_view_change",
+            "is_newest(state, r, x, v)",
+            "primary(state, received.answer_view[x, p] - 1) == p",
+            "received.answer_view[x, p] != 0",
+            "v >= state.durable_view[r]",
+        ),
     ),
     Fault(
         "recover.any_primary",
-        "any primary's answer is taken, not that of the highest view",
-        (named("recover", recover_from_any_primary),),
+        (instead_of(nonce.recover, act=recover_from_any_primary),),
         refuses=_by("nonce", "recovery"),
+        drops=(
+            "is_newest(state, r, x, v)",
+            "v >= state.durable_view[r]",
+        ),
     ),
     Fault(
         "recover.head_from_old_start_view",
-        "a replica unsure of its head takes an older start_view",
-        (named("on_start_view", on_start_view_of_any_age),),
+        (instead_of(superblock.on_start_view, act=on_start_view_of_any_age),),
         refuses=_by("superblock", "superblock"),
+        drops=("any_of(v > state.view[r], all_of(state.status[r] != RECOVERING, if_sure), if_unsure)",),
     ),
     Fault(
         "diskless.forgets_promise",
-        "a replica without a disk forgets the start_view_change or do_view_change that it sent",
-        (named("recover", recover_forgetting),),
+        (instead_of(nonce.recover, act=recover_forgetting),),
         refuses=_by("nonce", "diskless"),
+        drops=("v >= state.durable_view[r]",),
     ),
 )

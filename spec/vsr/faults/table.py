@@ -9,8 +9,9 @@ from viewproof.spec.lang import action, all_of, any_of, forall, instead, not_, r
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, Client, Replica, Request, primary
-from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.faults.kinds import Fault, instead_of
 from viewproof.spec.vsr.parts.clients import requests as clients
+from viewproof.spec.vsr.parts.clients import sessions
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.sessions import Incarnation
 
@@ -117,36 +118,36 @@ def _needs_none(cfg: Config) -> str:
 FAULTS = (
     Fault(
         "table.evict_by_commit_max",
-        "a slot is stamped with commit_max, and the lowest stamp is evicted",
-        (named("execute", execute_at_commit_max), named("execute_evicting", evict_lowest_commit_max)),
+        (
+            instead_of(normal.execute, act=execute_at_commit_max),
+            instead_of(clients.execute_evicting, act=evict_lowest_commit_max),
+        ),
         refuses=_needs_slots,
+        drops=("is_lowest(state, r, c)",),
     ),
     Fault(
         "table.evict_forgets",
-        "an evicted client's request is new again: there are no sessions",
         configure=_without_sessions,
         refuses=_needs_slots,
     ),
-    Fault("table.gap_accepted", "a request number may skip others, which are stale then", configure=_with_gaps),
+    Fault("table.gap_accepted", configure=_with_gaps),
     Fault(
         "table.record_uncommitted",
-        "the client table records requests that are not committed",
-        (named("on_request", record_uncommitted),),
+        (instead_of(normal.on_request, clients.on_request, act=record_uncommitted),),
         refuses=_needs_none,
     ),
     Fault(
         "table.replayed_register",
-        "a delayed copy of a register opens a session again",
-        (named("on_register", on_register_again),),
+        (instead_of(sessions.on_register, act=on_register_again),),
         refuses=_needs_sessions,
+        drops=("register_outcome(state, r, c, n) == NEW",),
     ),
     Fault(
         "table.reply_from_current_view",
-        "a reply names the view of the primary that sends it",
         (
-            named("execute", execute_naming_view),
-            named("execute_evicting", evict_naming_view),
-            named("resend_reply", resend_naming_view),
+            instead_of(normal.execute, act=execute_naming_view),
+            instead_of(clients.execute_evicting, act=evict_naming_view),
+            instead_of(clients.resend_reply, act=resend_naming_view),
         ),
         refuses=_needs_slots,
     ),

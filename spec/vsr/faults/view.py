@@ -19,11 +19,12 @@ from viewproof.spec.lang import (
     where,
 )
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core import normal, view_change
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, VIEW_CHANGE, Length, Op, Replica, View, primary
 from viewproof.spec.vsr.core.view_change import offered_by, require_start_view
-from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.faults.kinds import Fault, beside, instead_of
 from viewproof.spec.vsr.parts.recovery import alone
+from viewproof.spec.vsr.parts.repair import view_change as repaired
 from viewproof.spec.vsr.parts.repair.state import leading, set_headers, set_log
 from viewproof.spec.vsr.parts.repair.view_change import is_repaired, require_merge
 
@@ -159,47 +160,40 @@ def _needs_one(cfg: Config) -> str:
 FAULTS = (
     Fault(
         "view.log_view_at_merge",
-        "log_view is raised when logs are merged, not when the view starts",
-        added=(merge_early,),
+        comes_on_top=(beside(view_change.start_view, merge_early),),
     ),
     Fault(
         "state.view_before_newstate",
-        "view and log_view are adopted when the state is asked for, not when it is there",
-        added=(on_get_state_keeping_log,),
+        comes_on_top=(beside(view_change.on_start_view, on_get_state_keeping_log),),
     ),
     Fault(
         "view.pipeline_not_rebuilt",
-        "a new primary does not take the uncommitted tail into its pipeline",
-        (named("commit", commit_own_view_only),),
+        (instead_of(normal.commit, act=commit_own_view_only),),
     ),
     Fault(
         "view.acks_survive_view",
-        "acknowledgements of an older view count in a newer one",
-        (named("commit", commit_with_old_acks),),
+        (instead_of(normal.commit, act=commit_with_old_acks),),
         refuses=_needs_repair,
+        drops=("count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication",),
     ),
     Fault(
         "view.scalar_dvc_truncates_hole",
-        "do_view_change carries op and commit only; the new primary truncates at its own hole",
-        (named("merge", merge_up_to_hole),),
+        (instead_of(repaired.merge, act=merge_up_to_hole),),
         refuses=_needs_repair,
     ),
     Fault(
         "view.blind_start_view_head",
-        "a backup sets op to start_view's without the entries",
-        (named("on_start_view", on_start_view_blind),),
+        (instead_of(repaired.on_start_view, act=on_start_view_blind),),
         refuses=_needs_repair,
     ),
     Fault(
         "view.pipeline_after_repair",
-        "a stale prepare in the pipeline outlives the repair of its header",
-        (named("start_view", start_view_with_stale_pipeline),),
+        (instead_of(repaired.start_view, act=start_view_with_stale_pipeline),),
         refuses=_needs_repair,
     ),
     Fault(
         "view.solo_keeps_view",
-        "a cluster of one recovers into the same view",
-        (named("restart", restart_in_same_view),),
+        (instead_of(alone.restart, act=restart_in_same_view),),
         refuses=_needs_one,
     ),
 )

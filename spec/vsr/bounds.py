@@ -1,0 +1,53 @@
+"""Sizes of finite models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewproof.spec.lang import Instance, SpecError
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Size of a finite model: numbers of views, ops, clients, requests per client (and session), crashes in all, how
+    often a client begins anew, slots of the client table where they are not the model's own, slots of journals (or
+    segments) that go bad; partitions, readers in all of them, and messages in an append.
+    """
+
+    views: int = 3
+    ops: int = 2
+    clients: int = 1
+    requests: int = 2
+    restarts: int = 0
+    incarnations: int = 0
+    slots: int = 0
+    rots: int = 0
+    partitions: int = 0
+    readers: int = 0
+    messages: int = 0
+
+    def instance(self, replicas: int) -> Instance:
+        """The index ranges: views 0..views-1, ops 1..ops, clients 1..clients."""
+        for name, value in vars(self).items():
+            if value < (1 if name in ("views", "ops", "clients", "requests") else 0):
+                raise SpecError(f"{name} must be at least 1, not {value}")
+        return Instance(
+            {
+                "Replica": replicas - 1,
+                "View": self.views - 1,
+                "Op": self.ops,
+                "Client": self.clients,
+                "Request": self.requests,
+                "Restart": self.restarts,
+                **({"Incarnation": self.incarnations} if self.incarnations else {}),
+                **(self._of_partitions() if self.partitions else {}),
+            }
+        )
+
+    def _of_partitions(self) -> dict[str, int]:
+        return {
+            "Partition": self.partitions - 1,
+            "Reader": (self.readers or self.partitions) - 1,
+            "Count": self.messages or 1,
+            "Offset": self.ops * (self.messages or 1),
+        }
