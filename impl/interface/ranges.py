@@ -78,7 +78,9 @@ Body: TypeAlias = Annotated[bytes, Meta(max_length=BODY_SIZE_MAX)]
 Checksum: TypeAlias = Annotated[str, Meta(max_length=32, pattern=r"\A(?:[0-9a-f]{32})?\Z")]
 """32 hexadecimal digits in lower case, or empty."""
 
-Reason: TypeAlias = Annotated[str, Meta(max_length=1 << 10)]
+REASON_SIZE_MAX = 1 << 10
+
+Reason: TypeAlias = Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
 """A short text."""
 
 

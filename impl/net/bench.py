@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewproof.impl.machine.state_machine import Put, encode_operation
-from viewproof.impl.net.client import Address
+from viewproof.impl.net.address import Address
 from viewproof.impl.net.many import ManyClients
 
 __all__ = ["BenchResult", "bench"]

@@ -38,7 +38,8 @@ from viewproof.impl.machine.state_machine import (
     decode_result,
     encode_operation,
 )
-from viewproof.impl.net.connection import Address, Connection, address_text, open_connection
+from viewproof.impl.net.address import Address, address_text
+from viewproof.impl.net.connection import Connection, open_connection
 from viewproof.impl.net.errors import (
     ClientBusyError,
     ClientClosedError,
@@ -62,7 +63,6 @@ from viewproof.impl.net.framing import (
 )
 
 __all__ = [
-    "Address",
     "Client",
     "ClientBusyError",
     "ClientClosedError",

@@ -24,7 +24,8 @@ from types import TracebackType
 from viewproof.impl.faults import validate_faults
 from viewproof.impl.groups.group import SINGLE, Group
 from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig, Quorums, SuperblockState
-from viewproof.impl.net.client import Address, fetch_status
+from viewproof.impl.net.address import Address
+from viewproof.impl.net.client import fetch_status
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.server_config import data_path, groups_there, trace_path
 from viewproof.impl.storage.data_file import SUPERBLOCK_NAME, format_data_file

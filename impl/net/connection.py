@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.errors import RefusedError
 from viewproof.impl.net.framing import PROTOCOL_VERSION, FrameError, FrameReader, Goodbye, Hello, frame_control
 
-__all__ = ["Address", "Connection", "address_text", "open_connection"]
-
-Address = tuple[str, int]
-"""Host and port of one replica."""
+__all__ = ["Connection", "open_connection"]
 
 
 class Connection(asyncio.Protocol):
@@ -81,8 +79,3 @@ async def open_connection(
     if connection is not None:
         connection.close()
     return None
-
-
-def address_text(address: Address) -> str:
-    """HOST:PORT."""
-    return f"{address[0]}:{address[1]}"

@@ -12,12 +12,14 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias, get_args
+from typing import Annotated, TypeAlias, get_args
 
 import msgspec
+from msgspec import Meta
 
 from viewproof.impl.interface.messages import Message, PrepareHeader, decode, encode
-from viewproof.impl.interface.ranges import BODY_SIZE_MAX
+from viewproof.impl.interface.ranges import BODY_SIZE_MAX, Index, Number, Place, PlaceOrNone, Reason
+from viewproof.impl.net.configuration import Configuration
 
 __all__ = [
     "CLIENT_FRAME_SIZE_MAX",
@@ -29,14 +31,16 @@ __all__ = [
     "FrameReader",
     "Goodbye",
     "Hello",
+    "Holds",
     "NotPrimary",
+    "Position",
     "Status",
     "StatusRequest",
     "frame_control",
     "frame_message",
 ]
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 FRAME_SIZE_MAX = 1 << 26
 """Largest frame without its length, bytes."""
 
@@ -45,6 +49,9 @@ CLIENT_FRAME_SIZE_MAX = BODY_SIZE_MAX + (1 << 10)
 
 HELLO_SIZE_MAX = 1 << 16
 """Largest frame of who has not said hello yet, bytes."""
+
+ADDRESSES_MAX = 1 << 10
+POSITIONS_MAX = 1 << 12
 
 _LENGTH = struct.Struct(">I")
 _MESSAGE_HEAD = struct.Struct(">IBH")  # length, kind, group
@@ -64,19 +71,47 @@ class FrameError(ValueError):
         self.what = what
 
 
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """What a data directory holds, durably: none that was seen later may hold less, unless it was recovered since.
+
+    ``op``: the last one of its log of ``log_view``, -1 if that is not known. ``recoveries``: how often it was put back.
+    """
+
+    replica: Index
+    group: Index
+    recoveries: Number
+    view: Place
+    log_view: Place
+    op: PlaceOrNone
+
+
+Positions: TypeAlias = Annotated[tuple[Position, ...], Meta(max_length=POSITIONS_MAX)]
+
+
+class Holds(msgspec.Struct, frozen=True, tag="holds", array_like=True):
+    """From time to time, what a replica holds, and what it heard that the others do."""
+
+    positions: Positions
+
+
 class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True, forbid_unknown_fields=True):
     """First frame: who is speaking. ``role`` is "replica" or "client", ``number`` its replica index or client id.
 
     A client that only asks for the status may use number 0. Role "clients" (number 0): requests of several clients
     come on this connection; each is answered on the connection of its latest request. ``sessions``, of a replica:
-    clients register before their first request.
+    clients register before their first request. A replica also says which of its processes it is, how it is configured,
+    which addresses it knows, and what it and, as it has heard, the others hold.
     """
 
     version: int
     cluster: int
     role: str
-    number: int
+    number: Number
     sessions: bool = False
+    incarnation: Number = 0
+    configuration: Configuration | None = None
+    addresses: Annotated[tuple[Reason, ...], Meta(max_length=ADDRESSES_MAX)] = ()
+    positions: Positions = ()
 
 
 class Goodbye(msgspec.Struct, frozen=True, tag="goodbye", array_like=True):
@@ -111,6 +146,8 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     ``group_name`` is the group's name, ``checkpoint`` the op of its durable checkpoint, 0 if there is none;
     ``recoveries``: how often `vsr recover` put it back. ``refused`` counts what the process did not take from its
     connections, by name; ``connections``: those of replicas and of clients that it has, and the most of clients.
+    ``problems``: what is wrong between it and other replicas; ``configuration``: digest of what must be the same on
+    all; ``heard``: what it heard the others to hold.
     """
 
     cluster: int
@@ -135,9 +172,12 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     recoveries: int = 0
     refused: tuple[tuple[str, int], ...] = ()
     connections: tuple[int, int, int] = (0, 0, 0)
+    problems: tuple[str, ...] = ()
+    configuration: str = ""
+    heard: tuple[Position, ...] = ()
 
 
-Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status
+Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status | Holds
 
 _CONTROL_ENCODER = msgspec.msgpack.Encoder()
 _CONTROL_DECODER: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)

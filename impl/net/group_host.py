@@ -31,7 +31,7 @@ from viewproof.impl.interface.effects import (
     WriteSuperblock,
 )
 from viewproof.impl.interface.messages import Message
-from viewproof.impl.net.framing import Status, frame_message
+from viewproof.impl.net.framing import Position, Status, frame_message
 from viewproof.impl.net.inbound import Inbound
 from viewproof.impl.net.links import PeerLink
 from viewproof.impl.net.server_config import ServerConfig, ServerError, trace_path
@@ -144,6 +144,14 @@ class GroupHost:
             checkpoint=superblock.checkpoint,
             recoveries=superblock.recoveries,
         )
+
+    def position(self) -> Position:
+        """What its data directory holds, durably. The end of a log that is being installed or mended is not known."""
+        replica, superblock = self.replica, self.replica.superblock
+        known = str(replica.status) == "normal" and replica.log_view == superblock.log_view
+        op = replica.durable_op if known else -1
+        identity = (superblock.replica, superblock.group, superblock.recoveries)
+        return Position(*identity, superblock.view, superblock.log_view, op)
 
     # Transitions
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from viewproof.impl.groups.group import UnknownGroupError
 from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
+from viewproof.impl.interface.ranges import REASON_SIZE_MAX
 from viewproof.impl.net.framing import (
     CLIENT_FRAME_SIZE_MAX,
     FRAME_SIZE_MAX,
@@ -23,18 +24,14 @@ from viewproof.impl.net.framing import (
     FrameReader,
     Goodbye,
     Hello,
+    Holds,
     NotPrimary,
     Status,
     StatusRequest,
     frame_control,
 )
-from viewproof.impl.net.limits import (
-    BUFFER_BYTES_MAX,
-    CLIENT_BYTES_MAX,
-    CLIENT_SEND_BYTES_MAX,
-    Limits,
-    LogBudget,
-)
+from viewproof.impl.net.limits import BUFFER_BYTES_MAX, CLIENT_BYTES_MAX, CLIENT_SEND_BYTES_MAX, Limits, LogBudget
+from viewproof.impl.net.peers import Peers
 
 __all__ = ["Inbound", "InboundHost"]
 
@@ -136,7 +133,7 @@ class Inbound(asyncio.Protocol):
         """Tell the other side, close."""
         if self._transport is not None and not self._transport.is_closing():
             if reason:
-                self._transport.write(frame_control(Goodbye(reason, temporary)))
+                self._transport.write(frame_control(Goodbye(reason[:REASON_SIZE_MAX], temporary)))
             self._transport.close()
         elif self._transport is None and self.task is not None:
             self.task.cancel()
@@ -189,26 +186,37 @@ class Inbound(asyncio.Protocol):
             self.send(frame_control(self._host.status(frame.group)))
         elif isinstance(frame, Goodbye):
             self._on_goodbye(frame)
+        elif isinstance(frame, Holds):
+            self._on_holds(hello, frame)
         elif hello.role != "replica" or frame.replica != hello.number:
             raise FrameError(f"a {type(frame).__name__} of replica {frame.replica} on a connection of {self.name}")
         else:
             self._host.on_peer_message(group, frame)
 
     def _on_goodbye(self, frame: Goodbye) -> None:
+        hello = self.hello
+        if frame.reason and hello is not None and hello.role == "replica":
+            self._host.peers.note(hello.number, "refuses", f"replica {hello.number} refuses this one: {frame.reason}")
         if frame.reason:
             self._host.log.note(f"{self.name} refused: {frame.reason}")
         if self._transport is not None:
             self._transport.close()
+
+    def _on_holds(self, hello: Hello, frame: Holds) -> None:
+        if hello.role != "replica":
+            raise FrameError(f"a Holds on a connection of {self.name}")
+        self._host.peers.hear(frame.positions)
 
     def _on_hello(self, frame: Message | Control) -> None:
         if not isinstance(frame, Hello):
             raise FrameError(f"the first frame is a {type(frame).__name__}, not a Hello")
         if frame.version != PROTOCOL_VERSION:
             raise FrameError(f"protocol version {frame.version}; this server speaks {PROTOCOL_VERSION}")
-        if frame.cluster != self._host.cluster:
-            raise FrameError(f"cluster {frame.cluster}; this replica belongs to cluster {self._host.cluster}")
+        peers = self._host.peers
+        if frame.cluster != peers.cluster:
+            raise FrameError(f"cluster {frame.cluster}; this replica belongs to cluster {peers.cluster}")
         if frame.role == "replica":
-            known = 0 <= frame.number < self._host.replica_count and frame.number != self._host.replica
+            known = 0 <= frame.number < peers.count and frame.number != peers.replica
         elif frame.role == "clients":
             known = frame.number == 0
         else:
@@ -216,6 +224,8 @@ class Inbound(asyncio.Protocol):
         if not known:
             raise FrameError(f"no {frame.role} {frame.number} is known to this replica")
         self.name = f"{frame.role} {frame.number} ({self.name})"
+        if frame.role == "replica" and (reason := peers.refusal(frame)) is not None:
+            raise FrameError(reason, "replica")
         if frame.role != "replica" and not self._host.room_for_client():
             self._host.refused["client: no place"] += 1
             self.refuse(f"all {self._host.limits.clients} places for clients are taken", temporary=True)
@@ -223,7 +233,7 @@ class Inbound(asyncio.Protocol):
         self.hello = frame
         self._reader.frame_size_max = CLIENT_FRAME_SIZE_MAX if self.is_client else FRAME_SIZE_MAX
         self._host.greeted(self)
-        self.send(frame_control(self._host.hello()))
+        self.send(frame_control(peers.hello()))
 
 
 class InboundHost:
@@ -237,20 +247,14 @@ class InboundHost:
     def __init__(
         self,
         *,
-        cluster: int,
-        replica: int,
-        replica_count: int,
+        peers: Peers,
         limits: Limits,
         on_request: Callable[[Inbound, int, Request], None],
         on_peer_message: Callable[[int, Message], None],
         status: Callable[[int | None], Status],
         flush_later: Callable[[], None],
-        sessions: bool = False,
     ) -> None:
-        self.sessions = sessions
-        self.cluster = cluster
-        self.replica = replica
-        self.replica_count = replica_count
+        self.peers = peers
         self.limits = limits
         self.on_request = on_request
         self.on_peer_message = on_peer_message
@@ -262,16 +266,12 @@ class InboundHost:
         self.to_flush: list[Inbound] = []
         self.connections: dict[Inbound, None] = {}
         self.pending: dict[Inbound, None] = {}
-        self.peers: dict[int, Inbound] = {}
+        self.of_replicas: dict[int, Inbound] = {}
         self.clients: dict[tuple[int, int], Inbound] = {}
 
     def now(self) -> float:
         """Seconds of the event loop's clock."""
         return asyncio.get_running_loop().time()
-
-    def hello(self) -> Hello:
-        """The server's own hello."""
-        return Hello(PROTOCOL_VERSION, self.cluster, "replica", self.replica, self.sessions)
 
     def opened(self, connection: Inbound) -> None:
         """A connection was accepted; if too many have not said hello, the oldest of them has to go."""
@@ -287,8 +287,8 @@ class InboundHost:
         self.pending.pop(connection, None)
         hello = connection.hello
         if hello is not None and hello.role == "replica":
-            before = self.peers.get(hello.number)
-            self.peers[hello.number] = connection
+            before = self.of_replicas.get(hello.number)
+            self.of_replicas[hello.number] = connection
             if before is not None:
                 before.part("this replica has another connection")
 
@@ -310,8 +310,8 @@ class InboundHost:
         self.pending.pop(connection, None)
         connection.release()
         hello = connection.hello
-        if hello is not None and hello.role == "replica" and self.peers.get(hello.number) is connection:
-            del self.peers[hello.number]
+        if hello is not None and hello.role == "replica" and self.of_replicas.get(hello.number) is connection:
+            del self.of_replicas[hello.number]
         for client in connection.clients:
             if self.clients.get(client) is connection:
                 del self.clients[client]
@@ -319,7 +319,7 @@ class InboundHost:
     def counts(self) -> tuple[int, int, int]:
         """Connections of replicas and of clients, and the most of clients."""
         clients = sum(connection.is_client for connection in self.connections)
-        return len(self.peers), clients, self.limits.clients
+        return len(self.of_replicas), clients, self.limits.clients
 
     def took(self, connection: Inbound, group: int, client: int) -> None:
         """The client's latest request to the group came on this connection."""

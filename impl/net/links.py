@@ -7,13 +7,22 @@ what cannot be sent now (no connection, or more than BUFFER_BYTES_MAX unsent) is
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import socket
 
-from viewproof.impl.net.client import Address
-from viewproof.impl.net.framing import FrameError, FrameReader, Goodbye, Hello, frame_control
-from viewproof.impl.net.limits import BUFFER_BYTES_MAX
+from viewproof.impl.interface.ranges import REASON_SIZE_MAX
+from viewproof.impl.net.address import address_text
+from viewproof.impl.net.framing import (
+    HELLO_SIZE_MAX,
+    PROTOCOL_VERSION,
+    FrameError,
+    FrameReader,
+    Goodbye,
+    Hello,
+    frame_control,
+)
+from viewproof.impl.net.limits import BUFFER_BYTES_MAX, LogBudget
+from viewproof.impl.net.peers import Peers
 
 __all__ = ["PeerLink"]
 
@@ -22,28 +31,26 @@ BACKOFF_SECONDS_MAX = 1.0
 CONNECT_TIMEOUT_SECONDS = 2.0
 UNACKNOWLEDGED_SECONDS_MAX = 5.0
 
-logger = logging.getLogger("viewproof.impl.net")
-
 
 class PeerLink(asyncio.Protocol):
-    """The dialled connection to one other replica. ``send`` only collects; ``flush`` writes what was collected."""
+    """The dialled connection to one other replica. ``send`` only collects; ``flush`` writes what was collected.
 
-    def __init__(self, peer: int, address: Address, hello: Hello) -> None:
+    ``connected``: the other side has said hello, and is who it should be.
+    """
+
+    def __init__(self, peer: int, peers: Peers, log: LogBudget) -> None:
         self.peer = peer
         self.dropped = 0
-        self._address = address
-        self._hello = hello
+        self.connected = False
+        self._peers = peers
+        self._log = log
+        self._address = peers.addresses[peer]
         self._transport: asyncio.Transport | None = None
         self._lost = asyncio.Event()
-        self._reader = FrameReader()
+        self._reader = FrameReader(HELLO_SIZE_MAX)
         self._outgoing: list[bytes] = []
         self._refusal = ""
-        self._random = random.Random(f"{hello.number}-{peer}")
-
-    @property
-    def connected(self) -> bool:
-        """True if what is sent now goes into a connection."""
-        return self._transport is not None and not self._transport.is_closing()
+        self._random = random.Random(f"{peers.replica}-{peer}")
 
     def send(self, frame: bytes) -> None:
         """Collect a frame for the next flush; dropped if there is no connection."""
@@ -90,25 +97,56 @@ class PeerLink(asyncio.Protocol):
         """Say who we are."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._reader = FrameReader()
+        self._reader = FrameReader(HELLO_SIZE_MAX)
         _set_user_timeout(transport)
-        transport.write(frame_control(self._hello))
+        transport.write(frame_control(self._peers.hello()))
 
     def data_received(self, data: bytes) -> None:
         """The other side says hello, or goodbye with a reason; protocol messages come on the connection it dialled."""
         try:
-            for frame in self._reader.feed(data):
+            for _, frame in self._reader.feed_routed(data):
                 if isinstance(frame, Goodbye):
-                    self._refusal = frame.reason
-                    logger.warning("replica %d at %s:%d refused: %s", self.peer, *self._address, frame.reason)
+                    self._on_goodbye(frame)
+                elif not isinstance(frame, Hello):
+                    raise FrameError(f"unexpected {type(frame).__name__}")
+                elif (reason := self._reason(frame)) is not None:
+                    self._close(f"replica {self.peer} at {address_text(self._address)}: {reason}", reason)
+                    return
+                else:
+                    self.connected = True
         except FrameError as error:
-            logger.warning("replica %d at %s:%d: %s; closing", self.peer, *self._address, error)
-            if self._transport is not None:
-                self._transport.abort()
+            self._close(f"replica {self.peer} at {address_text(self._address)}: {error}", str(error))
+
+    def _reason(self, hello: Hello) -> str | None:
+        """Why this is not the replica that was dialled, or None."""
+        if hello.version != PROTOCOL_VERSION:
+            return f"protocol version {hello.version}; this one speaks {PROTOCOL_VERSION}"
+        if (hello.cluster, hello.role) != (self._peers.cluster, "replica"):
+            return f"{hello.role} {hello.number} of cluster {hello.cluster}; replica {self.peer} was dialled"
+        return self._peers.refusal(hello, self.peer)
+
+    def _on_goodbye(self, frame: Goodbye) -> None:
+        if frame.temporary:
+            return
+        self._refusal = frame.reason
+        text = f"replica {self.peer} at {address_text(self._address)} refuses this one: {frame.reason}"
+        if self._peers.note(self.peer, "refuses", text):
+            self._log.note(text)
+
+    def _close(self, text: str, reason: str) -> None:
+        """Tell the other side why, and close; the log has it once while it lasts."""
+        self.connected = False
+        self._refusal = reason
+        if self._peers.note(self.peer, "dialled", text):
+            self._log.note(text)
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(frame_control(Goodbye(reason[:REASON_SIZE_MAX])))
+            self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wake ``keep_up``."""
         self._transport = None
+        self.connected = False
         self._outgoing.clear()
         self._lost.set()
 

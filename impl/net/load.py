@@ -10,7 +10,8 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from viewproof.impl.net.client import Address, Client, EvictedError, RequestTimeoutError
+from viewproof.impl.net.address import Address
+from viewproof.impl.net.client import Client, EvictedError, RequestTimeoutError
 from viewproof.impl.net.history import Kind, Operation
 
 __all__ = ["APPENDS", "MIXED", "Load"]

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
-from viewproof.impl.net.client import Address, RefusedError, RequestTimeoutError, UnreachableError
+from viewproof.impl.net.address import Address
+from viewproof.impl.net.client import RefusedError, RequestTimeoutError, UnreachableError
 from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
     Control,

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from viewproof.impl.groups.group import PARTITIONS
 from viewproof.impl.machine.namespaces import NamespaceLayout
-from viewproof.impl.net.client import Address, EvictedError, RequestTimeoutError
+from viewproof.impl.net.address import Address
+from viewproof.impl.net.client import EvictedError, RequestTimeoutError
 from viewproof.impl.net.partitions import PartitionsClient
 
 __all__ = ["Append", "PartitionLoad", "StoredOffsets", "check_appends"]

@@ -9,8 +9,8 @@ from viewproof.impl.groups.group import PARTITIONS
 from viewproof.impl.machine.namespaces import NamespaceLayout
 from viewproof.impl.machine.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
 from viewproof.impl.machine.state_machine import Outcome, Result
+from viewproof.impl.net.address import Address
 from viewproof.impl.net.client import Client
-from viewproof.impl.net.connection import Address
 from viewproof.impl.net.errors import ReplyError
 
 __all__ = ["OffsetError", "PartitionsClient"]

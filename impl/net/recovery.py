@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from viewproof.impl.interface.durable import ClientTableConfig, Quorums, SuperblockState, superblock_formatted
 from viewproof.impl.interface.ranges import COUNTER_MAX
-from viewproof.impl.net.framing import Status
+from viewproof.impl.net.framing import Position, Status
+from viewproof.impl.net.peers import is_older
+from viewproof.impl.storage.recover import Diagnosis, Finding, Remedy
 
-__all__ = ["RecoveryError", "TooFewAnswersError", "recovery_superblock"]
+__all__ = ["RecoveryError", "TooFewAnswersError", "recovery_superblock", "with_what_was_heard"]
 
 
 class RecoveryError(ValueError):
@@ -19,6 +21,24 @@ class RecoveryError(ValueError):
 
 class TooFewAnswersError(RecoveryError):
     """Too few of the others answered."""
+
+
+def with_what_was_heard(found: Diagnosis, statuses: Sequence[Status | None]) -> Diagnosis:
+    """The diagnosis, with a finding if the directory is older than what the others heard from its replica."""
+    state = found.agreed
+    if state is None or state.recovery:
+        return found
+    op = -1 if found.op is None else found.op
+    here = Position(state.replica, state.group, state.recoveries, state.view, state.log_view, op)
+    for status in statuses:
+        for known in () if status is None else status.heard:
+            if (known.replica, known.group) == (state.replica, state.group) and is_older(here, known):
+                problem = (
+                    f"older than what replica {known.replica} said of itself before: view {known.view}, op {known.op} "
+                    f"of view {known.log_view}; here view {here.view}, op {here.op} of view {here.log_view}"
+                )
+                return replace(found, findings=(*found.findings, Finding(found.path, problem, Remedy.FROM_CLUSTER)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +99,12 @@ def recovery_superblock(
             f"under way since: restart the processes of all replicas but {replica}, then say --others-restarted"
         )
     views = [copy.view for copy in copies if copy.view <= COUNTER_MAX]
+    heard = [
+        position.recoveries
+        for status in answers
+        for position in status.heard
+        if (position.replica, position.group) == (replica, group)
+    ]
     clocks = [copy.clock for copy in copies if copy.clock <= COUNTER_MAX]
     state = superblock_formatted(cluster, replica, agreed.replica_count, agreed.quorums, agreed.clients, group)
     return replace(
@@ -87,7 +113,7 @@ def recovery_superblock(
         sequence=max([copy.sequence + 1 for copy in copies], default=2) + 1,
         clock=max(clocks, default=0),
         recovery=secrets.randbits(62) | 1,
-        recoveries=max([copy.recoveries for copy in copies], default=0) + 1,
+        recoveries=max([copy.recoveries for copy in copies] + heard, default=0) + 1,
     )
 
 

@@ -17,9 +17,11 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import secrets
 import signal
 import sys
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -31,13 +33,15 @@ from viewproof.impl.interface.messages import Message, Request
 from viewproof.impl.interface.ranges import COUNTER_MAX
 from viewproof.impl.machine.partition_log import SEGMENT_BYTES
 from viewproof.impl.machine.snapshot import SnapshotError
-from viewproof.impl.net.framing import NotPrimary, Status, frame_control
+from viewproof.impl.net.configuration import configuration_of
+from viewproof.impl.net.framing import Holds, NotPrimary, Position, Status, frame_control
 from viewproof.impl.net.group_host import GroupHost
 from viewproof.impl.net.guard import jump_error
 from viewproof.impl.net.inbound import Inbound, InboundHost
 from viewproof.impl.net.limits import limits_of
 from viewproof.impl.net.links import PeerLink
 from viewproof.impl.net.listener import Listener
+from viewproof.impl.net.peers import Peers
 from viewproof.impl.net.server_config import (
     CHECKPOINT_INTERVAL,
     ServerConfig,
@@ -54,6 +58,9 @@ from viewproof.impl.trace.files import TraceError, TraceWriter
 
 __all__ = ["ServerConfig", "ServerError", "main", "parse_addresses", "run_server", "serve"]
 
+POSITION_TICKS = 10
+"""Ticks after which the others are told again what a replica holds, if it changed."""
+
 logger = logging.getLogger("viewproof.impl.net")
 
 
@@ -66,28 +73,34 @@ class Server:
         limits = limits_of(superblock.replica_count, len(opened), config.clients_max)
         if limits is None:
             raise ServerError("the limit of open files (ulimit -n) leaves no room beside replicas and files")
-        self._host = InboundHost(
+        self._peers = Peers(
             cluster=superblock.cluster,
             replica=superblock.replica,
-            replica_count=superblock.replica_count,
+            addresses=config.addresses,
+            configuration=configuration_of(
+                [data.superblock for data, _ in opened.values()], config.checkpoint_interval, config.segment_bytes
+            ),
+            incarnation=secrets.randbits(62) | 1,
+            sessions=superblock.clients.sessions,
+            positions=self._positions,
+        )
+        self._host = InboundHost(
+            peers=self._peers,
             limits=limits,
             on_request=self._on_request,
             on_peer_message=self._on_peer_message,
             status=self.status,
             flush_later=self._flush_later,
-            sessions=superblock.clients.sessions,
         )
-        self.links = {
-            peer: PeerLink(peer, address, self._host.hello())
-            for peer, address in enumerate(config.addresses)
-            if peer != superblock.replica
-        }
+        others = (peer for peer in range(superblock.replica_count) if peer != superblock.replica)
+        self.links = {peer: PeerLink(peer, self._peers, self._host.log) for peer in others}
         self.clients = self._host.clients
         self.failure: ServerError | None = None
         self._groups = GroupTable(
             {group: GroupHost(group, self, config, data, trace) for group, (data, trace) in opened.items()}
         )
         self._flush_due: asyncio.Handle | None = None
+        self._told: tuple[Position, ...] = ()
         self._done = asyncio.Event()
 
     def stop(self) -> None:
@@ -104,12 +117,30 @@ class Server:
         numbers = tuple(group.number for group in self._groups.groups)
         status = self._groups[numbers[0] if number is None else number].status(numbers)
         return msgspec.structs.replace(
-            status, refused=tuple(sorted(self._host.refused.items())), connections=self._host.counts()
+            status,
+            refused=tuple(sorted(self._host.refused.items())),
+            connections=self._host.counts(),
+            problems=self._peers.problems(),
+            configuration=self._peers.configuration.digest,
+            heard=self._peers.heard,
         )
+
+    def _positions(self) -> tuple[Position, ...]:
+        """What the data directories hold; nothing is said of it by a process with mistakes switched on."""
+        return () if self._config.faults else tuple(group.position() for group in self._groups)
+
+    def _tell_positions(self) -> None:
+        """What this replica holds, to the others, who notice if its data directory holds less at some later time."""
+        positions = self._peers.all_positions()
+        if positions != self._told:
+            self._told = positions
+            frame = frame_control(Holds(positions))
+            for link in self.links.values():
+                link.send(frame)
 
     async def run(self) -> None:
         """Serve until ``stop``. Raises ServerError if the address cannot be bound, or on a fatal error."""
-        address = self._config.addresses[self._host.replica]
+        address = self._config.addresses[self._peers.replica]
         listener = Listener(self._host)
         try:
             await listener.open(*address)
@@ -122,7 +153,7 @@ class Server:
                 group.boot()
             self.flush()
             tasks.append(asyncio.create_task(self._tick()))
-            logger.info("replica %d of cluster %d on %s:%d", self._host.replica, self._host.cluster, *address)
+            logger.info("replica %d of cluster %d on %s:%d", self._peers.replica, self._peers.cluster, *address)
             await self._done.wait()
         finally:
             listener.close()
@@ -140,11 +171,13 @@ class Server:
         """Ticks at a fixed rate; a process that was held up does not make up for the ticks it missed."""
         loop = asyncio.get_running_loop()
         due = loop.time()
-        while True:
+        for number in count():
             due = max(due + self._config.tick_seconds, loop.time())
             await asyncio.sleep(due - loop.time())
             for group in self._groups:
                 group.tick()
+            if number % POSITION_TICKS == 0:
+                self._tell_positions()
             self.flush()
 
     def _on_peer_message(self, number: int, message: Message) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from viewproof.impl.groups.group import GROUPS, PARTITION_PREFIX, SINGLE, Group, partition_group
 from viewproof.impl.machine.partition_log import SEGMENT_BYTES
-from viewproof.impl.net.client import Address
+from viewproof.impl.net.address import Address
 from viewproof.impl.storage.data_file import SUPERBLOCK_NAME
 
 __all__ = [

@@ -77,7 +77,8 @@ class Finding:
 class Diagnosis:
     """A data directory. `copies` are the valid copies of its superblock, `agreed` what a quorum of them says.
 
-    `geometry`: of its journal, if that is a ring and its header is whole. `files`: names of what is there.
+    `geometry`: of its journal, if that is a ring and its header is whole. `files`: names of what is there. `op`: the
+    last one of its log, None if that is not known.
     """
 
     path: str
@@ -86,6 +87,7 @@ class Diagnosis:
     agreed: SuperblockState | None
     geometry: Geometry | None
     findings: tuple[Finding, ...]
+    op: int | None = None
 
     @property
     def known(self) -> SuperblockState | None:
@@ -121,10 +123,10 @@ def diagnose(path: str | os.PathLike[str], file_system: FileSystem | None = None
     copies, agreed = _superblock(files, directory, findings)
     one = max(copies, key=lambda state: state.sequence, default=None)
     single = one is not None and one.replica_count == 1
-    geometry = _journal(files, directory, one, agreed, single, findings)
+    geometry, op = _journal(files, directory, one, agreed, single, findings)
     if agreed is not None and agreed.checkpoint:
         _snapshot(files, directory, agreed, findings)
-    return Diagnosis(directory, names, copies, agreed, geometry, tuple(findings))
+    return Diagnosis(directory, names, copies, agreed, geometry, tuple(findings), op)
 
 
 def _superblock(
@@ -165,7 +167,8 @@ def _journal(
     agreed: SuperblockState | None,
     single: bool,
     findings: list[Finding],
-) -> Geometry | None:
+) -> tuple[Geometry | None, int | None]:
+    """The geometry of a ring, and the last op of the log, if they are known."""
     path = os.path.join(directory, JOURNAL_NAME)
     lost = Remedy.RESTORE if single else Remedy.FROM_CLUSTER
     try:
@@ -174,22 +177,24 @@ def _journal(
         raise _unknown(path, error) from error
     except OSError as error:
         findings.append(Finding(path, f"cannot read the file: {error.strerror or error}", lost))
-        return None
+        return None, None
     geometry: Geometry | None = None
+    op: int | None = None
     if one is None:
         file.close()
-        return None
+        return None, None
     try:
         if is_ring(file):
             geometry = read_ring_header(file, one.cluster, one.replica)
         if agreed is None:
-            return geometry
+            return geometry, None
         journal = RingJournal.open(file, agreed) if geometry else Journal.open(file, agreed.cluster, agreed.replica)
         if journal.damage(agreed) is not None:
             problem = "some of its prepares are damaged"
             findings.append(Finding(path, problem, Remedy.RESTORE if single else Remedy.START_OR_CLUSTER))
         else:
-            journal.log(agreed, None)
+            log = journal.log(agreed, None)
+            op = log[-1].header.op if log else agreed.checkpoint
         if journal.recovery.cut_offset is not None:
             findings.append(Finding(path, str(journal.recovery), Remedy.START))
     except StorageError as error:
@@ -198,7 +203,7 @@ def _journal(
         findings.append(Finding(path, text.removeprefix(f"{path}: "), remedy))
     finally:
         file.close()
-    return geometry
+    return geometry, op
 
 
 def _snapshot(files: FileSystem, directory: str, agreed: SuperblockState, findings: list[Finding]) -> None:

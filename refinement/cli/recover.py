@@ -13,7 +13,7 @@ from viewproof.impl.groups.group import SINGLE, Group, group_name, parse_group
 from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.net.client import fetch_status
 from viewproof.impl.net.framing import Status
-from viewproof.impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock
+from viewproof.impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock, with_what_was_heard
 from viewproof.impl.net.server import parse_addresses
 from viewproof.impl.storage.recover import REMEDIES, Diagnosis, diagnose, reset_for_recovery
 from viewproof.impl.storage.recover import reset_clock as set_clock_back
@@ -71,6 +71,9 @@ def recover(
         set_clock_back(found)
         note(f"{directory}: the clock is 0")
         found = diagnose(directory)
+    if addresses is not None and found.agreed is not None:
+        asked = _ask(parse_addresses(addresses), found.agreed.cluster, found.agreed.group, timeout)
+        found = with_what_was_heard(found, asyncio.run(asked))
     _print(found, directory)
     result: dict[str, object] = {
         "directory": str(directory),

@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ from viewproof.impl.faults import FAULTS
 from viewproof.impl.groups.group import SINGLE, Group, group_name, parse_group, parse_groups
 from viewproof.impl.interface.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
 from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
+from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.bench import UNREACHABLE_SECONDS
 from viewproof.impl.net.client import EvictedError, SyncClient, fetch_status
 from viewproof.impl.net.cluster import Cluster
-from viewproof.impl.net.connection import Address
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.record import RecordOptions, RecordResult, RoundResult
 from viewproof.impl.net.record import record as record_run
@@ -151,6 +152,9 @@ def format_data(
 @click.option("--tick", type=Seconds(), default=0.01, show_default=True, help="Seconds.")
 @_checkpoint_interval
 @_segment_bytes
+@click.option(
+    "--clients-max", type=click.IntRange(1), help="Connections of clients; what open files allow unless given."
+)
 @click.option("--accept-loss", is_flag=True, help="Start without messages that are lost, if there is no other replica.")
 @_groups
 @_features
@@ -165,6 +169,7 @@ def start(
     tick: float,
     checkpoint_interval: int,
     segment_bytes: int,
+    clients_max: int | None,
     accept_loss: bool,
     groups: tuple[Group, ...],
     features: tuple[str, ...],
@@ -191,6 +196,7 @@ def start(
             checkpoint_interval=checkpoint_interval,
             segment_bytes=segment_bytes,
             accept_loss=accept_loss,
+            clients_max=clients_max,
             groups=groups,
             supports=parse_features(features),
         )
@@ -205,7 +211,10 @@ def start(
 @click.option("--timeout", type=Seconds(), default=1.0, show_default=True, help="Seconds.")
 @json_option
 def status(addresses: str, cluster_id: int, timeout: float, json_file: Path | None) -> int:
-    """Ask every replica how it is. Exit code 4 if one does not answer."""
+    """Ask every replica how it is, and what is wrong between them.
+
+    Exit code 4 if one does not answer, 1 if replicas refuse each other, or are not where the addresses say.
+    """
     parsed = parse_addresses(addresses)
 
     async def ask(address: Address) -> list[Status | None]:
@@ -222,10 +231,36 @@ def status(addresses: str, cluster_id: int, timeout: float, json_file: Path | No
     for index, ((host, port), of_replica) in enumerate(zip(parsed, found, strict=True)):
         for answer in of_replica:
             click.echo(f"replica {index} {host}:{port}  {_status_text(answer, width)}")
-    code = EXIT_CONFORMS if all(answers) else EXIT_INCONCLUSIVE
-    replicas = [None if answer is None else msgspec.structs.asdict(answer) for answer in answers]
-    save_json({"replicas": replicas, "exit_code": code}, json_file)
+    problems = _problems(parsed, [of_replica[0] for of_replica in found])
+    for problem in problems:
+        note(f"problem: {problem}")
+    code = EXIT_VIOLATES if problems else EXIT_CONFORMS if all(answers) else EXIT_INCONCLUSIVE
+    replicas = [None if answer is None else _fields_of(answer) for answer in answers]
+    save_json({"replicas": replicas, "problems": problems, "exit_code": code}, json_file)
     return code
+
+
+def _problems(addresses: Sequence[Address], answers: Sequence[Status | None]) -> list[str]:
+    """What is wrong by what each address answered."""
+    found: list[str] = []
+    for index, (address, answer) in enumerate(zip(addresses, answers, strict=True)):
+        if answer is None:
+            continue
+        at = address_text(address)
+        if answer.replica != index:
+            found.append(f"the replica at {at} is {answer.replica}, not {index}: give the addresses by index")
+        if answer.replica_count != len(addresses):
+            found.append(f"the replica at {at} is one of {answer.replica_count}; {len(addresses)} addresses were given")
+        found += [f"replica {answer.replica}: {problem}" for problem in answer.problems]
+        if answer.refused:
+            refused = ", ".join(f"{name} {count}" for name, count in answer.refused)
+            note(f"replica {answer.replica} has refused: {refused}")
+    return found
+
+
+def _fields_of(answer: Status) -> dict[str, Any]:
+    """By name."""
+    return msgspec.structs.asdict(answer) | {"heard": list(map(msgspec.structs.asdict, answer.heard))}
 
 
 def _group_text(answer: Status) -> str:

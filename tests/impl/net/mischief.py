@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from viewproof.impl.net.client import Address
+from viewproof.impl.net.address import Address
 from viewproof.impl.net.cluster import HOST
 
 LENGTH_BYTES = 4

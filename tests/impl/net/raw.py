@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 
+import msgspec
+
 from viewproof.impl.interface.messages import Message, Reply, Request
-from viewproof.impl.net.client import Address
+from viewproof.impl.net.address import Address
 from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
     Control,
@@ -20,6 +22,14 @@ from viewproof.impl.net.framing import (
 
 def client_hello(number: int, cluster: int = 7) -> Hello:
     return Hello(PROTOCOL_VERSION, cluster, "client", number)
+
+
+def replica_hello(address: Address, number: int, cluster: int = 7) -> Hello:
+    """What replica ``number`` would say, as far as others can know: it has their configuration."""
+    with RawConnection(address, client_hello(0, cluster)) as connection:
+        there = connection.next()
+    assert isinstance(there, Hello)
+    return msgspec.structs.replace(there, number=number, incarnation=1, positions=())
 
 
 class RawConnection:

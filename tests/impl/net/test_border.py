@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from tests.impl.net.raw import RawConnection, client_hello
+from tests.impl.net.raw import RawConnection, client_hello, replica_hello
 from tests.impl.net.waiting import wait_for, wait_for_log
 from tests.refinement.traces import load
 from viewproof.impl.interface.durable import Quorums, SuperblockState, superblock_formatted
@@ -31,7 +31,7 @@ from viewproof.impl.interface.messages import (
 from viewproof.impl.interface.ranges import COUNTER_MAX, HEADERS_MAX
 from viewproof.impl.net.client import SyncClient
 from viewproof.impl.net.cluster import Cluster
-from viewproof.impl.net.framing import PROTOCOL_VERSION, FrameError, FrameReader, Hello, Status, frame_message
+from viewproof.impl.net.framing import FrameError, FrameReader, Hello, Status, frame_message
 from viewproof.impl.net.guard import jump_error
 from viewproof.impl.net.recovery import recovery_superblock
 from viewproof.impl.storage.file import MemoryFile
@@ -148,9 +148,6 @@ def test_who_is_as_far_ahead_as_may_be_is_heard() -> None:
 # A cluster
 
 
-FORGED = Hello(PROTOCOL_VERSION, 7, "replica", 2)
-
-
 def test_numbers_near_the_end_of_their_range_end_nobody_and_are_durable_nowhere(tmp_path: Path) -> None:
     with Cluster(tmp_path, cluster=7) as cluster:
         cluster.format()
@@ -159,14 +156,15 @@ def test_numbers_near_the_end_of_their_range_end_nobody_and_are_durable_nowhere(
         cluster.kill(2)
         primary = asyncio.run(cluster.primary())
         address = cluster.addresses[0 if primary is None else primary]
+        forged = replica_hello(address, 2)
         cases: list[tuple[Hello, Message, str]] = [
             (client_hello(5), Request(5, 1, b"", clock=(1 << 64) - 40), "Request.clock is out of range"),
             (client_hello(5), Request(5, 1, b"", clock=(1 << 61) - 1), "dropped: Request.clock"),
-            (FORGED, StartViewChange((1 << 64) - 2, 2), "StartViewChange.view is out of range"),
-            (FORGED, StartViewChange(1 << 63, 2), "StartViewChange.view is out of range"),
-            (FORGED, StartViewChange(COUNTER_MAX, 2), "dropped: StartViewChange.view"),
-            (FORGED, Commit(0, COUNTER_MAX, 2), "dropped: Commit.commit"),
-            (FORGED, Commit(0, 0, 2, clock=COUNTER_MAX), "dropped: Commit.clock"),
+            (forged, StartViewChange((1 << 64) - 2, 2), "StartViewChange.view is out of range"),
+            (forged, StartViewChange(1 << 63, 2), "StartViewChange.view is out of range"),
+            (forged, StartViewChange(COUNTER_MAX, 2), "dropped: StartViewChange.view"),
+            (forged, Commit(0, COUNTER_MAX, 2), "dropped: Commit.commit"),
+            (forged, Commit(0, 0, 2, clock=COUNTER_MAX), "dropped: Commit.clock"),
         ]
         for hello, message, reason in cases:
             with RawConnection(address, hello) as connection:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.net.raw import RawConnection, client_hello
+from tests.impl.net.raw import RawConnection, client_hello, replica_hello
 from tests.impl.net.waiting import measured, wait_for, wait_for_log
 from viewproof.impl.interface.messages import Prepare, Reply, Request, make_header, reply_checksum
 from viewproof.impl.machine.state_machine import Append, Get, Operation, Put, Result, Value, encode_operation
@@ -117,7 +117,7 @@ def test_bad_frames_close_the_connection_with_a_reason_and_harm_nobody(cluster: 
         (client_hello(6), frame_message(request), "a request of client 5"),
         (client_hello(5), frame_message(Prepare(header, b"", replica=0)), "a Prepare of replica 0"),
         (
-            Hello(PROTOCOL_VERSION, 7, "replica", 2),
+            replica_hello(address, 2),
             frame_message(Prepare(header, b"", replica=0)),
             "a Prepare of replica 0",
         ),

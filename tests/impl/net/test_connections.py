@@ -16,9 +16,12 @@ import pytest
 
 from tests.impl.net.raw import RawConnection, client_hello
 from tests.impl.net.waiting import wait_for
+from viewproof.impl.interface.durable import superblock_formatted
 from viewproof.impl.interface.messages import Request
-from viewproof.impl.net.client import Address, SyncClient, fetch_status
+from viewproof.impl.net.address import Address
+from viewproof.impl.net.client import SyncClient, fetch_status
 from viewproof.impl.net.cluster import free_ports
+from viewproof.impl.net.configuration import configuration_of
 from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
     FrameReader,
@@ -32,6 +35,7 @@ from viewproof.impl.net.framing import (
 from viewproof.impl.net.inbound import InboundHost
 from viewproof.impl.net.limits import CLIENT_BYTES_MAX, Limits, LogBudget, limits_of
 from viewproof.impl.net.listener import Listener
+from viewproof.impl.net.peers import Peers
 from viewproof.impl.storage.data_file import format_data_file
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -155,14 +159,28 @@ def test_who_does_not_read_the_answers_is_not_read_either(tmp_path: Path) -> Non
 # The host of accepted connections by itself
 
 
+CONFIGURATION = configuration_of([superblock_formatted(7, 0, 3)], 100, 1 << 20)
+ADDRESSES = (("127.0.0.1", 1), ("127.0.0.1", 2), ("127.0.0.1", 3))
+
+
+def peers() -> Peers:
+    return Peers(
+        cluster=7,
+        replica=0,
+        addresses=ADDRESSES,
+        configuration=CONFIGURATION,
+        incarnation=1,
+        sessions=True,
+        positions=tuple,
+    )
+
+
 class Silence:
     """A host that takes nothing; the connections that it closes are seen from outside."""
 
     def __init__(self, limits: Limits) -> None:
         self.host = InboundHost(
-            cluster=7,
-            replica=0,
-            replica_count=3,
+            peers=peers(),
             limits=limits,
             on_request=lambda connection, group, request: None,
             on_peer_message=lambda group, message: None,
@@ -233,7 +251,8 @@ def test_a_large_frame_before_the_hello_is_refused() -> None:
 
 
 def test_the_latest_connection_of_a_replica_counts_and_clients_do_not_take_its_place() -> None:
-    replica = frame_control(Hello(PROTOCOL_VERSION, 7, "replica", 2))
+    said = Hello(PROTOCOL_VERSION, 7, "replica", 2, incarnation=5, configuration=CONFIGURATION)
+    replica = frame_control(said)
     client = frame_control(client_hello(5))
     limits = Limits(clients=1, yield_seconds=60, idle_seconds=0.3)
     told = asyncio.run(close_after(limits, replica, client, client, replica + frame_control(Goodbye(""))))

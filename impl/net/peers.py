@@ -1,0 +1,173 @@
+"""What a process knows of the other replicas: who may speak for them, and what they were heard to hold.
+
+Every hello of a replica, on a connection of either direction, is judged here: its index, its configuration, its
+process and what its data directory holds. What is refused is refused by name, said to the other side, and shown by
+`vsr status`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from viewproof.impl.net.address import Address, address_text
+from viewproof.impl.net.configuration import Configuration, address_differences, differences
+from viewproof.impl.net.framing import PROTOCOL_VERSION, Hello, Position
+
+__all__ = ["Peers", "is_older", "newer"]
+
+PROBLEM_SECONDS = 30.0
+"""A problem that does not come again is shown for so long."""
+
+INCARNATIONS_MAX = 64
+"""Former processes of each replica that are remembered."""
+
+
+class Peers:
+    """The other replicas of ``replica``; ``positions`` gives what its own data directories hold now."""
+
+    def __init__(
+        self,
+        *,
+        cluster: int,
+        replica: int,
+        addresses: Sequence[Address],
+        configuration: Configuration,
+        incarnation: int,
+        sessions: bool,
+        positions: Callable[[], tuple[Position, ...]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.cluster = cluster
+        self.replica = replica
+        self.addresses = tuple(addresses)
+        self.configuration = configuration
+        self.incarnation = incarnation
+        self.sessions = sessions
+        self._positions = positions
+        self._clock = clock
+        self._current: dict[int, int] = {}
+        self._former: dict[int, dict[int, None]] = {}
+        self._heard: dict[tuple[int, int], Position] = {}
+        self._problems: dict[tuple[int, str], tuple[str, float]] = {}
+
+    @property
+    def count(self) -> int:
+        """Replicas of the cluster."""
+        return self.configuration.replica_count
+
+    def hello(self) -> Hello:
+        """What this process says of itself."""
+        return Hello(
+            PROTOCOL_VERSION,
+            self.cluster,
+            "replica",
+            self.replica,
+            self.sessions,
+            self.incarnation,
+            self.configuration,
+            tuple(map(address_text, self.addresses)),
+            self._positions(),
+        )
+
+    def refusal(self, hello: Hello, dialled: int | None = None) -> str | None:
+        """Why a replica is not to be spoken with that says this, or None: it is what it says, as far as is known.
+
+        ``dialled``: the replica that was expected at the other end.
+        """
+        number = hello.number
+        reason = self._reason(hello, dialled)
+        if reason is not None:
+            self.note(number if dialled is None else dialled, "refused", reason)
+            return reason
+        current = self._current.get(number)
+        if current is not None and current != hello.incarnation:
+            former = self._former.setdefault(number, {})
+            former[current] = None
+            while len(former) > INCARNATIONS_MAX:
+                del former[next(iter(former))]
+        self._current[number] = hello.incarnation
+        self.hear(hello.positions)
+        others = address_differences(self.addresses, hello.addresses)
+        if others:
+            self.note(number, "addresses", f"replica {number} has other addresses: {'; '.join(others)}", lasting=True)
+        else:
+            self._problems.pop((number, "addresses"), None)
+        return None
+
+    def _reason(self, hello: Hello, dialled: int | None) -> str | None:
+        number = hello.number
+        if dialled is not None and number != dialled:
+            at = address_text(self.addresses[dialled])
+            return f"the replica at {at} is {number}, not {dialled}: are the addresses in the order of the indices?"
+        if hello.configuration is None:
+            return f"replica {number} does not say how it is configured"
+        different = differences(self.configuration, hello.configuration)
+        if different:
+            return f"replica {number} is configured differently from replica {self.replica}: {'; '.join(different)}"
+        for position in hello.positions:
+            known = self._heard.get((position.replica, position.group))
+            if position.replica == number and known is not None and is_older(position, known):
+                return (
+                    f"the data directory of replica {number} is older than what was heard from it "
+                    f"({_text(known)}; now {_text(position)}): it may have forgotten what it acknowledged. "
+                    "Stop it; `vsr recover DIRECTORY --from-cluster ADDRESSES` puts it back"
+                )
+        if hello.incarnation in self._former.get(number, {}):
+            return f"another process of replica {number} has come since: two of one index must not run"
+        return None
+
+    def hear(self, positions: Iterable[Position]) -> None:
+        """What others say of what they hold, and of what they heard from others."""
+        for position in positions:
+            if not 0 <= position.replica < self.count or position.replica == self.replica:
+                continue
+            key = (position.replica, position.group)
+            known = self._heard.get(key)
+            if known is not None or len(self._heard) < self.count * len(self.configuration.groups):
+                self._heard[key] = position if known is None else newer(known, position)
+
+    def all_positions(self) -> tuple[Position, ...]:
+        """Its own, and what was heard of the others."""
+        return (*self._positions(), *self.heard)
+
+    @property
+    def heard(self) -> tuple[Position, ...]:
+        """What was heard of the others."""
+        return tuple(self._heard.values())
+
+    def note(self, peer: int, what: str, text: str, lasting: bool = False) -> bool:
+        """A problem with a peer; ``lasting``: until it is taken back. True if it was not known already."""
+        now = self._clock()
+        before = self._problems.get((peer, what))
+        self._problems[peer, what] = text, float("inf") if lasting else now + PROBLEM_SECONDS
+        return before is None or before[0] != text or before[1] < now
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong between this process and the others, now or a moment ago."""
+        now = self._clock()
+        return tuple(text for text, until in self._problems.values() if until >= now)
+
+
+def is_older(found: Position, known: Position) -> bool:
+    """True if a data directory that holds ``found`` cannot be the one that held ``known``."""
+    if found.recoveries != known.recoveries:
+        return found.recoveries < known.recoveries
+    if found.view < known.view:
+        return True
+    return min(found.op, known.op) >= 0 and (found.log_view, found.op) < (known.log_view, known.op)
+
+
+def newer(one: Position, other: Position) -> Position:
+    """What a replica holds of which both were heard."""
+    if one.recoveries != other.recoveries:
+        return max(one, other, key=lambda position: position.recoveries)
+    latest = max(one, other, key=lambda position: (position.op >= 0, position.log_view, position.op))
+    return msgspec.structs.replace(latest, view=max(one.view, other.view))
+
+
+def _text(position: Position) -> str:
+    log = f", op {position.op} of view {position.log_view}" if position.op >= 0 else ""
+    return f"view {position.view}{log}"
