@@ -14,10 +14,12 @@ from viewproof.spec.lang import Predicate, Spec, SpecError
 from viewproof.spec.oxia import fault_models as oxia_faults
 from viewproof.spec.oxia import models as oxia_models
 from viewproof.spec.oxia import progress as oxia_progress
+from viewproof.spec.sizes import Size
 from viewproof.spec.vsr import fault_models as vsr_faults
 from viewproof.spec.vsr import models as vsr_models
 from viewproof.spec.vsr import progress as vsr_progress
 from viewproof.spec.vsr.lemmas import lemmas_of
+from viewproof.spec.vsr.shapes import SHAPES
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Protocol:
 
     `faults` are known mistakes by id (`doc`, and the actions that are `actions` and `added`), `fault_models` where each
     is found quickly (`replicas`, `bounds`, `model`, the invariant or goal that it `breaks`, `rounds` of bounded search,
-    `stops_progress`). `build` makes a specification; `goals` and `lemmas` are those of one.
+    `stops_progress`). `shapes` are what a check of a model without a size searches, if it is more than its own size.
+    `build` makes a specification; `goals` and `lemmas` are those of one.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Protocol:
     options: Mapping[str, Mapping[str, Any]]
     faults: Mapping[str, Any]
     fault_models: Mapping[str, Any]
+    shapes: Mapping[str, tuple[Size, ...]]
     build: Callable[..., Spec]
     goals: Callable[[Spec], tuple[Any, ...]]
     lemmas: Callable[[Spec], tuple[Predicate, ...]]
@@ -62,6 +66,7 @@ PROTOCOLS = (
         options=vsr_models.OPTIONS,
         faults=vsr.FAULTS,
         fault_models=vsr_faults.FAULT_MODELS,
+        shapes=SHAPES,
         build=vsr.model,
         goals=lambda spec: vsr_progress.goals(spec.instance, spec.cfg),
         lemmas=lambda spec: lemmas_of(spec.cfg, crashes=spec.instance.bounds.get("Restart") != 0),
@@ -76,6 +81,7 @@ PROTOCOLS = (
         options=oxia_models.OPTIONS,
         faults=oxia.FAULTS,
         fault_models=oxia_faults.FAULT_MODELS,
+        shapes={},
         build=_build_oxia,
         goals=oxia_progress.goals,
         lemmas=lambda spec: (),
@@ -97,3 +103,9 @@ def protocol_of_model(name: str) -> Protocol:
 def protocol_of(spec: Spec) -> Protocol | None:
     """The protocol of a specification, by its configuration; None for a specification of one's own."""
     return next((p for p in PROTOCOLS if isinstance(spec.cfg, p.config)), None)
+
+
+def shapes_of(name: str) -> tuple[Size, ...]:
+    """The sizes of a named model that a check of it searches, the cheapest first."""
+    protocol = protocol_of_model(name)
+    return protocol.shapes.get(name) or (Size(protocol.replicas.get(name, 3), protocol.models[name]).to_the_end(),)

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from viewproof.api import check as api
+from viewproof.refinement.cli.check_portfolio import Wanted, search_portfolio, show_covered
 from viewproof.refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
 from viewproof.refinement.cli.models import SIZES, bounded_model, fault_model, model_options, witness_search
-from viewproof.refinement.cli.output import PLAIN_SECONDS, json_option, note, save_json
+from viewproof.refinement.cli.options import OutputFile, Seconds
+from viewproof.refinement.cli.output import json_option, note, save_json
+from viewproof.refinement.cli.questions import given, refuse_others
+from viewproof.refinement.cli.searching import interpreted, progress_line
 from viewproof.refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
 from viewproof.refinement.reports.table import write_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
-from viewproof.spec.engines import explicit, interp
-from viewproof.spec.engines.explicit.replay import changes
-from viewproof.spec.engines.explicit.result import ActionCoverage, Result, Step
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.explicit.result import Result
 from viewproof.spec.engines.story import Ending
 from viewproof.spec.lang import Spec
-from viewproof.spec.lang.concrete import State
-from viewproof.spec.protocols import protocol_of_model
+from viewproof.spec.protocols import protocol_of_model, shapes_of
 from viewproof.spec.vsr.profiles import PROFILES
 
 __all__ = ["check", "show_change", "show_value"]
 
-LIVE_SECONDS = 0.25
 EXIT_CODES = {"holds": EXIT_CONFORMS, "violated": EXIT_VIOLATES, "inconclusive": EXIT_INCONCLUSIVE}
+SEARCH, SHAPES, WALKS = "a search of one size", "the model's shapes", "--simulate"
+ALWAYS, SOMETIMES, INTERP = "--always", "--sometimes", "--engine interp"
+_BOUNDS = frozenset({"workers", "max_states", "memory"})
+_SAVED = frozenset({"checkpoint", "resume", "symmetry", "por"})
+APPLIES = {
+    SEARCH: frozenset({"invariants", "itf", "deadlock", "coverage"}) | _BOUNDS | _SAVED,
+    SHAPES: frozenset({"invariants", "itf", "workers", "memory", "exhaust", "minutes", "again"}),
+    WALKS: frozenset({"invariants", "itf", "workers", "coverage", "seed", "depth", "walks"}),
+    ALWAYS: _BOUNDS,
+    SOMETIMES: _BOUNDS | _SAVED,
+    INTERP: frozenset({"invariants", "itf", "max_states"}),
+}
+"""Question → the options that apply to it, besides those that apply to all."""
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
@@ -79,41 +87,42 @@ _folder = click.Path(path_type=Path, file_okay=False)
 @click.option("--deadlock", is_flag=True, help="Show a shortest behaviour to a state without a successor.")
 @click.option("--coverage", is_flag=True, help="Show each guard conjunct: how often it was the first false one.")
 @click.option("--engine", type=click.Choice(["explicit", "interp"]), default="explicit", show_default=True)
-@click.option("--itf", type=click.Path(path_type=Path, dir_okay=False), help="Write the counterexample as ITF.")
+@click.option("--itf", type=OutputFile(), help="Write the counterexample as ITF.")
+@click.option("--exhaust", is_flag=True, help="After the model's shapes larger ones, until time or memory ends.")
+@click.option("--minutes", type=Seconds(zero=True), help="With --exhaust: begin no shape after so many minutes.")
+@click.option("--again", is_flag=True, help="Search shapes again that were searched before (they are kept by content).")
 @story_options
 @json_option
+@click.pass_context
 def check(
-    name: str, faults: tuple[str, ...], replicas: int | None, profile: str, itf: Path | None, json_file: Path | None,
-    engine: str, coverage: bool, deadlock: bool, **options: Any,
+    ctx: click.Context, /, name: str, faults: tuple[str, ...], replicas: int | None, profile: str, itf: Path | None,
+    json_file: Path | None, coverage: bool, deadlock: bool, **options: Any,
 ) -> int:  # fmt: skip
-    """Search every state of a bounded model, breadth first; a broken invariant is shown with the shortest behaviour.
+    """Search the states of a bounded model, breadth first; a broken invariant is shown with the shortest behaviour.
 
-    Sizes that are not given are the model's own, or, with one --fault, those in which it is found quickly. A search
-    that Ctrl-C stops is saved to the directory of --checkpoint or --resume, and --resume goes on with it. Walks
-    (--simulate) find a violation or nothing: they never say that an invariant holds.
+    Without a size the model's shapes are searched: small sizes, chosen so that each place of the specification matters
+    in one (docs/mutants.md). With a size, or an option that is about one search, that one is searched to its end; sizes
+    that are not given are the model's own, or, with one --fault, those in which it is found quickly. A search that
+    Ctrl-C stops is saved to the directory of --checkpoint or --resume, and --resume goes on with it. Walks (--simulate)
+    find a violation or nothing: they never say that an invariant holds.
     """
-    questions = [q for q in ("simulate", "always", "sometimes") if options[q]]
-    if len(questions) > 1 or (questions and engine == "interp"):
-        raise click.UsageError("--simulate, --always and --sometimes are one question each, for the explicit engine")
+    question = _question(ctx, name, faults)
+    refuse_others(ctx, question, APPLIES)
+    answer = {"format": "viewproof.check/1", "engine": options["engine"], "profile": profile, "faults": list(faults)}
+    if question == SHAPES:
+        return _shapes(name, profile, itf, answer, options, json_file)
     spec, text = bounded_model(name, replicas, faults, {k: options.pop(k) for k in SIZES}, profile)
     asked = parse_questions(spec, options)
     note(f"{name}: {text}")
-    options["always"] = options["always"] or (not questions and _breaks_progress(name, faults))
-    answer = {
-        "format": "viewproof.check/1",
-        "engine": engine,
-        "profile": profile,
-        "faults": list(faults),
-        "sizes": text,
-    }
-    if options["always"]:
+    answer["sizes"] = text
+    if question == ALWAYS:
         return _always(spec, answer, options, json_file)
-    if options["sometimes"]:
+    if question == SOMETIMES:
         return _sometimes(spec, answer, options, json_file)
-    if engine == "interp":
-        result = _interpreted(spec, options["invariants"], options["max_states"])
+    if question == INTERP:
+        result = interpreted(spec, options["invariants"], options["max_states"])
     else:
-        result = _walked(spec, options) if options["simulate"] else _searched(spec, options)
+        result = _walked(spec, options) if question == WALKS else _searched(spec, options)
     told = tell(spec, result.behaviour, about=text, faults=faults, broken=result.broken)
     write_page(told, options["html"])
     show_result(spec, result, coverage=coverage, deadlock=deadlock)
@@ -130,14 +139,57 @@ def check(
     return code
 
 
+def _question(ctx: click.Context, name: str, faults: tuple[str, ...]) -> str:
+    """What is asked; two questions at once are refused."""
+    options = ctx.params
+    flags = {WALKS: "simulate", ALWAYS: "always", SOMETIMES: "sometimes"}
+    asked = [question for question, flag in flags.items() if options[flag]]
+    asked += [INTERP] if options["engine"] == "interp" else []
+    if len(asked) > 1:
+        raise click.UsageError(f"{' and '.join(asked)} are one question each")
+    if asked:
+        return asked[0]
+    if _breaks_progress(name, faults):
+        return ALWAYS
+    alone = faults or given(ctx) & {"replicas", *SIZES, *APPLIES[SEARCH] - APPLIES[SHAPES]}
+    return SEARCH if alone or len(shapes_of(name)) == 1 else SHAPES
+
+
+def _shapes(
+    name: str, profile: str, itf: Path | None, answer: dict[str, Any], options: dict[str, Any], json_file: Path | None
+) -> int:
+    """The model's shapes; of the first in which something breaks the behaviour."""
+    if options["minutes"] is not None and not options["exhaust"]:
+        raise click.UsageError("--minutes says when --exhaust ends; give that too")
+    wanted = Wanted(
+        name, profile, options["invariants"], options["workers"], options["memory"], options["exhaust"],
+        options["minutes"], options["again"],
+    )  # fmt: skip
+    spec, covered = search_portfolio(wanted)
+    behaviour = covered.result.behaviour if covered.result else []
+    broken = covered.result.broken if covered.result else None
+    told = tell(spec, behaviour, about=covered.outcomes[-1][0].name, faults=(), broken=broken)
+    write_page(told, options["html"])
+    if covered.result is not None:
+        show_result(spec, covered.result)
+        answer |= {"sizes": covered.outcomes[-1][0].name, **covered.result.to_json()}
+        if itf is not None and covered.result.verdict == "violated":
+            write_json(explicit.to_itf(spec, covered.result), itf)
+    answer |= show_covered(wanted, covered)
+    answer |= answer_questions(told, parse_questions(spec, options))
+    code = EXIT_CODES[covered.verdict]
+    save_json({**answer, "exit_code": code}, json_file)
+    return code
+
+
 def _breaks_progress(name: str, faults: tuple[str, ...]) -> bool:
     """Does the fault leave all invariants alone, and stop progress (L1, L2)? Then that is the question to ask."""
     chosen = fault_model(name, faults)
-    return chosen is not None and chosen.stops_progress
+    return bool(chosen is not None and chosen.stops_progress)
 
 
 def _searched(spec: Spec, options: dict[str, Any]) -> Result:
-    with _progress() as line:
+    with progress_line() as line:
         return api.check(
             spec, max_states=options["max_states"], max_memory_bytes=options["memory"],
             invariants=options["invariants"], progress=line, notify=note, workers=options["workers"],
@@ -147,7 +199,7 @@ def _searched(spec: Spec, options: dict[str, Any]) -> Result:
 
 
 def _walked(spec: Spec, options: dict[str, Any]) -> Result:
-    with _progress() as line:
+    with progress_line() as line:
         return explicit.simulate(
             spec, seed=options["seed"], depth=options["depth"], walks=options["walks"],
             invariants=options["invariants"] or None, progress=line, notify=note, workers=options["workers"],
@@ -175,7 +227,7 @@ def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json
 def _always(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_file: Path | None) -> int:
     """What can always be reached again: the worst verdict of all goals. A page tells of the first that is violated."""
     wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in protocol_of_model(spec.name).goals(spec)]
-    with _progress() as line:
+    with progress_line() as line:
         answers = explicit.always_reaches(
             spec, wanted, max_states=options["max_states"], max_memory_bytes=options["memory"],
             workers=options["workers"], progress=line, notify=note,
@@ -197,62 +249,3 @@ def _always(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_fi
     answer |= answer_questions(told, parse_questions(spec, options))
     save_json({**answer, "exit_code": code, "verdict": verdict, "always": results}, json_file)
     return code
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[explicit.Progress], None]]:
-    """Where the search stands, on stderr: one line that is kept up to date on a terminal, a line now and then else."""
-    shown = time.monotonic()
-    if not sys.stderr.isatty():
-
-        def plain(now: explicit.Progress) -> None:
-            nonlocal shown
-            if time.monotonic() - shown >= PLAIN_SECONDS:
-                shown = time.monotonic()
-                note(_standing(now))
-
-        yield plain
-        return
-    with Console(stderr=True).status("searching …") as status:
-
-        def live(now: explicit.Progress) -> None:
-            nonlocal shown
-            if time.monotonic() - shown >= LIVE_SECONDS:
-                shown = time.monotonic()
-                status.update(_standing(now))
-
-        yield live
-
-
-def _standing(now: explicit.Progress) -> str:
-    guess = "" if now.to_come is None else f", about {now.to_come:,} to come"
-    return (
-        f"depth {now.level}: {now.distinct:,} distinct, {now.generated:,} generated, {now.queue:,} waiting, "
-        f"{now.states_per_second:,.0f} states/s, {now.seconds:.0f} s{guess}"
-    )
-
-
-def _interpreted(spec: Spec, invariants: Iterable[str], max_states: int | None) -> Result:
-    """The same question to the reference interpreter (slow)."""
-    wanted = set(invariants) or {p.id for p in spec.invariants}
-    unknown = wanted - {p.id for p in spec.invariants}
-    if unknown:
-        raise click.UsageError(f"no invariant {', '.join(sorted(unknown))}")
-    spec = replace(spec, invariants=tuple(p for p in spec.invariants if p.id in wanted))
-    started = time.perf_counter()
-    found = interp.explore(spec, max_states=max_states)
-    verdict = "violated" if found.broken else "holds" if found.complete else "inconclusive"
-    result = Result(spec.name, verdict, "" if found.complete else f"bound of {max_states} states reached")
-    result.distinct, result.generated, result.depth = found.distinct, found.generated, found.depth
-    result.seconds = time.perf_counter() - started
-    result.broken, result.title = found.broken, next((p.title for p in spec.invariants if p.id == found.broken), "")
-    result.witnessed = found.witnessed
-    result.unwitnessed = {w.id: w.title for w in spec.witnesses if w.id not in found.witnessed}
-    result.invariants = [p.id for p in spec.invariants]
-    result.coverage = [ActionCoverage(a.name, a.source, found.per_action.get(a.name, 0)) for a in spec.action_irs]
-    state = State.initial()
-    for step in found.behaviour:
-        source = spec.ir(step.action).source
-        result.behaviour.append(Step(step.action, step.args, source, changes(spec, state, step.state), step.state))
-        state = step.state
-    return result

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
+from viewproof.refinement.cli.streams import outlive_readers
 from viewproof.refinement.interrupts import held
 from viewproof.refinement.reports.escape import printable
 from viewproof.refinement.verdict import EXIT_ERROR, EXIT_INCONCLUSIVE
@@ -26,6 +27,7 @@ COMMANDS = {
     "cluster": "viewproof.refinement.cli.server:cluster",
     "export": "viewproof.refinement.cli.export:export",
     "format": "viewproof.refinement.cli.server:format_data",
+    "mutate": "viewproof.refinement.cli.mutate:mutate",
     "inspect": "viewproof.refinement.cli.inspect:inspect",
     "prove": "viewproof.refinement.cli.prove:prove",
     "recover": "viewproof.refinement.cli.recover:recover",
@@ -58,6 +60,7 @@ class VsrGroup(click.Group):
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run, and exit with the command's code: 0, 1, 2 or 4."""
         extra["standalone_mode"] = False
+        outlive_readers()
         try:
             code = super().main(args, **extra)
             sys.stdout.flush()
@@ -67,9 +70,6 @@ class VsrGroup(click.Group):
         except (click.Abort, KeyboardInterrupt):
             click.echo("stopped", err=True)
             code = EXIT_INCONCLUSIVE
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = EXIT_ERROR
         except Exception as error:
             code = _report(error)
         sys.exit(code if isinstance(code, int) else 0)

@@ -95,6 +95,11 @@ def test_check(installed: Installed) -> None:
     assert json.loads((installed.work / "c.json").read_text())["exit_code"] == 1
 
 
+def test_mutate(installed: Installed) -> None:
+    check(installed.vsr("mutate", "--document", "mutants.md"), 0, "page: mutants.md")
+    assert "# Mutants" in (installed.work / "mutants.md").read_text()
+
+
 def test_prove(installed: Installed) -> None:
     check(installed.vsr("prove", *SMALL, "--induction", "--workers", "2"), 0, "proved")
     check(installed.vsr("prove", *FAULT, "--bmc"), 1, "honest_ack")

@@ -1,0 +1,114 @@
+"""`vsr mutate`: which guard, update and order of a model does which of its shapes need?"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+from typing import Any
+
+import click
+
+from viewproof.refinement.cli.check_portfolio import Wanted, shapes
+from viewproof.refinement.cli.options import OutputFile
+from viewproof.refinement.cli.output import json_option, note, save_json, steps
+from viewproof.refinement.reports.mutants import document
+from viewproof.refinement.reports.table import write_json
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
+from viewproof.spec.engines.mutate import Mutant, Report, hunt, survey
+from viewproof.spec.engines.portfolio import digest
+from viewproof.spec.mutants import FOLDER, FORMAT, reason_of, tables
+from viewproof.spec.protocols import MODELS
+
+
+@click.command()
+@click.argument("name", metavar="[MODEL]", type=click.Choice(sorted(MODELS)), required=False)
+@click.option("--action", "actions", multiple=True, help="Only mutants of this action; may be repeated.")
+@click.option("--part", help="Only mutants of text in a file or folder of this name: repair, view_change.")
+@click.option("--workers", type=click.IntRange(1), help="Threads of each search.  [default: the cores]")
+@click.option("--record", is_flag=True, help="Keep the table of the whole model beside the specification.")
+@click.option("--document", "page", type=OutputFile(), help="Write the page of all tables that are kept; no search.")
+@json_option
+def mutate(
+    name: str | None, actions: tuple[str, ...], part: str | None, workers: int | None, record: bool, page: Path | None,
+    json_file: Path | None,
+) -> int:  # fmt: skip
+    """Change a model in one place at a time, and see which of its shapes notices.
+
+    Each guard is left out and weakened, each part of it left out, each quorum made one smaller, each order of two keys
+    turned round; each update is left out, its condition taken always and never, its variable exchanged for one of the
+    same kind; each cell that a crash leaves is lost in it. A mutant is noticed if an invariant breaks, a step leaves
+    its range, or over all shapes a witness is not reached or an action not taken. Exit code 4: some mutant is neither
+    noticed nor explained (spec/mutants/reasons.py). What was searched is kept: the same command goes on where it
+    stopped.
+    """
+    if page is not None:
+        page.write_text(document(tables()), encoding="utf-8")
+        note(f"page: {page}")
+        if name is None:
+            return EXIT_CONFORMS
+    if name is None:
+        raise click.UsageError("a MODEL is missing")
+    if record and (actions or part):
+        raise click.UsageError("--record keeps the table of a whole model: not with --action or --part")
+    searched = shapes(Wanted(name, "core", (), workers, None, False, None, False))
+    known = {action.name for shape in searched for action in shape.spec.actions}
+    if unknown := sorted(set(actions) - known):
+        raise click.UsageError(f"no action {', '.join(unknown)} in {name}; there are: {', '.join(sorted(known))}")
+    ground = survey(searched, workers)
+    reports = []
+    with steps("mutants") as bar:
+        for report in hunt(
+            searched, ground, actions=frozenset(actions) or None, workers=workers,
+            wanted=lambda mutant: part is None or _in_part(mutant, part),
+            explained=lambda mutant: bool(reason_of(name, mutant.id)),
+            progress=lambda done, total, report: bar(done, total, report.mutant.action),
+        ):  # fmt: skip
+            reports.append(report)
+            click.echo(_line(name, report))
+    table: dict[str, Any] = {
+        "format": FORMAT,
+        "model": name,
+        "digest": digest(*(shape.spec for shape in searched)),
+        "shapes": [
+            {"name": s.name, "states": ground.states[s.name], "bounded": s.name in ground.bounded} for s in searched
+        ],
+        "mutants": [_row(name, report) for report in reports],
+    }
+    if record:
+        write_json(table, FOLDER / f"{name}.json")
+    left = [r for r in reports if r.death is None and not reason_of(name, r.mutant.id)]
+    noticed = sum(1 for r in reports if r.death is not None)
+    click.echo(
+        f"{name}: {noticed} of {len(reports)} mutants are noticed, {len(reports) - noticed - len(left)} are explained, "
+        f"{len(left)} are neither"
+    )
+    code = EXIT_INCONCLUSIVE if left else EXIT_CONFORMS
+    save_json({**table, "exit_code": code}, json_file)
+    return code
+
+
+def _in_part(mutant: Mutant, part: str) -> bool:
+    path = PurePath(mutant.source.file)
+    return part in (*path.parts, path.stem)
+
+
+def _line(name: str, report: Report) -> str:
+    if report.death is None:
+        why = reason_of(name, report.mutant.id)
+        return f"{report.mutant.id}: " + (f"explained: {why}" if why else "NOT NOTICED")
+    where = report.death.shape or "all shapes"
+    after = f" after {report.death.steps} steps" if report.death.steps else ""
+    return f"{report.mutant.id}: {report.death.by}{after} ({where})"
+
+
+def _row(name: str, report: Report) -> dict[str, Any]:
+    mutant = report.mutant
+    return {
+        "id": mutant.id,
+        "action": mutant.action,
+        "place": mutant.place,
+        "kind": mutant.kind,
+        "part": mutant.part,
+        "file": mutant.source.file,
+        "death": None if report.death is None else report.death.to_json(),
+        "reason": "" if report.death else reason_of(name, mutant.id),
+    }

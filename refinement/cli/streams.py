@@ -1,0 +1,61 @@
+"""Output whose reader went away: the command goes on, and its exit code still says what it found.
+
+`vsr audit … | head -1` closes the pipe after a line. click would end the command with exit code 1, which is a verdict
+here: a violation.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Any, TextIO
+
+
+class _Lasting(io.RawIOBase):
+    """A file descriptor; what is written after its reader is gone is dropped."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._gone = False
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        """Is it a terminal?"""
+        return os.isatty(self._descriptor)
+
+    def write(self, data: Any) -> int:
+        """Write, or drop. Another problem (a full disk) is raised once, and what follows is dropped too."""
+        if self._gone:
+            return len(data)
+        try:
+            return os.write(self._descriptor, data)
+        except OSError as problem:
+            self._gone = True
+            if isinstance(problem, BrokenPipeError):
+                return len(data)
+            raise
+
+
+def _lasting(stream: TextIO) -> TextIO:
+    stream.flush()
+    raw: Any = io.BufferedWriter(_Lasting(stream.fileno()))
+    return io.TextIOWrapper(
+        raw, encoding=stream.encoding, errors=stream.errors, line_buffering=os.isatty(stream.fileno())
+    )
+
+
+def outlive_readers() -> None:
+    """Make standard output and error such streams, where they are the process's own."""
+    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
+        sys.stdout = _lasting(sys.stdout)
+    if sys.stderr is sys.__stderr__ and sys.stderr is not None:
+        sys.stderr = _lasting(sys.stderr)
+        sys.stderr.reconfigure(line_buffering=True)  # type: ignore[attr-defined]

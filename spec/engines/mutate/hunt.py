@@ -1,0 +1,114 @@
+"""Hunt mutants through bounded searches: which shape notices which, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from viewproof.spec.engines.mutate.mutants import Mutant, mutants
+from viewproof.spec.engines.portfolio import Shape, search
+from viewproof.spec.lang.errors import SpecError
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the specification itself does: states of each shape, which of them are not searched to their end; witnesses
+    reached and actions taken in any.
+    """
+
+    states: Mapping[str, int]
+    bounded: frozenset[str]
+    witnessed: frozenset[str]
+    taken: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a mutant was noticed: in which shape (empty: over all of them), by what, after how many steps."""
+
+    shape: str
+    by: str
+    steps: int = 0
+    states: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Report:
+    """A mutant and its fate (`death` None: no shape noticed it)."""
+
+    mutant: Mutant
+    death: Death | None = None
+
+
+def survey(shapes: Sequence[Shape], workers: int | None = None) -> Ground:
+    """Search every shape as it is. Raises `SpecError` if one is violated: its mutants would say nothing."""
+    states: dict[str, int] = {}
+    bounded: set[str] = set()
+    witnessed: set[str] = set()
+    taken: set[str] = set()
+    for shape in shapes:
+        found, _ = search(shape, workers=workers)
+        if found.verdict in ("violated", "range", "inconclusive"):
+            raise SpecError(f"shape {shape.name}: {found.verdict} {found.broken} without any mutation".rstrip())
+        states[shape.name] = found.distinct
+        bounded.update([shape.name] if found.verdict == "bounded" else [])
+        witnessed.update(found.witnessed)
+        taken.update(found.taken)
+    return Ground(states, frozenset(bounded), frozenset(witnessed), frozenset(taken))
+
+
+def all_mutants(shapes: Sequence[Shape], actions: frozenset[str] | None = None) -> dict[str, dict[str, Mutant]]:
+    """Mutant id → shape → the mutant there: a shape without crashes has no mutants of the crash."""
+    found: dict[str, dict[str, Mutant]] = {}
+    for shape in shapes:
+        for mutant in mutants(shape.spec, actions):
+            found.setdefault(mutant.id, {})[shape.name] = mutant
+    return found
+
+
+def hunt(
+    shapes: Sequence[Shape], ground: Ground, *, actions: frozenset[str] | None = None, workers: int | None = None,
+    wanted: Callable[[Mutant], bool] = lambda mutant: True, explained: Callable[[Mutant], bool] = lambda mutant: False,
+    progress: Callable[[int, int, Report], None] = lambda done, total, report: None,
+) -> Iterator[Report]:  # fmt: skip
+    """Each mutant's fate. Shapes are tried in the order given.
+
+    A mutant that is `explained` (somebody wrote down why it is equivalent) is tried only in those that end.
+    """
+    every = [found for found in all_mutants(shapes, actions).values() if wanted(next(iter(found.values())))]
+    ending = [shape for shape in shapes if shape.name not in ground.bounded]
+    for number, by_shape in enumerate(every, start=1):
+        mutant = next(iter(by_shape.values()))
+        tried = ending if explained(mutant) else shapes
+        report = Report(mutant, _death(tried, ground, by_shape, workers))
+        progress(number, len(every), report)
+        yield report
+
+
+def _death(
+    shapes: Iterable[Shape], ground: Ground, by_shape: Mapping[str, Mutant], workers: int | None
+) -> Death | None:
+    witnessed: set[str] = set()
+    taken: set[str] = set()
+    for shape in shapes:
+        mutant = by_shape.get(shape.name)
+        spec = shape.spec if mutant is None else mutant.of(shape.spec)
+        found, _ = search(Shape(shape.name, spec, shape.max_states), workers=workers)
+        if found.verdict == "range":
+            return Death(shape.name, "leaves its range", found.steps)
+        if found.verdict == "violated":
+            return Death(shape.name, found.broken, found.steps, found.distinct)
+        if found.verdict == "inconclusive":
+            raise SpecError(f"shape {shape.name} was not searched to its end or bound: more memory is needed")
+        witnessed.update(found.witnessed)
+        taken.update(found.taken)
+    if lost := sorted(ground.witnessed - witnessed):
+        return Death("", f"witness of {', '.join(lost)} not reached")
+    if lost := sorted(ground.taken - taken):
+        return Death("", f"{', '.join(lost)} not taken")
+    return None

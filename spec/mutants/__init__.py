@@ -1,0 +1,38 @@
+"""What mutants the shapes of each model notice, as `vsr mutate MODEL --record` found it; and why others are equivalent.
+
+The table is about one recorded specification, named by its digest: after a change of a guard it says nothing until it
+is made again. A reason says why no behaviour of any size tells the mutant from the specification.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from viewproof.spec.mutants.reasons import REASONS
+
+FORMAT = "viewproof.mutants/1"
+FOLDER = Path(__file__).parent
+
+__all__ = ["FOLDER", "FORMAT", "reason_of", "recorded", "tables"]
+
+
+def recorded(model: str) -> dict[str, Any] | None:
+    """The table of a model, if there is one."""
+    file = FOLDER / f"{model}.json"
+    if not file.exists():
+        return None
+    table: dict[str, Any] = json.loads(file.read_text())
+    return table
+
+
+def tables() -> list[dict[str, Any]]:
+    """All tables, by model."""
+    return [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
+
+
+def reason_of(model: str, mutant: str) -> str:
+    """Why a mutant of the model need not be noticed; empty if nothing is written. The longest matching id counts."""
+    fitting = [id for id in REASONS.get(model, {}) if mutant.startswith(id)]
+    return REASONS[model][max(fitting, key=len)] if fitting else ""

@@ -1,0 +1,46 @@
+"""The size of a bounded model: replicas, and the numbers of its other indices. Protocols list the sizes to search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+STATES_MAX = 12_000_000
+"""States after which a search of a shape stops, where nothing else is said: a few seconds."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Replicas and bounds (a protocol's record of numbers), and after how many states a search stops."""
+
+    replicas: int
+    bounds: Any
+    max_states: int = STATES_MAX
+
+    @property
+    def name(self) -> str:
+        """In words: `3 replicas, 2 views, 1 ops, 1 clients, 1 requests`; what there is none of is left out."""
+        sizes = {"replicas": self.replicas, **vars(self.bounds)}
+        return ", ".join(f"{n} {name}" for name, n in sizes.items() if n)
+
+    @property
+    def volume(self) -> int:
+        """How large it is, roughly: the product of its numbers, the replicas twice."""
+        volume = self.replicas
+        for number in (self.replicas, *vars(self.bounds).values()):
+            volume *= number + 1
+        return volume
+
+    def larger(self) -> list[Size]:
+        """The sizes one step larger, searched to their end: one number that the model has, by one."""
+        grown = [
+            replace(self.bounds, **{field.name: getattr(self.bounds, field.name) + 1})
+            for field in fields(self.bounds)
+            if getattr(self.bounds, field.name)
+        ]
+        sizes = [Size(self.replicas, bounds) for bounds in grown] + [Size(self.replicas + 1, self.bounds)]
+        return [size.to_the_end() for size in sizes]
+
+    def to_the_end(self) -> Size:
+        """The same without a bound of states."""
+        return replace(self, max_states=1 << 32)

@@ -1,0 +1,109 @@
+"""What every command keeps to: options that do not apply are refused, exit codes are ours whoever reads the output."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from viewproof.refinement.cli.check import APPLIES, check
+from viewproof.refinement.cli.models import SIZES
+from viewproof.refinement.cli.mutate import mutate
+from viewproof.spec.engines.mutate import mutants
+from viewproof.spec.vsr import model
+
+SMALL = ("--views", "2", "--ops", "1", "--requests", "1")
+FAULT = ("core", "--fault", "state.getstate_truncates")
+
+
+def vsr(*words: str, stdout: int | None = subprocess.PIPE) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "viewproof", *words], stdout=stdout, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("check", *FAULT), 1), (("check", "core", *SMALL), 0), (("check", "core", *SMALL, "--max-states", "5"), 4)],
+)
+def test_the_exit_code_is_the_verdict_though_nobody_reads_the_output(words: tuple[str, ...], code: int) -> None:
+    process = vsr(*words)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, told = process.communicate()
+    assert process.returncode == code, told.decode()
+    assert b"Traceback" not in told
+
+
+def test_a_disk_that_is_full_is_an_error_of_the_tool() -> None:
+    with open("/dev/full", "wb") as full:
+        process = vsr("check", "core", *SMALL, stdout=full.fileno())
+        _, told = process.communicate()
+    assert process.returncode == 2
+    assert b"No space left" in told
+    assert b"Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (("core", "--seed", "3"), "--seed does not apply to the model's shapes; it is for --simulate"),
+        (("core", *SMALL, "--walks", "3"), "--walks does not apply to a search of one size; it is for --simulate"),
+        (("core", *SMALL, "--exhaust"), "--exhaust does not apply to a search of one size"),
+        (("core", "--simulate", "--por"), "--por does not apply to --simulate"),
+        (("core", "--always", "--itf", "x.itf"), "--itf does not apply to --always"),
+        (("core", "--sometimes", "I1", "--coverage"), "--coverage does not apply to --sometimes"),
+        (("core", "--engine", "interp", "--memory", "1G"), "--memory does not apply to --engine interp"),
+        (("core", "--engine", "interp", "--always"), "--always and --engine interp are one question each"),
+        (("core", "--minutes", "3"), "--minutes says when --exhaust ends"),
+        (("core", *SMALL, "--itf", "/nowhere/x.itf"), "cannot be written"),
+    ],
+)
+def test_an_option_that_does_not_apply_is_refused_by_name(words: tuple[str, ...], refused: str) -> None:
+    answer = CliRunner().invoke(check, list(words))
+    assert answer.exit_code == 2
+    assert refused in " ".join(answer.output.split())
+
+
+def test_every_option_of_check_is_about_some_question_or_all() -> None:
+    everywhere = {"name", "faults", "profile", "json_file", "html", "why_not", "engine", "replicas", *SIZES}
+    everywhere |= {"simulate", "always", "sometimes"}
+    about_some = {name for names in APPLIES.values() for name in names}
+    assert {p.name for p in check.params} == everywhere | about_some
+
+
+@pytest.mark.long
+def test_a_check_without_a_size_finds_a_break_that_its_own_size_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = {m.kind: m for m in mutants(model("core"), frozenset({"start_view"}))}["minor key first"]
+    from viewproof.refinement.cli import check_portfolio
+
+    build = check_portfolio._shape
+    monkeypatch.setattr(check_portfolio, "_shape", lambda wanted, size: _mutated(build(wanted, size), changed.id))
+    monkeypatch.setattr("viewproof.spec.engines.portfolio.outcome.cache_dir", lambda: tmp_path / "explicit")
+    answer = CliRunner().invoke(check, ["core", "--json", str(tmp_path / "a.json")], standalone_mode=False)
+    assert answer.return_value == 1
+    assert "violated: I2 durability, after 15 steps" in answer.output
+    told = json.loads((tmp_path / "a.json").read_text())
+    assert (told["exit_code"], told["broken"], told["mutants"]["known"]) == (1, "I2", False)
+
+
+def _mutated(shape, id):  # type: ignore[no-untyped-def]
+    from viewproof.spec.engines.portfolio import Shape
+
+    mutant = next(m for m in mutants(shape.spec, frozenset({"start_view"})) if m.id == id)
+    return Shape(shape.name, mutant.of(shape.spec), shape.max_states)
+
+
+def test_mutate_says_what_it_cannot_do() -> None:
+    for words, refused in (
+        ([], "a MODEL is missing"),
+        (["core", "--action", "nothing"], "no action nothing in core"),
+        (["core", "--record", "--part", "restart"], "--record keeps the table of a whole model"),
+    ):
+        answer = CliRunner().invoke(mutate, words)
+        assert answer.exit_code == 2
+        assert refused in answer.output

@@ -1,0 +1,222 @@
+"""Mutants: one place changed at a time, the same in every size, run as they are recorded; hunted by shapes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from viewproof.spec.engines import explicit, interp
+from viewproof.spec.engines.mutate import Mutant, all_mutants, hunt, mutants, survey
+from viewproof.spec.engines.mutate.rebuild import runnable
+from viewproof.spec.engines.portfolio import Outcome, Shape, cover, digest, search
+from viewproof.spec.lang import (
+    Instance,
+    Schema,
+    Sort,
+    Spec,
+    SpecError,
+    action,
+    all_of,
+    any_of,
+    count,
+    invariant,
+    require,
+    up_to,
+    witness,
+)
+from viewproof.spec.vsr import model
+
+Voter = Sort("Voter")
+
+
+@action(r=Voter)
+def vote(s, r):  # type: ignore[no-untyped-def]
+    """A voter votes once, for the round it is in."""
+    require(s.voted[r] == 0)
+    s.voted[r] = s.round[r] + 1
+
+
+@action(r=Voter)
+def move(s, r):  # type: ignore[no-untyped-def]
+    """A voter that has not voted goes on to the next round."""
+    require(all_of(s.voted[r] == 0, s.round[r] < 1))
+    s.round[r] = s.round[r] + 1
+
+
+@action(r=Voter)
+def decide(s, r):  # type: ignore[no-untyped-def]
+    """A majority voted in the voter's round."""
+    require(count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2)
+    s.decided[r] = s.round[r] + 1
+
+
+@invariant("J1", "agreement")
+def agreement(s):  # type: ignore[no-untyped-def]
+    """No two voters decide differently."""
+    return any_of(s.decided[0] == 0, s.decided[1] == 0, s.decided[0] == s.decided[1])
+
+
+@witness("J1", "a decision")
+def decision(s):  # type: ignore[no-untyped-def]
+    """Somebody decides."""
+    return s.decided[0] != 0
+
+
+def votes(voters: int) -> Spec:
+    """Voters in rounds 0 and 1."""
+    schema = Schema()
+    rounds = Sort("Round")
+    schema.state("round", (Voter,), up_to(rounds), doc="where it is")
+    schema.state("voted", (Voter,), up_to(rounds, plus=1), doc="1 + the round in which it voted")
+    schema.state("decided", (Voter,), up_to(rounds, plus=1), doc="1 + the round for which it decided")
+    bounds = Instance({"Voter": voters - 1, "Round": 1})
+    return Spec("votes", schema, None, (vote, move, decide), (agreement,), (decision,), bounds)
+
+
+def fates(*shapes: Shape) -> dict[str, str | None]:
+    found = hunt(shapes, survey(shapes))
+    return {report.mutant.id: report.death.by if report.death else None for report in found}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outcomes are kept apart; compiled code is not."""
+    monkeypatch.setattr("viewproof.spec.engines.portfolio.outcome.cache_dir", lambda: tmp_path / "cache" / "explicit")
+
+
+def test_each_kind_of_mutant_is_made_and_named_by_its_text() -> None:
+    ids = [mutant.id for mutant in mutants(votes(3), frozenset({"decide", "move"}))]
+    assert ids == [
+        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | left out",
+        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | part left out | voted[r] == 0",
+        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | or less | voted[r] == 0",
+        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | or more | voted[r] == 0",
+        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | part left out | round[r] < 1",
+        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | one more | round[r] < 1",
+        "move | round[r] = … | left out",
+        "decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2 | left out",
+        "decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2 | quorum one smaller",
+        "decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2 | or less | voted[q] == (round[r] + 1)",
+        "decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2 | or more | voted[q] == (round[r] + 1)",
+        "decide | decided[r] = … | left out",
+    ]
+
+
+def test_a_shape_notices_a_mutant_by_an_invariant_a_range_a_witness_or_an_action() -> None:
+    found = fates(Shape("3", votes(3)))
+    count_of = "decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2"
+    assert found[f"{count_of} | left out"] == "J1"
+    assert found[f"{count_of} | quorum one smaller"] == "J1"
+    assert found["move | all_of(s.voted[r] == 0, s.round[r] < 1) | part left out | round[r] < 1"] == "leaves its range"
+    assert found["decide | decided[r] = … | left out"] == "witness of J1 not reached"
+    assert found["vote | voted[r] = … | left out"] == "witness of J1 not reached"
+
+
+def test_a_mutant_that_no_shape_notices_is_said_to_be_open() -> None:
+    assert fates(Shape("2", votes(2)))["decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2 | left out"]
+    found = fates(Shape("3", votes(3)))
+    assert found["vote | s.voted[r] == 0 | or less | voted[r] == 0"] is None
+
+
+def test_shapes_in_which_the_specification_itself_is_wrong_are_refused() -> None:
+    wrong = next(m for m in mutants(votes(3)) if m.kind == "quorum one smaller").of(votes(3))
+    with pytest.raises(SpecError, match="without any mutation"):
+        survey([Shape("3", wrong)])
+
+
+@pytest.mark.parametrize("name", ["core_restart", "combined", "superblock", "partitions"])
+def test_an_action_made_again_from_its_record_is_recorded_the_same(name: str) -> None:
+    spec = model(name)
+    again = replace(spec, actions=tuple(runnable(spec.ir(a.name), a) for a in spec.actions))
+    for one, other in zip(spec.action_irs, again.action_irs, strict=True):
+        assert len(one.guards) == len(other.guards)
+        assert [u.var.name for u in one.updates] == [u.var.name for u in other.updates]
+        assert one.reads() == other.reads()
+
+
+def test_an_action_made_again_from_its_record_does_the_same() -> None:
+    spec = model("core", views=2, ops=1, requests=1, restarts=1)
+    again = replace(spec, actions=tuple(runnable(spec.ir(a.name), a) for a in spec.actions))
+    one, other = (interp.explore(s, max_states=400) for s in (spec, again))
+    assert one.distinct > 400
+    assert (one.per_action, one.witnessed, one.depth) == (other.per_action, other.witnessed, other.depth)
+
+
+def test_a_mutant_has_the_same_name_in_every_size_and_some_only_where_their_action_is() -> None:
+    small = Shape("a", model("core", views=2, ops=1, requests=1))
+    crashing = Shape("b", model("core", replicas=4, views=2, ops=1, requests=1, restarts=1))
+    every = all_mutants([small, crashing])
+    assert all("b" in by_shape for by_shape in every.values())
+    alone = {id for id, by_shape in every.items() if "a" not in by_shape}
+    assert {id.partition(" | ")[0] for id in alone} == {"restart"}
+    assert "restart | durable_view[r] is durable | lost in a crash" in alone
+
+
+def minor_first() -> Mutant:
+    (found,) = [m for m in mutants(model("core"), frozenset({"start_view"})) if m.kind == "minor key first"]
+    return found
+
+
+def test_the_order_of_two_keys_can_be_turned_round() -> None:
+    text = minor_first().part
+    assert text.startswith("any_of(received(r).dvc_log_view[view[r], q] < received(r).dvc_log_view[view[r], b]")
+
+
+def test_a_search_is_kept_by_content_and_not_done_again() -> None:
+    shape = Shape("one", model("core", views=1, ops=1, requests=1))
+    first, result = search(shape)
+    assert result is not None
+    again, none = search(Shape("other name", model("core", views=1, ops=1, requests=1)))
+    assert none is None
+    assert again == first
+    assert again.recalled
+    changed, result = search(Shape("one", minor_first().of(model("core", views=1, ops=1, requests=1))))
+    assert result is not None
+    assert not changed.recalled
+
+
+def test_what_is_kept_and_damaged_is_searched_again(tmp_path: Path) -> None:
+    shape = Shape("one", model("core", views=1, ops=1, requests=1))
+    search(shape)
+    (kept,) = (tmp_path / "cache" / "outcomes").rglob("*.json")
+    kept.write_text(kept.read_text().replace('"distinct": ', '"distinct": 1'))
+    outcome, result = search(shape)
+    assert result is not None
+    assert outcome.distinct == result.distinct
+
+
+def test_the_digest_is_of_what_is_recorded_and_of_the_bounds() -> None:
+    assert digest(model("core")) == digest(model("core"))
+    assert digest(model("core")) != digest(model("core", views=2))
+    assert digest(model("core")) != digest(minor_first().of(model("core")))
+
+
+def test_a_portfolio_holds_only_if_every_witness_is_reached_and_every_action_taken() -> None:
+    one_view = cover([Shape("1", model("core", views=1, ops=1, requests=1))])
+    assert one_view.verdict == "inconclusive"
+    assert "start_view" in one_view.untaken
+    assert "I12" in one_view.unwitnessed
+    assert "is reached in no shape: vacuous" in one_view.reason()
+
+
+def test_a_shape_that_is_too_large_is_searched_up_to_its_bound() -> None:
+    outcome, _ = search(Shape("bounded", model("core"), 50_000))
+    assert (outcome.verdict, outcome.distinct) == ("bounded", 50_000)
+    deepest, _ = search(Shape("whole", model("core", views=2, ops=1, requests=1), 50_000))
+    assert (deepest.verdict, deepest.distinct) == ("holds", 12_649)
+    assert 0 < outcome.depth_complete < deepest.depth
+
+
+def test_a_portfolio_stops_where_something_breaks_and_shows_the_behaviour_also_when_it_is_recalled() -> None:
+    fine = Shape("fine", votes(2))
+    wrong = Shape("wrong", next(m for m in mutants(votes(3)) if m.kind == "quorum one smaller").of(votes(3)))
+    for recalled in (False, True):
+        covered = cover([fine, wrong, fine])
+        assert covered.verdict == "violated"
+        assert [outcome.verdict for _, outcome in covered.outcomes] == ["holds", "violated"]
+        assert covered.outcomes[1][1].recalled is recalled
+        assert isinstance(covered.result, explicit.Result)
+        assert covered.result.broken == "J1"
+        assert isinstance(covered.outcomes[0][1], Outcome)
