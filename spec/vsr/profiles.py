@@ -17,7 +17,7 @@ LATER_QUORUMS = {1: (1, 1), 2: (2, 2), 3: (2, 2), 4: (2, 3), 5: (3, 3), 6: (3, 4
 
 def _later_quorums(replicas: int) -> Options:
     if replicas not in LATER_QUORUMS:
-        raise SpecError(f"profile tigerbeetle-2026 is for 1 to 6 replicas, not {replicas}")
+        raise SpecError(f"profile recovery-superblock is for 1 to 6 replicas, not {replicas}")
     q_r, q_v = LATER_QUORUMS[replicas]
     return {"quorum_replication": q_r, "quorum_view_change": q_v}
 
@@ -28,14 +28,21 @@ PROFILES: dict[str, Callable[[int], Options]] = {
     "iggy-3023": lambda replicas: {"client_table": ClientTable(slots=8192, gaps=True)},
     "sessions": lambda replicas: {"client_table": ClientTable(slots=64, sessions=True)},
     "oxia-882": lambda replicas: {"features": 1},
-    "tigerbeetle-2022": lambda replicas: {"repair": Repair("nonce")},
-    "tigerbeetle-2026": lambda replicas: {"repair": Repair("superblock"), **_later_quorums(replicas)},
+    "recovery-nonce": lambda replicas: {"repair": Repair("nonce")},
+    "recovery-superblock": lambda replicas: {"repair": Repair("superblock"), **_later_quorums(replicas)},
 }
 """Profile → its options for a number of replicas."""
+OF_LOGS = {"tigerbeetle-2022": "recovery-nonce", "tigerbeetle-2026": "recovery-superblock"}
+"""Specification of another system's logs, which only an audit knows → the profile of the protocol that is nearest."""
 
 
 def profile_options(name: str, replicas: int) -> Options:
     """The options of a profile. Raises `SpecError` for an unknown one, or replicas that it does not have."""
+    if name in OF_LOGS:
+        raise SpecError(
+            f"{name} is the specification by which logs of that system are audited, and has no bounded model; "
+            f"the protocol with the same recovery is {OF_LOGS[name]}"
+        )
     if name not in PROFILES:
         raise SpecError(f"unknown profile {name}; there are: {', '.join(PROFILES)}")
     return PROFILES[name](replicas)

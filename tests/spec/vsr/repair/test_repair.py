@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.spec.explicit.test_differential import facts
+from viewproof.api.audit import PROFILES as AUDITED
+from viewproof.refinement.tigerbeetle.families import PROFILES as FAMILIES
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.engines.replay import TAKEN, Replay, compile_spec
 from viewproof.spec.engines.replay.reference import by_interp
@@ -20,7 +22,7 @@ from viewproof.spec.vsr.config import Repair
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.models import build
 from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
-from viewproof.spec.vsr.profiles import PROFILES, profile
+from viewproof.spec.vsr.profiles import OF_LOGS, PROFILES, profile
 from viewproof.spec.vsr.progress import goals
 
 Sizes = dict[str, Any]
@@ -331,17 +333,25 @@ def test_an_unbounded_walk_is_the_same_in_the_compiled_replay_and_the_interprete
 
 @pytest.mark.parametrize(("replicas", "quorum"), [(1, 1), (2, 1), (3, 2), (4, 3), (5, 3), (6, 4)])
 def test_nack_quorums_are_those_of_the_profile(replicas: int, quorum: int) -> None:
-    assert quorum_nack(profile("tigerbeetle-2026", replicas)) == quorum
+    assert quorum_nack(profile("recovery-superblock", replicas)) == quorum
 
 
 def test_profiles_are_named_sets_of_options() -> None:
     assert all(profile(name).profile == name for name in PROFILES)
-    assert profile("tigerbeetle-2022").repair == Repair("nonce")
-    assert profile("tigerbeetle-2022", 4, repair=Repair("nonce", headers=8)).repair.headers == 8
+    assert profile("recovery-nonce").repair == Repair("nonce")
+    assert profile("recovery-nonce", 4, repair=Repair("nonce", headers=8)).repair.headers == 8
     with pytest.raises(SpecError, match="unknown profile vr"):
         profile("vr")
     with pytest.raises(SpecError, match="1 to 6 replicas, not 7"):
-        profile("tigerbeetle-2026", 7)
+        profile("recovery-superblock", 7)
+
+
+def test_a_name_means_one_specification() -> None:
+    assert not PROFILES.keys() & OF_LOGS.keys()
+    assert set(OF_LOGS) == set(FAMILIES) == set(AUDITED) - {"core"}
+    for name, nearest in OF_LOGS.items():
+        with pytest.raises(SpecError, match=f"no bounded model; the protocol with the same recovery is {nearest}"):
+            model("core", profile=name)
 
 
 @pytest.mark.parametrize(
