@@ -49,7 +49,7 @@ def searched(chosen: FaultModel, fault: str) -> tuple[str, ...]:
     started = time.perf_counter()
     spec = chosen.spec(fault)
     if chosen.stops_progress:
-        wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
+        wanted = list(goals(spec.instance, spec.cfg))
         answers = explicit.always_reaches(spec, wanted)
         broken = [a for a in answers if a.result.verdict == "violated"]
         found = min((a.result for a in broken), key=lambda r: len(r.behaviour), default=answers[0].result)

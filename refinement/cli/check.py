@@ -226,7 +226,7 @@ def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json
 
 def _always(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_file: Path | None) -> int:
     """What can always be reached again: the worst verdict of all goals. A page tells of the first that is violated."""
-    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in protocol_of_model(spec.name).goals(spec)]
+    wanted = list(protocol_of_model(spec.name).goals(spec))
     with progress_line() as line:
         answers = explicit.always_reaches(
             spec, wanted, max_states=options["max_states"], max_memory_bytes=options["memory"],

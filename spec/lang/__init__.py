@@ -1,6 +1,6 @@
 """The specification language: see `vocabulary` for the words, `definitions` for what is declared with them."""
 
-from viewproof.spec.lang.definitions import Action, Predicate, Spec, action, invariant, tagged, witness
+from viewproof.spec.lang.definitions import Action, Goal, Predicate, Spec, action, invariant, tagged, witness
 from viewproof.spec.lang.errors import Disabled, RangeError, Source, SpecError
 from viewproof.spec.lang.parts import Change, Composition, Part, after, at, before, compose, replaces
 from viewproof.spec.lang.points import Point, cases, instead, joined, point, without
@@ -29,6 +29,7 @@ __all__ = [
     "Change",
     "Composition",
     "Disabled",
+    "Goal",
     "Instance",
     "Part",
     "Point",

@@ -67,6 +67,16 @@ class Predicate:
     doc: str
 
 
+@dataclass(frozen=True)
+class Goal:
+    """From every state in which `premise` holds, a state in which `good` holds can be reached."""
+
+    id: str
+    title: str
+    premise: Predicate
+    good: Predicate
+
+
 def _doc(fn: Callable[..., Any]) -> str:
     doc = inspect.getdoc(fn)
     if not doc:

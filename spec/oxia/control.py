@@ -4,8 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, forall, not_, require, where
-from viewproof.spec.oxia.state import LEADER, Feature, Offset, Replica, append_own, leader_of
+from viewproof.spec.lang import (
+    Part,
+    Schema,
+    Sort,
+    action,
+    all_of,
+    any_of,
+    at,
+    between,
+    forall,
+    implies,
+    invariant,
+    not_,
+    require,
+    up_to,
+    where,
+    witness,
+)
+from viewproof.spec.oxia.config import Config
+from viewproof.spec.oxia.election import choose
+from viewproof.spec.oxia.replication import execute
+from viewproof.spec.oxia.state import LEADER, Offset, Replica, Term, append_own, leader_of, second
+
+Feature = Sort("Feature", lo=1)
+
+
+def declare(s: Schema, cfg: Config) -> None:
+    """Declare the features of a server, what members said of theirs, and the control entries."""
+    s.state("negotiated", (Term, Feature), doc="the coordinator told the term's leader that all members support it")
+    s.state("enabled_at", (Replica, Feature), up_to(Offset), doc="offset where the feature became active; 0 = not")
+    s.register("supports", (Replica, Feature), sender=lambda r, f: r, doc="handshake: the member supports it")
+    s.register("feature_of", (Term, Replica, Offset), up_to(Feature), sender=second, doc="append: feature; 0 = a write")
 
 
 @action(r=Replica, f=Feature)
@@ -47,9 +77,54 @@ def feature_at(state: Any, r: Any, o: Any) -> Any:
     return state.feature_of[entry, leader_of(state, entry), o]
 
 
+def negotiate(state: Any, t: Any) -> None:
+    """The coordinator tells the leader of term t which features every member supports."""
+    state.negotiated.update((t, Feature), lambda f: forall(Replica, lambda q: state.supports[q, f]))
+
+
+def enable_next(state: Any, r: Any, o: Any) -> None:
+    """A control entry at o enables its feature on r."""
+    enable(state, r, feature_at(state, r, o), o)
+
+
 def enable(state: Any, r: Any, f: Any, o: Any) -> None:
     """Feature f, if it is one, is active on r from offset o on, unless it was before."""
     state.enabled_at.update(
         (r, Feature),
         lambda g: where(all_of(g == f, state.enabled_at[r, g] == 0), o, state.enabled_at[r, g]),
     )
+
+
+@invariant("I14", "same_features")
+def same_features(s: Any) -> Any:
+    """Servers that applied as much have the same features, enabled at the same offsets; every member supports them."""
+    return forall(
+        Replica,
+        lambda r: forall(
+            Feature,
+            lambda f: all_of(
+                implies(s.enabled_at[r, f] != 0, lambda: forall(Replica, lambda q: s.supports[q, f])),
+                forall(
+                    Replica,
+                    lambda q: implies(s.commit_min[r] == s.commit_min[q], s.enabled_at[r, f] == s.enabled_at[q, f]),
+                ),
+            ),
+        ),
+    )
+
+
+@witness("I14", "a feature is active at all members")
+def enabled_everywhere(s: Any) -> Any:
+    """Every server enabled feature 1."""
+    return forall(Replica, lambda r: s.enabled_at[r, 1] != 0)
+
+
+CONTROL = Part(
+    "control",
+    lambda cfg: cfg.features > 0,
+    declare=declare,
+    actions=lambda cfg: (announce_feature, propose_feature),
+    changes=lambda cfg: (at(choose, negotiate), at(execute, enable_next)),
+    invariants=lambda cfg: (same_features,),
+    witnesses=lambda cfg: (enabled_everywhere,),
+)

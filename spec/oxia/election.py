@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, count, forall, maximum, not_, require, where, within
+from viewproof.spec.lang import action, all_of, any_of, between, count, maximum, not_, point, require, where, within
 from viewproof.spec.oxia.state import (
     ELECTED,
     FENCED,
     FOLLOWER,
     LEADER,
-    Feature,
     Offset,
     Replica,
     Term,
@@ -43,12 +42,11 @@ def on_new_term(state: Any, r: Any, t: Any) -> None:
     answer(state, r, t, state.head[r])
 
 
+@point
 def require_new_term(state: Any, r: Any, t: Any) -> None:
-    """The coordinator began term t, which is new to server r, and reaches r in it."""
+    """The coordinator began term t, which is new to server r."""
     require(t <= state.election)
     require(t > state.term[r])
-    for term, servers in enumerate(state.cfg.reached, start=1):
-        require(any_of(t != term, *(r == server for server in servers)))
 
 
 def fence(state: Any, r: Any, t: Any) -> None:
@@ -66,10 +64,7 @@ def answer(state: Any, r: Any, t: Any, head: Any) -> None:
 
 @action(r=Replica)
 def elect(state: Any, r: Any) -> None:
-    """The coordinator chooses the server with the highest head of a majority that answered: by term, then offset.
-
-    It tells the leader which features every member supports.
-    """
+    """The coordinator chooses the server with the highest head of a majority that answered: by term, then offset."""
     t = state.election
     require(t >= 1)
     require(state.elected[t] == 0)
@@ -79,11 +74,10 @@ def elect(state: Any, r: Any) -> None:
     choose(state, r, t)
 
 
+@point
 def choose(state: Any, r: Any, t: Any) -> None:
     """The coordinator's choice for term t is r."""
     state.elected[t] = r + 1
-    if state.cfg.features:
-        state.negotiated.update((t, Feature), lambda f: forall(Replica, lambda q: state.supports[q, f]))
 
 
 def not_higher(state: Any, t: Any, q: Any, r: Any) -> Any:

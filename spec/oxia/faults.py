@@ -1,5 +1,5 @@
-"""Known mistakes, as named switches: what the build does where it is not safe (`as_built`), and mistakes that others
-make. Each replaces or adds actions; the normal actions do not know them.
+"""Known mistakes, as named switches: what oxia-db/oxia at 13900ef does where it is not safe (`as_built`; docs/oxia.md),
+and mistakes that others make. Each replaces or adds actions; the normal actions do not know them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from viewproof.spec.lang import (
     any_of,
     between,
     count,
+    instead,
     maximum,
     require,
     tagged,
@@ -24,11 +25,11 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.oxia import control, election, replication
 from viewproof.spec.oxia.config import Config
+from viewproof.spec.oxia.control import Feature
 from viewproof.spec.oxia.state import (
     ELECTED,
     FENCED,
     FOLLOWER,
-    Feature,
     Length,
     Offset,
     Replica,
@@ -44,8 +45,7 @@ from viewproof.spec.oxia.state import (
 class Fault:
     """One mistake: `actions` replace those of the same name, `added` come on top, `removes` names those that go.
 
-    `as_built`: it is how oxia-db/oxia at 13900ef behaves (docs/oxia.md). `refuses` says why it cannot show under a
-    configuration ("" if it can).
+    `as_built`: it is how Oxia behaves. `refuses` says why it cannot show under a configuration ("" if it can).
     """
 
     id: str
@@ -248,12 +248,13 @@ def propose_and_enable(state: Any, r: Any, f: Any) -> None:
 @action(r=Replica)
 def apply_writes_only(state: Any, r: Any) -> None:
     """A follower passes over control entries."""
-    o = state.commit_min[r] + 1
-    require(o <= state.commit_max[r])
-    require(o <= state.synced[r])
-    leader = leads(state, r)
-    control.enable(state, r, where(leader, control.feature_at(state, r, o), 0), o)
-    replication.write(state, r, o)
+    with instead({control.enable_next: enable_if_leader}):
+        replication.apply.fn(state, r)
+
+
+def enable_if_leader(state: Any, r: Any, o: Any) -> None:
+    """A leader enables the feature of a control entry at o, and a follower none."""
+    control.enable(state, r, where(leads(state, r), control.feature_at(state, r, o), 0), o)
 
 
 def _needs_features(cfg: Config) -> str:

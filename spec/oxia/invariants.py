@@ -16,11 +16,9 @@ from viewproof.spec.lang import (
     not_,
     witness,
 )
-from viewproof.spec.oxia.config import Config
 from viewproof.spec.oxia.state import (
     FOLLOWER,
     LEADER,
-    Feature,
     Offset,
     Replica,
     Term,
@@ -196,24 +194,6 @@ def same_below(s: Any, r: Any, q: Any) -> Any:
     )
 
 
-@invariant("I14", "same_features")
-def same_features(s: Any) -> Any:
-    """Servers that applied as much have the same features, enabled at the same offsets; every member supports them."""
-    return forall(
-        Replica,
-        lambda r: forall(
-            Feature,
-            lambda f: all_of(
-                implies(s.enabled_at[r, f] != 0, lambda: forall(Replica, lambda q: s.supports[q, f])),
-                forall(
-                    Replica,
-                    lambda q: implies(s.commit_min[r] == s.commit_min[q], s.enabled_at[r, f] == s.enabled_at[q, f]),
-                ),
-            ),
-        ),
-    )
-
-
 @witness("I1", "two servers applied an offset")
 def both_applied(s: Any) -> Any:
     """All but at most one server applied offset 1."""
@@ -298,39 +278,25 @@ def truncated_in_term(s: Any) -> Any:
     )
 
 
-@witness("I14", "a feature is active at all members")
-def enabled_everywhere(s: Any) -> Any:
-    """Every server enabled feature 1."""
-    return forall(Replica, lambda r: s.enabled_at[r, 1] != 0)
-
-
-def invariants(cfg: Config) -> tuple[Any, ...]:
-    """The invariants under a configuration."""
-    core = (
-        agreement,
-        durability,
-        advertised_is_durable,
-        honest_ack,
-        commit_in_order,
-        bounds,
-        term_monotone,
-        one_leader,
-        chain,
-    )
-    return (*core, same_features) if cfg.features else core
-
-
-def witnesses(cfg: Config) -> tuple[Any, ...]:
-    """Their witnesses."""
-    core = (
-        both_applied,
-        read_and_led_again,
-        committed_and_led_again,
-        acknowledged_and_fenced,
-        behind_the_leader,
-        told_less,
-        deposed_leader,
-        all_terms_led,
-        truncated_in_term,
-    )
-    return (*core, enabled_everywhere) if cfg.features else core
+INVARIANTS = (
+    agreement,
+    durability,
+    advertised_is_durable,
+    honest_ack,
+    commit_in_order,
+    bounds,
+    term_monotone,
+    one_leader,
+    chain,
+)
+WITNESSES = (
+    both_applied,
+    read_and_led_again,
+    committed_and_led_again,
+    acknowledged_and_fenced,
+    behind_the_leader,
+    told_less,
+    deposed_leader,
+    all_terms_led,
+    truncated_in_term,
+)

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from viewproof.spec.lang import Instance, Spec, SpecError
-from viewproof.spec.oxia import control, election, replication
+from viewproof.spec.lang import Instance, Part, Spec, SpecError, compose
+from viewproof.spec.oxia import election, replication
 from viewproof.spec.oxia.config import Config
+from viewproof.spec.oxia.control import CONTROL
 from viewproof.spec.oxia.faults import fault
-from viewproof.spec.oxia.invariants import invariants, witnesses
-from viewproof.spec.oxia.state import schema
+from viewproof.spec.oxia.invariants import INVARIANTS, WITNESSES
+from viewproof.spec.oxia.reach import REACH
+from viewproof.spec.oxia.state import declare
 
 ACTIONS = (
     election.start_election,
@@ -31,7 +33,15 @@ ACTIONS = (
     replication.apply,
     replication.restart,
 )
-CONTROL_ACTIONS = (control.announce_feature, control.propose_feature)
+CORE = Part(
+    "core",
+    lambda cfg: True,
+    declare=declare,
+    actions=lambda cfg: ACTIONS,
+    invariants=lambda cfg: INVARIANTS,
+    witnesses=lambda cfg: WITNESSES,
+)
+PARTS = (CONTROL, REACH)
 
 
 @dataclass(frozen=True)
@@ -72,16 +82,7 @@ def build(cfg: Config, instance: Instance, name: str = "oxia") -> Spec:
     Raises `SpecError` for an unknown fault, or one that cannot show there.
     """
     crashes = instance.bounds.get("Restart") != 0
-    actions = (*ACTIONS, *(CONTROL_ACTIONS if cfg.features else ()))
-    spec = Spec(
-        name,
-        schema(cfg),
-        cfg,
-        tuple(a for a in actions if crashes or "crash" not in a.tags),
-        invariants(cfg),
-        witnesses(cfg),
-        instance,
-    )
+    spec = compose((CORE, *PARTS), cfg).spec(name, cfg, instance, without=() if crashes else ("crash",))
     for id in sorted(cfg.faults):
         mistake = fault(id)
         if reason := mistake.refuses(cfg):

@@ -6,21 +6,10 @@ term, and that every log has room for what the goal needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from viewproof.spec.lang import Predicate, Spec, all_of, exists, forall, invariant, within
+from viewproof.spec.lang import Goal, Spec, all_of, exists, forall, invariant, within
 from viewproof.spec.oxia.state import LEADER, Offset, Replica, Term
-
-
-@dataclass(frozen=True)
-class Progress:
-    """From every state in which `premise` holds, a state in which `good` holds can be reached."""
-
-    id: str
-    title: str
-    premise: Predicate
-    good: Predicate
 
 
 def _room(s: Any, offsets: int) -> Any:
@@ -61,10 +50,10 @@ def write_answered(s: Any) -> Any:
     )
 
 
-ELECTIONS_END = Progress("L1", "an election can always end", room_for_one, newest_term_leads)
-WRITES_ANSWERED = Progress("L2", "a write can always be answered", room_for_two, write_answered)
+ELECTIONS_END = Goal("L1", "an election can always end", room_for_one, newest_term_leads)
+WRITES_ANSWERED = Goal("L2", "a write can always be answered", room_for_two, write_answered)
 
 
-def goals(spec: Spec) -> tuple[Progress, ...]:
+def goals(spec: Spec) -> tuple[Goal, ...]:
     """The goals that make sense in a bounded instance: L2 needs a log of two entries."""
     return (ELECTIONS_END, WRITES_ANSWERED) if len(spec.instance.members(Offset)) >= 2 else (ELECTIONS_END,)

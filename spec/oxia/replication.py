@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, count, largest, require, tagged, where, within
-from viewproof.spec.oxia import control
+from viewproof.spec.lang import action, all_of, any_of, between, count, largest, point, require, tagged, where, within
 from viewproof.spec.oxia.state import (
     FENCED,
     FOLLOWER,
@@ -124,25 +123,16 @@ def advance(state: Any, r: Any, o: Any) -> None:
 
 @action(r=Replica)
 def apply(state: Any, r: Any) -> None:
-    """A server applies the next committed entry of its durable log to its database, and clients of a leader see it.
-
-    A control entry enables its feature, if it is not enabled.
-    """
+    """A server applies the next committed entry of its durable log to its database, and clients of a leader see it."""
     o = state.commit_min[r] + 1
     require(o <= state.commit_max[r])
     require(o <= state.synced[r])
     execute(state, r, o)
 
 
+@point
 def execute(state: Any, r: Any, o: Any) -> None:
-    """Effects of applying the entry at o."""
-    if state.cfg.features:
-        control.enable(state, r, control.feature_at(state, r, o), o)
-    write(state, r, o)
-
-
-def write(state: Any, r: Any, o: Any) -> None:
-    """Server r's database is at o; of a leader's, clients may have read it."""
+    """Effects of applying the entry at o: server r's database is there, and clients of a leader may have read it."""
     entry = state.entry[r, o]
     sees = all_of(state.status[r] == LEADER, state.seen[o] == 0)
     state.commit_min[r] = o

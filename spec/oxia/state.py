@@ -17,7 +17,6 @@ Term = Sort("Term", lo=1)
 Offset = Sort("Offset", lo=1)
 Length = Sort("Length", ends_with="Offset")
 """Length of a log: 0 or an offset."""
-Feature = Sort("Feature", lo=1)
 Restart = Sort("Restart", lo=1)
 
 FENCED, FOLLOWER, ELECTED, LEADER = 0, 1, 2, 3
@@ -29,16 +28,14 @@ ONE_MORE = up_to(Offset, plus=1)
 """0 for "not yet", else 1 + an offset (or 0)."""
 
 
-def schema(cfg: Config) -> Schema:
-    """Declare the variables."""
-    s = Schema()
-    _servers(s, cfg)
-    _messages(s, cfg)
+def declare(s: Schema, cfg: Config) -> None:
+    """Declare the variables of the core."""
+    _servers(s)
+    _messages(s)
     _history(s)
-    return s
 
 
-def _servers(s: Schema, cfg: Config) -> None:
+def _servers(s: Schema) -> None:
     s.state("election", (), up_to(Term), doc="the coordinator's durable term")
     s.state("elected", (Term,), up_to(Replica, plus=1), doc="1 + the leader that the coordinator chose for a term")
     s.state("status", (Replica,), STATUS, doc="fenced, follower, elected or leader")
@@ -50,29 +47,22 @@ def _servers(s: Schema, cfg: Config) -> None:
     s.state(
         "commit_max", (Replica,), up_to(Offset), doc="leader: last offset committed; follower: last that it was told of"
     )
-    if cfg.features:
-        s.state("negotiated", (Term, Feature), doc="the coordinator told the term's leader that all members support it")
-        s.state("enabled_at", (Replica, Feature), up_to(Offset), doc="offset where the feature became active; 0 = not")
 
 
-def _messages(s: Schema, cfg: Config) -> None:
-    s.register("fenced", (Term, Replica), sender=_second, doc="new_term_response: the server is fenced in the term")
-    s.register("fenced_entry", (Term, Replica), ENTRY, sender=_second, doc="new_term_response: entry at its head")
-    s.register("fenced_head", (Term, Replica), up_to(Offset), sender=_second, doc="new_term_response: its head offset")
-    s.register("takes_over", (Term, Replica), sender=_second, doc="append: the leader of the term knows that it leads")
-    s.register("log", (Term, Replica, Offset), ENTRY, sender=_second, doc="append: the log of the term's leader")
-    s.register("stream", (Term, Replica, Replica), ONE_MORE, sender=_second, doc="append: 1 + where the stream begins")
-    s.watermark("commit_sent", (Term, Replica), up_to(Offset), sender=_second, doc="append: the leader's commit offset")
-    s.register("truncated", (Term, Replica), ONE_MORE, sender=_second, doc="truncate_response: 1 + the new head")
-    s.watermark("ack", (Term, Replica), up_to(Offset), sender=_second, doc="ack: all up to here is durable")
-    if cfg.features:
-        s.register("supports", (Replica, Feature), sender=lambda r, f: r, doc="handshake: the member supports it")
-        s.register(
-            "feature_of", (Term, Replica, Offset), up_to(Feature), sender=_second, doc="append: feature; 0 = a write"
-        )
+def _messages(s: Schema) -> None:
+    s.register("fenced", (Term, Replica), sender=second, doc="new_term_response: the server is fenced in the term")
+    s.register("fenced_entry", (Term, Replica), ENTRY, sender=second, doc="new_term_response: entry at its head")
+    s.register("fenced_head", (Term, Replica), up_to(Offset), sender=second, doc="new_term_response: its head offset")
+    s.register("takes_over", (Term, Replica), sender=second, doc="append: the leader of the term knows that it leads")
+    s.register("log", (Term, Replica, Offset), ENTRY, sender=second, doc="append: the log of the term's leader")
+    s.register("stream", (Term, Replica, Replica), ONE_MORE, sender=second, doc="append: 1 + where the stream begins")
+    s.watermark("commit_sent", (Term, Replica), up_to(Offset), sender=second, doc="append: the leader's commit offset")
+    s.register("truncated", (Term, Replica), ONE_MORE, sender=second, doc="truncate_response: 1 + the new head")
+    s.watermark("ack", (Term, Replica), up_to(Offset), sender=second, doc="ack: all up to here is durable")
 
 
-def _second(term: Any, r: Any, *_: Any) -> Any:
+def second(term: Any, r: Any, *_: Any) -> Any:
+    """The sender of a message that is indexed by term and server."""
     return r
 
 

@@ -11,25 +11,25 @@ ops as the clients have requests and registers in all; an instance with fewer is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from viewproof.spec.lang import Instance, Predicate, all_of, any_of, count, exists, forall, invariant, not_, within
+from viewproof.spec.lang import (
+    Goal,
+    Instance,
+    all_of,
+    any_of,
+    count,
+    exists,
+    forall,
+    invariant,
+    not_,
+    within,
+)
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import NORMAL, Client, Feature, Op, Replica, Request, View, primary
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.invariants import was_executed
 from viewproof.spec.vsr.parts.clients.sessions import Incarnation
-
-
-@dataclass(frozen=True)
-class Progress:
-    """From every state in which `premise` holds, a state in which `good` holds can be reached."""
-
-    id: str
-    title: str
-    premise: Predicate
-    good: Predicate
 
 
 @invariant("later_view", "a later view exists, or nothing crashed")
@@ -85,12 +85,12 @@ def caught_up(s: Any) -> Any:
     return forall(Replica, lambda r: forall(Replica, lambda q: s.commit_max[q] <= s.commit_min[r]))
 
 
-VIEW_CHANGES_END = Progress("L1", "a view change can always end", later_view, view_change_ended)
-REQUESTS_ANSWERED = Progress("L2", "every request can be answered", later_view, all_answered)
-CATCH_UP = Progress("L2.catch_up", "every replica can catch up", later_view, caught_up)
+VIEW_CHANGES_END = Goal("L1", "a view change can always end", later_view, view_change_ended)
+REQUESTS_ANSWERED = Goal("L2", "every request can be answered", later_view, all_answered)
+CATCH_UP = Goal("L2.catch_up", "every replica can catch up", later_view, caught_up)
 
 
-def goals(instance: Instance, cfg: Config) -> tuple[Progress, ...]:
+def goals(instance: Instance, cfg: Config) -> tuple[Goal, ...]:
     """The goals that make sense in a bounded instance."""
     ops, clients, requests = (len(instance.members(sort)) for sort in (Op, Client, Request))
     table = cfg.client_table

@@ -17,7 +17,7 @@ or memory, or an interrupt, came first.
 from viewproof.spec.engines.explicit.cover import Cover, cover
 from viewproof.spec.engines.explicit.emit import Program, emit
 from viewproof.spec.engines.explicit.itf import to_itf
-from viewproof.spec.engines.explicit.reach import Answer, Goal, always_reaches
+from viewproof.spec.engines.explicit.reach import Answer, always_reaches
 from viewproof.spec.engines.explicit.result import ActionCoverage, Change, EngineError, OutOfRangeError, Result, Step
 from viewproof.spec.engines.explicit.search import Progress, explore
 from viewproof.spec.engines.explicit.simulate import simulate
@@ -28,7 +28,6 @@ __all__ = [
     "Change",
     "Cover",
     "EngineError",
-    "Goal",
     "OutOfRangeError",
     "Program",
     "Progress",

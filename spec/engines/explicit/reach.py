@@ -25,21 +25,11 @@ from viewproof.spec.engines.explicit.result import EngineError, Result
 from viewproof.spec.engines.explicit.rounds import Chunk
 from viewproof.spec.engines.explicit.search import Options, Progress, Search
 from viewproof.spec.lang.concrete import State
-from viewproof.spec.lang.definitions import Predicate, Spec
+from viewproof.spec.lang.definitions import Goal, Spec
 from viewproof.spec.lang.errors import SpecError
 
 CONFIRM_STATES = 3_000
 """So many successors of a stuck state are searched by the interpreter for a good one, to confirm the verdict."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """From every state in which `premise` holds, a state in which `good` holds can be reached."""
-
-    id: str
-    title: str
-    premise: Predicate
-    good: Predicate
 
 
 @dataclass

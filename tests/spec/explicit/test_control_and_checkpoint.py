@@ -109,9 +109,7 @@ def test_a_fault_is_found_in_so_many_steps(fault: str) -> None:
         found = explicit.explore(spec)
         assert (found.broken, len(found.behaviour)) == (chosen.breaks, STEPS[fault])
         return
-    wanted = [
-        explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg) if g.id == chosen.breaks
-    ]
+    wanted = [g for g in goals(spec.instance, spec.cfg) if g.id == chosen.breaks]
     (answer,) = explicit.always_reaches(spec, wanted)
     assert (answer.result.verdict, len(answer.result.behaviour)) == ("violated", STEPS[fault])
 
@@ -138,7 +136,7 @@ def test_the_invariant_that_the_catalogue_names_breaks_too(fault: str, invariant
 )
 def test_view_changes_can_end_requests_be_answered_and_replicas_catch_up(name: str, sizes: Sizes) -> None:
     spec = model(name, **sizes)
-    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
+    wanted = list(goals(spec.instance, spec.cfg))
     assert {a.goal.id: a.result.verdict for a in explicit.always_reaches(spec, wanted)} == {
         g.id: "holds" for g in wanted
     }

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from viewproof.refinement.cli.check import check
 from viewproof.spec.engines import explicit, interp
-from viewproof.spec.lang import Instance, Schema, Sort, Spec, SpecError, Values, action, invariant, require
+from viewproof.spec.lang import Goal, Instance, Schema, Sort, Spec, SpecError, Values, action, invariant, require
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
@@ -22,9 +22,9 @@ SMALL = ("--replicas", "2", "--views", "2", "--ops", "1", "--requests", "1")
 TINY = {"replicas": 2, "views": 2, "ops": 1, "requests": 1}
 
 
-def wanted(spec: Spec) -> list[explicit.Goal]:
+def wanted(spec: Spec) -> list[Goal]:
     """The goals of the core protocol, as the engine takes them."""
-    return [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
+    return list(goals(spec.instance, spec.cfg))
 
 
 def without(spec: Spec, name: str) -> Spec:

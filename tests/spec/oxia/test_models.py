@@ -81,7 +81,7 @@ def test_the_last_commit_offset_reaches_no_follower_without_traffic() -> None:
 @pytest.mark.parametrize("name", ["oxia", "oxia_restart"])
 def test_elections_can_end_and_writes_can_be_answered(name: str) -> None:
     spec = model(name)
-    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec)]
+    wanted = list(goals(spec))
     for answer in explicit.always_reaches(spec, wanted, notify=lambda _: None):
         assert answer.result.verdict == "holds"
         assert answer.premises > 0

@@ -112,7 +112,7 @@ def test_lemmas_hold_in_all_reachable_states_and_say_something() -> None:
 
 def test_nothing_is_stuck() -> None:
     spec = model("partitions", replicas=2, ops=1, messages=1)
-    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
+    wanted = list(goals(spec.instance, spec.cfg))
     assert {a.result.verdict for a in explicit.always_reaches(spec, wanted)} == {"holds"}
 
 

@@ -162,9 +162,7 @@ def test_a_fault_is_found_in_so_many_steps(fault: str) -> None:
         found = explicit.explore(spec)
         assert (found.broken, len(found.behaviour)) == (chosen.breaks, STEPS[fault])
         return
-    wanted = [
-        explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg) if g.id == chosen.breaks
-    ]
+    wanted = [g for g in goals(spec.instance, spec.cfg) if g.id == chosen.breaks]
     (answer,) = explicit.always_reaches(spec, wanted)
     assert (answer.result.verdict, len(answer.result.behaviour)) == ("violated", STEPS[fault])
 
@@ -184,7 +182,7 @@ def test_a_forgotten_promise_and_an_old_answer_lose_a_committed_op(fault: str, s
 
 def test_a_restart_of_the_whole_cluster_recovers_from_the_superblock() -> None:
     spec = model("superblock", replicas=2, views=3, restarts=2, rots=0)
-    wanted = [explicit.Goal(g.id, g.title, g.premise, g.good) for g in goals(spec.instance, spec.cfg)]
+    wanted = list(goals(spec.instance, spec.cfg))
     assert {a.goal.id: a.result.verdict for a in explicit.always_reaches(spec, wanted)} == {
         g.id: "holds" for g in wanted
     }
