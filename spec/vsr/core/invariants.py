@@ -61,27 +61,33 @@ def agreement(s: Any) -> Any:
 @invariant("I2", "durability")
 def durability(s: Any) -> Any:
     """An op that was acknowledged by a replication quorum, or replied to, is in the log of every later started view."""
-    return forall(
-        View,
-        lambda v: implies(
-            s.sv[v],
-            lambda: forall(
-                Op,
-                lambda o: all_of(
-                    implies(
-                        all_of(s.replied_in[o] > 0, s.replied_in[o] - 1 < v),
-                        lambda: carries(s, v, o, s.first_executed[o]),
-                    ),
-                    forall(
-                        View,
-                        lambda w: implies(
-                            all_of(w < v, lambda: chosen(s, w, o)), lambda: carries(s, v, o, entry_of_view(s, w, o))
-                        ),
-                    ),
+    return forall(View, lambda v: all_of(*kept_by_view(s, v)))
+
+
+@cases
+def kept_by_view(s: Any, v: Any) -> tuple[Any, ...]:
+    """What view v keeps: if it started, all that was committed before, or replied to."""
+
+    def kept(o: Any) -> Any:
+        return all_of(
+            implies(
+                all_of(s.replied_in[o] > 0, s.replied_in[o] - 1 < v), lambda: carries(s, v, o, s.first_executed[o])
+            ),
+            forall(
+                View,
+                lambda w: implies(
+                    all_of(w < v, lambda: is_committed(s, w, o)), lambda: carries(s, v, o, entry_of_view(s, w, o))
                 ),
             ),
-        ),
-    )
+        )
+
+    return (implies(s.sv[v], lambda: forall(Op, kept)),)
+
+
+@point
+def is_committed(s: Any, w: Any, o: Any) -> Any:
+    """Has view w committed op o: has a quorum acknowledged it there?"""
+    return chosen(s, w, o)
 
 
 @invariant("I3", "honest_ack")
@@ -95,12 +101,18 @@ def honest_ack(s: Any) -> Any:
                 Op,
                 lambda o: any_of(
                     s.ack[v, r, o] == 0,
-                    all_of(durable(s, r, o), s.entry[r, o] == s.ack[v, r, o]),
+                    holds_acknowledged(s, v, r, o),
                     *excused(s, v, r, o),
                 ),
             ),
         ),
     )
+
+
+@point
+def holds_acknowledged(s: Any, v: Any, r: Any, o: Any) -> Any:
+    """Does r hold durably what it acknowledged in view v at op o?"""
+    return all_of(durable(s, r, o), s.entry[r, o] == s.ack[v, r, o])
 
 
 @cases
