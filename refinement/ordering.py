@@ -89,8 +89,13 @@ class SequenceGuard:
         """The sequence numbers that never occurred, in words, one text per gap up to a limit."""
         texts = []
         for node, first, last, file, line in self._gaps[:GAPS_SHOWN]:
-            numbers = f"seq {first}" if first == last else f"seq {first} to {last}"
-            texts.append(f"{numbers} of node {node}: no such event in the input (noticed at {file}:{line})")
+            texts.append(gap_text(node, first, last, file, line))
         if len(self._gaps) > GAPS_SHOWN:
             texts.append(f"{len(self._gaps) - GAPS_SHOWN} more gaps in sequence numbers")
         return texts
+
+
+def gap_text(node: int, first: int, last: int, file: str, line: int) -> str:
+    """Sequence numbers of a node that never occurred, in words; the next one is at that line."""
+    numbers = f"seq {first}" if first == last else f"seq {first} to {last}"
+    return f"{numbers} of node {node}: no such event in the input (noticed at {file}:{line})"

@@ -17,6 +17,8 @@ pack = msgspec.msgpack.Encoder().encode
 
 _FRAME_ROWS = 256
 _LENGTH_BYTES = 4
+_CHUNK_BYTES = 1 << 20
+_HELD_BYTES = 64 << 20
 
 
 def _row_type() -> Any:
@@ -34,6 +36,34 @@ def row_decoder() -> msgspec.msgpack.Decoder[Row]:
 @lru_cache(maxsize=1)
 def _rows_decoder() -> msgspec.msgpack.Decoder[list[Row]]:
     return msgspec.msgpack.Decoder(list[_row_type()])  # type: ignore[misc]
+
+
+class Packed:
+    """Packed rows that can be gone through again: in memory, beyond a limit in a temporary file."""
+
+    def __init__(self, rows: Iterable[bytes]) -> None:
+        self._file = tempfile.SpooledTemporaryFile(_HELD_BYTES, prefix="viewproof-run-")  # noqa: SIM115 - kept
+        for row in rows:
+            self._file.write(len(row).to_bytes(_LENGTH_BYTES, "big"))
+            self._file.write(row)
+        self._end = self._file.tell()
+
+    def __iter__(self) -> Iterator[Row]:
+        decode = row_decoder().decode
+        at, rest = 0, b""
+        while at < self._end:
+            self._file.seek(at)
+            chunk = rest + self._file.read(_CHUNK_BYTES)
+            at = self._file.tell()
+            begin = 0
+            while len(chunk) - begin >= _LENGTH_BYTES:
+                length = int.from_bytes(chunk[begin : begin + _LENGTH_BYTES], "big")
+                end = begin + _LENGTH_BYTES + length
+                if end > len(chunk):
+                    break
+                yield decode(chunk[begin + _LENGTH_BYTES : end])
+                begin = end
+            rest = chunk[begin:]
 
 
 class Spill:

@@ -45,12 +45,12 @@ def judge_run(
     """Replay one run's rows (in replay order) and, unless the caller does that elsewhere, gather its facts.
 
     Returns the replay's verdict (None if it failed or the input is malformed), the broken facts, and tool errors.
-    The rows are consumed to the end, also where the replay stops early.
+    The rows are consumed to the end, also where the replay stops early; it may go through them again.
     """
     guard, facts = SequenceGuard(log), RunFacts(run_id)
     problems_before = len(log.problems) + log.more
     guarded = guard.watch(rows)
-    stream = facts.watch(guarded) if with_facts else guarded
+    stream = _Watched(rows, facts.watch(guarded) if with_facts else guarded)
     verdict: RunVerdict | None = None
     errors: list[str] = []
     try:
@@ -61,13 +61,42 @@ def judge_run(
         if os.environ.get("VSR_DEBUG"):
             raise
         errors.append(f"run {run_id}: the checker failed: {type(error).__name__}: {error}")
-    for _ in stream:
+    for _ in stream.first:
         pass
     if len(log.problems) + log.more > problems_before:
         return None, [], errors
     if verdict is not None:
         verdict = replace(verdict.with_missing(guard.missing()), recorded=guard.events())
     return verdict, facts.contradictions(), errors
+
+
+class _Watched:
+    """Rows of which the first pass is watched."""
+
+    def __init__(self, rows: Iterable[Row], first: Iterator[Row]) -> None:
+        self.rows = rows
+        self.first = first
+        self.begun = False
+
+    def __iter__(self) -> Iterator[Row]:
+        again, self.begun = self.begun, True
+        return iter(self.rows) if again else self.first
+
+
+class _Merged:
+    """The rows of files that hold one run each in order, merged; read again, what is wrong with them is not said
+    again.
+    """
+
+    def __init__(self, unit: Unit, run_id: str, log: ProblemLog, empty: list[str]) -> None:
+        self.unit = unit
+        self.run_id = run_id
+        self.to: tuple[ProblemLog, list[str]] = (log, empty)
+
+    def __iter__(self) -> Iterator[Row]:
+        log, empty = self.to
+        self.to = ProblemLog(), []
+        return merge_sorted([_noting_empty(file, log, empty) for file in self.unit.files], self.run_id)
 
 
 def judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:
@@ -99,8 +128,7 @@ def _single_run(unit: Unit) -> str | None:
 
 def _judge_streaming(unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun) -> UnitResult:
     log, empty, clock = ProblemLog(), list[str](), Spent()
-    streams = [_noting_empty(file, log, empty) for file in unit.files]
-    judged = judge_run(run_id, merge_sorted(streams, run_id), options, check_run, log)
+    judged = judge_run(run_id, _Merged(unit, run_id, log, empty), options, check_run, log)
     clock.until_now("read, merge, check")
     return result_of(unit.name, [run_id], [judged], options, log, empty, clock.seconds)
 

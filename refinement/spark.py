@@ -34,7 +34,7 @@ from viewproof.refinement.interrupts import held, reinstall
 from viewproof.refinement.java import find_java
 from viewproof.refinement.local import Progress, result_of_inputs, split_groups, until_interrupted
 from viewproof.refinement.ordering import order_key
-from viewproof.refinement.packing import pack, row_decoder
+from viewproof.refinement.packing import Packed, pack
 from viewproof.refinement.reading import ProblemLog, first_run, read_rows
 from viewproof.refinement.runs import Spent, judge_run, judge_unit, no_collector
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
@@ -259,10 +259,11 @@ def judge_shuffled(
     files = spark.createDataFrame(table).repartition(min(tasks, len(pairs)))
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for run_id, rows in groupby(_rows_of(batches), key=itemgetter(0)):
+        for run_id, pairs in groupby(_packed_of(batches), key=itemgetter(0)):
             if run_id == _FILES:
-                yield _result_batch(row[1] for row in rows)
+                yield _result_batch(msgspec.msgpack.decode(packed, type=UnitResult) for _, packed in pairs)
                 continue
+            rows = Packed(packed for _, packed in pairs)
             log, spent = ProblemLog(), Spent()
             with no_collector():
                 verdict, _, errors = judge_run(run_id, rows, options, check_run, log, with_facts=False)
@@ -365,12 +366,10 @@ def _to_batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
-    """Rows as the readers gave them; what `_decode` says of files as (`_FILES`, result)."""
-    unpack = row_decoder().decode
+def _packed_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
+    """(run, packed row); what `_decode` says of files as (`_FILES`, packed result)."""
     for batch in batches:
-        for run, packed in zip(batch.column("run").to_pylist(), batch.column("row").to_pylist(), strict=True):
-            yield unpack(packed) if run != _FILES else (_FILES, msgspec.msgpack.decode(packed, type=UnitResult))
+        yield from zip(batch.column("run").to_pylist(), batch.column("row").to_pylist(), strict=True)
 
 
 def contradictions(facts: DataFrame) -> list[Contradiction]:

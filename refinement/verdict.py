@@ -108,7 +108,7 @@ class RunVerdict:
 
     def with_missing(self, reasons: Iterable[str]) -> RunVerdict:
         """The same verdict with evidence found missing: `conforms` becomes `inconclusive`, `violates` stays."""
-        missing = (*self.missing, *reasons)
+        missing = (*self.missing, *(reason for reason in reasons if reason not in self.missing))
         verdict: Verdict = "inconclusive" if missing and self.verdict == "conforms" else self.verdict
         return replace(self, missing=missing, verdict=verdict)
 
@@ -280,4 +280,5 @@ def _sums(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 CheckRun = Callable[[str, Iterable[Row], AuditOptions], RunVerdict]
-"""`check_run(run_id, events, options)`: the replay. `events` are rows followed by (file, line), sorted, validated."""
+"""`check_run(run_id, events, options)`: the replay. `events` are rows followed by (file, line), sorted, validated; they
+can be gone through more than once."""

@@ -1,65 +1,139 @@
 """Replay one run's events through the specification and judge it.
 
-"conforms": every event was explained by steps of the spec, in the order of the Lamport clocks, and every observation
-was equal to the spec's state (or confirmed by a later one). "violates": the first event that no step explains.
-"inconclusive": a column that decides is not in the trace; it is named. The spec's state is one: native traces show
-every choice that the protocol leaves open.
+"violates": an event, a value or an invariant is false whatever the evidence does not show. "conforms": every event was
+explained by steps of the spec, in the order of the Lamport clocks, every observation was equal to the spec's state (or
+confirmed by a later one), and nothing that decides is missing. "inconclusive": something is, and it is named.
+
+Two replays of the same rules: a plain one for events of which all is shown, compiled (`compile`), and Kleene's, over
+cells that are known or not, from the first hole in the evidence on (`partial`).
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice
 
 from viewproof.refinement.checker.compile import COLUMNS_MORE, Program, compile_program
+from viewproof.refinement.checker.evidence import Evidence
 from viewproof.refinement.checker.explain import explain
+from viewproof.refinement.checker.partial import PartialRun
 from viewproof.refinement.checker.state import Missing, Reject, RunState
-from viewproof.refinement.mapping import CONFIGURED, NEEDED_BY_EVENT
+from viewproof.refinement.mapping import CONFIGURED
 from viewproof.refinement.mapping.boot import FEATURE_MAX
 from viewproof.refinement.mapping.partitions import PARTITIONS
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation
+from viewproof.spec.engines.replay import Store
+from viewproof.spec.engines.replay.cells import PartialCells
 from viewproof.spec.lang import SpecError
 from viewproof.spec.vsr import Config
 from viewproof.spec.vsr.config import ClientTable, Partitions
 from viewproof.spec.vsr.faults import fault
 
+IF_SHOWN = {
+    "client_slots": 1 << 20,
+    "client_sessions": 1,
+    "client_gaps": 1,
+    "pipeline": 1 << 30,
+    "checkpoint_interval": 1,
+    "supports": 0,
+    "ring": 1,
+    "partitions": 1,
+}
+"""Options that a run may have had although its first event does not show them."""
 _CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
 _NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
 
 
 def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engine: str = "replay") -> RunVerdict:
-    """Judge one run. `events` are rows with file and line, in (clock, node, seq) order, each valid by the schema.
+    """Judge one run. `events` are rows with file and line, in (clock, node, seq) order, each valid by the schema; they
+    are gone through more than once where evidence is missing (an iterator is held in memory for that).
 
     `engine` "interp" takes every step by the reference interpreter instead of the compiled replay. Raises
     `SpecError` for an option that the specification does not know (an unknown `--allow`).
     """
-    rows = iter(events)
-    first = next(rows, None)
-    if first is None:
+    rows = list(events) if isinstance(events, Iterator) else events
+    stream = iter(rows)
+    boot = next(stream, None)
+    if boot is None:
         return RunVerdict(run_id, "inconclusive", 0, missing=("the run has no events",))
-    missing = [name for name in _CONFIGURATION if first[INDEX[name]] is None]
+    stream = chain([boot], stream)
+    if any(boot[INDEX[name]] is None for name in _CONFIGURATION):
+        boot = Evidence.of(rows).boot or boot
+    missing = [name for name in _CONFIGURATION if boot[INDEX[name]] is None]
     if missing:
         return RunVerdict(run_id, "inconclusive", 0, missing=tuple(f"{n} is not in the first event" for n in missing))
-    allow = tuple(sorted(options.allow))
-    permitted = frozenset(id for id in allow if fault(id).is_configuration)
-    try:
-        cfg = configuration(first, permitted)
-    except SpecError as error:
-        return RunVerdict(run_id, "violates", 0, violations=(_configuration(run_id, first, error),))
-    uses: list[AllowedUse] = []
-    try:
-        cfg = configuration(first)
-    except SpecError:
-        uses = [_use(id, first) for id in sorted(permitted)]
-    more = any(first[INDEX[column]] is not None for column in COLUMNS_MORE)
-    run = _Run(run_id, compile_program(cfg, allow, engine, more=more), cfg.replicas, uses, first)
-    return run.judge(chain([first], rows))
+    judge = _Judge(run_id, rows, boot, options, engine)
+    verdict = judge.verdict(boot, stream)
+    if verdict.verdict != "violates":
+        return verdict
+    for shown, columns in _other_configurations(judge.boot):
+        if judge.verdict(shown).verdict != "violates":
+            texts = tuple(f"{column} of the first event: the verdict is about a run without it" for column in columns)
+            found = verdict.violations[0]
+            refused = f"a run without it is refused at {found.file}:{found.line}: {found.message}"
+            return replace(verdict, verdict="inconclusive", violations=(), missing=(*texts, refused, *verdict.missing))
+    return verdict
+
+
+def _other_configurations(boot: Row) -> Iterator[tuple[Row, tuple[str, ...]]]:
+    """What the configuration may have been, as the run does not show some of it: with each option that is not shown,
+    and with all of them.
+    """
+    unshown = {column: value for column, value in IF_SHOWN.items() if boot[INDEX[column]] is None}
+    for some in ({column: value} for column, value in unshown.items()):
+        yield _with(boot, some), tuple(some)
+    if len(unshown) > 1:
+        yield _with(boot, unshown), tuple(unshown)
+
+
+def _with(row: Row, values: Mapping[str, int]) -> Row:
+    changed = list(row)
+    for column, value in values.items():
+        changed[INDEX[column]] = value
+    return tuple(changed)
+
+
+class _Judge:
+    """Judges a run under one configuration or another."""
+
+    def __init__(self, run_id: str, rows: Iterable[Row], boot: Row, options: AuditOptions, engine: str) -> None:
+        self.run_id = run_id
+        self.rows = rows
+        self.boot = boot
+        self.allow = tuple(sorted(options.allow))
+        self.engine = engine
+
+    def verdict(self, shown: Row, stream: Iterator[Row] | None = None) -> RunVerdict:
+        """The verdict if the configuration is that of the row `shown`; `stream` are the rows, if they are begun."""
+        permitted = frozenset(id for id in self.allow if fault(id).is_configuration)
+        try:
+            cfg = configuration(shown, permitted)
+        except SpecError as error:
+            violation = _configuration(self.run_id, shown, error)
+            return RunVerdict(self.run_id, "violates", 0, violations=(violation,))
+        uses: list[AllowedUse] = []
+        try:
+            cfg = configuration(shown)
+        except SpecError:
+            uses = [_use(id, shown) for id in sorted(permitted)]
+        more = any(self.boot[INDEX[column]] is not None for column in COLUMNS_MORE)
+        program = compile_program(cfg, self.allow, self.engine, more=more)
+        plain = _Plain(self.run_id, program, cfg.replicas, uses, self.boot)
+        verdict = plain.judge(stream or iter(self.rows))
+        if verdict is not None:
+            return verdict
+        evidence = Evidence.of(self.rows, program.rules)
+        boot = evidence.configuration(self.boot)
+        if boot == self.boot:
+            return _judge_partial(plain, self.rows, evidence)
+        self.boot = boot
+        return self.verdict(boot)
 
 
 def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
-    """The specification's configuration for a run, as its first event shows it. Raises `SpecError` for an impossible
+    """The specification's configuration for a run, as its first boot shows it. Raises `SpecError` for an impossible
     one.
     """
     replicas, q_r, q_v = (first[INDEX[name]] for name in _CONFIGURATION)
@@ -84,114 +158,139 @@ def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
     )
 
 
-class _Run:
-    """The replay of one run."""
+class _Plain:
+    """The replay of a run of which all is shown; it stops at the first event of which something is not."""
 
-    def __init__(self, run_id: str, program: Program, replicas: int, uses: list[AllowedUse], first: Row) -> None:
+    def __init__(self, run_id: str, program: Program, replicas: int, uses: list[AllowedUse], boot: Row) -> None:
         self.run_id = run_id
         self.program = program
-        self.state = RunState(replicas, program.replay.spec.schema, first)
-        self.store = program.replay.new_store()
         self.replicas = replicas
         self.uses = uses
-        self.judged = dict.fromkeys(program.handlers, 0)
+        self.boot = boot
+        self.refused: Violation | None = None
+        self._begin()
 
-    def judge(self, rows: Iterator[Row]) -> RunVerdict:
-        """Consume the events up to the first that cannot be explained."""
-        handlers, deviant = self.program.handlers, self.program.deviant
-        state, store, judged = self.state, self.store, self.judged
+    def _begin(self) -> None:
+        self.state = RunState(self.replicas, self.program.replay.spec.schema, self.boot)
+        self.store: Store = self.program.replay.new_store()
+        self.judged = dict.fromkeys(self.program.handlers, 0)
+
+    def judge(self, stream: Iterator[Row]) -> RunVerdict | None:
+        """Consume the events up to the first that is refused; None: what was missing must be looked at.
+
+        `refused` is set where an event is refused and the evidence is whole: only its order may be wrong then.
+        """
         row: Row = ()
         try:
-            for row in rows:
-                event = row[_EVENT]
-                if row[_NODE] >= self.replicas:
-                    raise Reject("event.node", f"node {row[_NODE]} is not one of {self.replicas} replicas")
-                if row[_SEQ] == 1 and event != "start":
-                    raise Reject("event.event", "the first event of a node is start", "start", event)
-                if event not in judged:
-                    raise Missing(f"{NEEDED_BY_EVENT[event]} of the first event; without it there is no {event}: event")
-                judged[event] += 1
-                if event in deviant:
-                    self._explain_with_deviations(row)
-                    state, store = self.state, self.store
-                else:
-                    handlers[event](state, store, row)
-                state.events += 1
-                state.last_seq[row[_NODE]] = row[_SEQ]
-                if state.uses:
-                    self._note_uses(row)
+            for row in stream:
+                self._event(row)
+        except Missing:
+            return None
         except Reject as reject:
-            violation = explain(self.run_id, self.program, self.store, self.state, row, reject)
-            cut = self._cut_off(reject, row, rows)
-            if cut:
-                return self._verdict("inconclusive", missing=(cut,))
-            return self._verdict("violates", violations=(violation,))
-        except Missing as missing:
-            place = f"{row[FILE_INDEX]}:{row[LINE_INDEX]}"
-            return self._verdict("inconclusive", missing=(f"{missing.column} of {row[_EVENT]} at {place}",))
-        unseen = tuple(state.missing())
-        return self._verdict("inconclusive" if unseen else "conforms", missing=unseen)
+            if not self.program.by_action and self._all_go_on(row, stream):
+                self.refused = explain(self.run_id, self.program.replay.spec, self.cells(), self.state, row, reject)
+            return None
+        if not all(self.state.last_seq):
+            return None
+        unseen = tuple(self.state.missing())
+        return self.verdict("inconclusive" if unseen else "conforms", missing=unseen)
 
-    def _cut_off(self, reject: Reject, row: Row, rows: Iterator[Row]) -> str:
-        """Why a message that was never sent may be the trace's fault: the sender's trace ends before it was."""
-        if reject.sender is None and not reject.lost_from:
-            return ""
+    def _event(self, row: Row) -> None:
+        event, node = row[_EVENT], row[_NODE]
+        state = self.state
+        if node >= self.replicas:
+            raise Reject("event.node", f"node {node} is not one of {self.replicas} replicas")
+        if row[_SEQ] != state.last_seq[node] + 1:
+            raise Missing("seq")
+        if row[_SEQ] == 1 and event != "start":
+            raise Reject("event.event", "the first event of a node is start", "start", event)
+        if event not in self.judged:
+            raise Missing("event")
+        self.judged[event] += 1
+        self.program.handlers[event](state, self.store, row)
+        state.events += 1
+        state.last_seq[node] = row[_SEQ]
+
+    def _all_go_on(self, row: Row, later: Iterable[Row]) -> bool:
+        """Is the evidence about every replica complete up to the event and beyond it, so that what it refutes is so?"""
         last = list(self.state.last_seq)
-        more = set()
-        for later in rows:
-            if later[_NODE] < self.replicas:
-                last[later[_NODE]] = later[_SEQ]
-                more.add(later[_NODE])
-        event = f"{row[_EVENT]} at {row[FILE_INDEX]}:{row[LINE_INDEX]}"
-        if reject.sender is not None:
-            sender, seq = reject.sender
-            if sender >= self.replicas or seq <= last[sender]:
-                return ""
-            return f"{_ends(sender, last)}; {event} received a message of its event {seq}"
-        for sender in reject.lost_from:
-            if sender < self.replicas and sender != row[_NODE] and sender not in more:
-                return f"{_ends(sender, last)}; {event} needs a message that it sent later"
-        return ""
+        if row[_NODE] >= self.replicas:
+            return True
+        last[row[_NODE]] = row[_SEQ]
+        waiting = set(range(self.replicas)) - {row[_NODE]}
+        whole = True
+        for other in later:
+            node, seq = other[_NODE], other[_SEQ]
+            if node < self.replicas:
+                whole = whole and seq == last[node] + 1
+                last[node] = seq
+                waiting.discard(node)
+        return whole and not waiting
 
-    def _explain_with_deviations(self, row: Row) -> None:
-        """Take the event by the normal rule; where that rejects, by each permitted deviation from the state before."""
-        before = copy.deepcopy((self.state, self.store))
-        try:
-            self.program.handlers[row[_EVENT]](self.state, self.store, row)
-            return
-        except Reject as reject:
-            for handler in self.program.deviant[row[_EVENT]]:
-                state, store = copy.deepcopy(before)
-                try:
-                    handler(state, store, row)
-                except Reject:
-                    continue
-                self.state, self.store = state, store
-                return
-            raise reject
+    def again(self, rows: Iterable[Row], events: int) -> None:
+        """Begin again, and replay so many events."""
+        self._begin()
+        for row in islice(rows, events):
+            self._event(row)
 
-    def _note_uses(self, row: Row) -> None:
-        for names in self.state.uses.values():
-            for name in names:
-                fault = name.partition("__")[2].replace("_", ".", 1)
-                self.uses.append(_use(fault, row))
-        self.state.uses.clear()
+    def cells(self) -> PartialCells:
+        """The state as cells that are all known."""
+        replay = self.program.replay
+        return PartialCells.of(
+            replay.layout.to_state(self.store), replay.spec.schema, replay.spec.instance, replay.layout.actors
+        )
 
-    def _verdict(
+    def verdict(
         self, verdict: Verdict, *, violations: tuple[Violation, ...] = (), missing: tuple[str, ...] = ()
     ) -> RunVerdict:
+        """The verdict on the events so far."""
         coverage = {a.name: self.state.coverage[a.name] for a in self.program.replay.spec.actions}
         return RunVerdict(
             self.run_id, verdict, self.state.events, coverage, violations, missing, tuple(self.uses), self.judged
         )
 
 
+def _judge_partial(plain: _Plain, rows: Iterable[Row], evidence: Evidence) -> RunVerdict:
+    """Kleene's replay, from where the plain one knew all."""
+    if evidence.clocks:
+        more = evidence.clock_problems - len(evidence.clocks)
+        texts = (*evidence.clocks, *((f"{more} more such clocks",) if more else ()))
+        return RunVerdict(plain.run_id, "inconclusive", 0, missing=(*texts, *evidence.missing(plain.replicas)))
+    if plain.refused is not None:
+        return plain.verdict("violates", violations=(plain.refused,))
+    begin = min(plain.state.events, evidence.hole_at)
+    plain.again(rows, begin)
+    program = plain.program
+    run = PartialRun(program, plain.cells(), plain.state, evidence)
+    run.judged.update(plain.judged)
+    plain.judged = run.judged
+    row: Row = ()
+    missing: tuple[str, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    try:
+        for row in islice(rows, begin, None):
+            run.event(row)
+            if run.state.uses:
+                plain.uses += _uses(run.state, row)
+    except Reject as reject:
+        violations = (explain(plain.run_id, program.replay.spec, run.cells, run.state, row, reject),)
+        missing = tuple(evidence.missing(plain.replicas))
+    else:
+        missing = (*evidence.missing(plain.replicas), *run.missing(), *run.state.missing())
+    plain.state = run.state
+    verdict: Verdict = "violates" if violations else "inconclusive" if missing else "conforms"
+    return plain.verdict(verdict, violations=violations, missing=tuple(dict.fromkeys(missing)))
+
+
+def _uses(state: RunState, row: Row) -> list[AllowedUse]:
+    """The permitted deviations that were needed for the event."""
+    found = [_use(n.partition("__")[2].replace("_", ".", 1), row) for names in state.uses.values() for n in names]
+    state.uses.clear()
+    return found
+
+
 def _use(id: str, row: Row) -> AllowedUse:
     return AllowedUse(id, row[FILE_INDEX], row[LINE_INDEX], row[_NODE], row[_SEQ])
-
-
-def _ends(node: int, last: list[int]) -> str:
-    return f"the trace of node {node} ends at event {last[node]}"
 
 
 def _configuration(run_id: str, row: Row, error: SpecError) -> Violation:

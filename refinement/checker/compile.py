@@ -61,14 +61,18 @@ END_MORE = END_OBSERVED + len(COLUMNS_MORE)
 class Program:
     """A compiled audit: the replay of the specification, a handler per event, and the source of the handlers.
 
-    `deviant[event]` are the handlers to try, from the state before the event, where the normal one rejects: those in
-    which a permitted deviation stands in for an action although that one was enabled.
+    The handlers are for events of which all is shown; `rules` and `observed` are what they are made of. `by_action`
+    names the permitted deviations that may stand in for an action; `deviations[event]` those that do other things than
+    the action (action, stand-in), to be tried where an event is refused although the action was enabled.
     """
 
     replay: Replay
     handlers: Mapping[str, Handler]
     source: str
-    deviant: Mapping[str, tuple[Handler, ...]]
+    rules: Mapping[str, Rule]
+    observed: tuple[tuple[str, str], ...]
+    by_action: Mapping[str, tuple[str, ...]]
+    deviations: Mapping[str, tuple[tuple[str, str], ...]]
 
 
 @lru_cache(maxsize=32)
@@ -86,10 +90,7 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay",
     replay = compile_spec(extra.added_to(spec))
     if engine == "interp":
         replay = by_interp(replay)
-    texts = [_RuleText(rule, replay, observed, extra.by_action).source() for rule in rules]
-    deviations = _deviations(rules, replay, extra.by_action)
-    texts += [_RuleText(rule, replay, observed, {}, name, swap).source() for rule, name, swap in deviations]
-    source = "\n\n".join(texts)
+    source = "\n\n".join(_RuleText(rule, replay, observed).source() for rule in rules)
     scope: dict[str, Any] = {f"a_{name}": function for name, function in replay.functions.items()}
     labels = tuple(spec.schema.vars["status"].values.labels)
     scope |= {
@@ -103,10 +104,15 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay",
     scope |= {"partition_count": PARTITIONS, "reader": reader, "operation": ASKED.labels.__getitem__}
     exec(compile(source, "<audit>", "exec"), scope)
     handlers = {rule.event: scope[f"e_{rule.event}"] for rule in rules}
-    deviant: dict[str, tuple[Handler, ...]] = {}
-    for rule, name, _ in deviations:
-        deviant[rule.event] = (*deviant.get(rule.event, ()), scope[f"e_{name}"])
-    return Program(replay, handlers, source, deviant)
+    return Program(
+        replay,
+        handlers,
+        source,
+        {rule.event: rule for rule in rules},
+        observed,
+        extra.by_action,
+        _deviations(rules, replay, extra.by_action),
+    )
 
 
 def mask(row: Mapping[int, int]) -> int:
@@ -116,20 +122,16 @@ def mask(row: Mapping[int, int]) -> int:
 
 def _deviations(
     rules: tuple[Rule, ...], replay: Replay, by_action: Mapping[str, tuple[str, ...]]
-) -> list[tuple[Rule, str, tuple[str, str]]]:
-    """(rule, name of its deviant handler, (action, stand-in)) for stand-ins that do other things than the action
-    does.
-    """
-    found: list[tuple[Rule, str, tuple[str, str]]] = []
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """By event: (action, stand-in) for stand-ins that do other things than the action does."""
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
     for action, stand_ins in by_action.items():
         for stand_in in stand_ins:
             if _effects(replay, action) == _effects(replay, stand_in):
                 continue
-            found += [
-                (rule, f"{rule.event}__{stand_in}", (action, stand_in))
-                for rule in rules
-                if any(isinstance(line, Step) and line.action == action for line in rule.lines)
-            ]
+            for rule in rules:
+                if any(isinstance(line, Step) and line.action == action for line in rule.lines):
+                    found[rule.event] = (*found.get(rule.event, ()), (action, stand_in))
     return found
 
 
@@ -141,22 +143,11 @@ def _effects(replay: Replay, action: str) -> list[tuple[Any, ...]]:
 class _RuleText:
     """Writes the handler of one event."""
 
-    def __init__(
-        self,
-        rule: Rule,
-        replay: Replay,
-        observed: tuple[tuple[str, str], ...],
-        alternatives: Mapping[str, tuple[str, ...]],
-        name: str = "",
-        swap: tuple[str, str] = ("", ""),
-    ) -> None:
+    def __init__(self, rule: Rule, replay: Replay, observed: tuple[tuple[str, str], ...]) -> None:
         self.rule = rule
         self.replay = replay
         self.observed = observed
         self.layout = replay.layout
-        self.alternatives = alternatives
-        self.name = name or rule.event
-        self.swap = swap
         self.out: list[str] = []
         self.indent = 1
         self.certain: set[str] = {"node", "seq"}
@@ -173,21 +164,19 @@ class _RuleText:
             self.put(f"{name} = row[{INDEX[name]}]")
         if rule.receives:
             self._match_sent(rule.receives)
-        for name, text in rule.infer.items():
-            self.put(f"if {name} is None: {name} = {self.expr(text)}")
         for number, line in enumerate(rule.lines):
             self._line(number, line)
         self._observe()
         if rule.sends:
             fields = ", ".join(MESSAGE_FIELDS[rule.sends])
             self.put(f"C.sent[node][seq] = ({rule.sends!r}, {fields},)")
-        return f"def e_{self.name}(C, S, row):\n" + "\n".join(self.out)
+        return f"def e_{rule.event}(C, S, row):\n" + "\n".join(self.out)
 
     def _columns(self) -> list[str]:
-        texts: list[str] = ["node", "seq", *self.rule.infer.values()]
+        texts: list[str] = ["node", "seq"]
         for line in self.rule.lines:
             texts += _texts_of(line)
-        names = {name for text in texts for name in columns_of(text)} | set(self.rule.infer)
+        names = {name for text in texts for name in columns_of(text)}
         for kind in filter(None, (self.rule.sends, self.rule.receives.partition("|")[0])):
             names |= set(MESSAGE_FIELDS[kind])
         if self.rule.receives:
@@ -244,7 +233,7 @@ class _RuleText:
 
     def _check(self, line: Check) -> None:
         self._open(line.only_if, None)
-        if line.needed:
+        if not (line.when.startswith("-") or line.column == "m_type"):
             self._need(line.column)
         self.put(f"if {line.column} is not None:")
         self.indent += 1
@@ -263,27 +252,21 @@ class _RuleText:
         self._close(line.only_if, None)
 
     def _named(self, line: Named) -> None:
-        self.put(f"if {line.checksum} is not None:")
-        self.indent += 1
-        self._need(line.entry, line.op)
+        self._need(line.checksum, line.entry, line.op)
         entry, op = self.expr(line.entry), self.expr(line.op)
         self.put(f"entry = {entry}")
         self.put(
             f"if C.labels.get((entry, {op})) != {line.checksum}: "
             f"C.name({line.checksum!r}, {line.checksum}, entry, {op})"
         )
-        self.indent -= 1
 
     def _log(self, line: Log) -> None:
-        self.put(f"if {line.column} is not None:")
-        self.indent += 1
-        self._need(line.top)
+        self._need(line.column, line.top)
         self.put(f"top = {self.expr(line.top)}")
         self.put(f"if len({line.column}) > top: raise C.broken({line.column!r}, 'the log has more entries than ops')")
         self.put(f"for o, checksum in enumerate({line.column}, top - len({line.column}) + 1):")
         self.put(f"    entry = {self.expr(line.entry)}")
         self.put(f"    if C.labels.get((entry, o)) != checksum: C.name({line.column!r}, checksum, entry, o)")
-        self.indent -= 1
 
     def _agrees(self, line: Agrees) -> None:
         self._open(line.only_if, None)
@@ -347,10 +330,8 @@ class _RuleText:
         else:
             self.put(f"value = S.v_{var.name}.get({key}, {var.init})")
             if line.value:
-                self.put(
-                    f"if {line.value} is not None and {line.value} != value: "
-                    f"raise C.unsent({var.name!r}, {key}, {line.value}, value)"
-                )
+                self._need(line.value)
+                self.put(f"if {line.value} != value: raise C.unsent({var.name!r}, {key}, {line.value}, value)")
             if line.some:
                 self.put(f"if not value: raise C.unsent({var.name!r}, {key}, None, value)")
             self.put(f"S.in_{var.name}[node][{key}] = value")
@@ -373,7 +354,8 @@ class _RuleText:
             pairs = ", ".join(f"{n!r}: {self.expr(hi if t == name else t)}" for n, t in line.args.items())
             asked = f"{line.action!r}, {taken[1] if taken else ''!r}, {{{pairs}}}"
             self.put(f"if first > {self.expr(hi)}: raise C.nothing({asked}, first, {self.expr(hi)})")
-        self._open(line.only_if, line.each)
+        only_if = f"({line.only_if}) and not ({line.unless})" if line.unless else line.only_if
+        self._open(only_if, line.each)
         names = [p.name for p in self.replay.spec.action(line.action).params]
         tried = next((n for n in names if line.args[n].endswith("?")), None)
         self._need(*(t for t in line.args.values() if not t.endswith("?")))
@@ -384,7 +366,7 @@ class _RuleText:
                 self.put(f"C.journaled[node].add(({self.expr(line.journals)}, o))")
         else:
             self._try_all(line, names, tried, args)
-        self._close(line.only_if, line.each)
+        self._close(only_if, line.each)
 
     def _try_all(self, line: Step, names: list[str], tried: str, args: Mapping[str, str]) -> None:
         action = line.action
@@ -404,12 +386,7 @@ class _RuleText:
     def _take(self, action: str, values: list[str]) -> None:
         names = [p.name for p in self.replay.spec.action(action).params]
         pairs = ", ".join(f"{n!r}: {v}" for n, v in zip(names, values, strict=True))
-        stand_in = self.swap[1] if action == self.swap[0] else ""
-        self.put(f"failed = a_{stand_in or action}(S, {', '.join(values)})")
-        if stand_in:
-            self.put(f"C.allowed({stand_in!r})")
-        for other in self.alternatives.get(action, ()):
-            self.put(f"if failed >= 0 and a_{other}(S, {', '.join(values)}) < 0: failed = C.allowed({other!r})")
+        self.put(f"failed = a_{action}(S, {', '.join(values)})")
         self.put(f"if failed >= 0: raise C.refused({action!r}, failed, {{{pairs}}})")
         self.put(f"C.coverage[{action!r}] += 1")
 

@@ -6,15 +6,12 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from viewproof.refinement.checker.compile import Program
 from viewproof.refinement.checker.state import Reject, RunState
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.values import show_value
 from viewproof.refinement.verdict import Violation
-from viewproof.spec.engines.guards import Refusal, StateCells, refusal
-from viewproof.spec.engines.interp import Blocked, step
-from viewproof.spec.engines.replay import Store
-from viewproof.spec.lang.concrete import State
+from viewproof.spec.engines.guards import Evaluator, Refusal, Span, refusal
+from viewproof.spec.engines.replay.cells import PartialCells
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.errors import SpecError
 
@@ -22,19 +19,17 @@ LEAVES_MAX = 40
 NEAREST_MAX = 4
 
 
-def explain(run_id: str, program: Program, store: Store, state: RunState, row: Row, reject: Reject) -> Violation:
-    """The violation for a rejected event."""
-    spec = program.replay.spec
-    before = program.replay.layout.to_state(store)
+def explain(run_id: str, spec: Spec, before: PartialCells, state: RunState, row: Row, reject: Reject) -> Violation:
+    """The violation for a rejected event, over the cells before the step that was refused."""
     node, event = row[INDEX["node"]], row[INDEX["event"]]
     action = event
     why: list[str] = []
     expected, observed = _text(reject.expected), _text(reject.observed)
     if reject.own is not None:
         action, own = reject.own
-        blocked = step(spec, before, spec.action(action), dict(own))
-        if isinstance(blocked, Blocked):
-            why.append(_refusal(spec, before, action, blocked.conjunct, own).text())
+        conjunct, _ = Evaluator(spec.instance, before).first_false(spec.ir(action), own)
+        if conjunct is not None:
+            why.append(_refusal(spec, before, action, conjunct, own).text())
     if reject.refused is not None:
         action, conjunct, args = reject.refused
         refused = _refusal(spec, before, action, conjunct, args)
@@ -65,11 +60,11 @@ def _text(value: object) -> str:
     return "" if value == "" else str(value)
 
 
-def _refusal(spec: Spec, state: State, action: str, conjunct: int, args: Mapping[str, int]) -> Refusal:
-    return refusal(spec, StateCells(spec.instance, state), action, conjunct, args, show_value)
+def _refusal(spec: Spec, cells: PartialCells, action: str, conjunct: int, args: Mapping[str, int]) -> Refusal:
+    return refusal(spec, cells, action, conjunct, args, show_value)
 
 
-def _nearest(spec: Spec, state: State, row: Row, rejected: str) -> Iterator[str]:
+def _nearest(spec: Spec, cells: PartialCells, row: Row, rejected: str) -> Iterator[str]:
     """Other actions of the same replica whose parameters the event suggests, with their first false guard."""
     given: dict[str, Any] = {
         "r": row[INDEX["node"]],
@@ -90,23 +85,24 @@ def _nearest(spec: Spec, state: State, row: Row, rejected: str) -> Iterator[str]
             continue
         known = {name: int(value) for name, value in args.items() if value is not None}
         try:
-            result = step(spec, state, candidate, known)
+            conjunct, _ = Evaluator(spec.instance, cells).first_false(spec.ir(candidate.name), known)
         except SpecError:
             continue
-        if isinstance(result, Blocked) and result.conjunct > 0:
+        if conjunct:
             shown += 1
-            yield _refusal(spec, state, candidate.name, result.conjunct, known).text()
+            yield _refusal(spec, cells, candidate.name, conjunct, known).text()
 
 
-def leaves(spec: Spec, state: State, node: int) -> Iterator[tuple[str, str]]:
+def leaves(spec: Spec, cells: PartialCells, node: int) -> Iterator[tuple[str, str]]:
     """Cells of the acting replica that differ from the initial state; of its log, the last few ops."""
-    op = state.get(spec.schema.vars["op"], (node,)) if "op" in spec.schema.vars else 0
+    op = cells.read(spec.schema.vars["op"], (node,)) if "op" in spec.schema.vars else 0
+    recent = 0 if isinstance(op, Span) else op - 3
     count = 0
     for var in spec.schema.vars.values():
-        if var.is_message or not var.index or var.index[0].name != "Replica":
+        if var.is_message or not var.index or var.index[0].name != cells.actors:
             continue
-        for index, value in sorted(state.tables.get(var.name, {}).items()):
-            recent = len(index) == 1 or index[1] > op - 3
-            if index[0] == node and recent and count < LEAVES_MAX:
+        for index, value in sorted(cells.known[var.name].items(), key=lambda cell: cell[0]):
+            if index[0] == node and (len(index) == 1 or index[1] > recent) and count < LEAVES_MAX:
                 count += 1
-                yield f"{var.name}[{', '.join(map(str, index))}]", show_value(var, value)
+                shown = "not known" if isinstance(value, Span) else show_value(var, value)
+                yield f"{var.name}[{', '.join(map(str, index))}]", shown

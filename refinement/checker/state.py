@@ -25,9 +25,8 @@ _OP, _COMMIT_MIN = _NAMES.index("op"), _NAMES.index("commit_min")
 class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of the program
     """An event that the specification does not explain.
 
-    `sender` is the (node, seq) of the event that should have sent the message. `rule` identifies what was broken
-    (`on_prepare/3` a guard, `observed.op`, `message.m_op`, `name`), `expected` and `observed` are values. `own` is the
-    step that the event stands for, where it was not tried.
+    `rule` identifies what was broken (`on_prepare/3` a guard, `observed.op`, `message.m_op`, `name`), `expected` and
+    `observed` are values. `own` is the step that the event stands for, where it was not tried.
     """
 
     def __init__(
@@ -37,8 +36,6 @@ class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of
         expected: object = "",
         observed: object = "",
         refused: tuple[str, int, Mapping[str, int]] | None = None,
-        sender: tuple[int, int] | None = None,
-        lost_from: tuple[int, ...] = (),
         own: tuple[str, Mapping[str, int]] | None = None,
     ) -> None:
         self.rule = rule
@@ -46,8 +43,6 @@ class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of
         self.expected = expected
         self.observed = observed
         self.refused = refused
-        self.sender = sender
-        self.lost_from = lost_from
         self.own = own
         super().__init__(message)
 
@@ -84,18 +79,14 @@ class RunState:
     def never_sent(self, kind: str, sender: int, seq: int) -> Reject:
         """No event of that sender with that seq, before this one, sent such a message."""
         message = f"no {kind} was sent by event {seq} of node {sender}"
-        return Reject("message.sent", message, f"a {kind} sent before", "none", sender=(sender, seq))
+        return Reject("message.sent", message, f"a {kind} sent before", "none")
 
     def unsent(self, var: str, key: object, observed: int | None, sent: int) -> Reject:
-        """The spec says another value was sent, or none yet (then the end of the sender's trace may be what is
-        missing).
-        """
-        index = key if isinstance(key, tuple) else (key,)
+        """The spec says another value was sent, or none yet."""
         declared = self.schema.vars[var]
-        lost = (int(declared.sender(*index)),) if declared.sender and (not sent or declared.kind == "watermark") else ()
         message = f"{var}[{_index(key)}] was not sent" + ("" if observed is None else " with this value")
         got = "received" if observed is None else show_value(declared, observed)
-        return Reject(f"message.{var}", message, show_value(declared, sent), got, lost_from=lost)
+        return Reject(f"message.{var}", message, show_value(declared, sent), got)
 
     def differs(self, column: str, expected: object, observed: object, rule: str = "") -> Reject:
         """A column of the event does not agree with the spec state or the message sent."""
@@ -116,9 +107,8 @@ class RunState:
         """The body of the prepare with that checksum is durable in the node's journal."""
         key = self.names.get(checksum)
         if key is None or key[1] != op:
-            lost = tuple(range(self.replicas)) if key is None else ()
             message = f"no prepare of op {op} has this checksum"
-            raise Reject("event.m_checksum", message, "a prepare sent", checksum, lost_from=lost)
+            raise Reject("event.m_checksum", message, "a prepare sent", checksum)
         self.journaled[node].add(key)
 
     def not_in_journal(self, entry: int, op: int) -> Reject:
@@ -169,7 +159,9 @@ class RunState:
             raise Reject(f"event.{column}", f"there is no entry at op {op} here", "an entry", checksum)
         known = self.labels.get(key)
         if known is not None and known != checksum:
-            raise Reject("I7", f"op {op} prepared in view {entry - 1} has another checksum", known, checksum)
+            rule, what = ("I10", "parent") if column == "m_parent" else ("I7", "prepare")
+            message = f"the {what} at op {op}, prepared in view {entry - 1}, has another checksum"
+            raise Reject(rule, message, known, checksum)
         other = self.names.get(checksum)
         if other is not None and other != key:
             raise Reject(
@@ -203,10 +195,15 @@ class RunState:
                 table, known = row[INDEX["table"]], self.tables.get(state[_COMMIT_MIN])
                 if table is not None and known not in (None, table):
                     column, observed, expected = "table", table, known
-            rule = {"digest": "I14", "table": "I9"}.get(column, f"observed.{column}")
-            if column in _VIEWS and row[INDEX["event"]] == "restart" and observed < expected:
-                rule = "I6"
-            raise Reject(rule, f"after the event {column} is {observed}, the spec says {expected}", expected, observed)
+            raise self.not_observed(column, expected, observed, row)
+
+    @staticmethod
+    def not_observed(column: str, expected: object, observed: object, row: Row) -> Reject:
+        """What the event shows of its node is not what the spec has."""
+        rule = {"digest": "I14", "table": "I9"}.get(column, f"observed.{column}")
+        if column in _VIEWS and row[INDEX["event"]] == "restart" and str(observed) < str(expected):
+            rule = "I6"
+        return Reject(rule, f"after the event {column} is {observed}, the spec says {expected}", expected, observed)
 
     def not_expected(self, row: Row) -> None:
         """A column of `OBSERVED_MORE` in a run whose first event shows none of them."""

@@ -56,6 +56,11 @@ _SHOWN_BY = {
 NEEDED_BY_EVENT = {rule.event: _SHOWN_BY[rule.when] for rule in OPTION_RULES}
 """Event → the column of a run's first event that must be there for it to be understood."""
 
+ONCE = ("asked", "asked_count", "asked_partition", "asked_offset", "asked_reader")
+"""Variables that belong to no replica, and whose cells are written once: what an entry asks."""
+RISING = ("replies", "session_replies", "restarts")
+"""Those whose cells only rise: what clients were answered."""
+
 MORE = "more"
 """Option of a run whose first event shows one of the columns of `OBSERVED_MORE`."""
 
@@ -75,6 +80,8 @@ __all__ = [
     "NEEDED_BY_EVENT",
     "OBSERVED",
     "OBSERVED_MORE",
+    "ONCE",
+    "RISING",
     "RULES",
     "Agrees",
     "Check",

@@ -184,7 +184,7 @@ BOOT_RULES: tuple[Rule, ...] = (
                 for log, when in ((_SAME_LOG, "-discard"), (_SAME_LOG_OR_MORE, "discard"))
             ),
             *_start_view_received("durable_view", "op", _INSTALLED + "!= node"),
-            *_start_view_received("durable_view", "op", _TRANSFERRED),
+            *_start_view_received("durable_view", "op", _TRANSFERRED, "checkpoints"),
             Step(
                 "on_start_view",
                 {"r": "node", "v": "durable_view", "n": "op"},

@@ -89,7 +89,8 @@ class Step(Optional):
     """Take `action`. A parameter ending in "?" is tried over all replicas where the column is not observed.
 
     `tried_if` limits the candidates (`x`) to those that agree with what the event shows. `journals` is the entry
-    that the step makes durable in the journal, at the op of `each`.
+    that the step makes durable in the journal, at the op of `each`. `unless` says that it was taken before, with the
+    same outcome: where it is open whether it was, taking it is as good.
     """
 
     action: str
@@ -98,6 +99,7 @@ class Step(Optional):
     only_if: str = ""
     tried_if: str = ""
     journals: str = ""
+    unless: str = ""
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,7 @@ OPTION_RULES: tuple[Rule, ...] = (
         (
             Check("m_client", "0"),
             Check("m_request", "0"),
-            Check("m_session", "0"),
-            Check("m_incarnation", "0"),
+            *(Check(c, "0", when=when) for c in ("m_session", "m_incarnation") for when in ("-sessions", "sessions")),
             Check("m_view", "spec.view[node]"),
             Check("m_op", "spec.op[node] + 1"),
             Check("m_commit", "spec.commit_max[node]"),

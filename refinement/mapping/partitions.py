@@ -12,7 +12,8 @@ from viewproof.refinement.mapping.lines import Check, Holds, Line, Step
 PARTITIONS = 1 << 64
 """Number of partitions: one for each namespace."""
 
-_NEW = "m_op <= spec.op[node] and not spec.asked[spec.entry[node, m_op] - 1, m_op]"
+_IN_LOG = "m_op <= spec.op[node]"
+_KNOWN = "spec.asked[spec.entry[node, m_op] - 1, m_op]"
 _ASKED = "[spec.executed[node, m_op] - 1, m_op]"
 _APPENDS, _STORES = "m_operation == 'append'", "m_operation in ('store', 'refused')"
 _PARTITION = "m_namespace % partition_count"
@@ -23,16 +24,18 @@ ASKS: tuple[Line, ...] = (
     Step(
         "ask_append",
         {"r": "node", "n": _PARTITION, "m": "m_count"},
-        only_if=f"{_APPENDS} and {_NEW}",
+        only_if=f"{_APPENDS} and {_IN_LOG}",
+        unless=_KNOWN,
         when="partitions",
     ),
     Step(
         "ask_store",
         {"r": "node", "g": _READER, "x": "m_offset"},
-        only_if=f"{_STORES} and {_NEW}",
+        only_if=f"{_STORES} and {_IN_LOG}",
+        unless=_KNOWN,
         when="partitions",
     ),
-    Step("ask_other", {"r": "node"}, only_if=f"m_operation == 'other' and {_NEW}", when="partitions"),
+    Step("ask_other", {"r": "node"}, only_if=f"m_operation == 'other' and {_IN_LOG}", unless=_KNOWN, when="partitions"),
     Check("m_operation", "'other'", when="-partitions"),
 )
 """Before an execution."""

@@ -164,7 +164,7 @@ def test_a_configuration_that_the_first_event_does_not_show_is_inconclusive(runs
             continue
         verdict = with_change(rows, 0, **{column: None})
         assert verdict.verdict == "inconclusive"
-        assert f"{column} of the first event" in verdict.missing[0]
+        assert verdict.missing[0].startswith(f"{column} of start at ")
 
 
 def test_more_and_fewer_supported_features_are_no_finding(runs: list[list[Row]]) -> None:

@@ -125,7 +125,10 @@ def test_what_is_not_shown_leaves_the_run_inconclusive(rows: list[Row], column: 
 
 
 def test_operations_of_a_run_that_has_none_are_a_violation(rows: list[Row]) -> None:
-    assert rules(replayed([put(row, partitions=None) for row in rows])) == {"event.m_operation"}
+    assert rules(replayed([put(row, partitions=0) for row in rows])) == {"event.m_operation"}
+    unshown = replayed([put(row, partitions=None) for row in rows])
+    assert unshown.verdict == "inconclusive"
+    assert unshown.missing[0].startswith("partitions of the first event")
 
 
 def test_the_reference_interpreter_agrees(rows: list[Row]) -> None:

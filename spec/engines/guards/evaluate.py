@@ -28,7 +28,7 @@ from viewproof.spec.lang.sorts import Instance
 Show = Callable[[Var, int], str]
 """How a value of a variable is shown to a reader."""
 
-Env = Mapping[str, int]
+Env = Mapping[str, Value]
 """Values of parameters and bound variables."""
 
 

@@ -1,0 +1,116 @@
+"""What a run's events show, and where the evidence has holes: gaps, nodes without a file, late begins and early ends.
+
+Absence is a fact only where the evidence is complete: after the last event before a hole, and after a node's last
+event, there may be steps that nobody shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from viewproof.refinement.mapping import Rule
+from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
+from viewproof.refinement.ordering import GAPS_SHOWN, gap_text
+from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+
+_NODE, _SEQ, _CLOCK, _EVENT = (INDEX[name] for name in ("node", "seq", "clock", "event"))
+_M_FROM, _M_SEQ, _REPLICAS = INDEX["m_from"], INDEX["m_seq"], INDEX["replicas"]
+
+CLOCKS_SHOWN = 3
+BOOTS = ("start", "restart", "recover")
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What the events of one run show as a whole.
+
+    `boot` is the first event that shows a configuration; `holes_after[node, seq]` says what is missing after that event
+    (0: before the node's first); `hole_at` is how many events come before the first of them; `ends[node]` is the node's
+    last event; `clocks` are uses of a message by an event whose clock is not above that of the event that sent it.
+    """
+
+    boot: Row | None = None
+    boots: list[Row] = field(default_factory=list)
+    first: Row | None = None
+    holes_after: dict[tuple[int, int], str] = field(default_factory=dict)
+    gaps: list[str] = field(default_factory=list)
+    ends: dict[int, int] = field(default_factory=dict)
+    clocks: list[str] = field(default_factory=list)
+    clock_problems: int = 0
+    hole_at: int = 0
+    _shown: dict[tuple[int, int], tuple[int, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Iterable[Row], rules: Mapping[str, Rule] | None = None) -> Evidence:
+        """Look at all events of a run, in replay order; `rules` say which of them send and receive what."""
+        found = cls()
+        uses: list[Row] = []
+        place: dict[tuple[int, int], int] = {}
+        for number, row in enumerate(rows, 1):
+            found._take(row, uses)
+            place[row[_NODE], row[_SEQ]] = number
+        found.hole_at = min([place.get(hole, 0) for hole in found.holes_after], default=len(place))
+        replicas = None if found.boot is None else found.boot[_REPLICAS]
+        if replicas is not None and found.absent(replicas):
+            found.hole_at = 0
+        for row in uses:
+            found._check_clock(row, rules or {})
+        return found
+
+    def _take(self, row: Row, uses: list[Row]) -> None:
+        node, seq = row[_NODE], row[_SEQ]
+        self.first = self.first or row
+        if row[_EVENT] in BOOTS:
+            self.boots.append(row)
+            if self.boot is None and row[_REPLICAS] is not None:
+                self.boot = row
+        last = self.ends.get(node, 0)
+        if seq > last + 1:
+            text = gap_text(node, last + 1, seq - 1, row[FILE_INDEX], row[LINE_INDEX])
+            self.holes_after[node, last] = text
+            self.gaps.append(text)
+        self.ends[node] = max(seq, last)
+        self._shown[node, seq] = row[_CLOCK], row[_EVENT]
+        if row[_M_SEQ] is not None and row[_M_FROM] is not None:
+            uses.append(row)
+
+    def _check_clock(self, row: Row, rules: Mapping[str, Rule]) -> None:
+        """An event that sent no such message is not looked at here: that is so in any order."""
+        sent, sender = self._shown.get((row[_M_FROM], row[_M_SEQ]), (0, ""))
+        if sent < row[_CLOCK] or row[_M_FROM] == row[_NODE]:
+            return
+        if (rule := rules.get(row[_EVENT])) is not None and rule.receives:
+            sends = rules[sender].sends if sender in rules else ""
+            if sends not in rule.receives.split("|"):
+                return
+        self.clock_problems += 1
+        if len(self.clocks) < CLOCKS_SHOWN:
+            self.clocks.append(
+                f"the clock of event {row[_SEQ]} of node {row[_NODE]} ({row[_EVENT]} at {row[FILE_INDEX]}:"
+                f"{row[LINE_INDEX]}) is {row[_CLOCK]}, not above that of the message it uses: event {row[_M_SEQ]} of "
+                f"node {row[_M_FROM]}, clock {sent}; the order of the events cannot be trusted"
+            )
+
+    def configuration(self, boot: Row) -> Row:
+        """The first event, with those columns of the configuration that it does not show and another boot does."""
+        found = list(boot)
+        for column in (INDEX[name] for name in CONFIGURATION_COLUMNS):
+            if found[column] is None:
+                found[column] = next((row[column] for row in self.boots if row[column] is not None), None)
+        return tuple(found)
+
+    def is_shown(self, node: int, seq: int) -> bool:
+        """Is that event among those of the run?"""
+        return (node, seq) in self._shown
+
+    def absent(self, replicas: int) -> list[str]:
+        """Nodes of which there is no event."""
+        return [f"node {node} has no event in the input" for node in range(replicas) if node not in self.ends]
+
+    def missing(self, replicas: int) -> list[str]:
+        """The holes in words, a few of many."""
+        texts = self.gaps[:GAPS_SHOWN]
+        if len(self.gaps) > GAPS_SHOWN:
+            texts.append(f"{len(self.gaps) - GAPS_SHOWN} more gaps in sequence numbers")
+        return [*texts, *self.absent(replicas)]
