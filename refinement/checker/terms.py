@@ -20,8 +20,8 @@ from viewproof.spec.lang import Schema
 from viewproof.spec.lang.expr import Const, Expr, Name, Op, Read
 from viewproof.spec.lang.sorts import Instance
 from viewproof.spec.vsr import Config
-from viewproof.spec.vsr.client_table import OUTCOMES
-from viewproof.spec.vsr.partition_state import ASKED
+from viewproof.spec.vsr.parts.clients.table import OUTCOMES
+from viewproof.spec.vsr.parts.partitions.state import ASKED
 
 ANY = Span()
 """A value of which nothing is known."""
