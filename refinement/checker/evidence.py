@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from viewproof.refinement.mapping import Rule
+from viewproof.refinement.mapping import MESSAGE_FIELDS, Rule
 from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
 from viewproof.refinement.ordering import GAPS_SHOWN, gap_text
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
@@ -39,7 +39,7 @@ class Evidence:
     clocks: list[str] = field(default_factory=list)
     clock_problems: int = 0
     hole_at: int = 0
-    _shown: dict[tuple[int, int], tuple[int, str]] = field(default_factory=dict)
+    _shown: dict[tuple[int, int], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: Iterable[Row], rules: Mapping[str, Rule] | None = None) -> Evidence:
@@ -54,8 +54,7 @@ class Evidence:
         replicas = None if found.boot is None else found.boot[_REPLICAS]
         if replicas is not None and found.absent(replicas):
             found.hole_at = 0
-        for row in uses:
-            found._check_clock(row, rules or {})
+        found._check_clocks(rows, uses, rules or {})
         return found
 
     def _take(self, row: Row, uses: list[Row]) -> None:
@@ -71,19 +70,23 @@ class Evidence:
             self.holes_after[node, last] = text
             self.gaps.append(text)
         self.ends[node] = max(seq, last)
-        self._shown[node, seq] = row[_CLOCK], row[_EVENT]
+        self._shown[node, seq] = row[_CLOCK]
         if row[_M_SEQ] is not None and row[_M_FROM] is not None:
             uses.append(row)
 
-    def _check_clock(self, row: Row, rules: Mapping[str, Rule]) -> None:
-        """An event that sent no such message is not looked at here: that is so in any order."""
-        sent, sender = self._shown.get((row[_M_FROM], row[_M_SEQ]), (0, ""))
-        if sent < row[_CLOCK] or row[_M_FROM] == row[_NODE]:
+    def _check_clocks(self, rows: Iterable[Row], uses: list[Row], rules: Mapping[str, Rule]) -> None:
+        late = [row for row in uses if self._shown.get((row[_M_FROM], row[_M_SEQ]), 0) >= row[_CLOCK]]
+        late = [row for row in late if row[_M_FROM] != row[_NODE]]
+        if not late:
             return
-        if (rule := rules.get(row[_EVENT])) is not None and rule.receives:
-            sends = rules[sender].sends if sender in rules else ""
-            if sends not in rule.receives.split("|"):
-                return
+        wanted = {(row[_M_FROM], row[_M_SEQ]) for row in late}
+        senders = {(row[_NODE], row[_SEQ]): row for row in rows if (row[_NODE], row[_SEQ]) in wanted}
+        for row in late:
+            sent = senders[row[_M_FROM], row[_M_SEQ]]
+            if _may_have_sent(sent, row, rules):
+                self._note_clock(row, sent[_CLOCK])
+
+    def _note_clock(self, row: Row, sent: int) -> None:
         self.clock_problems += 1
         if len(self.clocks) < CLOCKS_SHOWN:
             self.clocks.append(
@@ -114,3 +117,14 @@ class Evidence:
         if len(self.gaps) > GAPS_SHOWN:
             texts.append(f"{len(self.gaps) - GAPS_SHOWN} more gaps in sequence numbers")
         return [*texts, *self.absent(replicas)]
+
+
+def _may_have_sent(sender: Row, row: Row, rules: Mapping[str, Rule]) -> bool:
+    """Did the event send such a message, as far as its columns show? One that did not is false in any order."""
+    rule = rules.get(row[_EVENT])
+    if rule is None or not rule.receives:
+        return True
+    kinds = rule.receives.split("|")
+    sends = rules[sender[_EVENT]].sends if sender[_EVENT] in rules else ""
+    pairs = ((sender[INDEX[name]], row[INDEX[name]]) for name in MESSAGE_FIELDS[kinds[0]])
+    return sends in kinds and all(None in pair or pair[0] == pair[1] for pair in pairs)
