@@ -40,8 +40,8 @@ from benchmarks.text import table
 from benchmarks.watch import machine_busy_seconds
 from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig
 from viewproof.impl.net.bench import bench
-from viewproof.impl.net.client import fetch_status
 from viewproof.impl.net.cluster import Cluster, free_ports
+from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.framing import Status
 
 CLUSTER = 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from viewproof.impl.machine.state_machine import Put, encode_operation
 from viewproof.impl.net.address import Address
 from viewproof.impl.net.many import ManyClients
+from viewproof.impl.net.tls import Tls
 
 __all__ = ["BenchResult", "bench"]
 
@@ -42,13 +43,16 @@ def bench(
     seconds: float = 5.0,
     value_bytes: int = 64,
     warm_up_seconds: float = 0.5,
+    tls: Tls | None = None,
 ) -> BenchResult:
     """Puts from ``clients`` clients, each with one outstanding, for ``seconds`` after the warm-up. Own event loop.
 
     The clients share ``connections`` connections. Raises ClientError if requests are not answered.
     """
     return asyncio.run(
-        _bench(tuple(addresses), cluster, clients, min(connections, clients), seconds, value_bytes, warm_up_seconds)
+        _bench(
+            tuple(addresses), cluster, clients, min(connections, clients), seconds, value_bytes, warm_up_seconds, tls
+        )
     )
 
 
@@ -60,12 +64,13 @@ async def _bench(
     seconds: float,
     value_bytes: int,
     warm_up_seconds: float,
+    tls: Tls | None,
 ) -> BenchResult:
     bodies = [encode_operation(Put(b"bench-%d" % number, bytes(value_bytes))) for number in range(clients)]
 
     def some(first: int) -> ManyClients:
         own = bodies[first::connections]
-        return ManyClients(addresses, cluster, len(own), lambda number, _: own[number])
+        return ManyClients(addresses, cluster, len(own), lambda number, _: own[number], tls)
 
     loads = [some(first) for first in range(connections)]
     start = time.perf_counter() + warm_up_seconds

@@ -56,11 +56,9 @@ from viewproof.impl.net.errors import (
 from viewproof.impl.net.framing import (
     Goodbye,
     NotPrimary,
-    Status,
-    StatusRequest,
-    frame_control,
     frame_message,
 )
+from viewproof.impl.net.tls import Tls
 
 __all__ = [
     "Client",
@@ -76,12 +74,13 @@ __all__ = [
     "SyncClient",
     "UncertainError",
     "UnreachableError",
-    "fetch_status",
 ]
 
 _ResultT = TypeVar("_ResultT")
 
 CLIENT_ID_MAX = (1 << 62) - 1
+
+CONNECT_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -117,6 +116,7 @@ class Client:
         group: int = 0,
         send_twice: float = 0.0,
         may_be_copied: bool = False,
+        tls: Tls | None = None,
     ) -> None:
         """``client_id`` None: a random one of 62 bits. Without sessions, one must never have been used before.
 
@@ -125,7 +125,7 @@ class Client:
         (None: only when the time of the request is up). ``group``: number of the consensus group it talks to
         (impl/groups/group.py); a process that does not run it refuses. ``send_twice``: chance that a message is sent
         twice, for tests. ``may_be_copied``: something on the way, as a proxy that tries again, may copy requests; then
-        no refusal of one says that it was not executed.
+        no refusal of one says that it was not executed. ``tls``: certificate of the client, and whom it trusts.
         """
         if not addresses:
             raise ValueError("a client needs at least one address")
@@ -148,6 +148,7 @@ class Client:
         self._send_twice = send_twice
         self._may_be_copied = may_be_copied
         self._group = group
+        self._tls = tls
         self._target = 0
         self._connection: Connection | None = None
         self._pending: _Pending | None = None
@@ -395,7 +396,9 @@ class Client:
     async def _connect(self) -> Connection | None:
         if self._connection is None or not self._connection.alive:
             address = self.addresses[self._target]
-            self._connection = await open_connection(address, self._cluster, self.client_id, 1.0, self._group)
+            self._connection = await open_connection(
+                address, self._cluster, self.client_id, CONNECT_SECONDS, self._group, self._tls
+            )
         return self._connection
 
 
@@ -417,9 +420,16 @@ class SyncClient:
         timeout_seconds: float = 30.0,
         unreachable_seconds: float | None = None,
         group: int = 0,
+        tls: Tls | None = None,
     ) -> None:
         self.client = Client(
-            addresses, cluster, client_id, timeout_seconds, unreachable_seconds=unreachable_seconds, group=group
+            addresses,
+            cluster,
+            client_id,
+            timeout_seconds,
+            unreachable_seconds=unreachable_seconds,
+            group=group,
+            tls=tls,
         )
         self._runner = asyncio.Runner()
 
@@ -464,33 +474,6 @@ class SyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-async def fetch_status(
-    address: Address, cluster: int, timeout_seconds: float = 1.0, group: int | None = None
-) -> Status | None:
-    """What the process at ``address`` says of its replica in a group (None: its first); None: no answer in time.
-
-    Raises RefusedError if it answers that it is another cluster's, or does not run the group.
-    """
-    connection = await open_connection(address, cluster, 0, timeout_seconds)
-    if connection is None:
-        return None
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            connection.send(frame_control(StatusRequest(group)))
-            while True:
-                frame = await connection.inbox.get()
-                if isinstance(frame, Status):
-                    return frame
-                if isinstance(frame, Goodbye) and not frame.temporary:
-                    raise RefusedError(f"replica at {address_text(address)} refused: {frame.reason}")
-                if frame is None:
-                    return None
-    except TimeoutError:
-        return None
-    finally:
-        connection.close()
 
 
 def _expect(result: Result, kind: type[_ResultT]) -> _ResultT:

@@ -25,9 +25,10 @@ from viewproof.impl.faults import validate_faults
 from viewproof.impl.groups.group import SINGLE, Group
 from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig, Quorums, SuperblockState
 from viewproof.impl.net.address import Address
-from viewproof.impl.net.client import fetch_status
+from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.server_config import data_path, groups_there, trace_path
+from viewproof.impl.net.tls import Tls
 from viewproof.impl.storage.data_file import SUPERBLOCK_NAME, format_data_file
 from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, decode_copy
 
@@ -64,7 +65,8 @@ class Cluster:
     ``cluster`` is the cluster's id, ``run`` the run id of the traces, ``faults`` named mistakes (impl/faults/)
     switched on in every replica; ``server_options`` are further options of impl/net/server.py. ``groups``: the
     consensus groups of every process; ``features``: what the members support, which may be changed per replica
-    between its processes. Nothing is started or formatted by the constructor; it raises FaultError for an unknown
+    between its processes. ``tls``: the directory of an authority
+    (impl/net/authority.py). Nothing is started or formatted by the constructor; it raises FaultError for an unknown
     fault.
     """
 
@@ -84,8 +86,10 @@ class Cluster:
         server_options: Iterable[str] = (),
         groups: Iterable[Group] = (SINGLE,),
         features: Iterable[str] = (),
+        tls: Path | None = None,
     ) -> None:
         self.directory = Path(directory).absolute()
+        self.tls = None if tls is None else tls.absolute()
         self.replica_count = replica_count
         self.cluster = cluster
         self.run = run
@@ -192,6 +196,8 @@ class Cluster:
     def _member_options(self, replica: int) -> list[str]:
         """What `vsr start` and impl/net/server.py are told of groups and features, where it is not the default."""
         options: list[str] = []
+        if self.tls is not None:
+            options += ["--tls", str(self.tls / f"replica-{replica}")]
         if self.groups != (SINGLE,):
             options += ["--groups", ",".join(group.name for group in self.groups)]
         for feature in self.features[replica]:
@@ -259,10 +265,15 @@ class Cluster:
         self._processes.clear()
         return codes
 
+    def client_tls(self) -> Tls | None:
+        """What a client of this cluster shows, None without TLS."""
+        return None if self.tls is None else Tls(self.tls / "clients")
+
     async def statuses(self, timeout_seconds: float = 1.0, group: Group | None = None) -> list[Status | None]:
         """The status of each replica in a group (None: its first), None for one that does not answer."""
         number = (group or self.groups[0]).number
-        asked = (fetch_status(address, self.cluster, timeout_seconds, number) for address in self.addresses)
+        tls = self.client_tls()
+        asked = (fetch_status(address, self.cluster, timeout_seconds, number, tls) for address in self.addresses)
         return list(await asyncio.gather(*asked))
 
     async def primary(self, group: Group | None = None) -> int | None:
@@ -306,7 +317,7 @@ class Cluster:
         """Wait until the replica's process answers. Raises ClusterError if it ended or the time is up."""
         deadline = time.monotonic() + timeout_seconds
         while True:
-            status = await fetch_status(self.addresses[replica], self.cluster)
+            status = await fetch_status(self.addresses[replica], self.cluster, tls=self.client_tls())
             if status is not None:
                 return status
             if not self.alive(replica) or time.monotonic() > deadline:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ssl
 
 from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.errors import RefusedError
-from viewproof.impl.net.framing import PROTOCOL_VERSION, FrameError, FrameReader, Goodbye, Hello, frame_control
+from viewproof.impl.net.framing import (
+    PROTOCOL_VERSION,
+    FrameError,
+    FrameReader,
+    Goodbye,
+    Hello,
+    Status,
+    StatusRequest,
+    frame_control,
+)
+from viewproof.impl.net.tls import Tls, TlsError, dialling_options, subject_error
 
-__all__ = ["Connection", "open_connection"]
+__all__ = ["Connection", "fetch_status", "open_connection"]
 
 
 class Connection(asyncio.Protocol):
@@ -17,6 +29,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, hello: Hello, group: int = 0) -> None:
         self.inbox: asyncio.Queue[object] = asyncio.Queue()
         self.sessions = False
+        self.error: Exception | None = None
         self._transport: asyncio.Transport | None = None
         self._hello = hello
         self._reader = FrameReader(group=group)
@@ -37,6 +50,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The end."""
+        self.error = exc
         self._transport = None
         self.inbox.put_nowait(None)
 
@@ -52,6 +66,14 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
         return True
 
+    def certificate_error(self, cluster: int, replica: int) -> str | None:
+        """Why the certificate at the other end is not that of this replica, or None."""
+        return (
+            "the connection is gone"
+            if self._transport is None
+            else subject_error(self._transport, cluster, "replica", replica)
+        )
+
     def close(self) -> None:
         """Close the connection."""
         if self._transport is not None:
@@ -59,23 +81,62 @@ class Connection(asyncio.Protocol):
 
 
 async def open_connection(
-    address: Address, cluster: int, client_id: int, timeout_seconds: float, group: int = 0
+    address: Address, cluster: int, client_id: int, timeout_seconds: float, group: int = 0, tls: Tls | None = None
 ) -> Connection | None:
     """Dial and exchange hellos, to talk to a group; None if nobody answers in time. Raises RefusedError."""
+    if tls is not None:
+        with contextlib.suppress(TlsError):
+            tls.refresh()
     hello = Hello(version=PROTOCOL_VERSION, cluster=cluster, role="client", number=client_id)
     loop = asyncio.get_running_loop()
     connection: Connection | None = None
     try:
         async with asyncio.timeout(timeout_seconds):
-            _, connection = await loop.create_connection(lambda: Connection(hello, group), *address)
+            options = dialling_options(tls, address[0])
+            _, connection = await loop.create_connection(lambda: Connection(hello, group), *address, **options)
             frame = await connection.inbox.get()
+    except ssl.SSLError as error:
+        raise RefusedError(f"replica at {address_text(address)}: {error}", executed=False) from error
     except (OSError, TimeoutError):
         frame = None
+    if frame is None and connection is not None and isinstance(connection.error, ssl.SSLError):
+        raise RefusedError(f"replica at {address_text(address)} refused: {connection.error}", executed=False)
     if isinstance(frame, Goodbye) and not frame.temporary:
         raise RefusedError(f"replica at {address_text(address)} refused: {frame.reason}", executed=False)
     if isinstance(frame, Hello) and connection is not None:
+        wrong = None if tls is None else connection.certificate_error(cluster, frame.number)
+        if wrong is not None:
+            connection.close()
+            raise RefusedError(f"replica {frame.number} at {address_text(address)}: {wrong}", executed=False)
         connection.sessions = frame.sessions
         return connection
     if connection is not None:
         connection.close()
     return None
+
+
+async def fetch_status(
+    address: Address, cluster: int, timeout_seconds: float = 1.0, group: int | None = None, tls: Tls | None = None
+) -> Status | None:
+    """What the process at ``address`` says of its replica in a group (None: its first); None: no answer in time.
+
+    Raises RefusedError if it answers that it is another cluster's, or does not run the group.
+    """
+    connection = await open_connection(address, cluster, 0, timeout_seconds, tls=tls)
+    if connection is None:
+        return None
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            connection.send(frame_control(StatusRequest(group)))
+            while True:
+                frame = await connection.inbox.get()
+                if isinstance(frame, Status):
+                    return frame
+                if isinstance(frame, Goodbye) and not frame.temporary:
+                    raise RefusedError(f"replica at {address_text(address)} refused: {frame.reason}")
+                if frame is None:
+                    return None
+    except TimeoutError:
+        return None
+    finally:
+        connection.close()

@@ -75,6 +75,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
     """What a data directory holds, durably: none that was seen later may hold less, unless it was recovered since.
 
     ``op``: the last one of its log of ``log_view``, -1 if that is not known. ``recoveries``: how often it was put back.
+    ``incarnation``: of the process that said so.
     """
 
     replica: Index
@@ -83,6 +84,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
     view: Place
     log_view: Place
     op: PlaceOrNone
+    incarnation: Number = 0
 
 
 Positions: TypeAlias = Annotated[tuple[Position, ...], Meta(max_length=POSITIONS_MAX)]

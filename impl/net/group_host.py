@@ -145,13 +145,13 @@ class GroupHost:
             recoveries=superblock.recoveries,
         )
 
-    def position(self) -> Position:
+    def position(self, incarnation: int) -> Position:
         """What its data directory holds, durably. The end of a log that is being installed or mended is not known."""
         replica, superblock = self.replica, self.replica.superblock
         known = str(replica.status) == "normal" and replica.log_view == superblock.log_view
         op = replica.durable_op if known else -1
         identity = (superblock.replica, superblock.group, superblock.recoveries)
-        return Position(*identity, superblock.view, superblock.log_view, op)
+        return Position(*identity, superblock.view, superblock.log_view, op, incarnation)
 
     # Transitions
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -32,6 +33,7 @@ from viewproof.impl.net.framing import (
 )
 from viewproof.impl.net.limits import BUFFER_BYTES_MAX, CLIENT_BYTES_MAX, CLIENT_SEND_BYTES_MAX, Limits, LogBudget
 from viewproof.impl.net.peers import Peers
+from viewproof.impl.net.tls import expiry_of, subject_error
 
 __all__ = ["Inbound", "InboundHost"]
 
@@ -57,6 +59,7 @@ class Inbound(asyncio.Protocol):
         self.name = "?"
         self.opened_at = self.active_at = self._frame_at = host.now()
         self._slow_at: float | None = None
+        self._expires_at = float("inf")
         self._counted = 0
 
     @property
@@ -69,6 +72,7 @@ class Inbound(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+        self._expires_at = expiry_of(transport)
         address = transport.get_extra_info("peername")
         self.name = f"{address[0]}:{address[1]}" if address else "?"
 
@@ -149,6 +153,8 @@ class Inbound(asyncio.Protocol):
         if self.hello is None:
             if now - self.opened_at > limits.hello_seconds:
                 self.refuse(f"no hello within {limits.hello_seconds:g} s")
+        elif time.time() > self._expires_at:
+            self.refuse("its certificate has expired")
         elif self._slow_at is not None:
             if now - self._slow_at > limits.slow_seconds:
                 self.abort(f"has read nothing for {limits.slow_seconds:g} s")
@@ -202,6 +208,14 @@ class Inbound(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def _check_certificate(self, hello: Hello) -> None:
+        peers = self._host.peers
+        if peers.tls is None or self._transport is None:
+            return
+        reason = subject_error(self._transport, peers.cluster, hello.role, hello.number)
+        if reason is not None:
+            raise FrameError(f"{hello.role} {hello.number}: {reason}", "certificate")
+
     def _on_holds(self, hello: Hello, frame: Holds) -> None:
         if hello.role != "replica":
             raise FrameError(f"a Holds on a connection of {self.name}")
@@ -224,6 +238,7 @@ class Inbound(asyncio.Protocol):
         if not known:
             raise FrameError(f"no {frame.role} {frame.number} is known to this replica")
         self.name = f"{frame.role} {frame.number} ({self.name})"
+        self._check_certificate(frame)
         if frame.role == "replica" and (reason := peers.refusal(frame)) is not None:
             raise FrameError(reason, "replica")
         if frame.role != "replica" and not self._host.room_for_client():
@@ -320,6 +335,11 @@ class InboundHost:
         """Connections of replicas and of clients, and the most of clients."""
         clients = sum(connection.is_client for connection in self.connections)
         return len(self.of_replicas), clients, self.limits.clients
+
+    def part_all(self, reason: str) -> None:
+        """All may come back at once."""
+        for connection in tuple(self.connections):
+            connection.part(reason)
 
     def took(self, connection: Inbound, group: int, client: int) -> None:
         """The client's latest request to the group came on this connection."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+import ssl
+import time
 
 from viewproof.impl.interface.ranges import REASON_SIZE_MAX
 from viewproof.impl.net.address import address_text
@@ -23,6 +25,7 @@ from viewproof.impl.net.framing import (
 )
 from viewproof.impl.net.limits import BUFFER_BYTES_MAX, LogBudget
 from viewproof.impl.net.peers import Peers
+from viewproof.impl.net.tls import dialling_options, expiry_of, subject_error
 
 __all__ = ["PeerLink"]
 
@@ -50,6 +53,7 @@ class PeerLink(asyncio.Protocol):
         self._reader = FrameReader(HELLO_SIZE_MAX)
         self._outgoing: list[bytes] = []
         self._refusal = ""
+        self._expires_at = float("inf")
         self._random = random.Random(f"{peers.replica}-{peer}")
 
     def send(self, frame: bytes) -> None:
@@ -81,8 +85,12 @@ class PeerLink(asyncio.Protocol):
                 started = loop.time()
                 try:
                     async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
-                        await loop.create_connection(lambda: self, *self._address)
+                        options = dialling_options(self._peers.tls, self._address[0])
+                        await loop.create_connection(lambda: self, *self._address, **options)
                     await self._lost.wait()
+                except ssl.SSLError as error:
+                    self._refusal = str(error)
+                    self._note("dialled", f"replica {self.peer} at {address_text(self._address)}: {error}")
                 except (OSError, TimeoutError):
                     pass
                 if loop.time() - started > BACKOFF_SECONDS_MAX and not self._refusal:
@@ -98,6 +106,7 @@ class PeerLink(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._reader = FrameReader(HELLO_SIZE_MAX)
+        self._expires_at = expiry_of(transport)
         _set_user_timeout(transport)
         transport.write(frame_control(self._peers.hello()))
 
@@ -123,6 +132,10 @@ class PeerLink(asyncio.Protocol):
             return f"protocol version {hello.version}; this one speaks {PROTOCOL_VERSION}"
         if (hello.cluster, hello.role) != (self._peers.cluster, "replica"):
             return f"{hello.role} {hello.number} of cluster {hello.cluster}; replica {self.peer} was dialled"
+        if self._peers.tls is not None and self._transport is not None:
+            reason = subject_error(self._transport, self._peers.cluster, "replica", self.peer)
+            if reason is not None:
+                return reason
         return self._peers.refusal(hello, self.peer)
 
     def _on_goodbye(self, frame: Goodbye) -> None:
@@ -130,21 +143,37 @@ class PeerLink(asyncio.Protocol):
             return
         self._refusal = frame.reason
         text = f"replica {self.peer} at {address_text(self._address)} refuses this one: {frame.reason}"
-        if self._peers.note(self.peer, "refuses", text):
-            self._log.note(text)
+        self._note("refuses", text)
 
     def _close(self, text: str, reason: str) -> None:
         """Tell the other side why, and close; the log has it once while it lasts."""
         self.connected = False
         self._refusal = reason
-        if self._peers.note(self.peer, "dialled", text):
-            self._log.note(text)
+        self._note("dialled", text)
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(frame_control(Goodbye(reason[:REASON_SIZE_MAX])))
             self._transport.close()
 
+    def _note(self, what: str, text: str) -> None:
+        """A problem; the log has it once while it lasts."""
+        if self._peers.note(self.peer, what, text):
+            self._log.note(text)
+
+    def redial(self) -> None:
+        """Begin a new connection."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def look(self) -> None:
+        """A certificate that has ended ends the connection."""
+        if self._transport is not None and time.time() > self._expires_at:
+            self._close(f"replica {self.peer} at {address_text(self._address)}: its certificate has expired", "expired")
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Wake ``keep_up``."""
+        if isinstance(exc, ssl.SSLError) and exc.reason != "APPLICATION_DATA_AFTER_CLOSE_NOTIFY":
+            self._refusal = str(exc)
+            self._note("refuses", f"replica {self.peer} at {address_text(self._address)} ended the connection: {exc}")
         self._transport = None
         self.connected = False
         self._outgoing.clear()

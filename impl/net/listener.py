@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import socket
 
+from viewproof.impl.net.address import is_loopback
 from viewproof.impl.net.inbound import Inbound, InboundHost
+from viewproof.impl.net.tls import accepting_options
 
 __all__ = ["Listener"]
 
@@ -25,10 +27,13 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[object]] = set()
 
-    async def open(self, host: str, port: int) -> None:
-        """Listen. Raises OSError."""
+    async def open(self, host: str, port: int, loopback_only: bool = False) -> None:
+        """Listen. Raises OSError, and ValueError if other machines reach the address and ``loopback_only`` is set."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for entry in found:
+            if loopback_only and not is_loopback(str(entry[4][0])):
+                raise ValueError(f"{entry[4][0]} can be reached from other machines")
         try:
             for family, address in dict.fromkeys((entry[0], entry[4]) for entry in found):
                 listening = socket.create_server(address[:2], family=family, backlog=BACKLOG)
@@ -43,8 +48,8 @@ class Listener:
     def close(self) -> None:
         """Listen no more; connections stay."""
         for listening in self._sockets:
-            if asyncio.get_running_loop().remove_reader(listening) or True:
-                listening.close()
+            asyncio.get_running_loop().remove_reader(listening)
+            listening.close()
         self._sockets.clear()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -72,7 +77,8 @@ class Listener:
     async def _serve(self, connection: Inbound, accepted: socket.socket) -> None:
         """Hands the socket to its connection."""
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
+            loop = asyncio.get_running_loop()
+            await loop.connect_accepted_socket(lambda: connection, accepted, **accepting_options(self._host.peers.tls))
         except (OSError, asyncio.CancelledError) as error:
             accepted.close()
             self._host.closed(connection)

@@ -26,6 +26,7 @@ from viewproof.impl.net.framing import (
     frame_control,
     frame_message,
 )
+from viewproof.impl.net.tls import Tls, dialling_options
 
 __all__ = ["ManyClients"]
 
@@ -41,7 +42,12 @@ class ManyClients(asyncio.Protocol):
     """
 
     def __init__(
-        self, addresses: Sequence[Address], cluster: int, count: int, body: Callable[[int, int], bytes]
+        self,
+        addresses: Sequence[Address],
+        cluster: int,
+        count: int,
+        body: Callable[[int, int], bytes],
+        tls: Tls | None = None,
     ) -> None:
         first = 1 + secrets.randbelow((1 << 62) - count)
         self.latencies: list[float] = []
@@ -51,6 +57,7 @@ class ManyClients(asyncio.Protocol):
         self._addresses = tuple(addresses)
         self._hello = frame_control(Hello(PROTOCOL_VERSION, cluster, "clients", 0))
         self._body = body
+        self._tls = tls
         self._target = 0
         self._view = 0
         self._requests: list[Request | None] = [self._request(first + number, 1, 0) for number in range(count)]
@@ -111,7 +118,8 @@ class ManyClients(asyncio.Protocol):
         self._reader = FrameReader()
         try:
             async with asyncio.timeout(1.0):
-                await loop.create_connection(lambda: self, *self._addresses[self._target])
+                address = self._addresses[self._target]
+                await loop.create_connection(lambda: self, *address, **dialling_options(self._tls, address[0]))
         except (OSError, TimeoutError):
             self._target = (self._target + 1) % len(self._addresses)
             await asyncio.sleep(0.02)

@@ -15,6 +15,7 @@ import msgspec
 from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.configuration import Configuration, address_differences, differences
 from viewproof.impl.net.framing import PROTOCOL_VERSION, Hello, Position
+from viewproof.impl.net.tls import Tls
 
 __all__ = ["Peers", "is_older", "newer"]
 
@@ -26,7 +27,10 @@ INCARNATIONS_MAX = 64
 
 
 class Peers:
-    """The other replicas of ``replica``; ``positions`` gives what its own data directories hold now."""
+    """The other replicas of ``replica``; ``positions`` gives what its own data directories hold now.
+
+    With ``tls`` every connection is encrypted, and each side shows a certificate of who it is.
+    """
 
     def __init__(
         self,
@@ -38,6 +42,7 @@ class Peers:
         incarnation: int,
         sessions: bool,
         positions: Callable[[], tuple[Position, ...]],
+        tls: Tls | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cluster = cluster
@@ -46,6 +51,7 @@ class Peers:
         self.configuration = configuration
         self.incarnation = incarnation
         self.sessions = sessions
+        self.tls = tls
         self._positions = positions
         self._clock = clock
         self._current: dict[int, int] = {}
@@ -109,7 +115,9 @@ class Peers:
             return f"replica {number} is configured differently from replica {self.replica}: {'; '.join(different)}"
         for position in hello.positions:
             known = self._heard.get((position.replica, position.group))
-            if position.replica == number and known is not None and is_older(position, known):
+            if position.replica != number or known is None or known.incarnation == hello.incarnation:
+                continue  # what one process says may overtake itself on another connection
+            if is_older(position, known):
                 return (
                     f"the data directory of replica {number} is older than what was heard from it "
                     f"({_text(known)}; now {_text(position)}): it may have forgotten what it acknowledged. "
@@ -160,12 +168,13 @@ def is_older(found: Position, known: Position) -> bool:
     return min(found.op, known.op) >= 0 and (found.log_view, found.op) < (known.log_view, known.op)
 
 
-def newer(one: Position, other: Position) -> Position:
-    """What a replica holds of which both were heard."""
-    if one.recoveries != other.recoveries:
-        return max(one, other, key=lambda position: position.recoveries)
-    latest = max(one, other, key=lambda position: (position.op >= 0, position.log_view, position.op))
-    return msgspec.structs.replace(latest, view=max(one.view, other.view))
+def newer(known: Position, found: Position) -> Position:
+    """What is known of a replica after something else was heard of it."""
+    if is_older(found, known):
+        return known
+    if found.recoveries > known.recoveries or found.op >= 0:
+        return found
+    return msgspec.structs.replace(found, log_view=known.log_view, op=known.op)
 
 
 def _text(position: Position) -> str:

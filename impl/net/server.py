@@ -51,12 +51,16 @@ from viewproof.impl.net.server_config import (
     parse_addresses,
     trace_path,
 )
+from viewproof.impl.net.tls import Tls, TlsError
 from viewproof.impl.replica.features import UnknownEntryError, parse_features
 from viewproof.impl.storage.data_file import DataFile, open_data_file
 from viewproof.impl.storage.file import RealFileSystem, StorageError
 from viewproof.impl.trace.files import TraceError, TraceWriter
 
 __all__ = ["ServerConfig", "ServerError", "main", "parse_addresses", "run_server", "serve"]
+
+RENEWAL_SECONDS = 0.5
+"""Between two looks at the files of certificates."""
 
 POSITION_TICKS = 10
 """Ticks after which the others are told again what a replica holds, if it changed."""
@@ -83,6 +87,7 @@ class Server:
             incarnation=secrets.randbits(62) | 1,
             sessions=superblock.clients.sessions,
             positions=self._positions,
+            tls=None if config.tls is None else Tls(config.tls),
         )
         self._host = InboundHost(
             peers=self._peers,
@@ -127,7 +132,8 @@ class Server:
 
     def _positions(self) -> tuple[Position, ...]:
         """What the data directories hold; nothing is said of it by a process with mistakes switched on."""
-        return () if self._config.faults else tuple(group.position() for group in self._groups)
+        incarnation = self._peers.incarnation
+        return () if self._config.faults else tuple(group.position(incarnation) for group in self._groups)
 
     def _tell_positions(self) -> None:
         """What this replica holds, to the others, who notice if its data directory holds less at some later time."""
@@ -143,16 +149,25 @@ class Server:
         address = self._config.addresses[self._peers.replica]
         listener = Listener(self._host)
         try:
-            await listener.open(*address)
+            await listener.open(*address, loopback_only=self._peers.tls is None and not self._config.without_tls)
+        except ValueError as error:
+            raise ServerError(
+                f"{error}, and whoever reaches a replica without TLS can forge what it is told: give --tls DIRECTORY "
+                "(`vsr authority` makes one), or, on a network that you trust wholly, --without-tls"
+            ) from error
         except OSError as error:
             raise ServerError(f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}") from error
         tasks = [asyncio.create_task(link.keep_up()) for link in self.links.values()]
         tasks.append(asyncio.create_task(self._host.look_after()))
+        if self._peers.tls is not None:
+            tasks.append(asyncio.create_task(self._renew(self._peers.tls)))
         try:
             for group in self._groups:
                 group.boot()
             self.flush()
             tasks.append(asyncio.create_task(self._tick()))
+            for task in tasks:
+                task.add_done_callback(self._on_task_done)
             logger.info("replica %d of cluster %d on %s:%d", self._peers.replica, self._peers.cluster, *address)
             await self._done.wait()
         finally:
@@ -166,6 +181,28 @@ class Server:
                 await group.close()
         if self.failure is not None:
             raise self.failure
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        """None of them ends before the process, but for a mistake of this program."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("internal error", exc_info=error)
+            self.fail(ServerError(f"internal error, see the log: {error!r}"))
+
+    async def _renew(self, tls: Tls) -> None:
+        """Takes new certificates into use: all connections begin anew; those whose certificate ends are closed."""
+        while True:
+            await asyncio.sleep(RENEWAL_SECONDS)
+            try:
+                if tls.refresh():
+                    logger.info("%s: new certificates are in use", tls.directory)
+                    self._host.part_all("certificates were renewed")
+                    for link in self.links.values():
+                        link.redial()
+            except TlsError as error:
+                self._peers.note(self._peers.replica, "tls", f"the certificates before go on: {error}")
+                self._host.log.note(f"the certificates before go on: {error}")
+            for link in self.links.values():
+                link.look()
 
     async def _tick(self) -> None:
         """Ticks at a fixed rate; a process that was held up does not make up for the ticks it missed."""
@@ -234,6 +271,9 @@ class Server:
             self._done.set()
 
 
+_FORESEEN = (StorageError, SnapshotError, TraceError, ConfigurationError, FaultError, UnknownEntryError, TlsError)
+
+
 async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None:
     """Open data directories and traces, run the replicas until ``stop`` is set or SIGTERM or SIGINT comes.
 
@@ -255,7 +295,7 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
             await server.run()
             if watcher is not None:
                 watcher.cancel()
-        except (StorageError, SnapshotError, TraceError, ConfigurationError, FaultError, UnknownEntryError) as error:
+        except _FORESEEN as error:
             raise ServerError(str(error)) from error
         except OSError as error:
             raise ServerError(f"{error.filename or config.trace}: {error.strerror or error}") from error
@@ -332,6 +372,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--checkpoint-interval", type=int, default=CHECKPOINT_INTERVAL, help="ops between two checkpoints, 0: none"
     )
     parser.add_argument("--segment-bytes", type=int, default=SEGMENT_BYTES, help="size at which segments roll")
+    parser.add_argument("--tls", type=Path, help="directory of the certificate, its key and the authority")
+    parser.add_argument("--without-tls", action="store_true", help="serve other machines all the same")
     parser.add_argument("--clients-max", type=int, help="connections of clients, at most")
     parser.add_argument("--accept-loss", action="store_true", help="start without lost messages, if on its own")
     parser.add_argument("--flush-each", action="store_true", help="one flush for every entry: for measurements only")
@@ -358,6 +400,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 segment_bytes=options.segment_bytes,
                 accept_loss=options.accept_loss,
                 clients_max=options.clients_max,
+                tls=options.tls,
+                without_tls=options.without_tls,
                 flush_each=options.flush_each,
                 synced=not options.no_sync,
                 groups=parse_groups(options.groups),

@@ -40,7 +40,8 @@ class ServerConfig:
     ``segment_bytes``: the size at which segments of messages roll, the same on every replica, for ever.
     ``accept_loss``: start without messages that are lost, if there is no other replica.
     ``clients_max``: connections of clients, as many as the limit of open files leaves room for, and not above the
-    default of impl/net/limits.py unless given.
+    default of impl/net/limits.py unless given. ``tls``: directory of the process's certificate (impl/net/tls.py);
+    without it only addresses of this machine are served, unless ``without_tls``.
     To measure what durability costs, and for nothing else: without ``synced`` nothing is flushed to the disk, with
     ``flush_each`` every entry is written and flushed on its own, also those that could share one flush.
     """
@@ -63,6 +64,8 @@ class ServerConfig:
     segment_bytes: int = SEGMENT_BYTES
     accept_loss: bool = False
     clients_max: int | None = None
+    tls: Path | None = None
+    without_tls: bool = False
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:

@@ -15,7 +15,8 @@ from viewproof.impl.net.bench import BenchResult
 from viewproof.impl.net.bench import bench as measure
 from viewproof.impl.net.cluster import Cluster
 from viewproof.impl.net.server import parse_addresses
-from viewproof.refinement.cli.options import Seconds
+from viewproof.impl.net.tls import Tls
+from viewproof.refinement.cli.options import Seconds, tls_option
 from viewproof.refinement.cli.output import json_option, note, save_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 
@@ -39,6 +40,7 @@ FLUSHES = {"group": (), "each": ("--flush-each",), "none": ("--no-sync",)}
     help="Of the cluster it starts: entries that wait share a flush, each has its own, or none is made (not durable).",
 )
 @click.option("--no-trace", is_flag=True, help="The cluster it starts writes no trace.")
+@tls_option
 @json_option
 def bench(
     addresses: str | None,
@@ -50,6 +52,7 @@ def bench(
     connections: int,
     flush: str,
     no_trace: bool,
+    tls: Path | None,
     json_file: Path | None,
 ) -> int:
     """Measure a cluster: answered puts a second and their latency.
@@ -59,7 +62,13 @@ def bench(
     code 4 if nothing was answered. (Next to PySyncObj: python -m benchmarks.cluster.)
     """
     load = functools.partial(
-        measure, cluster=cluster_id, clients=clients, connections=connections, seconds=seconds, value_bytes=payload
+        measure,
+        cluster=cluster_id,
+        clients=clients,
+        connections=connections,
+        seconds=seconds,
+        value_bytes=payload,
+        tls=None if tls is None else Tls(tls),
     )
     if addresses is not None:
         result = load(parse_addresses(addresses))

@@ -64,6 +64,11 @@ class Seconds(click.FloatRange):
 
 
 json_option = click.option("--json", "json_file", type=OutputFile(), help="Write the result as JSON.")
+tls_option = click.option(
+    "--tls",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Directory with certificate.pem, key.pem and ca.pem, as `vsr authority` makes them.",
+)
 json_option_of_maker = click.option("--json", "json_file", type=OutputFile(made=True), help="Write the result as JSON.")
 """For commands that make directories, in which the file may lie."""
 

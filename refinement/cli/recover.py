@@ -11,14 +11,16 @@ import msgspec
 
 from viewproof.impl.groups.group import SINGLE, Group, group_name, parse_group
 from viewproof.impl.interface.durable import ConfigurationError
-from viewproof.impl.net.client import fetch_status
+from viewproof.impl.net.address import Address
+from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock, with_what_was_heard
 from viewproof.impl.net.server import parse_addresses
+from viewproof.impl.net.tls import Tls
 from viewproof.impl.storage.recover import REMEDIES, Diagnosis, diagnose, reset_for_recovery
 from viewproof.impl.storage.recover import reset_clock as set_clock_back
 from viewproof.refinement.cli.inspect import replicas_below
-from viewproof.refinement.cli.options import Seconds, json_option, protect_data
+from viewproof.refinement.cli.options import Seconds, json_option, protect_data, tls_option
 from viewproof.refinement.cli.output import note, save_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
@@ -37,6 +39,7 @@ from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCL
 )
 @click.option("--reset-clock", is_flag=True, help="Set a clock back that is out of range; nothing else is changed.")
 @click.option("--timeout", type=Seconds(), default=1.0, show_default=True, help="Seconds to wait for an answer.")
+@tls_option
 @json_option
 def recover(
     directory: Path,
@@ -48,6 +51,7 @@ def recover(
     others_restarted: bool,
     reset_clock: bool,
     timeout: float,
+    tls: Path | None,
     json_file: Path | None,
 ) -> int:
     """Say what is wrong with a data directory and what to do; with --from-cluster, do it.
@@ -72,7 +76,7 @@ def recover(
         note(f"{directory}: the clock is 0")
         found = diagnose(directory)
     if addresses is not None and found.agreed is not None:
-        asked = _ask(parse_addresses(addresses), found.agreed.cluster, found.agreed.group, timeout)
+        asked = _ask(parse_addresses(addresses), found.agreed.cluster, found.agreed.group, timeout, tls)
         found = with_what_was_heard(found, asyncio.run(asked))
     _print(found, directory)
     result: dict[str, object] = {
@@ -87,7 +91,7 @@ def recover(
             note(f"error: {refusal}; nothing was changed")
             code, result["error"] = EXIT_ERROR, refusal
         elif found.findings:
-            code = _recover(found, addresses, (replica, cluster_id, group), timeout, others_restarted, result)
+            code = _recover(found, addresses, (replica, cluster_id, group), (timeout, tls), others_restarted, result)
     save_json(result | {"exit_code": code}, json_file)
     return code
 
@@ -120,7 +124,7 @@ def _recover(
     found: Diagnosis,
     addresses: str,
     named: tuple[int | None, int | None, str | None],
-    timeout: float,
+    asking: tuple[float, Path | None],
     others_restarted: bool,
     result: dict[str, object],
 ) -> int:
@@ -132,7 +136,7 @@ def _recover(
         number = None if name is None else parse_group(name).number
         default = None if known is None else known.group
         group = _one("--group", number, _group_of(Path(found.path)).number if default is None else default)
-        statuses = asyncio.run(_ask(parse_addresses(addresses), cluster_id, group, timeout))
+        statuses = asyncio.run(_ask(parse_addresses(addresses), cluster_id, group, *asking))
         state = recovery_superblock(
             statuses, replica, cluster_id, group, found.copies, others_restarted=others_restarted
         )
@@ -167,5 +171,8 @@ def _group_of(directory: Path) -> Group:
         return SINGLE
 
 
-async def _ask(addresses: Sequence[tuple[str, int]], cluster: int, group: int, timeout: float) -> list[Status | None]:
-    return list(await asyncio.gather(*(fetch_status(address, cluster, timeout, group) for address in addresses)))
+async def _ask(
+    addresses: Sequence[Address], cluster: int, group: int, timeout: float, tls: Path | None
+) -> list[Status | None]:
+    shown = None if tls is None else Tls(tls)
+    return list(await asyncio.gather(*(fetch_status(address, cluster, timeout, group, shown) for address in addresses)))

@@ -22,6 +22,7 @@ _OURS = "viewproof"
 
 COMMANDS = {
     "audit": "viewproof.refinement.cli.audit:audit",
+    "authority": "viewproof.refinement.cli.authority:authority",
     "bench": "viewproof.refinement.cli.bench:bench",
     "check": "viewproof.refinement.cli.check:check",
     "cluster": "viewproof.refinement.cli.server:cluster",

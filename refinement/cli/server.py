@@ -22,14 +22,16 @@ from viewproof.impl.interface.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS,
 from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
 from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.bench import UNREACHABLE_SECONDS
-from viewproof.impl.net.client import EvictedError, SyncClient, fetch_status
+from viewproof.impl.net.client import EvictedError, SyncClient
 from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.record import RecordOptions, RecordResult, RoundResult
 from viewproof.impl.net.record import record as record_run
 from viewproof.impl.net.record import rounds as record_rounds
 from viewproof.impl.net.server import ServerConfig, parse_addresses, run_server
 from viewproof.impl.net.server_config import CHECKPOINT_INTERVAL, data_path
+from viewproof.impl.net.tls import Tls
 from viewproof.impl.replica.features import FEATURES, feature_numbers, parse_features
 from viewproof.impl.storage.data_file import format_data_file
 from viewproof.impl.storage.ring_file import SLOT_SIZE_DEFAULT, SLOTS_DEFAULT, Geometry
@@ -41,6 +43,7 @@ from viewproof.refinement.cli.options import (
     json_option_of_maker,
     protect,
     protect_data,
+    tls_option,
 )
 from viewproof.refinement.cli.output import note, save_json
 from viewproof.refinement.cli.used import note_other_runs
@@ -152,6 +155,8 @@ def format_data(
 @click.option("--tick", type=Seconds(), default=0.01, show_default=True, help="Seconds.")
 @_checkpoint_interval
 @_segment_bytes
+@tls_option
+@click.option("--without-tls", is_flag=True, help="Serve other machines without it: who reaches them can forge all.")
 @click.option(
     "--clients-max", type=click.IntRange(1), help="Connections of clients; what open files allow unless given."
 )
@@ -169,6 +174,8 @@ def start(
     tick: float,
     checkpoint_interval: int,
     segment_bytes: int,
+    tls: Path | None,
+    without_tls: bool,
     clients_max: int | None,
     accept_loss: bool,
     groups: tuple[Group, ...],
@@ -197,6 +204,8 @@ def start(
             segment_bytes=segment_bytes,
             accept_loss=accept_loss,
             clients_max=clients_max,
+            tls=tls,
+            without_tls=without_tls,
             groups=groups,
             supports=parse_features(features),
         )
@@ -209,18 +218,20 @@ def start(
 @_addresses
 @_cluster_id
 @click.option("--timeout", type=Seconds(), default=1.0, show_default=True, help="Seconds.")
+@tls_option
 @json_option
-def status(addresses: str, cluster_id: int, timeout: float, json_file: Path | None) -> int:
+def status(addresses: str, cluster_id: int, timeout: float, tls: Path | None, json_file: Path | None) -> int:
     """Ask every replica how it is, and what is wrong between them.
 
     Exit code 4 if one does not answer, 1 if replicas refuse each other, or are not where the addresses say.
     """
     parsed = parse_addresses(addresses)
+    shown = None if tls is None else Tls(tls)
 
     async def ask(address: Address) -> list[Status | None]:
-        first = await fetch_status(address, cluster_id, timeout)
+        first = await fetch_status(address, cluster_id, timeout, tls=shown)
         others = () if first is None else first.groups[1:]
-        return [first, *[await fetch_status(address, cluster_id, timeout, group) for group in others]]
+        return [first, *[await fetch_status(address, cluster_id, timeout, group, shown) for group in others]]
 
     async def ask_all() -> list[list[Status | None]]:
         return list(await asyncio.gather(*map(ask, parsed)))
@@ -282,8 +293,9 @@ def _status_text(answer: Status | None, width: int) -> str:
 @_addresses
 @click.option("--group", default=SINGLE.name, show_default=True, help="As in --groups: one of them.")
 @_cluster_id
+@tls_option
 @json_option
-def repl(addresses: str, group: str, cluster_id: int, json_file: Path | None) -> int:
+def repl(addresses: str, group: str, cluster_id: int, tls: Path | None, json_file: Path | None) -> int:
     """Talk to the replicated state machine: one command a line, from the terminal or stdin.
 
     Keys belong to the group metadata, partitions (STREAM/TOPIC/PARTITION) to the group partitions, if there are two.
@@ -296,7 +308,8 @@ def repl(addresses: str, group: str, cluster_id: int, json_file: Path | None) ->
     answers: list[dict[str, str]] = []
     wrong = unknown = 0
     parsed, asked = parse_addresses(addresses), parse_group(group)
-    with SyncClient(parsed, cluster_id, unreachable_seconds=UNREACHABLE_SECONDS, group=asked.number) as client:
+    shown = None if tls is None else Tls(tls)
+    with SyncClient(parsed, cluster_id, None, 30.0, UNREACHABLE_SECONDS, asked.number, shown) as client:
         for number, line in enumerate(sys.stdin, 1):
             try:
                 words = lines.parse(line)

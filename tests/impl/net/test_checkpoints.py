@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tests.impl.net.waiting import SECONDS, wait_for_log
 from tests.refinement.traces import load
-from viewproof.impl.net.client import Client, fetch_status
+from viewproof.impl.net.client import Client
 from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.framing import Status
 from viewproof.impl.storage.inspect import Inspection, inspect_data_file
 from viewproof.refinement.checker import check_run

@@ -26,9 +26,9 @@ from viewproof.impl.net.client import (
     RequestTooLargeError,
     SyncClient,
     UncertainError,
-    fetch_status,
 )
 from viewproof.impl.net.cluster import Cluster, ClusterError, free_ports
+from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.errors import ClientError
 from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,

@@ -148,9 +148,9 @@ OLD, NEW = Position(1, 0, 0, 5, 4, 90), Position(1, 0, 0, 5, 5, 80)
 )
 def test_what_is_older(found: Position, known: Position, older: bool) -> None:
     assert is_older(found, known) is older
-    if not older:
-        assert newer(known, found) == newer(found, known)
-        assert not is_older(newer(known, found), known)
+    assert not is_older(newer(known, found), known)
+    if older:
+        assert newer(known, found) == known
 
 
 def test_a_directory_older_than_what_was_heard_is_refused_also_if_another_heard_it() -> None:
@@ -162,6 +162,17 @@ def test_a_directory_older_than_what_was_heard_is_refused_also_if_another_heard_
     assert "vsr recover" in reason
     assert known.refusal(hello(positions=(NEW,))) is None
     assert known.all_positions() == (Position(0, 0, 0, 4, 4, 9), NEW)
+
+
+def test_a_hello_that_what_its_own_process_said_later_has_overtaken_is_no_older_directory() -> None:
+    known = peers()
+    known.hear([msgspec.structs.replace(OLD, incarnation=11)])
+    known.hear([msgspec.structs.replace(NEW, incarnation=12)])
+    late = msgspec.structs.replace(OLD, incarnation=12)
+    assert known.refusal(hello(incarnation=12, positions=(late,))) is None
+    stale = msgspec.structs.replace(OLD, incarnation=13)
+    known.hear([stale])
+    assert "older than what was heard" in str(known.refusal(hello(incarnation=13, positions=(stale,))))
 
 
 def test_what_others_say_of_a_replica_that_is_not_there_is_not_kept() -> None:

@@ -19,9 +19,10 @@ from tests.impl.net.waiting import wait_for
 from viewproof.impl.interface.durable import superblock_formatted
 from viewproof.impl.interface.messages import Request
 from viewproof.impl.net.address import Address
-from viewproof.impl.net.client import SyncClient, fetch_status
+from viewproof.impl.net.client import SyncClient
 from viewproof.impl.net.cluster import free_ports
 from viewproof.impl.net.configuration import configuration_of
+from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
     FrameReader,

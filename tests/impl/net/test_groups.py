@@ -12,8 +12,9 @@ from tests.impl.net.waiting import SECONDS
 from viewproof.impl.groups.group import BOTH_PLANES, METADATA, PARTITIONS
 from viewproof.impl.interface.messages import Request
 from viewproof.impl.machine.namespaces import NamespaceError
-from viewproof.impl.net.client import Client, fetch_status
+from viewproof.impl.net.client import Client
 from viewproof.impl.net.cluster import Cluster, ClusterError
+from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.errors import RefusedError, ReplyError
 from viewproof.impl.net.framing import FrameError, FrameReader, StatusRequest, frame_control, frame_message
 from viewproof.impl.net.partitions import OffsetError, PartitionsClient

@@ -1,0 +1,155 @@
+"""TLS on both sides of every connection (mTLS): certificates say of which cluster, and which replica or client.
+
+A directory holds ``ca.pem`` (whose certificates are trusted: one authority, or during a change two),
+``certificate.pem`` and ``key.pem``. The subject is an alternative name of the certificate,
+``viewproof:cluster/C/replica/I``, ``viewproof:cluster/C/client/N``, or ``viewproof:cluster/C/clients`` for clients of
+any id. A replica's certificate also names its address, which who dials it compares with the one it dialled. Files that
+change are read again, so certificates are renewed without a stop; files that cannot be read as a whole are left alone,
+and what was, goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "CA_NAME",
+    "CERTIFICATE_NAME",
+    "HANDSHAKE_SECONDS",
+    "KEY_NAME",
+    "Subject",
+    "Tls",
+    "TlsError",
+    "accepting_options",
+    "dialling_options",
+    "expiry_of",
+    "subject_error",
+]
+
+CA_NAME = "ca.pem"
+CERTIFICATE_NAME = "certificate.pem"
+KEY_NAME = "key.pem"
+
+HANDSHAKE_SECONDS = 10.0
+
+_URI = re.compile(r"viewproof:cluster/(\d{1,20})/(?:(replica|client)/(\d{1,20})|(clients))")
+
+
+class TlsError(ValueError):
+    """A directory does not hold a usable certificate, key and authority; the text names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom a certificate names. ``role`` is "replica", "client" or "clients" (then ``number`` is 0)."""
+
+    cluster: int
+    role: str
+    number: int = 0
+
+    @property
+    def uri(self) -> str:
+        """As it stands in the certificate."""
+        name = self.role if self.role == "clients" else f"{self.role}/{self.number}"
+        return f"viewproof:cluster/{self.cluster}/{name}"
+
+    def may_be(self, cluster: int, role: str, number: int) -> bool:
+        """True if who holds this certificate may say hello so. Anyone of the cluster may ask for the status."""
+        if cluster != self.cluster:
+            return False
+        if role == "client":
+            return number == 0 or self.role == "clients" or (self.role, self.number) == ("client", number)
+        return (self.role, self.number) == (role, number)
+
+
+class Tls:
+    """The files of one directory, as contexts for both directions."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises TlsError."""
+        self.directory = directory
+        self._paths = [directory / name for name in (CA_NAME, CERTIFICATE_NAME, KEY_NAME)]
+        self._seen = self._stamps()
+        self.accepting, self.dialling = self._load()
+
+    def refresh(self) -> bool:
+        """Reads the files again if they changed; True if what they hold is in use now. Raises TlsError; all stays."""
+        stamps = self._stamps()
+        if stamps == self._seen:
+            return False
+        self._seen = stamps
+        self.accepting, self.dialling = self._load()
+        return True
+
+    def _stamps(self) -> tuple[tuple[int, int, int], ...]:
+        try:
+            found = [path.stat() for path in self._paths]
+        except OSError as error:
+            raise TlsError(f"{error.filename}: {error.strerror}") from error
+        return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in found)
+
+    def _load(self) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+        contexts = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        authority, certificate, key = self._paths
+        for context in contexts:
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
+            context.verify_mode = ssl.CERT_REQUIRED
+            try:
+                context.load_verify_locations(authority)
+            except (OSError, ValueError) as error:
+                raise TlsError(f"{authority}: not the certificate of an authority: {error}") from error
+            try:
+                context.load_cert_chain(certificate, key)
+            except (OSError, ValueError) as error:
+                raise TlsError(f"{certificate}, {key}: not a certificate and its key: {error}") from error
+        return contexts
+
+
+def accepting_options(tls: Tls | None) -> dict[str, Any]:
+    """What `connect_accepted_socket` is told."""
+    return {} if tls is None else {"ssl": tls.accepting, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
+
+
+def dialling_options(tls: Tls | None, host: str) -> dict[str, Any]:
+    """What `create_connection` is told, to a host that the certificate there must name."""
+    return {} if tls is None else {"ssl": tls.dialling, "server_hostname": host}
+
+
+def subject_error(transport: asyncio.BaseTransport, cluster: int, role: str, number: int) -> str | None:
+    """Why the certificate at the other end of a TLS connection does not let it be who it says, or None."""
+    subject = _subject_of(_certificate_of(transport))
+    if subject is None:
+        return "its certificate names no replica and no client, or several"
+    if not subject.may_be(cluster, role, number):
+        return f"its certificate is for {subject.uri}"
+    return None
+
+
+def _certificate_of(transport: asyncio.BaseTransport) -> dict[str, Any] | None:
+    """What the other end has shown; None without TLS, and of a connection that has ended."""
+    try:
+        found: dict[str, Any] | None = transport.get_extra_info("peercert")
+    except AttributeError:  # asyncio's TLS transport has let go of its connection
+        return None
+    return found
+
+
+def _subject_of(certificate: dict[str, Any] | None) -> Subject | None:
+    """Whom a certificate (of ``ssl.SSLSocket.getpeercert``) names; None if it names nobody or several."""
+    names = () if certificate is None else certificate.get("subjectAltName", ())
+    found = [match for kind, name in names if kind == "URI" and (match := _URI.fullmatch(name)) is not None]
+    if len(found) != 1:
+        return None
+    cluster, role, number, clients = found[0].groups()
+    return Subject(int(cluster), role or clients, int(number or 0))
+
+
+def expiry_of(transport: asyncio.BaseTransport) -> float:
+    """When the certificate at the other end of a connection ends, in seconds of the system's clock."""
+    certificate = _certificate_of(transport)
+    return float("inf") if not certificate else float(ssl.cert_time_to_seconds(certificate["notAfter"]))
