@@ -21,14 +21,14 @@ class Size:
     def name(self) -> str:
         """In words: `3 replicas, 2 views, 1 ops, 1 clients, 1 requests`; what there is none of is left out."""
         sizes = {"replicas": self.replicas, **vars(self.bounds)}
-        return ", ".join(f"{n} {name}" for name, n in sizes.items() if n)
+        return ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in sizes.items() if n)
 
     @property
     def volume(self) -> int:
         """How large it is, roughly: the product of its numbers, the replicas twice."""
         volume = self.replicas
-        for number in (self.replicas, *vars(self.bounds).values()):
-            volume *= number + 1
+        for name, number in {"replicas": self.replicas, **vars(self.bounds)}.items():
+            volume *= 1 if name.startswith("quorum") else number + 1
         return volume
 
     def larger(self) -> list[Size]:
@@ -36,7 +36,7 @@ class Size:
         grown = [
             replace(self.bounds, **{field.name: getattr(self.bounds, field.name) + 1})
             for field in fields(self.bounds)
-            if getattr(self.bounds, field.name)
+            if getattr(self.bounds, field.name) and not field.name.startswith("quorum")
         ]
         sizes = [Size(self.replicas, bounds) for bounds in grown] + [Size(self.replicas + 1, self.bounds)]
         return [size.to_the_end() for size in sizes]

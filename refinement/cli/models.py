@@ -28,6 +28,8 @@ SIZE_OPTIONS = (
     click.option("--partitions", type=_count, help="Partitions, where the model has them."),
     click.option("--readers", type=_count, help="Readers of all partitions, one of each by default."),
     click.option("--messages", type=_count, help="Most messages in an append."),
+    click.option("--quorum-replication", type=_count, help="Acknowledgements that commit.  [default: a majority]"),
+    click.option("--quorum-view-change", type=_count, help="Replicas that change the view.  [default: a majority]"),
     click.option("--terms", type=_count, help="Terms 1 .. TERMS (Oxia)."),
     click.option("--offsets", type=_count, help="Offsets 1 .. OFFSETS of a log (Oxia)."),
     click.option("--features", type=_count, help="Features that control entries enable (Oxia)."),

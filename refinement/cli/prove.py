@@ -13,12 +13,14 @@ import msgspec
 from viewproof.api import prove as api
 from viewproof.api.model import model, model_size
 from viewproof.api.prove import lemmas_of_model
-from viewproof.refinement.cli.models import SIZE_OPTIONS, fault_model
+from viewproof.refinement.cli.models import SIZE_OPTIONS, SIZES, fault_model
 from viewproof.refinement.cli.options import Seconds
 from viewproof.refinement.cli.output import json_option, note, save_json, steps
 from viewproof.refinement.cli.prove_bounded import find_cover, print_cover, search
+from viewproof.refinement.cli.prove_lead import lead_on
 from viewproof.refinement.cli.prove_text import print_counterexample, print_proof, print_used
 from viewproof.refinement.cli.prove_witness import ROUNDS, STATES, Asked, find_witnesses
+from viewproof.refinement.cli.questions import refuse_others
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from viewproof.spec.engines.smt import certificate as certificates
 from viewproof.spec.engines.smt import houdini
@@ -29,6 +31,19 @@ from viewproof.spec.protocols import FAULTS, MODELS
 
 _count = click.IntRange(1)
 BMC_ROUNDS = 2
+BEST = "a proof without a mode"
+_MODEL = frozenset({"faults", "timeout", *SIZES, "replicas"})
+APPLIES = {
+    BEST: _MODEL | {"used", "show", "reach"},
+    "--induction": _MODEL | {"used", "show", "reach"},
+    "--bmc": _MODEL | {"invariants", "cover"},
+    "--cover": _MODEL - {"timeout"} | {"cover"},
+    "--houdini": _MODEL - {"timeout"},
+    "--needed": _MODEL - {"timeout"},
+    "--witness": _MODEL | {"reach", "deepen", "parts"},
+    "--recheck": frozenset({"timeout"}),
+}
+"""Question → the options that apply to it, besides those that apply to all."""
 
 
 def _with_sizes(command: Any) -> Any:
@@ -78,7 +93,10 @@ def _with_sizes(command: Any) -> Any:
 @click.option("--part", "parts", multiple=True, metavar="LEMMA.N", help="--witness: only this part, shown in full.")
 @_with_sizes
 @json_option
+@click.pass_context
 def prove(
+    ctx: click.Context,
+    /,
     name: str | None,
     how: str | None,
     rounds: int | None,
@@ -98,19 +116,14 @@ def prove(
 ) -> int:
     """Prove that the invariants hold at any depth of a bounded model, or search it for a break.
 
-    Exit 0: proved. 1: a reachable break of an invariant. 4: not proved, or nothing found in the rounds searched.
+    Without an option: induction; if that fails, a search for a real break, in this size and in the model's shapes; if
+    there is none, what is missing. Exit 0: proved. 1: a reachable break of an invariant. 4: not proved, or nothing
+    found in the rounds searched.
     """
-    asked = sum(x is not None for x in (how, rounds, recheck))
-    if asked + (cover and rounds is None) != 1:
-        raise click.UsageError(
-            "say one of --induction, --bmc ROUNDS, --cover, --houdini, --needed, --witness or --recheck CERTIFICATE"
-        )
+    question = _question(ctx.params)
+    refuse_others(ctx, question, APPLIES)
     limit = int(timeout * 1000)
     count = workers or processors()
-    if used and how != "induction":
-        raise click.UsageError("--used is an option of --induction")
-    if (deepen is not None or parts) and how != "witness":
-        raise click.UsageError("--rounds and --part are options of --witness (for --bmc: --bmc ROUNDS)")
     if recheck is not None:
         return _recheck(recheck, count, limit, json_file)
     if name is None:
@@ -124,12 +137,23 @@ def prove(
         return search(_only(spec, invariants), inputs, enough, limit, covered, json_file)
     if cover:
         return print_cover(find_cover(spec, count), inputs, json_file)
-    if how == "induction":
-        return _induction(spec, inputs, (count, limit, used), (show, api.REACH if reach is None else reach), json_file)
+    if question in (BEST, "--induction"):
+        shown = (show, api.REACH if reach is None else reach)
+        return _induction(spec, inputs, (count, limit, used), shown, json_file, lead=question == BEST)
     if how == "witness":
         asked_for = Asked(parts, STATES if reach is None else reach, ROUNDS if deepen is None else deepen, limit)
         return find_witnesses(spec, (*spec.invariants, *lemmas_of_model(spec)), asked_for, inputs, json_file)
     return _help(spec, inputs, str(how), count, json_file)
+
+
+def _question(options: dict[str, Any]) -> str:
+    """What is asked; two questions at once are refused."""
+    asked = [f"--{options['how']}"] if options["how"] else []
+    asked += ["--bmc"] if options["rounds"] is not None else ["--cover"] if options["cover"] else []
+    asked += ["--recheck"] if options["recheck"] else []
+    if len(asked) > 1:
+        raise click.UsageError(f"{' and '.join(asked)} are one question each")
+    return asked[0] if asked else BEST
 
 
 def _inputs(name: str, faults: tuple[str, ...], replicas: int | None, sizes: dict[str, int | None]) -> dict[str, Any]:
@@ -154,8 +178,9 @@ def _only(spec: Spec, ids: Sequence[str]) -> Spec:
 
 
 def _induction(
-    spec: Spec, inputs: dict[str, Any], run: tuple[int, int, bool], shown: tuple[int, int], json_file: Path | None
-) -> int:
+    spec: Spec, inputs: dict[str, Any], run: tuple[int, int, bool], shown: tuple[int, int], json_file: Path | None,
+    *, lead: bool,
+) -> int:  # fmt: skip
     workers, limit, used = run
     with steps("proving") as progress:
         proof = run_proof(spec, lemmas_of_model(spec), workers=workers, timeout_ms=limit, used=used, progress=progress)
@@ -172,6 +197,9 @@ def _induction(
         shown_step = {"lemma": step.goal, "step": step.example.label, "leaves": leaves, "before": step.before}
         answer["counterexamples"].append(shown_step)
     broken = api.breaks_invariant(proof, found)
+    if lead and proof.verdict != "proved":
+        answer["led"] = lead_on(spec, inputs, workers)
+        broken = broken or answer["led"]["break"] is not None
     code = EXIT_VIOLATES if broken else EXIT_CONFORMS if proof.verdict == "proved" else EXIT_INCONCLUSIVE
     save_json({**answer, "inputs": inputs, "exit_code": code}, json_file)
     return code

@@ -7,10 +7,10 @@ is made again. A reason says why no behaviour of any size tells the mutant from 
 from __future__ import annotations
 
 import json
+import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
-
-from viewproof.spec.mutants.reasons import REASONS
 
 FORMAT = "viewproof.mutants/1"
 FOLDER = Path(__file__).parent
@@ -32,7 +32,12 @@ def tables() -> list[dict[str, Any]]:
     return [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
 
 
+@cache
+def _reasons() -> dict[str, dict[str, str]]:
+    return tomllib.loads((FOLDER / "reasons.toml").read_text())
+
+
 def reason_of(model: str, mutant: str) -> str:
     """Why a mutant of the model need not be noticed; empty if nothing is written. The longest matching id counts."""
-    fitting = [id for id in REASONS.get(model, {}) if mutant.startswith(id)]
-    return REASONS[model][max(fitting, key=len)] if fitting else ""
+    reasons = _reasons().get(model, {})
+    return reasons[max(fitting, key=len)] if (fitting := [id for id in reasons if mutant.startswith(id)]) else ""

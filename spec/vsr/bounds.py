@@ -11,7 +11,8 @@ from viewproof.spec.lang import Instance, SpecError
 class Bounds:
     """Size of a finite model: numbers of views, ops, clients, requests per client (and session), crashes in all, how
     often a client begins anew, slots of the client table where they are not the model's own, slots of journals (or
-    segments) that go bad; partitions, readers in all of them, and messages in an append.
+    segments) that go bad; partitions, readers in all of them, and messages in an append; the sizes of the quorums of
+    replication and view change, where they are not the model's own.
     """
 
     views: int = 3
@@ -25,6 +26,8 @@ class Bounds:
     partitions: int = 0
     readers: int = 0
     messages: int = 0
+    quorum_replication: int = 0
+    quorum_view_change: int = 0
 
     def instance(self, replicas: int) -> Instance:
         """The index ranges: views 0..views-1, ops 1..ops, clients 1..clients."""
@@ -43,6 +46,11 @@ class Bounds:
                 **(self._of_partitions() if self.partitions else {}),
             }
         )
+
+    def quorums(self) -> dict[str, int]:
+        """The quorum sizes that are given."""
+        sizes = {"quorum_replication": self.quorum_replication, "quorum_view_change": self.quorum_view_change}
+        return {name: size for name, size in sizes.items() if size}
 
     def _of_partitions(self) -> dict[str, int]:
         return {

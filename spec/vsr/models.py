@@ -118,7 +118,7 @@ def model(
         raise SpecError(f"unknown model {name}; there are: {', '.join(MODELS)}")
     limits = replace(bounds or MODELS[name], **sizes)
     replicas = replicas or REPLICAS.get(name, 3)
-    options = {**OPTIONS.get(name, {}), **profile_options(profile, replicas)}
+    options = {**OPTIONS.get(name, {}), **profile_options(profile, replicas), **limits.quorums()}
     cfg = Config(replicas, profile=profile, faults=frozenset(faults), **options)
     _require_used(name, cfg, sizes)
     slots = limits.slots or min(cfg.client_table.slots, limits.clients)  # more are never used

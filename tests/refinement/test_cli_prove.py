@@ -79,9 +79,37 @@ def test_bounded_search_shows_the_behaviour(tmp_path: Path) -> None:
     assert "no break in 1 rounds" in nothing.stdout
 
 
-@pytest.mark.parametrize("words", [[], ["core"], ["--induction"], ["core", "--induction", "--bmc", "1"]])
-def test_what_is_to_be_done_must_be_said_once(words: list[str]) -> None:
-    assert run(*words).exit_code == 2
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        ([], "name a MODEL"),
+        (["--induction"], "name a MODEL"),
+        (["core", "--induction", "--bmc", "1"], "--induction and --bmc are one question each"),
+        (["core", "--bmc", "1", "--used"], "--used does not apply to --bmc; it is for a proof without a mode and"),
+        (["core", "--induction", "--invariant", "I1"], "--invariant does not apply to --induction; it is for --bmc"),
+        (["core", "--houdini", "--rounds", "3"], "--rounds does not apply to --houdini; it is for --witness"),
+    ],
+)
+def test_what_is_to_be_done_is_said_once_and_with_its_own_options(words: list[str], refused: str) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert refused in " ".join(result.output.split())
+
+
+def test_a_proof_without_a_mode_is_by_induction(tmp_path: Path) -> None:
+    result = run("core", *SMALL, "--json", str(tmp_path / "p.json"))
+    assert result.exit_code == 0
+    assert "proved: all of them hold" in result.stdout
+
+
+def test_a_proof_that_fails_leads_on_to_a_real_break(tmp_path: Path) -> None:
+    file = tmp_path / "p.json"
+    result = run("core", *SMALL, "--fault", "commit.apply_at_replicate", "--reach", "0", "--json", str(file))
+    assert result.exit_code == 1
+    assert "a real break:" in result.stdout
+    assert "violated: I4" in result.stdout
+    led = json.loads(file.read_text())["led"]
+    assert (led["break"], [step["action"] for step in led["behaviour"]]) == ("I4", ["on_request", "execute"])
 
 
 def test_an_unknown_invariant_is_a_usage_error() -> None:

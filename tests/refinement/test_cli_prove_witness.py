@@ -49,7 +49,7 @@ def test_wrong_questions_are_refused() -> None:
     assert "no part I12.77: a part is LEMMA.NUMBER, the lemmas are I1, I2" in unknown.output
     other = CliRunner().invoke(cli, ["prove", "core", "--induction", "--rounds", "2"])
     assert other.exit_code == 2
-    assert "--rounds and --part are options of --witness" in other.output
+    assert "--rounds does not apply to --induction; it is for --witness" in other.output
 
 
 def test_an_interrupt_shows_what_was_found() -> None:

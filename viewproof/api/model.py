@@ -21,7 +21,8 @@ class ModelSize:
     def __str__(self) -> str:
         """In words; those that not every model of the protocol has only where they are given."""
         sizes = {"replicas": self.replicas, **vars(self.bounds)}
-        return ", ".join(f"{n} {name}" for name, n in sizes.items() if n or name in self.protocol.core_sizes)
+        told = {name: n for name, n in sizes.items() if n or name in self.protocol.core_sizes}
+        return ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in told.items())
 
 
 def fault_model(name: str, faults: Sequence[str]) -> Any:

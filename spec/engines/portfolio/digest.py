@@ -6,6 +6,7 @@ import hashlib
 
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.expr import Update
+from viewproof.spec.lang.schema import Var
 
 
 def digest(*specs: Spec) -> str:
@@ -13,7 +14,7 @@ def digest(*specs: Spec) -> str:
     state = hashlib.blake2b(digest_size=16)
     for spec in specs:
         for var in spec.schema.vars.values():
-            state.update(repr((var.name, var.init, var.values, [s.name for s in var.index], var.kind)).encode())
+            state.update(repr(_variable(var)).encode())
         for ir in spec.action_irs:
             params = [(p.name, p.sort.name) for p in ir.params]
             guards = [g.cond.key() for g in ir.guards]
@@ -22,6 +23,12 @@ def digest(*specs: Spec) -> str:
             state.update(repr((predicate.name, predicate.cond.key())).encode())
         state.update(repr(sorted(spec.instance.bounds.items())).encode())
     return state.hexdigest()
+
+
+def _variable(var: Var) -> object:
+    values, sort = var.values, var.values.sort
+    reach = (values.lo, values.hi, sort.name if sort else "", values.plus, values.is_bool)
+    return var.name, var.kind, var.init, reach, [s.name for s in var.index]
 
 
 def _update(update: Update) -> object:
