@@ -24,7 +24,7 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.oxia.config import Config
 from viewproof.spec.oxia.election import choose
-from viewproof.spec.oxia.replication import execute
+from viewproof.spec.oxia.replication import come_back, execute
 from viewproof.spec.oxia.state import LEADER, Offset, Replica, Term, append_own, leader_of, second
 
 Feature = Sort("Feature", lo=1)
@@ -87,6 +87,11 @@ def enable_next(state: Any, r: Any, o: Any) -> None:
     enable(state, r, feature_at(state, r, o), o)
 
 
+def forget_later(state: Any, r: Any, c: Any) -> None:
+    """A database that is at c again has the features that were active there."""
+    state.enabled_at.update((r, Feature), lambda f: where(state.enabled_at[r, f] <= c, state.enabled_at[r, f], 0))
+
+
 def enable(state: Any, r: Any, f: Any, o: Any) -> None:
     """Feature f, if it is one, is active on r from offset o on, unless it was before."""
     state.enabled_at.update(
@@ -124,7 +129,7 @@ CONTROL = Part(
     lambda cfg: cfg.features > 0,
     declare=declare,
     actions=lambda cfg: (announce_feature, propose_feature),
-    changes=lambda cfg: (at(choose, negotiate), at(execute, enable_next)),
+    changes=lambda cfg: (at(choose, negotiate), at(execute, enable_next), at(come_back, forget_later)),
     invariants=lambda cfg: (same_features,),
     witnesses=lambda cfg: (enabled_everywhere,),
 )

@@ -14,7 +14,6 @@ from viewproof.spec.lang import (
     action,
     all_of,
     any_of,
-    between,
     count,
     instead,
     maximum,
@@ -33,7 +32,6 @@ from viewproof.spec.oxia.state import (
     Length,
     Offset,
     Replica,
-    Restart,
     Term,
     acknowledged,
     leader_of,
@@ -200,19 +198,12 @@ def on_append_with_gap(state: Any, r: Any, o: Any, k: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica, n=Length)
-def restart_without_term(state: Any, r: Any, n: Any) -> None:
+@action(r=Replica, n=Length, c=Length)
+def restart_without_term(state: Any, r: Any, n: Any, c: Any) -> None:
     """A server that starts again takes the term of its last entry: the term that it accepted was not durable."""
-    require(within(Restart, state.restarts + 1))
-    require(n >= state.synced[r])
-    require(n <= state.head[r])
-    state.restarts = state.restarts + 1
+    replication.require_restart(state, r, n, c)
+    replication.come_back(state, r, n, c)
     state.term[r] = where(n == 0, 0, lambda: state.entry[r, n])
-    state.status[r] = FENCED
-    state.commit_max[r] = state.commit_min[r]
-    state.head[r] = n
-    state.synced[r] = n
-    state.entry.update((r, between(Offset, n + 1, state.head[r])), lambda o: 0)
 
 
 @action(r=Replica)

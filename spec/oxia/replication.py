@@ -142,17 +142,32 @@ def execute(state: Any, r: Any, o: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica, n=Length)
-def restart(state: Any, r: Any, n: Any) -> None:
+@action(r=Replica, n=Length, c=Length)
+def restart(state: Any, r: Any, n: Any, c: Any) -> None:
     """A server crashes and starts again, fenced, with its log up to n: all that was durable, and of the rest what
-    reached the disk. Its database, its term among it, is what it was.
+    reached the disk.
+
+    Its term is what it was. Its database, which has no log of its own, is as it was at some flush before: at c.
     """
+    require_restart(state, r, n, c)
+    come_back(state, r, n, c)
+
+
+def require_restart(state: Any, r: Any, n: Any, c: Any) -> None:
+    """Server r may crash, and start again with a log up to n and a database at c."""
     require(within(Restart, state.restarts + 1))
     require(n >= state.synced[r])
     require(n <= state.head[r])
+    require(c <= state.commit_min[r])
+
+
+@point
+def come_back(state: Any, r: Any, n: Any, c: Any) -> None:
+    """Server r is back, fenced, with a log up to n and a database at c."""
     state.restarts = state.restarts + 1
     state.status[r] = FENCED
-    state.commit_max[r] = state.commit_min[r]
+    state.commit_min[r] = c
+    state.commit_max[r] = c
     state.head[r] = n
     state.synced[r] = n
     state.entry.update((r, between(Offset, n + 1, state.head[r])), lambda o: 0)

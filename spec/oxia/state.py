@@ -43,7 +43,7 @@ def _servers(s: Schema) -> None:
     s.state("head", (Replica,), up_to(Offset), doc="last offset appended to its log")
     s.state("synced", (Replica,), up_to(Offset), doc="last offset of its log that is durable")
     s.state("entry", (Replica, Offset), ENTRY, doc="entry at that offset of its log")
-    s.state("commit_min", (Replica,), up_to(Offset), doc="last offset applied to its database, and written there")
+    s.state("commit_min", (Replica,), up_to(Offset), doc="last offset applied to its database, and stored with it")
     s.state(
         "commit_max", (Replica,), up_to(Offset), doc="leader: last offset committed; follower: last that it was told of"
     )
@@ -67,7 +67,7 @@ def second(term: Any, r: Any, *_: Any) -> Any:
 
 
 def _history(s: Schema) -> None:
-    s.ghost("executed", (Replica, Offset), ENTRY, doc="entry that the server applied there")
+    s.ghost("executed", (Replica, Offset), ENTRY, doc="entry that the server applied there last")
     s.ghost("seen", (Offset,), ENTRY, doc="entry that the first leader applied there whose clients could read it")
     s.ghost("seen_in", (Offset,), up_to(Term), doc="term of that leader")
     s.ghost("restarts", (), up_to(Restart), doc="crashes and restarts so far (bounds a finite model)")

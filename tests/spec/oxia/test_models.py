@@ -15,7 +15,7 @@ from viewproof.spec.oxia.progress import goals
 COUNTS = {
     "oxia": (829_174, 4_246_291, 40),
     "oxia_terms": (2_632_149, 7_532_552, 42),
-    "oxia_restart": (108_155, 388_645, 31),
+    "oxia_restart": (121_385, 430_696, 32),
     "oxia_control": (344_492, 1_360_684, 33),
     "oxia_turns": (1_980_204, 7_829_096, 51),
 }
@@ -25,9 +25,10 @@ SMALL: list[tuple[str, dict[str, int], tuple[int, int, int]]] = [
     ("oxia", {"replicas": 1, "terms": 2, "offsets": 2}, (201, 268, 18)),
     ("oxia", {"replicas": 2, "terms": 2, "offsets": 1}, (515, 820, 20)),
     ("oxia", {"replicas": 3, "terms": 1, "offsets": 1}, (252, 674, 18)),
-    ("oxia_restart", {"replicas": 2, "terms": 1, "offsets": 2}, (392, 1_267, 21)),
-    ("oxia_restart", {"replicas": 2, "terms": 2, "offsets": 1}, (1_500, 3_235, 21)),
+    ("oxia_restart", {"replicas": 2, "terms": 1, "offsets": 2}, (478, 1_579, 21)),
+    ("oxia_restart", {"replicas": 2, "terms": 2, "offsets": 1}, (1_570, 3_365, 21)),
     ("oxia_control", {"replicas": 2, "terms": 1, "offsets": 2}, (698, 2_425, 21)),
+    ("oxia_control", {"replicas": 2, "terms": 1, "offsets": 1, "restarts": 1}, (512, 1_397, 16)),
 ]
 
 
