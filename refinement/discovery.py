@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,8 +17,8 @@ from typing import Final
 
 from viewproof.refinement.verdict import InputProblem
 
-SUFFIXES: Final = (".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet")
-_PATTERNS: Final = ", ".join("*" + suffix for suffix in SUFFIXES)
+_NAMES: Final = re.compile(r"\.(ndjson|jsonl)(\.[0-9]+)?(\.gz|\.zst)?$|\.parquet$")
+_PATTERNS: Final = "*.ndjson, *.jsonl (also rotated: .1, .2 …; and packed: .gz, .zst), *.parquet"
 _PACKED = 12
 
 _KINDS: Final = (
@@ -48,7 +49,7 @@ class Unit:
     def size(self) -> int:
         """About how many bytes of NDJSON the files hold; a packed byte counts as `_PACKED`, a file that is gone 0."""
         sizes = ((file, _size(file)) for file in self.files)
-        return sum(size if file.endswith(".ndjson") else size * _PACKED for file, size in sizes)
+        return sum(size * _PACKED if file.endswith((".gz", ".zst", ".parquet")) else size for file, size in sizes)
 
 
 def _size(file: str) -> int:
@@ -82,7 +83,7 @@ class Inputs:
 
 def is_trace(path: str) -> bool:
     """Whether the file's name says that it holds a trace."""
-    return path.endswith(SUFFIXES)
+    return _NAMES.search(path) is not None
 
 
 def discover(paths: Iterable[str]) -> Inputs:

@@ -51,11 +51,12 @@ class SequenceGuard:
 
     log: ProblemLog
     _last: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _places: dict[int, str] = field(default_factory=dict)
     _gaps: list[tuple[int, int, int, str, int]] = field(default_factory=list)
 
     def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Pass rows through, checking each."""
-        last = self._last
+        last, places = self._last, self._places
         for row in rows:
             node, seq, clock = row[_NODE], row[_SEQ], row[_CLOCK]
             before, clock_before = last.get(node, _NOTHING)
@@ -63,13 +64,16 @@ class SequenceGuard:
                 self._disorder(row, before, clock_before)
                 seq = max(seq, before)
             last[node] = (seq, clock)
+            places[node] = row[FILE_INDEX]
             yield row
 
     def _disorder(self, row: Row, before: int, clock_before: int) -> None:
         node, seq, clock, file, line = row[_NODE], row[_SEQ], row[_CLOCK], row[FILE_INDEX], row[LINE_INDEX]
         where = f"of node {node} in run {row[0]}"
         if seq == before:
-            self.log.add(file, line, "seq", f"each number once {where}", f"{seq} a second time")
+            other = self._places.get(node, file)
+            got = f"{seq} a second time" + (f": {other} has it, too; two runs with one id?" if other != file else "")
+            self.log.add(file, line, "seq", f"each number once {where}", got)
         elif seq < before:
             got = (
                 f"{seq} after {before} (clock {clock} after {clock_before}): a duplicate, or a clock that does not rise"

@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Annotated, Any, BinaryIO, Final, Literal
 
 import msgspec
@@ -36,7 +37,6 @@ from viewproof.refinement.schema import (
     Problem,
     Row,
     check_record,
-    nearest,
 )
 from viewproof.refinement.verdict import PROBLEM_LIMIT, InputProblem
 
@@ -58,11 +58,19 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 @dataclass(slots=True)
 class ProblemLog:
-    """Collects what is wrong with the input: the first `limit` in full, the rest as a number."""
+    """Collects what is wrong with the input: the first `limit` in full, the rest as a number.
+
+    `carried` are columns that the format does not have, each with where it was first met.
+    """
 
     limit: int = PROBLEM_LIMIT
     problems: list[InputProblem] = field(default_factory=list)
     more: int = 0
+    carried: dict[str, str] = field(default_factory=dict)
+
+    def carry(self, name: str, place: str) -> None:
+        """Note a column that the format does not have: it is carried along, not judged."""
+        self.carried.setdefault(name, place)
 
     def add(self, file: str, line: int, name: str, expected: str, got: str) -> None:
         """Record one problem."""
@@ -93,7 +101,6 @@ _Record = msgspec.defstruct(
         (column.name, _annotation(column)) if column.required else (column.name, _annotation(column), None)
         for column in TABLE
     ],
-    forbid_unknown_fields=True,
     gc=False,
 )
 _decode: Final = msgspec.json.Decoder(_Record).decode
@@ -178,7 +185,7 @@ def _read_ndjson(file: str, log: ProblemLog) -> Iterator[Row]:
 
 def _chunks_of_lines(file: str, log: ProblemLog) -> Iterator[list[bytes]]:
     """The lines of a file: the first alone, as some want no more; then in chunks, or alone where they are packed."""
-    number, plain = 0, file.endswith(".ndjson")
+    number, plain = 0, not file.endswith((".gz", ".zst"))
     with _open(file) as stream:
         while True:
             try:
@@ -213,16 +220,15 @@ def _decode_line(file: str, number: int, line: bytes, log: ProblemLog) -> Row | 
     except _UNREADABLE as error:
         _explain(file, number, line, error, log)
         return None
-    if line.count(b":") != _WIDTH - row.count(None) and (repeated := _repeated_keys(line)):
-        for name in repeated:
-            log.add(file, number, name, "each field once", "the field several times")
-        return None
-    return row
-
-
-def _repeated_keys(line: bytes) -> list[str]:
+    if line.count(b":") == _WIDTH - row.count(None):
+        return row
     names = Counter(name for name, _ in json.loads(line, object_pairs_hook=list))
-    return [name for name, count in names.items() if count > 1]
+    repeated = [name for name, count in names.items() if count > 1]
+    for name in repeated:
+        log.add(file, number, name, "each field once", "the field several times")
+    for name in names.keys() - BY_NAME.keys():
+        log.carry(name, f"{file}:{number}")
+    return None if repeated else row
 
 
 def _explain(file: str, number: int, line: bytes, error: Exception, log: ProblemLog) -> None:
@@ -334,8 +340,7 @@ def _check_columns(file: str, schema: pa.Schema, log: ProblemLog) -> bool:
     good = True
     for name in schema.names:
         if name not in BY_NAME:
-            log.add(file, 0, name, "a column of the trace format", "an unknown column" + nearest(name, COLUMNS))
-            good = False
+            log.carry(name, file)
     for column in TABLE:
         if schema.names.count(column.name) > 1:
             log.add(file, 0, column.name, "one column of that name", "several")
@@ -419,6 +424,20 @@ def _column_valid(column: Column, array: pa.Array, values: list[Any]) -> bool:
     if column.choices:
         return set(values) <= {*column.choices, None}
     return not (column.never_empty and "" in values)
+
+
+def carried_at(file: str, line: int) -> dict[str, Any]:
+    """The columns of one event that the format does not have, with their values; none where it cannot be read again."""
+    try:
+        if file.endswith(".parquet"):
+            with pq.ParquetFile(file) as parquet:
+                names = [name for name in parquet.schema_arrow.names if name not in BY_NAME]
+                return dict(parquet.read(columns=names).slice(line - 1, 1).to_pylist()[0]) if names else {}
+        with _open(file) as stream:
+            record = json.loads(next(islice(stream, line - 1, None)))
+            return {name: value for name, value in record.items() if name not in BY_NAME}
+    except (OSError, ValueError, StopIteration, IndexError, pa.ArrowException):
+        return {}
 
 
 def first_run(file: str) -> str | None:

@@ -18,8 +18,8 @@ from viewproof.refinement.discovery import Unit
 from viewproof.refinement.facts import Contradiction, RunFacts, merge_facts
 from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
 from viewproof.refinement.packing import Spill
-from viewproof.refinement.reading import ProblemLog, first_run, read_rows
-from viewproof.refinement.schema import Row
+from viewproof.refinement.reading import ProblemLog, carried_at, first_run, read_rows
+from viewproof.refinement.schema import INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, CheckRun, RunVerdict, UnitResult
 
 Judged = tuple[RunVerdict | None, list[Contradiction], list[str]]
@@ -47,6 +47,8 @@ def judge_run(
     Returns the replay's verdict (None if it failed or the input is malformed), the broken facts, and tool errors.
     The rows are consumed to the end, also where the replay stops early; it may go through them again.
     """
+    if options.without:
+        rows = _Without(rows, options.without)
     guard, facts = SequenceGuard(log), RunFacts(run_id)
     problems_before = len(log.problems) + log.more
     guarded = guard.watch(rows)
@@ -67,7 +69,25 @@ def judge_run(
         return None, [], errors
     if verdict is not None:
         verdict = replace(verdict.with_missing(guard.missing()), recorded=guard.events())
+        verdict = replace(
+            verdict,
+            violations=tuple(replace(v, carried=carried_at(v.file, v.line)) for v in verdict.violations),
+            notes=(*verdict.notes, *(f"judged without {name}, as if it were never shown" for name in options.without)),
+        )
     return verdict, facts.contradictions(), errors
+
+
+class _Without:
+    """Rows without some columns."""
+
+    def __init__(self, rows: Iterable[Row], columns: tuple[str, ...]) -> None:
+        self.rows = rows
+        self.gone = {INDEX[name] for name in columns}
+
+    def __iter__(self) -> Iterator[Row]:
+        gone = self.gone
+        for row in self.rows:
+            yield tuple(None if at in gone else value for at, value in enumerate(row))
 
 
 class _Watched:
@@ -241,7 +261,14 @@ def result_of(
         verdicts.append(merged)
         if disagreement:
             errors.append(disagreement)
-    problems = tuple(log.problems)
     return UnitResult(
-        unit, tuple(runs), tuple(verdicts), problems, log.more, tuple(empty), tuple(errors), dict(spent or {})
+        unit,
+        tuple(runs),
+        tuple(verdicts),
+        tuple(log.problems),
+        log.more,
+        tuple(empty),
+        tuple(errors),
+        dict(spent or {}),
+        dict(log.carried),
     )

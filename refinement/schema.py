@@ -281,13 +281,7 @@ def check_record(record: object) -> list[Problem]:
         value = record[column.name]
         if not column.accepts(value):
             problems.append(_refuse(column, value))
-    unknown = [str(name) for name in record if name not in BY_NAME]
-    problems += [Problem(name, "a column of the trace format", _unknown_column(name)) for name in unknown]
     return problems
-
-
-def _unknown_column(name: str) -> str:
-    return "an unknown column" + nearest(name, COLUMNS)
 
 
 def _refuse(column: Column, value: object) -> Problem:

@@ -324,7 +324,9 @@ def _packed(files: Iterator[tuple[str, str]]) -> Iterator[Row]:
             yield row[0], clock, node, seq, pack(row)
         problems, empty = tuple(log.problems), () if runs or log else (f"{file}: the file holds no event",)
         spent.until_now("read")
-        result = UnitResult(_READING + unit, tuple(sorted(runs)), (), problems, log.more, empty, (), spent.seconds)
+        result = UnitResult(
+            _READING + unit, tuple(sorted(runs)), (), problems, log.more, empty, (), spent.seconds, dict(log.carried)
+        )
         yield _FILES, 0, 0, 0, pack(result)
 
 

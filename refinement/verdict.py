@@ -27,10 +27,13 @@ EXIT_INCONCLUSIVE = 4
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """How to judge: the profile of the spec, and the named deviations (faults) that are permitted."""
+    """How to judge: the profile of the spec, the named deviations (faults) that are permitted, and the columns without
+    which to judge, as if they had never been there.
+    """
 
     profile: str = "core"
     allow: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class Violation:
     """The first event of a run that no behaviour of the spec explains, or an invariant broken, by name.
 
     `prefix_length` counts the events accepted before it; `state_before` holds the leaves of the spec state
-    that the accepted prefix changed; `why_not` says, for the nearest actions, which guard was false with which values.
+    that the accepted prefix changed; `why_not` says, for the nearest actions, which guard was false with which values;
+    `carried` are the columns of the event that the format does not have.
     """
 
     run_id: str
@@ -56,6 +60,7 @@ class Violation:
     prefix_length: int = 0
     state_before: Mapping[str, Any] = field(default_factory=dict)
     why_not: tuple[str, ...] = ()
+    carried: Mapping[str, Any] = field(default_factory=dict)
 
 
 VIOLATION_COLUMNS = (
@@ -140,7 +145,7 @@ class UnitResult:
 
     `runs` are the ids of all runs seen in it, judged or not; `problems` is cut at a limit, `problems_more` counts those
     beyond; `empty` names inputs without an event; `tool_errors` are failures of the audit itself; `spent` are processor
-    seconds by phase.
+    seconds by phase; `carried` are columns that the format does not have, with where each was first met.
     """
 
     unit: str
@@ -151,6 +156,7 @@ class UnitResult:
     empty: tuple[str, ...] = ()
     tool_errors: tuple[str, ...] = ()
     spent: Mapping[str, float] = field(default_factory=dict)
+    carried: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +178,7 @@ class AuditReport:
     stopped: str = ""
     seconds: float = 0.0
     spent: Mapping[str, float] = field(default_factory=dict)
+    carried: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def events(self) -> int:
@@ -252,6 +259,7 @@ class AuditReport:
             stopped=stopped,
             seconds=seconds,
             spent=_sums(unit.spent for unit in units),
+            carried={name: place for unit in reversed(units) for name, place in sorted(unit.carried.items())},
         )
 
 

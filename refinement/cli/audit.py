@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -65,6 +67,7 @@ _MASTER = re.compile(
 @click.option("--input", type=click.Choice(api.INPUTS), default="native", show_default=True, help="Format.")
 @click.option("--profile", type=click.Choice(api.PROFILES), default="core", show_default=True, help="Of the spec.")
 @click.option("--allow", multiple=True, metavar="FAULT", help="Permit a known deviation; the report says where used.")
+@click.option("--without", multiple=True, metavar="COLUMN", help="Judge as if the column were never there.")
 @click.option("--engine", type=click.Choice(api.ENGINES), default="local", show_default=True)
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
@@ -79,6 +82,7 @@ def audit(
     input: str,
     profile: str,
     allow: tuple[str, ...],
+    without: tuple[str, ...],
     engine: str,
     master: str,
     workers: int,
@@ -91,7 +95,8 @@ def audit(
 ) -> int:
     """Check recorded traces against the spec.
 
-    PATH is a trace file (NDJSON, also .gz and .zst, or Parquet), a directory, or a pattern. Prints a verdict per run:
+    PATH is a trace file (NDJSON, also .gz and .zst, or Parquet), a directory, a pattern, or - for NDJSON on standard
+    input. Prints a verdict per run:
     conforms (exit 0), violates (1), inconclusive (4); malformed input is exit 2 with file, line and field.
     """
     files = Files(json_file, junit_file, sarif_file, html_file, violations)
@@ -99,7 +104,7 @@ def audit(
         raise click.BadParameter("the file's name must end in .parquet or .ndjson", param_hint="--violations")
     _check_master(engine, master)
     try:
-        options = api.audit_options(input, profile, allow)
+        options = api.audit_options(input, profile, allow, without)
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
     if input == "tigerbeetle":
@@ -110,7 +115,7 @@ def audit(
                 logs, options, engine=engine, master=master, workers=workers, progress=progress, log=note
             )
         return publish(report, files)
-    inputs = survey(paths)
+    inputs = survey(map(_from_stdin, paths))
     protect(files.by_option(), [*paths, *inputs.files, *inputs.ignored], inputs.directories)
     if not inputs.refused:
         _note_unread(inputs)
@@ -120,6 +125,18 @@ def audit(
             inputs, options, judge, engine=engine, master=master, workers=workers, progress=progress, log=note
         )
     return publish(report, files)
+
+
+def _from_stdin(path: str) -> str:
+    """The path; of `-`, that of a file with what comes on standard input, which is gone at the end."""
+    if path != "-":
+        return path
+    folder = tempfile.mkdtemp(prefix="viewproof-")
+    click.get_current_context().call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
+    file = Path(folder) / "stdin.ndjson"
+    with file.open("wb") as out:
+        shutil.copyfileobj(sys.stdin.buffer, out)
+    return str(file)
 
 
 def _check_master(engine: str, master: str) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from viewproof.refinement.reports.escape import printable
+from viewproof.refinement.schema import COLUMNS, nearest
 from viewproof.refinement.verdict import AuditReport, RunVerdict, Violation
 
 RUNS_SHOWN = 200
@@ -93,6 +94,8 @@ def violation_lines(violation: Violation) -> Iterator[str]:
     if violation.expected or violation.observed:
         yield f"        expected: {violation.expected}"
         yield f"        observed: {violation.observed}"
+    for name, value in violation.carried.items():
+        yield f"        {name}: {value if isinstance(value, str) else json.dumps(value, default=str)}"
     if violation.prefix_length:
         yield f"        accepted before it: {number(violation.prefix_length, 'event')}"
     if violation.state_before:
@@ -116,6 +119,8 @@ def _summary(report: AuditReport) -> Iterator[str]:
     yield f"{number(len(report.verdicts), 'run')}: {counts}; {number(report.events, 'event')} checked"
     if not report.events and not report.problems and not report.tool_errors:
         yield "nothing was checked"
+    for name, place in report.carried.items():
+        yield f"{name} is no column of the format{nearest(name, COLUMNS)}: carried along, not judged (first at {place})"
     if report.stopped:
         yield report.stopped
     yield f"verdict: {report.verdict} (exit code {report.exit_code})"

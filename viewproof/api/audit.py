@@ -11,6 +11,7 @@ from viewproof.refinement import local
 from viewproof.refinement.discovery import Inputs, survey
 from viewproof.refinement.interrupts import held
 from viewproof.refinement.local import Progress
+from viewproof.refinement.schema import BY_NAME, COLUMNS, nearest
 from viewproof.refinement.tigerbeetle.inputs import Logs, survey_logs
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun
 
@@ -32,6 +33,7 @@ def audit(
     input: str = "native",
     profile: str = "core",
     allow: Sequence[str] = (),
+    without: Sequence[str] = (),
     engine: str = "local",
     master: str = "local[*]",
     workers: int = 1,
@@ -47,7 +49,8 @@ def audit(
     which are reported and never raised; `to_dict()` is what `--json` writes. docs/audit.md says what it proves.
 
     `input` is native (docs of the format: traces/README.md) or tigerbeetle (docs/tigerbeetle.md); `profile` is core,
-    or for the latter a profile of it; `allow` permits deviations by name (docs/faults.md); `engine` is local, with
+    or for the latter a profile of it; `allow` permits deviations by name (docs/faults.md);
+    `without` names columns to judge without, as if they were never there; `engine` is local, with
     `workers` processes (which import the main module again: a script needs `if __name__ == "__main__"`), or spark, on
     `master`; `interp` takes each step by the reference interpreter; `progress(done, total, name)` is called after each
     directory, `log` with notes. Raises `AuditOptionError` for an option that is unknown or has no meaning here.
@@ -59,7 +62,7 @@ def audit(
     if not paths or workers < 1:
         raise AuditOptionError("paths", "an audit needs at least one path, and one worker")
     names = [str(path) for path in paths]
-    options = audit_options(input, profile, allow)
+    options = audit_options(input, profile, allow, without)
     if input == "tigerbeetle":
         logs = survey_logs(names)
         return judge_logs(logs, options, engine=engine, master=master, workers=workers, progress=progress, log=log)
@@ -69,8 +72,16 @@ def audit(
     )
 
 
-def audit_options(input: str, profile: str, allow: Sequence[str]) -> AuditOptions:
-    """The options of an audit. Raises `AuditOptionError` for a profile or deviation that this input does not have."""
+def audit_options(input: str, profile: str, allow: Sequence[str], without: Sequence[str] = ()) -> AuditOptions:
+    """The options of an audit. Raises `AuditOptionError` for a profile, deviation or column that this input does not
+    have.
+    """
+    for column in without:
+        if input != "native" or column not in BY_NAME:
+            text = f"{column} is no column of this input" + nearest(column, COLUMNS)
+            raise AuditOptionError("without", text)
+        if BY_NAME[column].required:
+            raise AuditOptionError("without", f"no event can be judged without {column}")
     if profile not in PROFILES:
         raise AuditOptionError("profile", f"unknown profile {profile}; there are: {', '.join(PROFILES)}")
     once = tuple(dict.fromkeys(allow))
@@ -80,7 +91,7 @@ def audit_options(input: str, profile: str, allow: Sequence[str]) -> AuditOption
         raise AuditOptionError("profile", f"{profile} is for --input tigerbeetle")
     elif once:
         _require_known(once)
-    return AuditOptions(profile, once)
+    return AuditOptions(profile, once, tuple(dict.fromkeys(without)))
 
 
 def _require_known(names: tuple[str, ...]) -> None:

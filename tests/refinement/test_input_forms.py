@@ -1,0 +1,90 @@
+"""Inputs as they come: own columns, other names, rotated files, standard input, and columns to judge without."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.refinement import fakes
+from viewproof.refinement.cli import cli
+from viewproof.refinement.cli.audit import Dependencies
+from viewproof.refinement.reading import write_parquet
+
+STEADY = Path("traces/recorded/steady")
+
+
+def audit(*words: str, stdin: bytes | None = None, judge: bool = False) -> tuple[int, str]:
+    """Exit code and output; by the real replay, if it is to `judge`."""
+    obj = None if judge else Dependencies(fakes.check_run)
+    result = CliRunner().invoke(cli, ["audit", *words], obj=obj, input=stdin)
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson.1", "t.jsonl.12"])
+def test_other_names_of_trace_files(name: str, tmp_path: Path) -> None:
+    file = fakes.write_lines(tmp_path / name, fakes.records("r"))
+    assert audit(str(file))[0] == audit(str(tmp_path))[0] == 0
+
+
+def test_a_rotated_trace_is_one_run(tmp_path: Path) -> None:
+    records = fakes.records("r")
+    fakes.write_lines(tmp_path / "t.ndjson.1", records[:9])
+    fakes.write_lines(tmp_path / "t.ndjson", records[9:])
+    code, output = audit(str(tmp_path))
+    assert (code, "1 run: 1 conforms" in output) == (0, True)
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    text = "".join(json.dumps(record) + "\n" for record in fakes.records("r"))
+    code, output = audit("-", stdin=text.encode())
+    assert (code, "1 run: 1 conforms" in output) == (0, True)
+
+
+def test_own_columns_are_carried_along_and_shown_where_something_is_wrong(tmp_path: Path) -> None:
+    records = [record | {"x_trace": f"id-{n}", "comit_min": 1} for n, record in enumerate(fakes.records("r"))]
+    file = fakes.write_lines(tmp_path / "t.ndjson", records)
+    code, output = audit(str(file))
+    assert code == 0
+    assert f"x_trace is no column of the format: carried along, not judged (first at {file}:1)" in output
+    assert 'comit_min is no column of the format; did you mean "commit_min"?' in output
+    records[7]["head"] = fakes.BAD_HEAD
+    code, output = audit(str(fakes.write_lines(file, records)))
+    assert (code, "x_trace: id-7" in output) == (1, True)
+
+
+def test_own_columns_of_parquet_are_carried_along(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [fakes.to_row(record) for record in fakes.records("r")]
+    file = tmp_path / "t.parquet"
+    write_parquet(rows, str(file))
+    table = pq.read_table(file)
+    pq.write_table(table.append_column("x_trace", pa.array(range(len(rows)))), file)
+    code, output = audit(str(file))
+    assert (code, "x_trace is no column of the format" in output) == (0, True)
+
+
+def test_one_run_id_in_two_places_is_named(tmp_path: Path) -> None:
+    for place in ("a", "b"):
+        fakes.write_run(tmp_path / place, fakes.records("r"))
+    code, output = audit(str(tmp_path))
+    assert (code, "has it, too; two runs with one id?" in output) == (2, True)
+
+
+def test_a_waived_column_is_said_and_not_looked_at(tmp_path: Path) -> None:
+    code, output = audit(str(STEADY), "--without", "m_parent", judge=True)
+    assert code == 4
+    assert "m_parent of on_request at " in output
+    assert "judged without m_parent, as if it were never shown" in output
+    assert audit(str(STEADY), "--without", "m_reply", "--json", str(tmp_path / "j"), judge=True)[0] == 4
+    assert json.loads((tmp_path / "j").read_text())["options"]["without"] == ["m_reply"]
+
+
+@pytest.mark.parametrize(("column", "text"), [("m_parnt", 'did you mean "m_parent"?'), ("seq", "without seq")])
+def test_a_column_that_cannot_be_waived_is_refused(column: str, text: str) -> None:
+    code, output = audit(str(STEADY), "--without", column)
+    assert (code, text in output) == (2, True)
