@@ -59,10 +59,10 @@ def test_a_single_change_is_rejected_or_harmless(seed: int, tmp_path: Path) -> N
             continue
         named = made.column in ("m_from", "m_seq") or (made.event, made.column) == ("repair", "m_checksum")
         if verdict.verdict == "inconclusive" and named:
-            assert "ends at event" in verdict.missing[0], verdict.missing
+            assert "ends at event" in verdict.missing[0] or "clock of event" in verdict.missing[0], verdict.missing
             continue
         if verdict.verdict == "inconclusive" and made.column == "m_operation":
-            assert "m_namespace of execute" in verdict.missing[0], "another operation needs columns that are not shown"
+            assert " of execute" in verdict.missing[0], "another operation needs columns that are not shown"
             continue
         if made.column in SEEN_ONCE:
             assert shown_elsewhere(rows, made) == 0, f"a changed {made.column} of {made.event} was accepted"
