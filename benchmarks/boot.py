@@ -133,10 +133,10 @@ def boot(directory: Path) -> Boot:
     replica.boot()
     booted = time.perf_counter()
     journal_bytes, snapshot_bytes = data.journal_bytes, len(durable.snapshot)
-    replica.on_message(Commit(0, replica.op, 0))
+    replica.on_message(Commit(0, replica.state.op, 0))
     replayed = time.perf_counter()
-    if replica.commit_min != replica.op:
-        raise RuntimeError(f"executed up to op {replica.commit_min} of {replica.op}")
+    if replica.state.commit_min != replica.state.op:
+        raise RuntimeError(f"executed up to op {replica.state.commit_min} of {replica.state.op}")
     data.close()
     return Boot(opened - started, booted - opened, replayed - booted, journal_bytes, snapshot_bytes)
 

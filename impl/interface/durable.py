@@ -25,6 +25,14 @@ class ConfigurationError(ValueError):
     """A cluster configuration that the protocol does not allow."""
 
 
+class BootRefusedError(RuntimeError):
+    """A replica does not start over its disk, now or (`lost`) ever; it was right to refuse."""
+
+    def __init__(self, message: str, *, lost: bool) -> None:
+        super().__init__(message)
+        self.lost = lost
+
+
 @dataclass(frozen=True, slots=True)
 class Quorums:
     """Replication quorum q_r and view change quorum q_v, in replicas."""

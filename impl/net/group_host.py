@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVarTuple
 
+from viewproof.impl.faults import parts_with
 from viewproof.impl.groups.group import Group
 from viewproof.impl.interface.checks import InvariantError
 from viewproof.impl.interface.effects import (
@@ -90,7 +91,6 @@ class GroupHost:
             ReplicaConfig(
                 run=group.run(config.run),
                 traced=trace is not None,
-                faults=config.faults,
                 supports=config.supports,
                 plane=group.plane,
                 namespace=group.namespace,
@@ -106,10 +106,11 @@ class GroupHost:
             ),
             seq=trace.seq if trace is not None else 0,
             clock=trace.clock if trace is not None else 0,
+            parts=parts_with(config.faults, config.replica),
         )
         if data.superblock.recovery:
             logger.warning("%s: recovers from the cluster; it takes part in nothing until then", data.path)
-        elif self.replica.log_repair is not None:
+        elif self.replica.state.log_repair is not None:
             logger.warning("%s: journal: prepares are damaged; they are fetched from the other replicas", data.path)
         self._io_thread = ThreadPoolExecutor(1, thread_name_prefix=f"storage-{group.name}")
         self._events: list[TraceEvent] = []
@@ -117,7 +118,7 @@ class GroupHost:
         self._io_queue: deque[IoEffect] = deque()
         self._io_running: asyncio.Future[None] | None = None
         self._journal_writes = 0
-        self._logged = (self.replica.status, self.replica.view)
+        self._logged = (self.replica.state.status, self.replica.state.view)
 
     def status(self, groups: tuple[int, ...]) -> Status:
         """What this replica says of itself; ``groups`` are those of its process."""
@@ -126,18 +127,18 @@ class GroupHost:
             cluster=superblock.cluster,
             replica=superblock.replica,
             replica_count=superblock.replica_count,
-            status=str(replica.status),
-            view=replica.view,
-            log_view=replica.log_view,
-            op=replica.op,
-            commit_min=replica.commit_min,
-            commit_max=replica.commit_max,
+            status=str(replica.state.status),
+            view=replica.state.view,
+            log_view=replica.state.log_view,
+            op=replica.state.op,
+            commit_min=replica.state.commit_min,
+            commit_max=replica.state.commit_max,
             journal_bytes=self._data.journal_bytes,
             peers=tuple(peer for peer, link in self._process.links.items() if link.connected),
             journal_writes=self._journal_writes,
             group=self.group.number,
             groups=groups,
-            features=replica.enabled.mask,
+            features=replica.state.enabled.mask,
             quorums=(superblock.quorums.replication, superblock.quorums.view_change),
             clients=(superblock.clients.slots, superblock.clients.sessions, superblock.clients.gaps),
             group_name=self.group.name,
@@ -147,9 +148,9 @@ class GroupHost:
 
     def position(self, incarnation: int) -> Position:
         """What its data directory holds, durably. The end of a log that is being installed or mended is not known."""
-        replica, superblock = self.replica, self.replica.superblock
-        known = str(replica.status) == "normal" and replica.log_view == superblock.log_view
-        op = replica.durable_op if known else -1
+        state, superblock = self.replica.state, self.replica.state.superblock
+        known = str(state.status) == "normal" and state.log_view == superblock.log_view
+        op = state.durable_op if known else -1
         identity = (superblock.replica, superblock.group, superblock.recoveries)
         return Position(*identity, superblock.view, superblock.log_view, op, incarnation)
 
@@ -185,10 +186,10 @@ class GroupHost:
     def _log_view(self) -> None:
         """A line in the log for each change of status or view."""
         replica = self.replica
-        if self._logged != (replica.status, replica.view):
-            self._logged = (replica.status, replica.view)
-            role = ", primary" if replica.is_normal_primary else ""
-            logger.info("%s: %s in view %d%s", self._name(), replica.status, replica.view, role)
+        if self._logged != (replica.state.status, replica.state.view):
+            self._logged = (replica.state.status, replica.state.view)
+            role = ", primary" if replica.state.is_normal_primary else ""
+            logger.info("%s: %s in view %d%s", self._name(), replica.state.status, replica.state.view, role)
 
     def _name(self) -> str:
         name = f"replica {self._data.superblock.replica}"

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import msgspec
 
-from viewproof.impl.faults import FaultError
+from viewproof.impl.faults import FaultError, segments_with
 from viewproof.impl.groups.group import SINGLE, Group, GroupTable, parse_groups
 from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.interface.messages import Message, Request
@@ -224,7 +224,7 @@ class Server:
 
     def _takes(self, message: Message, group: GroupHost) -> bool:
         """False, counted and logged, if it is too far ahead of what the replica knows."""
-        too_far = jump_error(message, group.replica)
+        too_far = jump_error(message, group.replica.state)
         if too_far is not None:
             self._host.refused[too_far.field] += 1
             self._host.log.note(f"dropped: {too_far.text}")
@@ -234,10 +234,10 @@ class Server:
         group = self._groups[number]
         self._host.took(connection, number, request.client)
         replica = group.replica
-        if replica.is_normal_primary and self._takes(request, group):
+        if replica.state.is_normal_primary and self._takes(request, group):
             group.on_message(request)
             return
-        hint = NotPrimary(request.client, request.request, replica.view, str(replica.status), number)
+        hint = NotPrimary(request.client, request.request, replica.state.view, str(replica.state.status), number)
         connection.send(frame_control(hint))
 
     def _flush_later(self) -> None:
@@ -311,7 +311,7 @@ def _open(config: ServerConfig, group: Group, stack: contextlib.ExitStack) -> tu
         file_system=RealFileSystem(config.synced),
         check_views=not config.faults,
         group=group.number,
-        faults=config.faults,
+        segments=segments_with(config.faults),
         accept_loss=config.accept_loss,
     )
     stack.callback(data.close)

@@ -2,56 +2,63 @@
 
 from __future__ import annotations
 
-from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.messages import CHECKSUM_NONE
-from viewproof.impl.replica.log import Log
-from viewproof.impl.replica.restore import restore_nothing
-from viewproof.impl.replica.state import Status
-from viewproof.impl.replica.view_change import ViewChange
+from viewproof.impl.replica.commit_path import CommitPath
+from viewproof.impl.replica.outbox import Outbox
+from viewproof.impl.replica.state import State
+from viewproof.impl.replica.status import StatusMachine
+from viewproof.impl.replica.writes import Writes
 
 
-class Boot(ViewChange):
-    """The first transition of a replica's process."""
+class Boot:
+    """The first transition of a replica's process. `relics`: records that a drain which was cut short left behind."""
 
-    def boot_now(self) -> None:
+    def __init__(
+        self,
+        state: State,
+        out: Outbox,
+        writes: Writes,
+        commit_path: CommitPath,
+        status: StatusMachine,
+        relics: int,
+    ) -> None:
+        self.state = state
+        self.out = out
+        self.writes = writes
+        self.commit_path = commit_path
+        self.status = status
+        self.relics = relics
+
+    def boot(self) -> None:
         """Over a data file never booted (sequence 1): normal in view 0, once a superblock write has marked it used.
 
         The mark keeps a primary that crashes before its first append from preparing in view 0 again. A first boot
         that died before the mark was durable is told by its trace (seq above 0): the next one is a restart.
         """
-        if self.superblock.sequence == 1 and self.op == 0 and self.seq == 0:
-            self.status = Status.NORMAL
-            self.emit("start", configuration=True)
-            self.write_superblock(view=0, log_view=0, head_op=0, head_checksum=CHECKSUM_NONE, then=self._marked_used)
+        state = self.state
+        if state.superblock.sequence > 1 or state.op > 0 or state.seq > 0:
+            self.restart()
             return
-        check(
-            "boot.slot_collision_panics" not in self.faults or self.relics == 0,
-            f"the journal holds {self.relics} records at or below the checkpoint {self.checkpoint}",
+        self.status.transition_to_normal_from_recovering()
+        self.out.emit("start", configuration=True)
+        self.writes.write_superblock(
+            view=0, log_view=0, head_op=0, head_checksum=CHECKSUM_NONE, then=self._on_marked_used
         )
-        self._apply_faults()
-        keeps_view = self.replica_count == 1 and "view.solo_keeps_view" in self.faults
-        behind = self.log_view < self.view or (self.primary == self.node and not keeps_view)
-        self.status = Status.VIEW_CHANGE if behind else Status.NORMAL
-        self.do_view_change_allowed = False
-        self.unexecuted = {prepare.header.client: prepare.header.op for prepare in self.log}
-        self.emit("restart", configuration=True)
-        if "boot.replays_uncommitted" in self.faults:
-            while self.commit_min < self.op:
-                self._execute(self.commit_min + 1)
 
-    def _marked_used(self) -> None:
+    def _on_marked_used(self) -> None:
         """From here on messages are handled: a pending superblock write is no longer in the way."""
-        self.heard_at = self.ticks
+        self.state.timers.heard_at = self.state.ticks
 
-    def _apply_faults(self) -> None:
-        if "boot.all_zero" in self.faults:
-            self.view = self.log_view = self.durable_op = self.commit_min = self.commit_max = self.checkpoint = 0
-            self.log = Log()
-            nothing = restore_nothing(self.superblock, self.config)
-            self.state_machine, self.client_table = nothing.state_machine, nothing.client_table
-            self.enabled, self.snapshot = nothing.enabled, None
-            self.update_digest()
-        if "boot.view_from_last_prepare" in self.faults:
-            last = self.log.get(self.op)
-            header = self.log.base_header if last is None else last.header
-            self.view = self.log_view = 0 if header is None else header.view
+    def restart(self) -> None:
+        """Over a data file that was in use."""
+        if self.goes_on:
+            self.status.transition_to_normal_from_recovering()
+        else:
+            self.status.transition_to_view_change_from_recovering()
+        self.out.emit("restart", configuration=True)
+        self.commit_path.begin()
+
+    @property
+    def goes_on(self) -> bool:
+        """True if the own view has started and is another's: a primary forgot what was acknowledged to it."""
+        return self.state.log_view == self.state.view and not self.state.is_primary

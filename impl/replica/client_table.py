@@ -46,21 +46,17 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
 class ClientTable:
     """Slots in an array, and an index client → place. With `slots` 0 the array grows, and nobody is evicted.
 
-    `digest` is a set hash over slots and places. Faults: with `table.evict_hash_order` the victim is the first
-    of a hash map that each replica seeds in its own way (by `node`); with `table.evict_forgets` a client that was
-    evicted begins anew with any request.
+    `digest` is a set hash over slots and places.
     """
 
-    __slots__ = ("_forgets", "_hash_seed", "_hashes", "config", "digest", "places", "slots")
+    __slots__ = ("_hashes", "config", "digest", "places", "slots")
 
-    def __init__(self, config: ClientTableConfig, faults: frozenset[str] = frozenset(), node: int = 0) -> None:
+    def __init__(self, config: ClientTableConfig) -> None:
         self.config = config
         self.slots: list[Slot | None] = [None] * config.slots
         self.places: dict[int, int] = {}
         self.digest = 0
         self._hashes = [0] * config.slots
-        self._hash_seed = node if "table.evict_hash_order" in faults else None
-        self._forgets = "table.evict_forgets" in faults
 
     def get(self, client: int) -> Slot | None:
         """The client's slot, or None if it has none."""
@@ -81,10 +77,15 @@ class ClientTable:
             if slot.session != session:
                 return None
             check(request >= slot.request, f"client {client}: request {request} executed after {slot.request}")
-        elif self.config.sessions and not self._forgets:
+        elif not self.takes_unknown:
             return None
         incarnation = 0 if slot is None else slot.incarnation
         return self._put(Slot(client, session, incarnation, request, op, view, body))
+
+    @property
+    def takes_unknown(self) -> bool:
+        """True if a client that has no slot begins with any request."""
+        return not self.config.sessions
 
     def _put(self, slot: Slot) -> int | None:
         check(slot.client >= 1, f"client {slot.client} is below 1")
@@ -108,21 +109,15 @@ class ClientTable:
         return self.slots.index(None)
 
     def _evict(self) -> tuple[int, int]:
-        """The place of the slot with the lowest op (ties: the lowest place), freed, and its client."""
-        place = min(range(len(self.slots)), key=self._age)
-        victim = self.slots[place]
-        check(victim is not None, "a full table has a victim")
-        client = 0 if victim is None else victim.client
-        del self.places[client]
-        return place, client
+        """The place of the slot with the lowest rank (ties: the lowest place), freed, and its client."""
+        taken = [(place, slot) for place, slot in enumerate(self.slots) if slot is not None]
+        check(len(taken) == len(self.slots), "a table that evicts is full")
+        place, victim = min(taken, key=lambda each: self.eviction_rank(each[1]))
+        del self.places[victim.client]
+        return place, victim.client
 
-    def _age(self, place: int) -> int:
-        slot = self.slots[place]
-        if slot is None:
-            return -1
-        if self._hash_seed is not None:
-            seeded = struct.pack("<QQ", self._hash_seed, slot.client)
-            return int.from_bytes(hashlib.blake2b(seeded, digest_size=8).digest(), "little")
+    def eviction_rank(self, slot: Slot) -> int:
+        """The slot of the lowest rank is evicted: that of the lowest op."""
         return slot.op
 
     def _set(self, place: int, slot: Slot) -> None:
@@ -140,11 +135,9 @@ class ClientTable:
         return b"".join(parts)
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, config: ClientTableConfig, faults: frozenset[str] = frozenset(), node: int = 0
-    ) -> ClientTable:
+    def from_bytes(cls, data: bytes, config: ClientTableConfig) -> ClientTable:
         """The table in `data`. Raises `TableError` if the bytes are damaged or of another configuration."""
-        table = cls(config, faults, node)
+        table = cls(config)
         try:
             slots, sessions, gaps, count = _HEADER.unpack_from(data)
         except struct.error as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewproof.impl.faults import validate_faults
 from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.durable import ConfigurationError, Quorums, validate_quorums
 from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
@@ -31,7 +30,6 @@ class ReplicaConfig:
 
     run: str = "run"
     traced: bool = True
-    faults: frozenset[str] = frozenset()
     supports: int = 0
     plane: Plane = Plane.SINGLE
     namespace: int | None = None
@@ -59,8 +57,7 @@ class ReplicaConfig:
     abdicate_timeout_ticks: int = 150
 
     def __post_init__(self) -> None:
-        """Raises `FaultError` for an unknown fault and `ConfigurationError` for a number below its least."""
-        validate_faults(self.faults)
+        """Raises `ConfigurationError` for a number below its least, and for numbers that contradict each other."""
         for name in self.__slots__:
             value = getattr(self, name)
             least = 0 if name in _MAY_BE_ZERO else 1
@@ -81,13 +78,7 @@ class ReplicaConfig:
         return self.plane is not Plane.METADATA
 
 
-def quorums_in_force(quorums: Quorums, replica_count: int, faults: frozenset[str]) -> Quorums:
-    """The quorums a replica uses: those configured, validated; raises `ConfigurationError`.
-
-    The fault `view.even_quorum` replaces both and is the only way round the validation.
-    """
-    if "view.even_quorum" in faults:
-        broken = (replica_count - 1) // 2 + 1
-        return Quorums(replication=broken, view_change=broken)
+def configured_quorums(quorums: Quorums, replica_count: int) -> Quorums:
+    """The quorums a replica uses: those configured. Raises `ConfigurationError` if they need not intersect."""
     validate_quorums(quorums, replica_count)
     return quorums

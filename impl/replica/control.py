@@ -11,59 +11,67 @@ from __future__ import annotations
 
 from viewproof.impl.interface.messages import Commit, Supports
 from viewproof.impl.replica.features import FEATURE_MAX, feature_numbers
+from viewproof.impl.replica.normal import NormalOperation
+from viewproof.impl.replica.outbox import Outbox
 from viewproof.impl.replica.proposals import EnableFeature
-from viewproof.impl.replica.requests import Requests
-from viewproof.impl.replica.state import Status
+from viewproof.impl.replica.state import State, Status
 
 
-class Control(Requests):
-    """Negotiates features and proposes them."""
+class Control:
+    """Negotiates features and proposes them. `member_supports`: what each backup said, in this view."""
+
+    def __init__(self, state: State, out: Outbox, normal: NormalOperation) -> None:
+        self.state = state
+        self.out = out
+        self.normal = normal
+        self.supports = state.config.supports
+        self.member_supports: dict[int, int] = {}
+
+    def forget_view(self) -> None:
+        """Another view begins."""
+        self.member_supports = {}
 
     # What the members support
 
-    def send_commit(self) -> None:
+    def send_heartbeat(self) -> None:
         """The heartbeat; and a proposal that found the pipeline full, or that has no member to wait for, is made."""
-        super().send_commit()
+        self.normal.send_commit(self._believed_supports())
         self.propose_features()
 
-    def believed_supports(self) -> tuple[int, ...]:
-        """For the heartbeat: what each member is believed to support; empty if there is nothing to negotiate."""
+    def _believed_supports(self) -> tuple[int, ...]:
+        """What each member is believed to support; empty if there is nothing to negotiate."""
         if not self.supports:
             return ()
         return tuple(
-            self.supports if node == self.node else self.member_supports.get(node, 0)
-            for node in range(self.replica_count)
+            self.supports if node == self.state.node else self.member_supports.get(node, 0)
+            for node in range(self.state.replica_count)
         )
 
     def on_commit(self, message: Commit) -> None:
-        """The heartbeat, and an answer if the primary is wrong about the features of this replica."""
-        super().on_commit(message)
-        if self.status is not Status.NORMAL or message.view != self.view or message.replica != self.primary:
+        """A heartbeat is answered if the primary is wrong about the features of this replica."""
+        state = self.state
+        if state.status is not Status.NORMAL or message.view != state.view or message.replica != state.primary:
             return
-        if len(message.supports) == self.replica_count and message.supports[self.node] != self.supports:
-            self.send(self.primary, Supports(self.view, self.supports, self.node, self.clock))
+        if len(message.supports) == state.replica_count and message.supports[state.node] != self.supports:
+            self.out.send(state.primary, Supports(state.view, self.supports, state.node, state.clock))
 
     def on_supports(self, message: Supports) -> None:
         """A backup says what it supports."""
-        if not self.is_normal_primary or message.view != self.view:
-            self.ignore("supports: not the normal primary of its view")
-            return
-        if not 0 <= message.features < 1 << FEATURE_MAX:
-            self.ignore(f"supports: features are numbered 1..{FEATURE_MAX}")
-            return
-        if self.member_supports.get(message.replica, 0) == message.features:
-            self.ignore("supports: known")
-            return
-        self.member_supports[message.replica] = message.features
-        self.emit("on_features", m_from=message.replica, m_features=message.features)
-        self.propose_features()
+        if not self.state.is_normal_primary or message.view != self.state.view:
+            self.out.ignore("supports: not the normal primary of its view")
+        elif not 0 <= message.features < 1 << FEATURE_MAX:
+            self.out.ignore(f"supports: features are numbered 1..{FEATURE_MAX}")
+        elif self.member_supports.get(message.replica, 0) == message.features:
+            self.out.ignore("supports: known")
+        else:
+            self.member_supports[message.replica] = message.features
+            self.out.emit("on_features", m_from=message.replica, m_features=message.features)
+            self.propose_features()
 
     def supported_by_all(self) -> int:
         """The features that every member is known to support."""
         mask = self.supports
-        if "control.unsupported_member" in self.faults:
-            return mask
-        for node in self.others:
+        for node in self.state.others:
             mask &= self.member_supports.get(node, 0)
         return mask
 
@@ -71,15 +79,17 @@ class Control(Requests):
 
     def propose_features(self) -> None:
         """Proposes what is missing, while the pipeline has room."""
-        if not self.supports or not self.is_normal_primary:
+        state = self.state
+        if not self.supports or not state.is_normal_primary:
             return
-        missing = self.supported_by_all() & ~self.enabled.mask
+        missing = self.supported_by_all() & ~state.enabled.mask
         if not missing:
             return
-        proposed = {prepare.header.feature for prepare in self.log.slice(self.commit_min + 1, self.op)}
+        proposed = {prepare.header.feature for prepare in state.log.slice(state.commit_min + 1, state.op)}
         for feature in feature_numbers(missing):
-            if feature in proposed or not self.has_room:
-                continue
-            if "control.applied_on_leader_only" in self.faults:
-                self.enabled.enable(feature, self.op + 1)
-            self.propose(EnableFeature(feature), "propose_feature")
+            if feature not in proposed and self.normal.has_room:
+                self.propose(feature)
+
+    def propose(self, feature: int) -> None:
+        """Proposes to enable a feature."""
+        self.normal.propose(EnableFeature(feature), "propose_feature")

@@ -69,18 +69,16 @@ class FeatureState:
     """Enabled features with the ops they became active at, and the database checksum.
 
     A function of the executed prefix; `checksum` is "" until feature 1 is active. `digest` is below 2^128, and
-    0 while no feature is enabled. `map_order` is the fault control.map_order_digest: the order of the fields that
-    are hashed is this process's own, as that of a map is where hashes are seeded.
+    0 while no feature is enabled.
     """
 
-    __slots__ = ("checksum", "digest", "map_order", "mask", "ops")
+    __slots__ = ("checksum", "digest", "mask", "ops")
 
-    def __init__(self, map_order: int | None = None) -> None:
+    def __init__(self) -> None:
         self.ops: dict[int, int] = {}
         self.mask = 0
         self.checksum = ""
         self.digest = 0
-        self.map_order = map_order
 
     def enable(self, feature: int, op: int) -> None:
         """Enables `feature` at `op`; nothing happens if it is enabled."""
@@ -96,17 +94,14 @@ class FeatureState:
             return
         fields: dict[str, str | int] = {"entry": header.checksum, "op": header.op, "state": f"{state_digest:032x}"}
         data = bytes.fromhex(self.checksum) + msgspec.msgpack.encode(
-            [(name, fields[name]) for name in self._order(fields)]
+            [(name, fields[name]) for name in self.hashing_order(fields)]
         )
         self.checksum = hashlib.blake2b(data, digest_size=CHECKSUM_BYTES, person=b"database").hexdigest()
         self._update_digest()
 
-    def _order(self, fields: dict[str, str | int]) -> list[str]:
-        names = sorted(fields)
-        if self.map_order is not None:
-            start = self.map_order % len(names)
-            return names[start:] + names[:start]
-        return names
+    def hashing_order(self, fields: Iterable[str]) -> list[str]:
+        """The names of what is hashed, in the same order everywhere."""
+        return sorted(fields)
 
     def _update_digest(self) -> None:
         self.digest = int.from_bytes(hashlib.blake2b(self.to_bytes(), digest_size=16, person=b"features").digest())
@@ -116,7 +111,7 @@ class FeatureState:
         return msgspec.msgpack.encode((sorted(self.ops.items()), self.checksum))
 
     @classmethod
-    def from_bytes(cls, data: bytes, map_order: int | None = None) -> FeatureState:
+    def from_bytes(cls, data: bytes) -> FeatureState:
         """The state in `data`. Raises `StateError` if the bytes are not canonical."""
         try:
             pairs, checksum = msgspec.msgpack.decode(data, type=tuple[list[tuple[int, int]], str])
@@ -128,7 +123,7 @@ class FeatureState:
             raise StateError(f"the enabled features are out of range 1..{FEATURE_MAX}, or their ops below 1")
         if len(checksum) not in (0, 2 * CHECKSUM_BYTES) or set(checksum) - set("0123456789abcdef"):
             raise StateError(f"the database checksum is {checksum!r}, not {2 * CHECKSUM_BYTES} hexadecimal digits")
-        state = cls(map_order)
+        state = cls()
         state.ops = dict(pairs)
         state.mask = sum(1 << feature - 1 for feature in state.ops)
         state.checksum = checksum

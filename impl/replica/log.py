@@ -65,6 +65,15 @@ class Log:
             return () if self.base_header is None else (self.base_header,)
         return tuple(prepare.header for prepare in self._entries[first - self.base - 1 :])
 
+    def connects(self, headers: tuple[PrepareHeader, ...]) -> bool:
+        """True if the log holds the entry below the window, or its base is one of the window's entries."""
+        if not headers:
+            return True
+        base = self.base
+        if headers[0].op <= base:
+            return base <= headers[-1].op and headers[base - headers[0].op].checksum == self.base_checksum
+        return self.checksum(headers[0].op - 1) == headers[0].parent
+
     def append(self, prepare: Prepare) -> None:
         """The entry at op + 1."""
         header = prepare.header

@@ -19,300 +19,272 @@ from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.effects import AppendPrepares, DrainJournal
 from viewproof.impl.interface.messages import (
     Commit,
-    Message,
     Nack,
     Prepare,
     PrepareResponse,
     RequestPrepare,
-    RequestSnapshot,
     RequestStartView,
-    SnapshotChunk,
     StartView,
     prepare_is_valid,
 )
+from viewproof.impl.replica.boot import Boot
+from viewproof.impl.replica.checkpoints import Checkpoints
+from viewproof.impl.replica.installation import Installation
+from viewproof.impl.replica.journal import Journal
 from viewproof.impl.replica.log import Log
-from viewproof.impl.replica.recovery import Recovery
-from viewproof.impl.replica.state import InstallTarget, LogRepair, Status
+from viewproof.impl.replica.outbox import Outbox
+from viewproof.impl.replica.start_views import StartViews
+from viewproof.impl.replica.state import LogRepair, State
+from viewproof.impl.replica.target import InstallTarget
+from viewproof.impl.replica.writes import Writes
 
 ROUNDS_ALONE = 3
 """Rounds of questions without success after which a start_view of the own view is asked for, too."""
 
 
-class LogRecovery(Recovery):
-    """Boots at once, or once the log is whole again."""
+class LogRecovery:
+    """Boots at once, or once the log is whole again: `state.log_repair` is what is known of it until then."""
 
-    def boot_now(self) -> None:
+    def __init__(
+        self,
+        state: State,
+        out: Outbox,
+        writes: Writes,
+        journal: Journal,
+        checkpoints: Checkpoints,
+        installation: Installation,
+        start_views: StartViews,
+        boot: Boot,
+    ) -> None:
+        self.state = state
+        self.out = out
+        self.writes = writes
+        self.journal = journal
+        self.checkpoints = checkpoints
+        self.installation = installation
+        self.start_views = start_views
+        self.boot = boot
+        self.log_view_found = state.log_view
+
+    def begin(self) -> None:
         """The log in memory is that of the disk, unless it is damaged."""
-        repair = self.log_repair
+        state, repair = self.state, self.state.log_repair
         if repair is None:
-            super().boot_now()
+            self.journal.hold_only(state.log)
+            self.boot.boot()
             return
-        check(self.replica_count > 1, "a single replica has nobody to repair its log from")
-        self.log_view_found = self.log_view
-        if self._boot_faulty(repair):
-            return
-        self.repaired = dict(repair.held)
-        self.journaled = {checksum: prepare.header.op for checksum, prepare in repair.held.items()}
-        self._advance_repair()
+        check(state.replica_count > 1, "a single replica has nobody to repair its log from")
+        self._hold(repair)
+        self._advance(repair)
 
-    def _boot_faulty(self, repair: LogRepair) -> bool:
-        """Faults of recovery that boot at once; true if one did."""
-        if "recover.empty_journal_is_new" in self.faults and not repair.held:
-            self.log_repair = None
-            self.view = self.log_view = 0
-            super().boot_now()
-            return True
-        if "nack.clears_faulty" in self.faults:
-            whole: list[Prepare] = []
-            for prepare in sorted(repair.held.values(), key=lambda each: (each.header.op, -each.header.view)):
-                before = whole[-1].header.checksum if whole else self.log.base_checksum
-                if prepare.header.op == self.log.base + len(whole) + 1 and prepare.header.parent == before:
-                    whole.append(prepare)
-            self._boot_whole(whole)
-            return True
-        return False
+    def _hold(self, repair: LogRepair) -> None:
+        """What is clean in the journal serves whatever log is installed."""
+        self.state.bodies = dict(repair.held)
+        self.journal.hold_only(repair.held.values())
 
     @property
     def quorum_nack(self) -> int:
         """q_n: so many without a prepare leave no replication quorum."""
-        return self.replica_count - self.quorums.replication + 1
+        return self.state.replica_count - self.state.quorums.replication + 1
 
     # The own log
 
-    def _walk(self, repair: LogRepair) -> tuple[list[Prepare], list[tuple[int, str]]]:
-        """The log as far as it is here, from its head down, and (op, checksum) of what is known to be missing."""
-        op, checksum = repair.head_op, repair.head_checksum
-        log: list[Prepare] = []
-        missing: list[tuple[int, str]] = []
-        while op > self.log.base:
-            prepare = repair.held.get(checksum)
-            header = repair.known.get(checksum) if prepare is None else prepare.header
-            if prepare is None:
-                missing.append((op, checksum))
-            else:
-                log.append(prepare)
-            if header is None:
-                break
-            op, checksum = op - 1, header.parent
-        log.reverse()
-        return log, missing
+    def missing(self, repair: LogRepair) -> list[tuple[int, str]]:
+        """(op, checksum) of what is known to be missing, from the head down."""
+        return repair.walk(self.state.log.base)[1]
 
-    def ask_for_lost_prepares(self) -> None:
+    def ask(self) -> None:
         """Asks all others for what is missing, once per repair timeout; goes on with a log to install."""
-        repair = self.log_repair
-        if repair is None or self.lost_snapshot is not None or self.superblock_writing is not None:
+        state, repair = self.state, self.state.log_repair
+        if repair is None or self.writes.superblock_writing is not None:
             return
-        if self.ticks - repair.asked_at < self.config.repair_timeout_ticks:
+        if state.ticks - repair.asked_at < state.config.repair_timeout_ticks:
             return
-        repair.asked_at = self.ticks
+        repair.asked_at = state.ticks
         repair.rounds += 1
         if repair.end is not None:
-            if not self.journal_busy:  # the drain has failed
-                self.drain_journal(self.checkpoint, stale=True, end=repair.end)
+            if not self.journal.busy:  # the drain has failed
+                self.journal.drain(state.checkpoint, stale=True, end=repair.end)
             return
-        if self.target is not None:
-            self.continue_install()
-        if self.log_repair is None or self.superblock_writing is not None:
+        if state.target is not None:
+            self.installation.advance()
+        if state.log_repair is None or self.writes.superblock_writing is not None:
             return
-        missing = [each for each in self._walk(repair)[1] if each[1] not in repair.fetched]
-        wanted = tuple(missing[: self.config.request_prepare_max])
+        missing = [each for each in self.missing(repair) if each[1] not in repair.fetched]
+        wanted = tuple(missing[: state.config.request_prepare_max])
         if wanted:
             views = tuple(repair.known[name].view if name in repair.known else -1 for _, name in wanted)
-            self.send_others(RequestPrepare(self.log_view, wanted, self.node, self.clock, views))
-        self._advance_repair()
+            self.out.send_others(RequestPrepare(state.log_view, wanted, state.node, state.clock, views))
+        self._advance(repair)
 
-    def _advance_repair(self) -> None:
+    def _advance(self, repair: LogRepair) -> None:
         """Takes the next step that can be taken now: writes what came, or boots if the log is whole."""
-        repair = self.log_repair
-        if repair is None or self.journal_busy or self.superblock_writing is not None or repair.end is not None:
+        waits = self.journal.busy or self.writes.superblock_writing is not None or repair.end is not None
+        if self.state.log_repair is None or waits:
             return
-        log, missing = self._walk(repair)
+        log, missing = repair.walk(self.state.log.base)
         came = [repair.fetched[checksum] for _, checksum in missing if checksum in repair.fetched]
         if came:
-            if not self.journal_refuses:
+            if not self.journal.refuses:
                 came.sort(key=lambda prepare: prepare.header.op)
-                self.write_prepares(came[: self.config.append_prepares_max], repair=False)
+                self.journal.append(came[: self.state.config.append_prepares_max], repair=False)
         elif not missing and repair.op_max == repair.head_op:
-            self._boot_whole(log)
+            self.boot_whole(log)
 
-    def _boot_whole(self, log: list[Prepare]) -> None:
+    def boot_whole(self, log: list[Prepare]) -> None:
         """The log is whole: the replica boots. What the journal holds beside it is erased."""
-        parent = log[0].header.parent if log else self.log.base_checksum
-        check(parent == self.log.base_checksum, f"the log above op {self.log.base} begins with the parent {parent}")
-        self.log = Log(log, self.log.base_header)
-        self.durable_op = self.log.op
-        self.log_repair = self.target = None
-        self.repaired = {}
-        self.journaled = {prepare.header.checksum: prepare.header.op for prepare in log}
-        super().boot_now()
+        state, own = self.state, self.state.log
+        parent = log[0].header.parent if log else own.base_checksum
+        check(parent == own.base_checksum, f"the log above op {own.base} begins with the parent {parent}")
+        state.log = Log(log, own.base_header)
+        state.durable_op = state.op
+        state.log_repair = state.target = None
+        state.bodies = {}
+        self.journal.hold_only(log)
+        self.boot.boot()
         self._erase_rest()
 
     def _erase_rest(self) -> None:
-        if not self.journal_busy and self.checkpoint_work is None and self.superblock_writing is None:
-            self.drain_journal(self.checkpoint, stale=self.target is None)
+        if not self.journal.busy and self.checkpoints.work is None and self.writes.superblock_writing is None:
+            self.journal.drain(self.state.checkpoint, stale=self.state.target is None)
+
+    def _on_installed(self, target: InstallTarget) -> None:
+        """An installation before the boot ends the repair."""
+        self.state.log_repair = None
+        self.start_views.on_installed(target, "recover", log_view_found=self.log_view_found)
+        self.journal.hold_only(self.state.log)
+        self._erase_rest()
 
     # What comes
 
-    def on_message_recovering(self, message: Message) -> None:
-        """A message arrived before this replica has booted."""
-        repair = self.log_repair
-        if isinstance(message, SnapshotChunk):
-            if self.lost_snapshot is not None:
-                self.on_lost_chunk(message)
-            else:
-                self.on_snapshot_chunk(message)
-                self.continue_install()
-        elif repair is None or self.lost_snapshot is not None:
-            self.ignore("any: not booted")
-        elif isinstance(message, RequestPrepare):
-            self._serve(repair, message)
-        elif isinstance(message, RequestSnapshot):
-            self.on_request_snapshot(message)
-        elif isinstance(message, PrepareResponse):
-            self._on_lost_prepares(repair, message)
-        elif isinstance(message, Nack):
-            self._on_nack(repair, message)
-        elif isinstance(message, StartView):
-            self._on_start_view_recovering(repair, message)
-        elif isinstance(message, Commit | Prepare):
-            self._on_view_seen(repair, message.view if isinstance(message, Commit) else message.header.view)
-        else:
-            self.ignore("any: not booted")
-
-    def _serve(self, repair: LogRepair, message: RequestPrepare) -> None:
+    def on_request_prepare(self, message: RequestPrepare) -> None:
         """Prepares have names: who asks for one may have it, whatever it is to this replica."""
-        found = [repair.held[checksum] for _, checksum in message.wanted if checksum in repair.held]
+        state, repair = self.state, self.state.log_repair
+        held = {} if repair is None else repair.held
+        found = [held[checksum] for _, checksum in message.wanted if checksum in held]
         if found:
             bodies = tuple(Prepare(prepare.header, prepare.body) for prepare in found)
-            self.send(message.replica, PrepareResponse(bodies, self.node, self.clock))
+            self.out.send(message.replica, PrepareResponse(bodies, state.node, state.clock))
 
-    def _on_lost_prepares(self, repair: LogRepair, message: PrepareResponse) -> None:
-        missing = {checksum for _, checksum in self._walk(repair)[1]}
+    def on_prepare_response(self, message: PrepareResponse) -> None:
+        """Prepares that were asked for."""
+        repair = self.state.log_repair
+        if repair is None:
+            return
+        missing = {checksum for _, checksum in self.missing(repair)}
         for prepare in message.prepares:
             if prepare.header.checksum in missing and prepare_is_valid(prepare):
                 repair.fetched[prepare.header.checksum] = prepare
                 repair.known[prepare.header.checksum] = prepare.header
-        if self.target is not None:
-            self.on_prepare_response(message)
-        self._advance_repair()
+        if self.state.target is not None:
+            self.installation.on_prepare_response(message)
+        self._advance(repair)
 
-    def _on_view_seen(self, repair: LogRepair, view: int) -> None:
+    def on_view_seen(self, message: Commit | Prepare) -> None:
         """A view that has started: its start_view may be what this replica needs.
 
         None of a view below its own can be: it may have voted in its own. Then the primary is told of that.
         """
-        if view % self.replica_count == self.node:
+        state, repair = self.state, self.state.log_repair
+        view = message.view if isinstance(message, Commit) else message.header.view
+        primary = view % state.replica_count
+        if repair is None or primary == state.node:
             return
         needs = repair.op_max > repair.head_op or repair.rounds > ROUNDS_ALONE
-        if view < self.view:
-            if needs and self.ticks - self.start_view_asked_at >= self.config.repair_timeout_ticks:
-                self.start_view_asked_at = self.ticks
-                question = RequestStartView(self.view, self.log.base + 1, self.node, self.clock, self.config.nonce)
-                self.send(view % self.replica_count, question)
-        elif view > self.log_view or needs:
-            self.request_start_view(view, self.log.base + 1)
+        above = state.log.base + 1
+        if view < state.view:
+            if needs and self.start_views.may_ask:
+                question = RequestStartView(state.view, above, state.node, state.clock, state.config.nonce)
+                self.start_views.ask(primary, question)
+        elif view > state.log_view or needs:
+            self.start_views.request(view, above)
 
-    def _on_start_view_recovering(self, repair: LogRepair, message: StartView) -> None:
-        if not self._covers(repair, message) and "recover.head_from_old_start_view" not in self.faults:
-            self.ignore("start_view: it may end below the own log")
+    def on_start_view(self, message: StartView) -> None:
+        """A start_view that may take the place of the own log."""
+        repair = self.state.log_repair
+        if repair is None or not self.covers(repair, message):
+            self.out.ignore("start_view: it may end below the own log")
             return
-        self.on_start_view(message)
+        self.start_views.on_start_view(message, self._on_installed)
 
-    def _covers(self, repair: LogRepair, message: StartView) -> bool:
+    def covers(self, repair: LogRepair, message: StartView) -> bool:
         """True if a start_view holds all that this replica may have acknowledged and is not overruled.
 
         It does if it was made after this process began: the primary of a view prepared what was acknowledged in it. If
         the superblock was lost, log_view is not known, and nothing else tells.
         """
-        lost = self.superblock.recovery
-        asked = message.nonce == (lost or self.config.nonce) or "recover.stale_nonce" in self.faults
-        answered = message.nonce != 0 and asked
-        return answered or (not lost and (message.view > self.log_view or message.op >= repair.op_max))
+        if message.nonce != 0 and self.answers(message.nonce):
+            return True
+        lost = self.state.superblock.recovery
+        return not lost and (message.view > self.state.log_view or message.op >= repair.op_max)
+
+    def answers(self, nonce: int) -> bool:
+        """True if a start_view with this nonce answers a question of this very process."""
+        return nonce == (self.state.superblock.recovery or self.state.config.nonce)
 
     # Nacks
 
-    def _on_nack(self, repair: LogRepair, message: Nack) -> None:
+    def on_nack(self, message: Nack) -> None:
         """Another replica never had a prepare that is missing here; with enough of them it is discarded.
 
         The own copy is faulty and does not count (seed 002: one more is needed then). Without its header the
         prepare before it is not known, so it stays. What is missing below it comes first: a discard ends all damage.
         """
+        state, repair = self.state, self.state.log_repair
         op, checksum = message.op, message.checksum
-        missing = self._walk(repair)[1]
-        if message.view <= self.log_view or (op, checksum) not in missing:
-            self.ignore("nack: of nothing that is missing")
-            return
-        if "nack.not_nacked_is_present" in self.faults:
+        missing = [] if repair is None else self.missing(repair)
+        if repair is None or message.view <= state.log_view or (op, checksum) not in missing:
+            self.out.ignore("nack: of nothing that is missing")
             return
         nacks = repair.nacks.setdefault(checksum, set())
         nacks.add(message.replica)
         header = repair.known.get(checksum)
         waits = any(each[0] < op for each in missing)
-        busy = self.journal_busy or repair.end is not None or self.target is not None or waits
+        busy = self.journal.busy or repair.end is not None or state.target is not None or waits
         if len(nacks) >= self.quorum_nack and header is not None and checksum not in repair.fetched and not busy:
             self._discard(repair, op - 1, header.parent)
 
     def _discard(self, repair: LogRepair, end: int, checksum: str) -> None:
         """The log ends at `end` from now on: the superblock says so, then the journal forgets what lies above."""
-        repair.end = end
+        state, block = self.state, self.state.superblock
 
         def then() -> None:
-            self.drain_journal(self.checkpoint, stale=True, end=end)
+            self.journal.drain(state.checkpoint, stale=True, end=end)
 
-        repair.head_op, repair.head_checksum, repair.op_max = end, checksum, end
-        block = self.superblock
+        repair.end = repair.head_op = repair.op_max = end
+        repair.head_checksum = checksum
         head = (end, checksum) if block.head_op > end else (block.head_op, block.head_checksum)
-        self.write_superblock(view=self.view, log_view=self.log_view, head_op=head[0], head_checksum=head[1], then=then)
+        self.writes.write_superblock(
+            view=state.view, log_view=state.log_view, head_op=head[0], head_checksum=head[1], then=then
+        )
 
     # Writes
 
     def on_append_done(self, io: AppendPrepares) -> None:
         """Prepares of the own log, or of one to be installed, are durable; the trace shows nothing before the boot."""
-        repair = self.log_repair
+        state, repair = self.state, self.state.log_repair
         if repair is None:
-            super().on_append_done(io)
             return
-        written = {prepare.header.checksum: prepare.header.op for prepare in io.prepares}
         if io.repair:
-            names = {prepare.header.checksum for prepare in self._walk(repair)[0]}
-            slots = self.journal_slots
+            written = {prepare.header.checksum: prepare.header.op for prepare in io.prepares}
+            kept = {prepare.header.checksum for prepare in repair.walk(state.log.base)[0]} | written.keys()
+            slots = state.journal_slots
             taken = {op % slots for op in written.values()} if slots else set()
-            gone = [name for name, each in repair.held.items() if each.header.op % max(1, slots) in taken]
-            for name in gone:
-                if name not in names and name not in written:
+            for name in [name for name, each in repair.held.items() if each.header.op % max(1, slots) in taken]:
+                if name not in kept:
                     del repair.held[name]
-            self.forget_overwritten(written)
         else:
             for prepare in io.prepares:
                 repair.held[prepare.header.checksum] = prepare
                 repair.fetched.pop(prepare.header.checksum, None)
-        self.journaled |= written
-        self._advance_repair()
-
-    def on_append_failed(self, io: AppendPrepares) -> None:
-        """Before the boot it is only tried again."""
-        if self.log_repair is None:
-            super().on_append_failed(io)
-            return
-        self.journal_refuses_until = self.ticks + self.config.write_retry_ticks
+        self.journal.on_append_done(io)
+        self._advance(repair)
 
     def on_drained(self, io: DrainJournal) -> None:
-        """The journal is drained, or has forgotten what was discarded."""
-        super().on_drained(io)
-        repair = self.log_repair
+        """The journal has forgotten what was discarded."""
+        repair = self.state.log_repair
         if repair is not None and repair.end is not None:
             repair.held = {name: each for name, each in repair.held.items() if each.header.op <= (io.end or 0)}
-            self.repaired = dict(repair.held)
-            self.journaled = {name: each.header.op for name, each in repair.held.items()}
+            self._hold(repair)
             repair.end = None
-            self._advance_repair()
-
-    def transition_to_normal(self, target: InstallTarget) -> None:
-        """An installation before the boot ends the repair."""
-        recovers = self.log_repair is not None
-        super().transition_to_normal(target)
-        if recovers:
-            self.log_repair = None
-            check(self.status is Status.NORMAL, "a replica that installed a view is normal")
-            self.journaled = {prepare.header.checksum: prepare.header.op for prepare in self.log}
-            self._erase_rest()
+            self._advance(repair)

@@ -1,4 +1,4 @@
-"""Normal operation: prepares, the journal queue, acknowledgements, heartbeats (rules 1 to 4).
+"""Normal operation: prepares, appends, commit numbers (rules 1 to 4).
 
 What must be durable before which send: a prepare before its prepare_ok, also the primary's own. A prepare message
 itself may leave before the primary's journal has it.
@@ -6,38 +6,54 @@ itself may leave before the primary's journal has it.
 
 from __future__ import annotations
 
-from viewproof.impl.interface.effects import AppendPrepares, Send
-from viewproof.impl.interface.messages import (
-    Commit,
-    Prepare,
-    PrepareHeader,
-    PrepareOk,
-    RequestPrepare,
-    prepare_is_valid,
-)
-from viewproof.impl.replica.commit import CommitPath
+from viewproof.impl.interface.effects import AppendPrepares
+from viewproof.impl.interface.messages import Commit, Prepare, PrepareHeader, RequestPrepare, prepare_is_valid
+from viewproof.impl.replica.acknowledgements import Acknowledgements
+from viewproof.impl.replica.commit_path import CommitPath
+from viewproof.impl.replica.journal import Journal
+from viewproof.impl.replica.outbox import Outbox
 from viewproof.impl.replica.proposals import Proposal
-from viewproof.impl.replica.state import Status
+from viewproof.impl.replica.state import State, Status
 
 
-class NormalOperation(CommitPath):
-    """What a normal primary and a normal backup do."""
+class NormalOperation:
+    """What a normal primary and a normal backup do. `prepare_buffer`: prepares that came early, by op."""
+
+    def __init__(
+        self,
+        state: State,
+        out: Outbox,
+        journal: Journal,
+        acknowledgements: Acknowledgements,
+        commit_path: CommitPath,
+    ) -> None:
+        self.state = state
+        self.out = out
+        self.journal = journal
+        self.acknowledgements = acknowledgements
+        self.commit_path = commit_path
+        self.prepare_buffer: dict[int, Prepare] = {}
+        self._commit_sent = (-1, -1, 0)
+
+    def forget_view(self) -> None:
+        """Another view begins."""
+        self.prepare_buffer = {}
+
+    # The primary's entries
 
     def propose(self, proposal: Proposal, event: str) -> None:
         """The primary's next entry: into its log, to the others, to the journal; `event` tells where it comes from."""
-        header, body = proposal.write(parent=self.head, view=self.view, op=self.op + 1, commit=self.commit_max)
-        prepare = Prepare(header, body)
-        self.log.append(prepare)
-        self.unexecuted[header.client] = header.op
-        if "table.record_uncommitted" in self.faults:
-            self.record_uncommitted(header)
-        seq = self.emit(
+        state = self.state
+        header, body = proposal.write(parent=state.head, view=state.view, op=state.op + 1, commit=state.commit_max)
+        state.log.append(Prepare(header, body))
+        state.unexecuted[header.client] = header.op
+        seq = self.out.emit(
             event,
             m_type="request",
             m_client=header.client,
-            m_session=self.shown(header.session),
+            m_session=state.shown(header.session),
             m_request=header.request,
-            m_incarnation=self.shown(header.incarnation),
+            m_incarnation=state.shown(header.incarnation),
             m_feature=header.feature,
             m_view=header.view,
             m_op=header.op,
@@ -45,63 +61,53 @@ class NormalOperation(CommitPath):
             m_parent=header.parent,
             m_commit=header.commit,
         )
-        sent = Prepare(header, prepare.body, self.node, self.clock, seq)
-        self.log.restamp(sent)
-        if self.commit_max == header.op - 1:
-            self.progress_at = self.ticks
-            self.retransmit_at = self.ticks
-        self.send_others(sent)
-        self.append_queued()
+        sent = Prepare(header, body, state.node, state.clock, seq)
+        state.log.restamp(sent)
+        if state.commit_max == header.op - 1:
+            state.timers.progress_at = state.timers.retransmit_at = state.ticks
+        self.out.send_others(sent)
+        self.journal.append_log()
 
     @property
     def has_room(self) -> bool:
         """True if one more entry may be prepared: pipeline and journal have room."""
-        within = self.op - self.commit_max < self.config.pipeline_max
-        return within and not self.journal_full and not self.journal_refuses
+        within = self.state.op - self.state.commit_max < self.state.config.pipeline_max
+        return within and not self.journal.full and not self.journal.refuses
 
     # Prepares
 
     def on_prepare(self, message: Prepare) -> None:
         """The primary's prepare: accepted in op order, kept for later if early, acknowledged again if known."""
-        header = message.header
-        if self.status is not Status.NORMAL or header.view != self.view or self.node == self.primary:
-            self.ignore("prepare: not a normal backup of its view")
+        header, state, out = message.header, self.state, self.out
+        if state.status is not Status.NORMAL or header.view != state.view or state.is_primary:
+            out.ignore("prepare: not a normal backup of its view")
             return
         if header.op < 1:
-            self.ignore("prepare: ops start at 1")
+            out.ignore("prepare: ops start at 1")
             return
-        self.heard_at = self.ticks
+        state.timers.heard_at = state.ticks
         if header.op <= self.fence:
             self._drop_prepare(message)
-            return
-        if header.op <= self.op:
+        elif header.op <= state.op:
             self._on_prepare_known(header)
-            return
-        if self.journal_refuses or not self.fits(header.op):
-            self.ignore("prepare: the journal refuses" if self.journal_refuses else "prepare: the journal is full")
-            return
-        if not prepare_is_valid(message):
-            self.ignore("prepare: checksum")
-            return
-        if header.op > self.op + 1:
-            if len(self.prepare_buffer) < self.config.prepare_buffer_max:
+        elif self.journal.refuses or not self.journal.fits(header.op):
+            out.ignore("prepare: the journal refuses" if self.journal.refuses else "prepare: the journal is full")
+        elif not prepare_is_valid(message):
+            out.ignore("prepare: checksum")
+        elif header.op > state.op + 1:
+            if len(self.prepare_buffer) < state.config.prepare_buffer_max:
                 self.prepare_buffer[header.op] = message
-            self.ignore("prepare: gap")
-            return
-        self._accept_prepare(message)
-        while (early := self.prepare_buffer.pop(self.op + 1, None)) is not None:
-            if not self._accept_prepare(early):
-                break
-        self.append_queued()
-        self.execute_committed()
+            out.ignore("prepare: gap")
+        else:
+            self._accept_prepares(message)
 
     @property
     def fence(self) -> int:
         """Prepares up to this op are old: this replica has executed them."""
-        return self.commit_max if "commit.fence_on_commit_max" in self.faults else self.commit_min
+        return self.state.commit_min
 
     def _drop_prepare(self, prepare: Prepare) -> None:
-        self.emit(
+        self.out.emit(
             "drop_prepare",
             m_type="prepare",
             m_from=prepare.replica,
@@ -109,18 +115,26 @@ class NormalOperation(CommitPath):
             m_view=prepare.header.view,
             m_op=prepare.header.op,
         )
-        self.ignore("prepare: old")
+        self.out.ignore("prepare: old")
 
-    def _accept_prepare(self, prepare: Prepare) -> bool:
-        header = prepare.header
-        if header.parent != self.head:
-            self.ignore("prepare: parent is not the log head")
+    def _accept_prepares(self, prepare: Prepare) -> None:
+        """The next prepare, and those after it that came early."""
+        self.accept(prepare)
+        while (early := self.prepare_buffer.pop(self.state.op + 1, None)) is not None:
+            if not self.accept(early):
+                break
+        self.journal.append_log()
+        self.commit_path.execute_committed()
+
+    def accept(self, prepare: Prepare) -> bool:
+        """The prepare at op + 1 becomes the log head; false if it does not follow the head."""
+        header, state = prepare.header, self.state
+        if header.parent != state.head:
+            self.out.ignore("prepare: parent is not the log head")
             return False
-        self.log.append(prepare)
-        self.raise_commit_max(header.commit)
-        if "table.record_uncommitted" in self.faults:
-            self.record_uncommitted(header)
-        self.emit(
+        state.log.append(prepare)
+        self.commit_path.raise_commit_max(header.commit)
+        self.out.emit(
             "on_prepare",
             m_type="prepare",
             m_from=prepare.replica,
@@ -131,114 +145,75 @@ class NormalOperation(CommitPath):
             m_checksum=header.checksum,
             m_parent=header.parent,
             m_client=header.client,
-            m_session=self.shown(header.session),
+            m_session=state.shown(header.session),
             m_request=header.request,
-            m_incarnation=self.shown(header.incarnation),
+            m_incarnation=state.shown(header.incarnation),
             m_feature=header.feature,
         )
         return True
 
-    def record_uncommitted(self, header: PrepareHeader) -> None:
-        """Fault table.record_uncommitted: a request number is remembered from its prepare on."""
-        key = (header.client, header.session)
-        self.recorded_uncommitted[key] = max(header.request, self.recorded_uncommitted.get(key, 0))
-
     def _on_prepare_known(self, header: PrepareHeader) -> None:
-        if self.log.checksum(header.op) != header.checksum:
-            self.ignore("prepare: another entry is at its op")
+        if self.state.log.checksum(header.op) != header.checksum:
+            self.out.ignore("prepare: another entry is at its op")
             return
-        self.acknowledge_again(header.op)
+        self.acknowledgements.acknowledge_again(header.op)
 
-    # The journal queue
-
-    def append_queued(self) -> None:
-        """Writes all entries that are known and not durable, as one group, unless a write is in flight."""
-        if self.journal_busy or self.durable_op == self.op or self.journal_refuses:
-            return
-        end = min(self.op, self.durable_op + self.config.append_prepares_max)
-        self.write_prepares(self.log.slice(self.durable_op + 1, end), repair=False)
+    # Appends
 
     def on_append_done(self, io: AppendPrepares) -> None:
         """A group of entries of the log became durable; in normal status they are acknowledged.
 
         Bodies written as repair become part of the log only when it is installed; each is traced before that.
         """
-        written = {prepare.header.checksum: prepare.header.op for prepare in io.prepares}
-        if io.repair:
-            self.forget_overwritten(written)
-        self.journaled |= written
+        state, log = self.state, self.state.log
+        self.journal.on_append_done(io)
         if io.repair:
             for prepare in io.prepares:
-                self.emit("repair", m_op=prepare.header.op, m_checksum=prepare.header.checksum)
+                self.out.emit("repair", m_op=prepare.header.op, m_checksum=prepare.header.checksum)
             return
-        before = self.durable_op
-        while self.durable_op < self.op and self.log.checksum(self.durable_op + 1) in written:
-            self.durable_op += 1
-        if self.durable_op == before:
+        written = {prepare.header.checksum for prepare in io.prepares}
+        before = state.durable_op
+        while state.durable_op < log.op and log.checksum(state.durable_op + 1) in written:
+            state.durable_op += 1
+        if state.durable_op == before:
             return
-        self.emit("append", m_op=self.durable_op)
-        if self.status is not Status.NORMAL:
+        self.out.emit("append", m_op=state.durable_op)
+        if state.status is not Status.NORMAL:
             return
-        for op in range(max(before, self.commit_min) + 1, self.durable_op + 1):
-            self.acknowledge(op)
-        if self.node == self.primary:
-            self.commit_acknowledged()
+        self.acknowledgements.acknowledge_from(max(before, state.commit_min) + 1)
+        if state.is_primary:
+            self.commit_path.commit_acknowledged()
         else:
-            self.execute_committed()
+            self.commit_path.execute_committed()
 
     def on_append_failed(self, io: AppendPrepares) -> None:
         """Nothing of it is durable: what the log holds beyond the journal is dropped, and refused for a while."""
-        if "commit.sequencer_before_append" in self.faults and not io.repair:
-            self.emit("append_failed", m_op=self.durable_op + 1)
-            self.durable_op = io.prepares[-1].header.op
-            return
-        self.journal_refuses_until = self.ticks + self.config.write_retry_ticks
+        state = self.state
+        self.journal.on_append_failed()
         if io.repair:
             return
-        first = self.durable_op + 1
-        if self.target is not None:
-            lost = self.log.slice(self.durable_op + 1, self.op)
-            self.repaired |= {prepare.header.checksum: prepare for prepare in lost}
-        self.log.truncate(self.durable_op)
+        first = state.durable_op + 1
+        if state.target is not None:
+            lost = state.log.slice(first, state.op)
+            state.bodies |= {prepare.header.checksum: prepare for prepare in lost}
+        state.log.truncate(state.durable_op)
         self.prepare_buffer = {}
-        self.unexecuted = {p.header.client: p.header.op for p in self.log.slice(self.commit_min + 1, self.op)}
-        self.emit("append_failed", m_op=first)
-
-    # Acknowledgements
-
-    def acknowledge(self, op: int) -> None:
-        """Acknowledges a durable op above commit_min in this view, in normal status."""
-        checksum = self.log[op].header.checksum
-        seq = self.emit("prepare_ok", m_type="prepare_ok", m_view=self.view, m_op=op, m_checksum=checksum)
-        if self.node == self.primary:
-            self.count_own_ack(op)
-            return
-        self.acks_sent[op] = seq
-        self.send(self.primary, PrepareOk(self.view, op, checksum, self.node, self.clock, seq))
-
-    def acknowledge_again(self, op: int) -> None:
-        """The acknowledgement of `op` may have been lost: sends it again, or for the first time after a restart."""
-        if not self.log.base < op <= self.durable_op:
-            return
-        seq = self.acks_sent.get(op)
-        if seq is not None:
-            checksum = self.log[op].header.checksum
-            self.send(self.primary, PrepareOk(self.view, op, checksum, self.node, self.clock, seq))
-        elif op > self.commit_min:
-            self.acknowledge(op)
+        state.find_unexecuted()
+        self.out.emit("append_failed", m_op=first)
 
     # Commit numbers
 
     def on_commit(self, message: Commit) -> None:
         """The primary's heartbeat and commit number."""
-        if self.status is not Status.NORMAL or message.view != self.view or message.replica != self.primary:
-            self.ignore("commit: not a normal backup of its view")
+        state = self.state
+        if state.status is not Status.NORMAL or message.view != state.view or message.replica != state.primary:
+            self.out.ignore("commit: not a normal backup of its view")
             return
-        self.heard_at = self.ticks
-        if message.commit <= self.commit_max:
+        state.timers.heard_at = state.ticks
+        if message.commit <= state.commit_max:
             return
-        self.raise_commit_max(message.commit)
-        self.emit(
+        self.commit_path.raise_commit_max(message.commit)
+        self.out.emit(
             "on_commit",
             m_type="commit",
             m_from=message.replica,
@@ -246,52 +221,35 @@ class NormalOperation(CommitPath):
             m_view=message.view,
             m_commit=message.commit,
         )
-        self.execute_committed()
+        self.commit_path.execute_committed()
 
-    def send_commit(self) -> None:
-        """Heartbeat; a trace event only if the commit number is new in this view."""
-        view, commit, seq = self.commit_sent
-        if (view, commit) != (self.view, self.commit_max):
-            seq = self.emit("send_commit", m_type="commit", m_view=self.view, m_commit=self.commit_max)
-            self.commit_sent = (self.view, self.commit_max, seq)
-        self.send_others(Commit(self.view, self.commit_max, self.node, self.clock, seq, self.believed_supports()))
+    def send_commit(self, supports: tuple[int, ...]) -> None:
+        """Heartbeat, with what it says of features; a trace event only if the commit number is new in this view."""
+        state = self.state
+        view, commit, seq = self._commit_sent
+        if (view, commit) != (state.view, state.commit_max):
+            seq = self.out.emit("send_commit", m_type="commit", m_view=state.view, m_commit=state.commit_max)
+            self._commit_sent = (state.view, state.commit_max, seq)
+        self.out.send_others(Commit(state.view, state.commit_max, state.node, state.clock, seq, supports))
 
-    def believed_supports(self) -> tuple[int, ...]:
-        """For the heartbeat: features of each member, as the primary believes (`impl.replica.control`)."""
-        return ()
-
-    # Retransmission
-
-    def resend_prepares(self) -> None:
-        """Sends uncommitted prepares of this view again to those that did not acknowledge them.
-
-        Entries of earlier views travel with start_view, which is sent again (same content) in their place.
-        """
-        behind = 0
-        for op in range(self.commit_max + 1, self.op + 1):
-            prepare = self.log[op]
-            acknowledged = self.acks.get(op, 0)
-            if prepare.header.view == self.view:
-                again = self.stamped(prepare)
-                self.effects += [Send(node, again) for node in self.others if not acknowledged >> node & 1]
-            else:
-                behind |= ~acknowledged
-        if behind and self.start_view_own is not None:
-            self.effects += [Send(node, self.start_view_own) for node in self.others if behind >> node & 1]
-
-    def stamped(self, prepare: Prepare) -> Prepare:
-        """An own prepare to be sent again; one recovered from the journal names the sender, but no event (`seq` 0)."""
-        if prepare.seq:
-            return prepare
-        return Prepare(prepare.header, prepare.body, self.node, self.clock)
+    @property
+    def has_gap(self) -> bool:
+        """True if a backup misses prepares of its own view."""
+        return self.state.commit_max > self.state.op or bool(self.prepare_buffer)
 
     def fill_gap(self) -> None:
         """A backup that misses prepares of its own view asks the primary to send them again.
 
         All ops above a normal backup's own are of its view, so they come as prepares; nothing is installed.
         """
-        end = max(self.commit_max, max(self.prepare_buffer, default=0) - 1)
-        end = min(end, self.op + self.config.request_prepare_max)
-        wanted = tuple((op, "") for op in range(self.op + 1, end + 1) if op not in self.prepare_buffer)
+        state = self.state
+        end = max(state.commit_max, max(self.prepare_buffer, default=0) - 1)
+        end = min(end, state.op + state.config.request_prepare_max)
+        wanted = tuple((op, "") for op in range(state.op + 1, end + 1) if op not in self.prepare_buffer)
         if wanted:
-            self.send(self.primary, RequestPrepare(self.view, wanted, self.node, self.clock))
+            self.out.send(state.primary, RequestPrepare(state.view, wanted, state.node, state.clock))
+
+
+def stamped(prepare: Prepare, node: int, clock: int) -> Prepare:
+    """An own prepare to be sent again; one recovered from the journal names the sender, but no event (`seq` 0)."""
+    return prepare if prepare.seq else Prepare(prepare.header, prepare.body, node, clock)

@@ -17,15 +17,13 @@ class Pipeline:
     __slots__ = ("_acknowledged", "_places", "_taken", "_waiting", "frontiers", "op", "view")
 
     def __init__(self) -> None:
-        self.frontiers: dict[int, int] = {}
         self.reset(-1, 0)
 
-    def reset(self, view: int, op: int, *, keep_frontiers: bool = False) -> None:
-        """Begins `view` above `op`, empty. `keep_frontiers` is the fault commit.stale_frontier."""
+    def reset(self, view: int, op: int) -> None:
+        """Begins `view` above `op`, empty."""
         self.view = view
         self.op = op
-        if not keep_frontiers:
-            self.frontiers = {}
+        self.frontiers: dict[int, int] = {}
         self._taken: dict[int, int] = {}
         self._places: dict[int, tuple[int, int]] = {}
         self._waiting: dict[int, deque[int]] = {}

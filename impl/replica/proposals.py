@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol, TypeAlias
 
 from viewproof.impl.interface.messages import Prepare, PrepareHeader, make_header, register_result
 from viewproof.impl.machine.state_machine import StateMachine
+from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.features import FeatureState, UnknownEntryError, require_supported
 
 __all__ = [
@@ -31,14 +32,7 @@ class Executed(Protocol):
 
     state_machine: StateMachine
     enabled: FeatureState
-
-    @property
-    def supports(self) -> int:
-        """Features that this replica supports, bit f-1."""
-
-    @property
-    def faults(self) -> frozenset[str]:
-        """Mistakes switched on (impl/faults/)."""
+    config: ReplicaConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +134,8 @@ class EnableFeature:
 
     def apply(self, executed: Executed, op: int) -> bytes:
         """Nothing; raises `UnknownEntryError` if this replica does not support the feature."""
-        require_supported({self.feature: op}, executed.supports)
-        if "control.applied_on_leader_only" not in executed.faults:
-            executed.enabled.enable(self.feature, op)
+        require_supported({self.feature: op}, executed.config.supports)
+        executed.enabled.enable(self.feature, op)
         return b""
 
 

@@ -6,13 +6,18 @@ inputs give the same effects. The host keeps the contract of `impl.interface.eff
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.durable import DurableState
 from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, Effect, IoEffect, WriteSnapshot
 from viewproof.impl.interface.messages import (
     Commit,
     DoViewChange,
     Eviction,
     Message,
+    Nack,
     Prepare,
     PrepareOk,
     PrepareResponse,
@@ -27,161 +32,242 @@ from viewproof.impl.interface.messages import (
     StartViewChange,
     Supports,
 )
-from viewproof.impl.replica.state import Status
+from viewproof.impl.replica.config import ReplicaConfig
+from viewproof.impl.replica.outbox import Outbox
+from viewproof.impl.replica.parts import RIGHT, Parts
+from viewproof.impl.replica.restore import Restorer
+from viewproof.impl.replica.snapshot_recovery import SnapshotRecovery
+from viewproof.impl.replica.state import State, Status
+from viewproof.impl.replica.status import StatusMachine
 from viewproof.impl.replica.timeouts import Timeouts
+from viewproof.impl.replica.transfer import SnapshotTransfer
+from viewproof.impl.replica.writes import Writes
+
+Handler = Callable[[Any], None]
+"""Takes a message of the type that it is listed for."""
 
 
-class Replica(Timeouts):
-    """One replica of the core protocol.
+class Replica:
+    """One replica of the core protocol: its state, its components, and which of them handles what.
 
     `Replica(durable, config, seq=…, clock=…)`: `seq` and `clock` continue the trace of the node (0 if it is new). Call
     `boot()` once before anything else. Raises `ConfigurationError` for quorums that do not intersect.
     """
 
+    def __init__(
+        self, durable: DurableState, config: ReplicaConfig, *, seq: int = 0, clock: int = 0, parts: Parts = RIGHT
+    ) -> None:
+        block = durable.superblock
+        restorer = Restorer(block, config, client_table=parts.client_table, features=parts.features)
+        quorums = parts.quorums(block.quorums, block.replica_count)
+        state = self.state = State(durable, config, quorums, restorer.durable(durable), seq=seq, clock=clock)
+        out = self.out = Outbox(state)
+        status = StatusMachine(state)
+        writes = self.writes = Writes(state, out)
+        journal = self.journal = parts.journal(state, out)
+        acks = self.acknowledgements = parts.acknowledgements(state, out)
+        replies = self.replies = parts.replies(state, out)
+        checkpoints = self.checkpoints = parts.checkpoints(state, out, writes, journal, acks)
+        commit_path = self.commit_path = parts.commit_path(state, out, acks, replies, checkpoints)
+        normal = self.normal = parts.normal(state, out, journal, acks, commit_path)
+        self.requests = parts.requests(state, out, normal, replies)
+        self.control = parts.control(state, out, normal)
+        transfer = self.transfer = SnapshotTransfer(state, out, restorer)
+        install = self.installation = parts.installation(state, out, writes, journal, checkpoints, transfer)
+        start_views = self.start_views = parts.start_views(state, out, acks, commit_path, install, status)
+        self.view_change = parts.view_change(
+            state, out, writes, journal, acks, commit_path, install, start_views, status
+        )
+        self.prepare_service = parts.prepare_service(state, out, self.view_change)
+        self.timeouts = Timeouts(state, writes, normal, self.control, install, start_views, self.view_change)
+        boot = self.booting = parts.boot(state, out, writes, commit_path, status, durable.relics)
+        self.log_recovery = parts.log_recovery(state, out, writes, journal, checkpoints, install, start_views, boot)
+        self.snapshot_recovery = SnapshotRecovery(state, out, writes, transfer, restorer, self.log_recovery, durable)
+        status.of_view = (acks, replies, normal, self.requests, self.control, start_views)
+        self._handlers = self._handlers_booted()
+        self._handlers_before_boot = self._handlers_recovering()
+
+    # What its host calls
+
     def boot(self) -> list[Effect]:
         """The effects of booting: `start` (and the mark of a used data file) or `restart`.
 
-        A replica whose snapshot is unreadable boots later, once it has fetched it.
+        A replica that lost its snapshot, or prepares of its log, boots later, once it has them again.
         """
-        check(self.status is Status.RECOVERING, "boot is called once")
-        self.boot_or_recover()
-        return self._take_effects()
+        check(self.state.status is Status.RECOVERING, "boot is called once")
+        self.snapshot_recovery.begin()
+        return self.out.take()
 
     def on_message(self, message: Message) -> list[Effect]:
-        """A message arrived, from a replica or a client. Bad or useless messages are counted in `ignored` by reason."""
-        if message.clock > self.clock:
-            self.clock = message.clock
-        if self.superblock_writing is not None:
-            self.ignore("any: a superblock write is pending")
-        elif self.status is Status.RECOVERING:
-            self._on_message_unbooted(message)
-        elif self._is_acceptable(message):
-            self._dispatch(message)
-        return self._take_effects()
-
-    def _on_message_unbooted(self, message: Message) -> None:
-        if self._is_acceptable(message):
-            self.on_message_recovering(message)
+        """A message arrived, from a replica or a client. Bad or useless messages are counted by reason."""
+        state = self.state
+        if message.clock > state.clock:
+            state.clock = message.clock
+        if self.writes.superblock_writing is not None:
+            self.out.ignore("any: a superblock write is pending")
+        elif not self._is_of_cluster(message):
+            self.out.ignore("any: sender is no other replica of the cluster")
+        elif state.status is Status.RECOVERING:
+            self._on_message_recovering(message)
+        else:
+            self._handlers[type(message)](message)
+        return self.out.take()
 
     def on_tick(self) -> list[Effect]:
         """One tick of the host's clock has passed."""
-        self.tick()
-        return self._take_effects()
+        self.state.ticks += 1
+        self.writes.retry()
+        self.checkpoints.advance()
+        if self.state.status is Status.RECOVERING:
+            recovery = self.log_recovery if self.snapshot_recovery.lost is None else self.snapshot_recovery
+            recovery.ask()
+        if self.state.status is not Status.RECOVERING and self.writes.superblock_writing is None:
+            self.timeouts.on_tick()
+        return self.out.take()
 
     def on_io_done(self, io: IoEffect) -> list[Effect]:
         """A durable write asked for by an earlier effect is durable."""
         if isinstance(io, AppendPrepares):
-            check(io is self.appending, "the journal write finished is the one in flight")
-            self.appending = None
-            self.on_append_done(io)
+            self._on_append_done(io)
         elif isinstance(io, DrainJournal):
-            check(io is self.draining, "the drain finished is the one in flight")
-            self.on_drained(io)
+            self.journal.on_drained(io)
+            self.checkpoints.on_drained(io)
+            self.log_recovery.on_drained(io)
         elif isinstance(io, WriteSnapshot):
-            check(io is self.snapshot_writing, "the snapshot written is the one in flight")
-            self.on_snapshot_written(io)
-        elif io.superblock is self.checkpoint_writing:
-            self.on_checkpoint_referred(io.superblock)
+            self.writes.on_snapshot_written(io)
+            self.checkpoints.on_snapshot_written(io)
+            self.installation.on_snapshot_written(io)
+            self.snapshot_recovery.on_snapshot_written()
+        elif io.superblock is self.writes.checkpoint_writing:
+            self.checkpoints.on_referred(io.superblock)
         else:
-            self.on_superblock_done(io.superblock)
+            self.writes.on_superblock_done(io.superblock)
         self._go_on()
-        return self._take_effects()
+        return self.out.take()
 
     def on_io_failed(self, io: IoEffect, error: str) -> list[Effect]:
         """A durable write failed and nothing of it counts, now or after a crash; `error` says why.
 
         A superblock or snapshot is written again after a while. What an append held is no longer in the log.
         """
-        self.io_errors.append(error)
+        self.out.io_errors.append(error)
         if isinstance(io, AppendPrepares):
-            check(io is self.appending, "the journal write that failed is the one in flight")
-            self.appending = None
-            self.on_append_failed(io)
-            self._leave_view(io)
+            self._on_append_failed(io)
         elif isinstance(io, DrainJournal):
-            self.on_drain_failed()
+            self.journal.on_drain_failed()
+            self.checkpoints.on_drain_failed()
         else:
-            self.retry_later(io)
+            self.writes.retry_later(io)
         self._go_on()
-        return self._take_effects()
+        return self.out.take()
 
-    def _leave_view(self, io: AppendPrepares) -> None:
+    # Finished writes
+
+    def _on_append_done(self, io: AppendPrepares) -> None:
+        self.journal.end_append(io)
+        if self.state.log_repair is None:
+            self.normal.on_append_done(io)
+        else:
+            self.log_recovery.on_append_done(io)
+
+    def _on_append_failed(self, io: AppendPrepares) -> None:
         """A primary has sent what its log now lacks: it must not prepare another entry at those ops in its view."""
-        lacks = not io.repair and self.op < io.prepares[-1].header.op
-        if lacks and self.is_normal_primary and self.superblock_writing is None:
-            self.transition_to_view_change(self.view + 1)
+        state = self.state
+        self.journal.end_append(io)
+        if state.log_repair is None:
+            self.normal.on_append_failed(io)
+        else:
+            self.journal.on_append_failed()
+        lacks = not io.repair and state.op < io.prepares[-1].header.op
+        if lacks and state.is_normal_primary and self.writes.superblock_writing is None:
+            self.view_change.begin_next()
 
     def _go_on(self) -> None:
         """What may have waited for a write."""
-        self.advance_checkpoint()
-        if not self.checkpoint_pending:
-            self.execute_committed()
-        self.continue_install()
-        self.send_do_view_change()
-        if self.superblock_writing is None:
-            self.append_queued()
-            self.prepare_queued_requests()
+        self.checkpoints.advance()
+        self.commit_path.execute_committed()
+        self.installation.advance()
+        self.view_change.send_do_view_change()
+        if self.writes.superblock_writing is None:
+            self.journal.append_log()
+            self.requests.prepare_queued()
 
-    def _take_effects(self) -> list[Effect]:
-        effects = self.effects
-        if not effects:
-            return []
-        self.effects = []
-        return effects
+    # Messages
 
-    def _is_acceptable(self, message: Message) -> bool:
-        """Rejects what no correct replica of this cluster sends, with a reason."""
+    def _handlers_booted(self) -> dict[type, Handler]:
+        """Who handles each type of message, once the replica has booted."""
+        return {
+            Request: self.requests.on_request,
+            Prepare: self._on_prepare,
+            PrepareOk: self._on_prepare_ok,
+            Commit: self._on_commit,
+            Supports: self.control.on_supports,
+            StartViewChange: self.view_change.on_start_view_change,
+            DoViewChange: self.view_change.on_do_view_change,
+            RequestDoViewChange: self.view_change.on_request_do_view_change,
+            RequestStartView: self.view_change.on_request_start_view,
+            StartView: self.start_views.on_start_view,
+            RequestPrepare: self.prepare_service.on_request_prepare,
+            PrepareResponse: self.installation.on_prepare_response,
+            RequestSnapshot: self.transfer.on_request_snapshot,
+            SnapshotChunk: self._on_snapshot_chunk,
+            Nack: self._on_misdirected,
+            Reply: self._on_misdirected,
+            Eviction: self._on_misdirected,
+        }
+
+    def _handlers_recovering(self) -> dict[type, Handler]:
+        """Who handles each type of message before that: with the snapshot lost only its chunks are of use."""
+        recovery = self.log_recovery
+        return {
+            SnapshotChunk: self._on_snapshot_chunk,
+            RequestPrepare: recovery.on_request_prepare,
+            RequestSnapshot: self.transfer.on_request_snapshot,
+            PrepareResponse: recovery.on_prepare_response,
+            Nack: recovery.on_nack,
+            StartView: recovery.on_start_view,
+            Commit: recovery.on_view_seen,
+            Prepare: recovery.on_view_seen,
+        }
+
+    def _on_message_recovering(self, message: Message) -> None:
+        handler = self._handlers_before_boot.get(type(message))
+        lost = self.snapshot_recovery.lost is not None and not isinstance(message, SnapshotChunk)
+        if handler is None or lost:
+            self.out.ignore("any: not booted")
+        else:
+            handler(message)
+
+    def _on_misdirected(self, message: Message) -> None:
+        self.out.ignore("any: a message for clients, or for a replica that mends its log")
+
+    def _is_of_cluster(self, message: Message) -> bool:
+        """True unless no correct replica of this cluster sends this."""
         if isinstance(message, Request | Reply | Eviction):
             return True
-        if not 0 <= message.replica < self.replica_count or message.replica == self.node:
-            self.ignore("any: sender is no other replica of the cluster")
-            return False
-        return True
+        return 0 <= message.replica < self.state.replica_count and message.replica != self.state.node
 
-    def _dispatch(self, message: Message) -> None:
-        if isinstance(message, Prepare):
-            if message.header.view > self.view:
-                self.on_later_view(message.header.view)
-            else:
-                self.on_prepare(message)
-        elif isinstance(message, PrepareOk):
-            self.on_prepare_ok(message)
-            self.prepare_queued_requests()
-        elif isinstance(message, Request):
-            self.on_request(message)
-        elif isinstance(message, Commit):
-            self._dispatch_commit(message)
+    def _on_prepare(self, message: Prepare) -> None:
+        if message.header.view > self.state.view:
+            self.start_views.on_later_view(message.header.view)
         else:
-            self._dispatch_rare(message)
+            self.normal.on_prepare(message)
 
-    def _dispatch_commit(self, message: Commit) -> None:
-        started = message.view == self.view and self.status is Status.VIEW_CHANGE
-        if message.view > self.view or started:
-            self.on_later_view(message.view)
-        else:
-            self.on_commit(message)
+    def _on_prepare_ok(self, message: PrepareOk) -> None:
+        self.commit_path.on_prepare_ok(message)
+        self.requests.prepare_queued()
 
-    def _dispatch_rare(self, message: Message) -> None:
-        if isinstance(message, StartViewChange):
-            self.on_start_view_change(message)
-        elif isinstance(message, DoViewChange):
-            self.on_do_view_change(message)
-        elif isinstance(message, StartView):
-            self.on_start_view(message)
-        elif isinstance(message, RequestStartView):
-            self.on_request_start_view(message)
-        elif isinstance(message, RequestDoViewChange):
-            self.on_request_do_view_change(message)
-        elif isinstance(message, RequestPrepare):
-            self.on_request_prepare(message)
-        elif isinstance(message, PrepareResponse):
-            self.on_prepare_response(message)
-        elif isinstance(message, RequestSnapshot):
-            self.on_request_snapshot(message)
-        elif isinstance(message, SnapshotChunk):
-            self.on_snapshot_chunk(message)
-            self.continue_install()
-        elif isinstance(message, Supports):
-            self.on_supports(message)
+    def _on_commit(self, message: Commit) -> None:
+        state = self.state
+        if message.view > state.view or (message.view == state.view and state.status is Status.VIEW_CHANGE):
+            self.start_views.on_later_view(message.view)
         else:
-            self.ignore("any: a message for clients")
+            self.normal.on_commit(message)
+            self.control.on_commit(message)
+
+    def _on_snapshot_chunk(self, message: SnapshotChunk) -> None:
+        if self.snapshot_recovery.lost is not None:
+            self.snapshot_recovery.on_snapshot_chunk(message)
+        else:
+            self.transfer.on_snapshot_chunk(message)
+            self.installation.advance()

@@ -14,7 +14,8 @@ from viewproof.impl.interface.effects import SendClient
 from viewproof.impl.interface.messages import PrepareHeader, Reply, Request, reply_checksum
 from viewproof.impl.machine.state_machine import appended_of, stored_of
 from viewproof.impl.replica.client_table import Slot
-from viewproof.impl.replica.state import ReplicaState
+from viewproof.impl.replica.outbox import Outbox
+from viewproof.impl.replica.state import State
 from viewproof.impl.trace.events import AskedColumns
 
 Waiter: TypeAlias = tuple[int, int, int, int]
@@ -56,8 +57,21 @@ def waiter_of(entry: Request | PrepareHeader) -> Waiter:
     return (entry.client, entry.session, entry.request, entry.incarnation)
 
 
-class Replies(ReplicaState):
-    """Keeps the client table along the executed prefix, and answers from it."""
+class Replies:
+    """Keeps the client table along the executed prefix, and answers from it; `waiters` are clients here."""
+
+    def __init__(self, state: State, out: Outbox) -> None:
+        self.state = state
+        self.out = out
+        self.waiters: set[Waiter] = set()
+
+    def forget_view(self) -> None:
+        """Another view begins."""
+        self.waiters = set()
+
+    def stamp(self, header: PrepareHeader) -> tuple[int, int]:
+        """Op and view that an executed entry's slot and reply are stamped with: those of its prepare."""
+        return header.op, header.view
 
     def record_executed(self, header: PrepareHeader, result: bytes) -> tuple[Reply | None, int | None]:
         """Puts an executed entry into the client table.
@@ -66,41 +80,41 @@ class Replies(ReplicaState):
         """
         if header.client == 0:
             return None, None
-        stamp = self.commit_max if "table.evict_by_commit_max" in self.faults else header.op
-        view = self.view if "table.reply_from_current_view" in self.faults else header.view
-        table = self.client_table
+        op, view = self.stamp(header)
+        table = self.state.client_table
         if header.request == 0:
             session = header.op
-            evicted = table.register(header.client, session, header.incarnation, stamp, view, result)
+            evicted = table.register(header.client, session, header.incarnation, op, view, result)
         else:
             session = header.session
-            evicted = table.record(header.client, session, header.request, stamp, view, result)
-        replica = view % self.replica_count
+            evicted = table.record(header.client, session, header.request, op, view, result)
+        replica = view % self.state.replica_count
         return Reply(header.client, session, header.request, header.op, result, view, replica), evicted
 
     def reply_of(self, slot: Slot) -> Reply:
         """The reply to a slot's request: every field but `clock` is a function of the prepare."""
-        replica = slot.view % self.replica_count
+        replica = slot.view % self.state.replica_count
         return Reply(slot.client, slot.session, slot.request, slot.op, slot.body, slot.view, replica)
 
     def emit_execute(
         self, header: PrepareHeader, reply: Reply | None, evicted: int | None, asked: AskedColumns
     ) -> None:
         """The event of an executed entry; a primary whose client waits for the reply sends it."""
-        waits = self.is_normal_primary and reply is not None and waiter_of(header) in self.waiters
-        self.waiters.discard(waiter_of(header))
-        self.emit(
+        state, waiter = self.state, waiter_of(header)
+        waits = state.is_normal_primary and reply is not None and waiter in self.waiters
+        self.waiters.discard(waiter)
+        self.out.emit(
             "execute",
             m_type="reply" if waits else None,
             m_op=header.op,
             m_checksum=header.checksum,
             m_client=header.client,
-            m_session=self.shown(header.session),
+            m_session=state.shown(header.session),
             m_request=header.request,
-            m_incarnation=self.shown(header.incarnation),
+            m_incarnation=state.shown(header.incarnation),
             m_feature=header.feature,
             m_evicted=evicted or 0,
-            m_reply=reply_checksum(reply) if reply is not None and self.config.traced else None,
+            m_reply=reply_checksum(reply) if reply is not None and state.config.traced else None,
             **asked,
         )
         if waits and reply is not None:
@@ -109,8 +123,4 @@ class Replies(ReplicaState):
     def send_reply(self, reply: Reply) -> None:
         """Sends a reply, stamped with the clock of now."""
         fields = (reply.session, reply.request, reply.op, reply.body, reply.view, reply.replica)
-        self.effects.append(SendClient(reply.client, Reply(reply.client, *fields, self.clock)))
-
-    def shown(self, number: int) -> int | None:
-        """The value of the columns m_session and m_incarnation: absent where sessions are off."""
-        return number if self.clients.sessions else None
+        self.out.effects.append(SendClient(reply.client, Reply(reply.client, *fields, self.state.clock)))

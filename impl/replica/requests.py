@@ -11,8 +11,10 @@ from viewproof.impl.interface.effects import SendClient
 from viewproof.impl.interface.messages import Eviction, Request, reply_checksum
 from viewproof.impl.replica.client_table import ClientTable
 from viewproof.impl.replica.normal import NormalOperation
+from viewproof.impl.replica.outbox import Outbox
 from viewproof.impl.replica.proposals import Register, UserRequest
-from viewproof.impl.replica.replies import waiter_of
+from viewproof.impl.replica.replies import Replies, waiter_of
+from viewproof.impl.replica.state import State
 
 NUMBER_MAX = (1 << 63) - 1
 """Largest client, session, request number and incarnation: what the trace's integer columns hold."""
@@ -76,17 +78,28 @@ def request_error(request: Request, *, sessions: bool) -> str | None:
     return None
 
 
-class Requests(NormalOperation):
-    """Takes requests: prepares, answers from the table, tells the client, or drops."""
+class Requests:
+    """Takes requests: prepares, answers from the table, tells the client, or drops. `queue` waits for the pipeline."""
+
+    def __init__(self, state: State, out: Outbox, normal: NormalOperation, replies: Replies) -> None:
+        self.state = state
+        self.out = out
+        self.normal = normal
+        self.replies = replies
+        self.queue: dict[int, Request] = {}
+
+    def forget_view(self) -> None:
+        """Another view begins."""
+        self.queue = {}
 
     def on_request(self, message: Request) -> None:
         """A client's request or register."""
-        if not self.is_normal_primary:
-            self.ignore("request: not a normal primary")
+        if not self.state.is_normal_primary:
+            self.out.ignore("request: not a normal primary")
             return
-        error = request_error(message, sessions=self.clients.sessions)
+        error = request_error(message, sessions=self.state.clients.sessions)
         if error is not None:
-            self.ignore(f"request: {error}")
+            self.out.ignore(f"request: {error}")
             return
         outcome = self.outcome_of(message)
         if outcome is RequestOutcome.NEW:
@@ -100,88 +113,73 @@ class Requests(NormalOperation):
 
     def outcome_of(self, message: Request) -> RequestOutcome:
         """The outcome of a well-formed request here and now."""
-        table = self.client_table
-        unexecuted = message.client in self.unexecuted
+        table = self.state.client_table
+        unexecuted = message.client in self.state.unexecuted
         if message.request == 0:
-            outcome = register_outcome(table, message, unexecuted=unexecuted)
-        else:
-            outcome = request_outcome(table, message, unexecuted=unexecuted, commit_min=self.commit_min)
-        return self._mistaken(message, outcome) if self.faults else outcome
-
-    def _mistaken(self, message: Request, outcome: RequestOutcome) -> RequestOutcome:
-        """The outcome under the faults `table.*` that are switched on."""
-        taken = {
-            "table.gap_accepted": outcome is RequestOutcome.GAP,
-            "table.evict_forgets": outcome is RequestOutcome.NO_SESSION,
-            "table.replayed_register": message.request == 0 and outcome is not RequestOutcome.IN_PROGRESS,
-        }
-        if any(applies for fault, applies in taken.items() if fault in self.faults):
-            outcome = RequestOutcome.NEW
-        recorded = self.recorded_uncommitted.get((message.client, message.session), 0)
-        if outcome is RequestOutcome.NEW and 0 < message.request <= recorded:
-            return RequestOutcome.STALE
-        return outcome
+            return register_outcome(table, message, unexecuted=unexecuted)
+        return request_outcome(table, message, unexecuted=unexecuted, commit_min=self.state.commit_min)
 
     def _on_new(self, message: Request) -> None:
-        if self.has_room:
+        if self.normal.has_room:
             self._prepare(message)
             return
-        if len(self.request_queue) < self.config.request_queue_max:
-            self.request_queue[message.client] = message
-        self.ignore("request: pipeline full")
+        if len(self.queue) < self.state.config.request_queue_max:
+            self.queue[message.client] = message
+        self.out.ignore("request: pipeline full")
 
     def _on_duplicate(self, message: Request) -> None:
-        slot = self.client_table.get(message.client)
+        slot = self.state.client_table.get(message.client)
         if slot is None or slot.request != message.request:
-            self.ignore("register: its session has made requests")
+            self.out.ignore("register: its session has made requests")
             return
-        reply = self.reply_of(slot)
-        self.emit(
+        reply = self.replies.reply_of(slot)
+        self.out.emit(
             "resend_reply",
             m_type="reply",
             m_op=slot.op,
             m_client=message.client,
-            m_session=self.shown(message.session),
+            m_session=self.state.shown(message.session),
             m_request=message.request,
-            m_incarnation=self.shown(message.incarnation),
+            m_incarnation=self.state.shown(message.incarnation),
             m_reply=reply_checksum(reply),
         )
-        self.send_reply(reply)
+        self.replies.send_reply(reply)
 
     def _evict(self, message: Request, outcome: RequestOutcome) -> None:
         """Tells the client that its session is gone."""
         self._emit_outcome("send_eviction", message, outcome)
-        slot = self.client_table.get(message.client)
+        slot = self.state.client_table.get(message.client)
         incarnation = 0 if slot is None else slot.incarnation
-        fields = (message.session, message.request, outcome.value, incarnation, self.view, self.clock)
-        self.effects.append(SendClient(message.client, Eviction(message.client, *fields)))
+        fields = (message.session, message.request, outcome.value, incarnation, self.state.view, self.state.clock)
+        self.out.effects.append(SendClient(message.client, Eviction(message.client, *fields)))
 
     def _drop(self, message: Request, outcome: RequestOutcome) -> None:
         """The client gets no answer now; if it is its entry that is in progress, it waits here for the reply."""
         self._emit_outcome("drop_request", message, outcome)
-        op = self.unexecuted.get(message.client)
-        if op is not None and waiter_of(self.log[op].header) == waiter_of(message):
-            self.waiters.add(waiter_of(message))
+        op = self.state.unexecuted.get(message.client)
+        if op is not None and waiter_of(self.state.log[op].header) == waiter_of(message):
+            self.replies.waiters.add(waiter_of(message))
 
     def _emit_outcome(self, event: str, message: Request, outcome: RequestOutcome) -> None:
-        self.emit(
+        self.out.emit(
             event,
             m_client=message.client,
-            m_session=self.shown(message.session),
+            m_session=self.state.shown(message.session),
             m_request=message.request,
-            m_incarnation=self.shown(message.incarnation),
+            m_incarnation=self.state.shown(message.incarnation),
             m_outcome=outcome.value,
         )
 
     def _prepare(self, request: Request) -> None:
-        self.waiters.add(waiter_of(request))
+        self.replies.waiters.add(waiter_of(request))
         if request.request == 0:
-            self.propose(Register(request.client, request.incarnation), "on_request")
+            self.normal.propose(Register(request.client, request.incarnation), "on_request")
         else:
-            self.propose(UserRequest(request.client, request.session, request.request, request.body), "on_request")
+            proposal = UserRequest(request.client, request.session, request.request, request.body)
+            self.normal.propose(proposal, "on_request")
 
-    def prepare_queued_requests(self) -> None:
+    def prepare_queued(self) -> None:
         """Takes requests that waited for room in the pipeline, oldest first."""
-        while self.request_queue and self.is_normal_primary and self.has_room:
-            client = next(iter(self.request_queue))
-            self.on_request(self.request_queue.pop(client))
+        while self.queue and self.state.is_normal_primary and self.normal.has_room:
+            client = next(iter(self.queue))
+            self.on_request(self.queue.pop(client))

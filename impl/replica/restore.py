@@ -32,51 +32,54 @@ class Restored:
         return 0 if self.header is None else self.header.op
 
 
-def restore_nothing(superblock: SuperblockState, config: ReplicaConfig) -> Restored:
-    """The empty prefix."""
-    node, faults = superblock.replica, config.faults
-    table = ClientTable(superblock.clients, faults, node)
-    return Restored(
-        None,
-        StateMachine(config.plane, config.segment_bytes, config.namespace),
-        table,
-        FeatureState(_map_order(node, faults)),
-        None,
-    )
+class Restorer:
+    """Reads what a replica starts with, as its superblock and configuration have it."""
 
+    def __init__(
+        self,
+        superblock: SuperblockState,
+        config: ReplicaConfig,
+        *,
+        client_table: type[ClientTable] = ClientTable,
+        features: type[FeatureState] = FeatureState,
+    ) -> None:
+        self.superblock = superblock
+        self.config = config
+        self.client_table = client_table
+        self.features = features
 
-def restore_snapshot(snapshot: Snapshot, superblock: SuperblockState, config: ReplicaConfig) -> Restored:
-    """The prefix in a snapshot. Raises `SnapshotError` if it is damaged or not one of this cluster's.
+    def nothing(self) -> Restored:
+        """The empty prefix."""
+        config = self.config
+        machine = StateMachine(config.plane, config.segment_bytes, config.namespace)
+        return Restored(None, machine, self.client_table(self.superblock.clients), self.features(), None)
 
-    Raises `UnknownEntryError` if a feature is enabled in it that this replica does not support.
-    """
-    found = checksum_snapshot(snapshot.data)
-    if found != snapshot.checksum:
-        raise SnapshotError(f"snapshot of op {snapshot.op}: checksum {found}, expected {snapshot.checksum}")
-    contents = decode_snapshot(snapshot.data, cluster=superblock.cluster, op=snapshot.op)
-    node, faults = superblock.replica, config.faults
-    try:
-        restored = Restored(
-            contents.header,
-            StateMachine.from_bytes(contents.state_machine, config.plane, config.segment_bytes, config.namespace),
-            ClientTable.from_bytes(contents.client_table, superblock.clients, faults, node),
-            FeatureState.from_bytes(contents.features, _map_order(node, faults)),
-            snapshot,
-        )
-    except (StateError, TableError) as error:
-        raise SnapshotError(f"snapshot of op {snapshot.op}: {error}") from error
-    require_supported(restored.enabled.ops, config.supports)
-    return restored
+    def snapshot(self, snapshot: Snapshot) -> Restored:
+        """The prefix in a snapshot. Raises `SnapshotError` if it is damaged or not one of this cluster's.
 
+        Raises `UnknownEntryError` if a feature is enabled in it that this replica does not support.
+        """
+        config, superblock = self.config, self.superblock
+        found = checksum_snapshot(snapshot.data)
+        if found != snapshot.checksum:
+            raise SnapshotError(f"snapshot of op {snapshot.op}: checksum {found}, expected {snapshot.checksum}")
+        contents = decode_snapshot(snapshot.data, cluster=superblock.cluster, op=snapshot.op)
+        try:
+            restored = Restored(
+                contents.header,
+                StateMachine.from_bytes(contents.state_machine, config.plane, config.segment_bytes, config.namespace),
+                self.client_table.from_bytes(contents.client_table, superblock.clients),
+                self.features.from_bytes(contents.features),
+                snapshot,
+            )
+        except (StateError, TableError) as error:
+            raise SnapshotError(f"snapshot of op {snapshot.op}: {error}") from error
+        require_supported(restored.enabled.ops, config.supports)
+        return restored
 
-def restore_durable(durable: DurableState, config: ReplicaConfig) -> Restored:
-    """What the superblock refers to. Raises as `restore_snapshot`."""
-    superblock = durable.superblock
-    if superblock.checkpoint == 0:
-        return restore_nothing(superblock, config)
-    snapshot = Snapshot(superblock.checkpoint, superblock.snapshot, durable.snapshot)
-    return restore_snapshot(snapshot, superblock, config)
-
-
-def _map_order(node: int, faults: frozenset[str]) -> int | None:
-    return node if "control.map_order_digest" in faults else None
+    def durable(self, durable: DurableState) -> Restored:
+        """What the superblock refers to, nothing if its snapshot is unreadable. Raises as `snapshot`."""
+        block = durable.superblock
+        if block.checkpoint == 0 or not durable.snapshot:
+            return self.nothing()
+        return self.snapshot(Snapshot(block.checkpoint, block.snapshot, durable.snapshot))

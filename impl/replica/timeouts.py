@@ -7,94 +7,108 @@ its messages may reach the backups although theirs do not reach it.
 
 from __future__ import annotations
 
-from viewproof.impl.replica.log_recovery import LogRecovery
-from viewproof.impl.replica.state import Status
+from viewproof.impl.replica.control import Control
+from viewproof.impl.replica.installation import Installation
+from viewproof.impl.replica.normal import NormalOperation
+from viewproof.impl.replica.start_views import StartViews
+from viewproof.impl.replica.state import State, Status
+from viewproof.impl.replica.view_change import ViewChange
+from viewproof.impl.replica.writes import Writes
 
 
-class Timeouts(LogRecovery):
-    """The handlers of elapsed time."""
+class Timeouts:
+    """The handlers of elapsed time, of a replica that has booted."""
 
-    def tick(self) -> None:
+    def __init__(
+        self,
+        state: State,
+        writes: Writes,
+        normal: NormalOperation,
+        control: Control,
+        installation: Installation,
+        start_views: StartViews,
+        view_change: ViewChange,
+    ) -> None:
+        self.state = state
+        self.writes = writes
+        self.normal = normal
+        self.control = control
+        self.installation = installation
+        self.start_views = start_views
+        self.view_change = view_change
+
+    def on_tick(self) -> None:
         """One tick has passed."""
-        self.ticks += 1
-        if self.writes_failed:
-            self.retry_writes()
-        self.advance_checkpoint()
-        self.ask_for_lost_snapshot()
-        self.ask_for_lost_prepares()
-        if self.superblock_writing is not None or self.status is Status.RECOVERING:
-            return
-        if self.status is Status.VIEW_CHANGE:
+        state, timers = self.state, self.state.timers
+        if state.status is Status.VIEW_CHANGE:
             self._tick_view_change()
-        elif self.view % self.replica_count == self.node:
+        elif state.is_primary:
             self._tick_primary()
         else:
             self._tick_backup()
-        if (
-            self.target is not None
-            and self.superblock_writing is None
-            and self.ticks - self.repair_at >= self.config.repair_timeout_ticks
-        ):
-            self.repair_at = self.ticks
-            self.continue_install()
+        if state.target is None or self.writes.superblock_writing is not None:
+            return
+        if state.ticks - timers.repair_at >= state.config.repair_timeout_ticks:
+            timers.repair_at = state.ticks
+            self.installation.advance()
 
     def _jitter(self) -> int:
         """Ticks added to a view change timeout: a fixed function of replica and view."""
-        return (self.node * 7919 + self.view * 104_729) % self.config.jitter_ticks
+        return (self.state.node * 7919 + self.state.view * 104_729) % self.state.config.jitter_ticks
 
     def _tick_primary(self) -> None:
-        config, now = self.config, self.ticks
-        if now - self.heartbeat_at >= config.commit_timeout_ticks:
+        state, config, timers, now = self.state, self.state.config, self.state.timers, self.state.ticks
+        if now - timers.heartbeat_at >= config.commit_timeout_ticks:
             self.on_commit_timeout()
-        if self.op == self.commit_max:
-            self.progress_at = now
+        if state.op == state.commit_max:
+            timers.progress_at = now
             return
-        if now - self.retransmit_at >= config.prepare_timeout_ticks:
+        if now - timers.retransmit_at >= config.prepare_timeout_ticks:
             self.on_prepare_timeout()
-        if now - self.progress_at >= config.abdicate_timeout_ticks:
+        if now - timers.progress_at >= config.abdicate_timeout_ticks:
             self.on_abdicate_timeout()
 
     def on_commit_timeout(self) -> None:
         """The primary's heartbeat is due."""
-        self.heartbeat_at = self.ticks
-        self.send_commit()
+        self.state.timers.heartbeat_at = self.state.ticks
+        self.control.send_heartbeat()
 
     def on_prepare_timeout(self) -> None:
         """Prepares are still not acknowledged by a quorum."""
-        self.retransmit_at = self.ticks
-        self.resend_prepares()
+        self.state.timers.retransmit_at = self.state.ticks
+        self.start_views.resend_uncommitted()
 
     def on_abdicate_timeout(self) -> None:
         """The primary has prepares and no progress for long: the next view may do better."""
-        self.transition_to_view_change(self.view + 1)
+        self.view_change.begin_next()
 
     def _tick_backup(self) -> None:
-        config, now = self.config, self.ticks
-        if now - self.heard_at >= config.normal_timeout_ticks + self._jitter():
+        state, config, timers, now = self.state, self.state.config, self.state.timers, self.state.ticks
+        if now - timers.heard_at >= config.normal_timeout_ticks + self._jitter():
             self.on_normal_timeout()
             return
-        lacks = self.target is None and (self.commit_max > self.op or self.prepare_buffer)
-        if lacks and now - self.repair_at >= config.repair_timeout_ticks:
-            self.repair_at = now
-            self.fill_gap()
+        lacks = state.target is None and self.normal.has_gap
+        if lacks and now - timers.repair_at >= config.repair_timeout_ticks:
+            timers.repair_at = now
+            self.normal.fill_gap()
 
     def on_normal_timeout(self) -> None:
         """A backup has not heard of its primary for long."""
-        self.transition_to_view_change(self.view + 1)
+        self.view_change.begin_next()
 
     def _tick_view_change(self) -> None:
-        config, now = self.config, self.ticks
-        backoff = min(self.view_changes_failed, config.backoff_steps_max) * config.backoff_ticks
-        if now - self.heard_at >= config.view_change_timeout_ticks + backoff + self._jitter():
+        config, timers, now = self.state.config, self.state.timers, self.state.ticks
+        backoff = min(timers.view_changes_failed, config.backoff_steps_max) * config.backoff_ticks
+        if now - timers.heard_at >= config.view_change_timeout_ticks + backoff + self._jitter():
             self.on_view_change_timeout()
-        elif now - self.resent_at >= config.resend_timeout_ticks:
+        elif now - timers.resent_at >= config.resend_timeout_ticks:
             self.on_resend_timeout()
 
     def on_view_change_timeout(self) -> None:
         """The view has not started in time."""
-        self.transition_to_view_change(self.view + 1)
+        self.view_change.begin_next()
 
     def on_resend_timeout(self) -> None:
         """Messages of the view change may have been lost."""
-        self.resent_at = self.ticks
-        self.resend_view_change()
+        self.state.timers.resent_at = self.state.ticks
+        self.view_change.resend()

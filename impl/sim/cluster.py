@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from viewproof.impl.interface.durable import Quorums, superblock_formatted
+from viewproof.impl.faults import parts_with, segments_with, stand_in
+from viewproof.impl.interface.durable import BootRefusedError, Quorums, superblock_formatted
 from viewproof.impl.interface.effects import (
     AppendPrepares,
     DrainJournal,
@@ -54,7 +55,7 @@ from viewproof.impl.sim.repair_situations import RepairSituations
 from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.sim.rot import Rot
 from viewproof.impl.sim.situations import Situations
-from viewproof.impl.sim.storage import BootRefusedError, SimStorage
+from viewproof.impl.sim.storage import SimStorage
 from viewproof.impl.trace.events import TraceEvent, encode_line
 
 COUNTED_EVENTS = frozenset(
@@ -97,6 +98,7 @@ class SimCluster:
         random: Random,
         record: bool,
         network: Network | None = None,
+        faults: frozenset[str] = frozenset(),
     ) -> None:
         """`network`: that of another group of the same processes; see `mates`."""
         self.config = config
@@ -113,15 +115,16 @@ class SimCluster:
         self.buckets: dict[int, list[Callable[[], None]]] = defaultdict(list)
         self.clients = Clients(client_count, replica_count, requests, self, random, self.statistics)
         self.storages = [
-            (RingStorage if profile.ring else SimStorage)(
+            stand_in("disk", RingStorage if profile.ring else SimStorage, faults, node)(
                 superblock_formatted(1, node, replica_count, quorums, profile.client_table),
                 profile,
                 random,
                 self.statistics,
-                config.faults,
+                segments_with(faults),
             )
             for node in range(replica_count)
         ]
+        self.parts = [parts_with(faults, node) for node in range(replica_count)]
         self.supports = supports_drawn(profile.features, replica_count, random)
         self.replicas: list[Replica | None] = [None] * replica_count
         self.incarnations = [0] * replica_count
@@ -209,7 +212,7 @@ class SimCluster:
         if self.profile.features == "upgrade" and self.seqs[node]:
             self.supports[node] = SUPPORTS_ALL
         config = replace(self.config, supports=self.supports[node], nonce=self.incarnations[node] + 1)
-        replica = Replica(durable, config, seq=self.seqs[node], clock=self.clocks[node])
+        replica = Replica(durable, config, seq=self.seqs[node], clock=self.clocks[node], parts=self.parts[node])
         self.replicas[node] = replica
         self.repair_situations.on_boot(node, replica)
         effects = replica.boot()
@@ -358,7 +361,7 @@ class SimCluster:
         self.statistics[WRITES[type(io)]] += 1
         if isinstance(io, DrainJournal) and io.end is not None:
             self.statistics["discards"] += 1
-        if replica.lost_snapshot is not None:
+        if replica.snapshot_recovery.lost is not None:
             self.statistics["snapshots_repaired"] += 1
             self.lost.discard(node)
         self._run_effects(node, replica, replica.on_io_done(io))
@@ -384,9 +387,8 @@ class SimCluster:
         if not self.clients.settled:
             return False
         states = {
-            (replica.status, replica.view, replica.op, replica.head, replica.commit_min, replica.commit_max)
-            for replica in self.replicas
-            if replica is not None
+            (state.status, state.view, state.op, state.head, state.commit_min, state.commit_max)
+            for state in (replica.state for replica in self.replicas if replica is not None)
         }
         if len(states) != 1:
             return False
@@ -398,8 +400,8 @@ class SimCluster:
         up = [replica for replica in self.replicas if replica is not None]
         common = SUPPORTS_ALL if len(up) == len(self.replicas) else 0
         for replica in up:
-            common &= replica.supports
-        return all(common & ~replica.enabled.mask == 0 for replica in up)
+            common &= replica.control.supports
+        return all(common & ~replica.state.enabled.mask == 0 for replica in up)
 
     def finish(self) -> list[Failure]:
         """The checkers' verdicts."""

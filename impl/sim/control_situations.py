@@ -46,13 +46,13 @@ class ControlSituations:
             self.statistics["features_repeated"] += 1
             return
         self.statistics["features_enabled"] += 1
-        entry = replica.log.get(event.m_op or 0)
+        entry = replica.state.log.get(event.m_op or 0)
         if entry is not None and entry.header.view < (event.view or 0):
             self.statistics["features_across_views"] += 1
 
     def _waits(self, replica: Replica) -> bool:
         """True if an op above commit_max is acknowledged in its namespace."""
-        pipeline = replica.pipeline
-        if not replica.is_normal_primary or pipeline.view != replica.view or len(pipeline.frontiers) < 2:
+        pipeline = replica.acknowledgements.pipeline
+        if not replica.state.is_normal_primary or pipeline.view != replica.state.view or len(pipeline.frontiers) < 2:
             return False
-        return any(pipeline.is_committable(op) for op in range(replica.commit_max + 2, pipeline.op + 1))
+        return any(pipeline.is_committable(op) for op in range(replica.state.commit_max + 2, pipeline.op + 1))

@@ -10,10 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from viewproof.impl.faults import validate_faults
+from viewproof.impl.faults import quorums_with
 from viewproof.impl.groups.group import BOTH_PLANES, SINGLE, Group
 from viewproof.impl.interface.durable import ConfigurationError, Quorums, quorums_default
-from viewproof.impl.replica.config import quorums_in_force
 from viewproof.impl.sim.cluster import SimCluster
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.run import SimResult, profile_of_run, run_phases, sim_result, stopped_by
@@ -40,17 +39,17 @@ def simulate_groups(
 
     The trace of a group goes to `out/seed-<seed>.<group>/`.
     """
-    validate_faults(faults)
     if min(replicas, clients) < 1 or requests < 0 or seed < 0:
         raise ConfigurationError("replicas and clients must be at least 1, requests and seed at least 0")
-    in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)
+    in_force = quorums_with(faults)(quorums or quorums_default(replicas), replicas)
     random = Random(seed)
     drawn = profile_of_run(f"seed-{seed}", random, clients, profile, client_profile, features, rot=rot)
     clusters: dict[Group, SimCluster] = {}
     for group in groups:
         own = drawn if group == SINGLE else replace(drawn, plane=group.plane)
         clusters[group] = SimCluster(
-            config=replace(own.replica_config(group.run(f"seed-{seed}"), faults), namespace=group.namespace),
+            config=replace(own.replica_config(group.run(f"seed-{seed}")), namespace=group.namespace),
+            faults=faults,
             replica_count=replicas,
             quorums=quorums,
             client_count=max(clients, drawn.clients_min),

@@ -154,7 +154,7 @@ class Nemesis:
         """The primary of the latest view of a group, often; else any replica."""
         cluster = self._any_group()
         if self.random.random() < cluster.profile.crash_primary:
-            view = max((replica.view for replica in cluster.replicas if replica is not None), default=0)
+            view = max((replica.state.view for replica in cluster.replicas if replica is not None), default=0)
             return view % len(cluster.replicas)
         return self.random.randrange(len(cluster.replicas))
 

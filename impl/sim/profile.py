@@ -139,9 +139,9 @@ class SimProfile:
         """The configuration of the client table."""
         return ClientTableConfig(self.client_slots, self.client_sessions, self.client_gaps)
 
-    def replica_config(self, run: str, faults: frozenset[str]) -> ReplicaConfig:
+    def replica_config(self, run: str) -> ReplicaConfig:
         """The configuration of the replicas of a run under this profile."""
-        return ReplicaConfig(run=run, faults=faults, **{name: getattr(self, name) for name in REPLICA_FIELDS})
+        return ReplicaConfig(run=run, **{name: getattr(self, name) for name in REPLICA_FIELDS})
 
 
 REPLICA_FIELDS = tuple(

@@ -37,7 +37,7 @@ class RepairSituations:
 
     def on_boot(self, node: int, replica: Replica) -> None:
         """A process began, over the log of its disk."""
-        self.damaged[node] = "" if replica.log_repair is None else "prepares"
+        self.damaged[node] = "" if replica.state.log_repair is None else "prepares"
 
     def on_event(self, node: int, event: TraceEvent) -> None:
         """A replica has emitted an event."""
@@ -55,10 +55,10 @@ class RepairSituations:
 
     def before_message(self, node: int, replica: Replica, message: Message) -> str:
         """A message arrives; returns what it is to a replica with a damaged log, for `after_message`."""
-        repair = replica.log_repair
+        repair = replica.state.log_repair
         if isinstance(message, Nack):
             return self._nack(replica, repair, message)
-        if isinstance(message, StartView) and repair is not None and message.view >= replica.view:
+        if isinstance(message, StartView) and repair is not None and message.view >= replica.state.view:
             ways = _ways(replica, repair, message)
             self.starts[node, message.replica, message.seq] = ways
             self.statistics["start_view refused"] += not ways
@@ -67,20 +67,20 @@ class RepairSituations:
     def after_message(self, replica: Replica, message: Message, met: str, effects: Iterable[Effect]) -> None:
         """The replica has handled it."""
         if isinstance(message, Nack):
-            repair = replica.log_repair
+            repair = replica.state.log_repair
             discards = met == "enough, waits" and repair is not None and repair.end == message.op - 1
             self.statistics[f"nacks: {'discard' if discards else met}"] += 1
             if discards:
-                self.damaged[replica.node] = "discard"
+                self.damaged[replica.state.node] = "discard"
         elif isinstance(message, RequestPrepare) and message.views:
             self._on_question(replica, message, [each.message for each in effects if isinstance(each, Send)])
 
     def _nack(self, replica: Replica, repair: LogRepair | None, message: Nack) -> str:
-        missing = [] if repair is None else replica._walk(repair)[1]
-        if repair is None or message.view <= replica.log_view or (message.op, message.checksum) not in missing:
+        missing = [] if repair is None else replica.log_recovery.missing(repair)
+        if repair is None or message.view <= replica.state.log_view or (message.op, message.checksum) not in missing:
             return "too late"
         known = repair.nacks.get(message.checksum, set()) | {message.replica}
-        return "enough, waits" if len(known) >= replica.quorum_nack else "fewer than q_n"
+        return "enough, waits" if len(known) >= replica.log_recovery.quorum_nack else "fewer than q_n"
 
     def _on_question(self, replica: Replica, message: RequestPrepare, said: list[Message]) -> None:
         answers = [answer for answer in said if isinstance(answer, PrepareResponse)]
@@ -88,7 +88,7 @@ class RepairSituations:
         nacked = {answer.checksum for answer in said if isinstance(answer, Nack)}
         for op, checksum in message.wanted:
             if checksum in sent:
-                met = "prepare" if replica.log_repair is None else "prepare, own log damaged"
+                met = "prepare" if replica.state.log_repair is None else "prepare, own log damaged"
             elif checksum in nacked:
                 met = "nack"
             else:
@@ -98,16 +98,16 @@ class RepairSituations:
 
 def _ways(replica: Replica, repair: LogRepair, message: StartView) -> tuple[str, ...]:
     """Why a replica with a damaged log may take a start_view (`impl.replica.log_recovery`)."""
-    block = replica.superblock
-    if not block.recovery and message.view > replica.log_view:
+    block = replica.state.superblock
+    if not block.recovery and message.view > replica.state.log_view:
         return ("of a later view",)
     ways = ("covers",) if not block.recovery and message.op >= repair.op_max else ()
-    return (*ways, "answer") if message.nonce == (block.recovery or replica.config.nonce) else ways
+    return (*ways, "answer") if message.nonce == (block.recovery or replica.state.config.nonce) else ways
 
 
 def _silence(replica: Replica, message: RequestPrepare, op: int) -> str:
-    if replica.status is Status.RECOVERING:
+    if replica.state.status is Status.RECOVERING:
         return "own log damaged"
-    if op <= replica.log.base:
+    if op <= replica.state.log.base:
         return "drained"
-    return "normal" if replica.status is Status.NORMAL else "view"
+    return "normal" if replica.state.status is Status.NORMAL else "view"

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from viewproof.impl.interface.durable import DurableState, SuperblockState
+from viewproof.impl.interface.durable import BootRefusedError, DurableState, SuperblockState
 from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, IoEffect, WriteSuperblock
 from viewproof.impl.sim.profile import SimProfile
-from viewproof.impl.sim.storage import BootRefusedError, SimStorage, StorageError
+from viewproof.impl.sim.storage import SimStorage, StorageError
 from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem
 from viewproof.impl.storage.records import JournalError
 from viewproof.impl.storage.ring import RingJournal
 from viewproof.impl.storage.ring_file import SECTOR, Geometry
+from viewproof.impl.storage.segments import SegmentStore
 
 SLOT_SIZE = 4 * SECTOR
 
@@ -75,9 +76,9 @@ class RingStorage(SimStorage):
         profile: SimProfile,
         random: Random,
         statistics: dict[str, int],
-        faults: frozenset[str] = frozenset(),
+        segments: type[SegmentStore] = SegmentStore,
     ) -> None:
-        super().__init__(superblock, profile, random, statistics, faults)
+        super().__init__(superblock, profile, random, statistics, segments)
         self.file = SectorFile(f"journal of replica {superblock.replica}")
         RingJournal.format(self.file, superblock.cluster, superblock.replica, profile.journal_slots, SLOT_SIZE)
         self.geometry = Geometry(profile.journal_slots, SLOT_SIZE)

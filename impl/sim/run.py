@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from viewproof.impl.faults import validate_faults
+from viewproof.impl.faults import quorums_with
 from viewproof.impl.interface.durable import ConfigurationError, Quorums, quorums_default
-from viewproof.impl.replica.config import quorums_in_force
 from viewproof.impl.sim.checkers import Failure
 from viewproof.impl.sim.cluster import SimCluster
 from viewproof.impl.sim.nemesis import Nemesis
@@ -73,15 +72,15 @@ def simulate(
     also to `.parquet` beside it. Raises `ConfigurationError` for impossible numbers, `FaultError` for an unknown
     fault, `OSError` for an unwritable `out`.
     """
-    validate_faults(faults)
     if min(replicas, clients) < 1 or requests < 0 or seed < 0:
         raise ConfigurationError("replicas and clients must be at least 1, requests and seed at least 0")
-    in_force = quorums_in_force(quorums or quorums_default(replicas), replicas, faults)
+    in_force = quorums_with(faults)(quorums or quorums_default(replicas), replicas)
     random = Random(seed)
     run = f"seed-{seed}"
     drawn = profile_of_run(run, random, clients, profile, client_profile, features, rot=rot)
     cluster = SimCluster(
-        config=drawn.replica_config(run, faults),
+        config=drawn.replica_config(run),
+        faults=faults,
         replica_count=replicas,
         quorums=quorums,
         client_count=max(clients, drawn.clients_min),

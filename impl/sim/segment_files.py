@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from viewproof.impl.storage.file import MemoryFileSystem
-from viewproof.impl.storage.segments import LOSING, SegmentFileError, SegmentStore, decode_manifest
+from viewproof.impl.storage.segments import SegmentFileError, SegmentStore, decode_manifest
 
 DAMAGES = ("snapshot", "cut", "missing", "flipped")
 """What befalls a snapshot, in turn: its own file is lost, or a segment that it names is cut, lost or altered."""
@@ -12,17 +12,16 @@ DAMAGES = ("snapshot", "cut", "missing", "flipped")
 class SegmentFiles:
     """The messages in the snapshots of one replica."""
 
-    def __init__(self, faults: frozenset[str], replica: int) -> None:
-        self.faults = faults
-        self.loses = bool(faults & LOSING)
+    def __init__(self, segments: type[SegmentStore], replica: int) -> None:
+        self.kind = segments
         self.files = MemoryFileSystem()
-        self.store = SegmentStore(self.files, "disk", faults)
+        self.store = segments(self.files, "disk")
         self.damages = replica + 1
 
     def crash(self) -> None:
         """The process dies, the power goes: what was not flushed is gone."""
         self.files.crash()
-        self.store = SegmentStore(self.files, "disk", self.faults)
+        self.store = self.kind(self.files, "disk")
 
     def load(self, content: bytes) -> tuple[bytes | None, int]:
         """The snapshot in `content`, None if its segments are damaged, and how many indexes were wrong."""

@@ -58,7 +58,7 @@ class Situations:
                 self.statistics["restarts_in_view_change"] += 1
             if event.checkpoint:
                 self.statistics["restarts_from_checkpoint"] += 1
-            if replica.relics:
+            if replica.booting.relics:
                 self.statistics["restarts_in_checkpoint"] += 1
         elif name in OUTCOMES:
             self.statistics[f"outcome_{OUTCOMES[name] or event.m_outcome}"] += 1
@@ -96,21 +96,21 @@ class Situations:
 
     def _is_replaced(self, before: TraceEvent, replica: Replica) -> bool:
         op = before.op or 0
-        return op > 0 and (op > replica.op or replica.log.checksum(op) != before.head)
+        return op > 0 and (op > replica.state.op or replica.state.log.checksum(op) != before.head)
 
     def on_message(self, replica: Replica, message: Message) -> None:
         """A message arrives at a replica that is up."""
         if isinstance(message, PrepareOk):
-            if message.view < replica.view:
+            if message.view < replica.state.view:
                 self.statistics["acks_stale"] += 1
-                if replica.is_normal_primary:
+                if replica.state.is_normal_primary:
                     self.statistics["acks_stale_at_primary"] += 1
-        elif isinstance(message, DoViewChange) and message.view < replica.view:
+        elif isinstance(message, DoViewChange) and message.view < replica.state.view:
             self.statistics["do_view_changes_stale"] += 1
 
     def on_crash(self, replica: Replica) -> None:
         """A replica dies."""
-        if replica.target is not None:
+        if replica.state.target is not None:
             self.statistics["crashes_in_install"] += 1
-        if replica.checkpoint_work is not None:
+        if replica.checkpoints.work is not None:
             self.statistics["crashes_in_checkpoint"] += 1

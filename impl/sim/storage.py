@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from viewproof.impl.interface.durable import DurableState, SuperblockState
+from viewproof.impl.interface.durable import BootRefusedError, DurableState, SuperblockState
 from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
 from viewproof.impl.interface.messages import Prepare
 from viewproof.impl.machine.snapshot import checksum_snapshot
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.segment_files import DAMAGES, SegmentFiles
-from viewproof.impl.storage.segments import SegmentFileError
+from viewproof.impl.storage.segments import SegmentFileError, SegmentStore
 
 _NAMES: dict[type, str] = {WriteSuperblock: "superblock", WriteSnapshot: "snapshot", DrainJournal: "drain"}
 
@@ -25,14 +25,6 @@ RECORD_HEADER_BYTES = 128
 
 class StorageError(RuntimeError):
     """The log that the superblock names is not in the journal: a promise of the replica or the storage was broken."""
-
-
-class BootRefusedError(RuntimeError):
-    """A replica does not start over its disk, now or (`lost`) ever; it was right to refuse."""
-
-    def __init__(self, message: str, *, lost: bool) -> None:
-        super().__init__(message)
-        self.lost = lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +38,8 @@ class Record:
 class SimStorage:
     """Journal, superblock and snapshots in memory. A write is durable only when its completion was reported.
 
-    What a crash left of a write in flight is durable once the next boot has synced it. `faults` are those of
-    `impl.faults` that concern storage. `unreadable`: the superblock was damaged beyond repair.
+    What a crash left of a write in flight is durable once the next boot has synced it. `segments`
+    keeps the messages of partitions. `unreadable`: the superblock was damaged beyond repair.
     """
 
     def __init__(
@@ -56,9 +48,8 @@ class SimStorage:
         profile: SimProfile,
         random: Random,
         statistics: dict[str, int],
-        faults: frozenset[str] = frozenset(),
+        segments: type[SegmentStore] = SegmentStore,
     ) -> None:
-        self.faults = faults
         self.formatted = superblock
         self.superblock = superblock
         self.profile = profile
@@ -66,7 +57,7 @@ class SimStorage:
         self.statistics = statistics
         self.records: list[Record] = []
         self.snapshots: dict[int, tuple[str, bytes]] = {}
-        self.segments = SegmentFiles(faults, superblock.replica)
+        self.segments = SegmentFiles(segments, superblock.replica)
         self.full = False
         self.unreadable = False
         self.snapshot_damaged = False
@@ -122,15 +113,17 @@ class SimStorage:
         oldest = io.prepares[-1].header.op - slots
         if not io.repair and oldest > 0 and self.profile.checkpoint_interval:
             self.statistics["journal_wrapped"] += 1
-            below = [record.prepare.header.op for record in self.records if record.prepare.header.op <= oldest]
-            if "boot.ring_evicts_live" in self.faults:
-                self.records = [record for record in self.records if record.prepare.header.op > oldest]
-            elif below:
-                raise StorageError(
-                    f"replica {self.superblock.replica}: op {io.prepares[-1].header.op} takes one of {slots} slots,"
-                    f" that of op {min(below)}, which is not drained"
-                )
+            self.require_free(oldest, io.prepares[-1].header.op)
         self.records += [Record(prepare, io.repair) for prepare in io.prepares]
+
+    def require_free(self, oldest: int, op: int) -> None:
+        """Raises StorageError if the journal has records up to `oldest`, in whose slots go those up to `op`."""
+        below = [record.prepare.header.op for record in self.records if record.prepare.header.op <= oldest]
+        if below:
+            raise StorageError(
+                f"replica {self.superblock.replica}: op {op} takes one of {self.profile.journal_slots} slots,"
+                f" that of op {min(below)}, which is not drained"
+            )
 
     def _take_effect(self, io: IoEffect) -> None:
         if isinstance(io, AppendPrepares):
@@ -199,7 +192,7 @@ class SimStorage:
         data = self._snapshot_in_use()
         superblock = self.superblock
         checkpoint = superblock.checkpoint
-        found = self._log_over_gaps() if "boot.replays_over_gap" in self.faults else self._log()
+        found = self.log_at_boot()
         log = tuple(Prepare(prepare.header, prepare.body) for prepare in found)
         relics = sum(record.prepare.header.op <= checkpoint for record in self.records)
         self._drain(checkpoint, stale=False)
@@ -220,9 +213,10 @@ class SimStorage:
         self.statistics["indexes_rebuilt"] += mended
         if (checksum != superblock.snapshot or data is None) and not self.snapshot_damaged:
             raise StorageError(f"replica {superblock.replica}: no snapshot of op {superblock.checkpoint}")
-        if data and self.segments.loses:
-            self.superblock = replace(superblock, snapshot=checksum_snapshot(data))
-            self.snapshots[superblock.checkpoint] = (self.superblock.snapshot, content)
+        found = checksum_snapshot(data) if data else ""
+        if data and found != superblock.snapshot and self.segments.store.is_whole(found, superblock.snapshot):
+            self.superblock = replace(superblock, snapshot=found)
+            self.snapshots[superblock.checkpoint] = (found, content)
         return data or b""
 
     def damage_snapshot(self) -> bool:
@@ -240,24 +234,27 @@ class SimStorage:
     def _open(self) -> None:
         """What opening finds of the disk's failures."""
         if self.unreadable:
-            if "boot.view_file_unreadable_is_new" not in self.faults:
-                raise BootRefusedError("the superblock is unreadable", lost=True)
-            self.superblock, self.unreadable = self.formatted, False
-        if self.torn and "boot.one_bad_entry_forever" in self.faults:
-            raise BootRefusedError("a record of the journal is torn", lost=True)
+            self.on_unreadable()
+        if self.torn:
+            self.on_torn()
         failure = self.profile.sync_failure
         if failure and self.random.random() < failure:
-            if "boot.swallows_sync_error" not in self.faults:
-                raise BootRefusedError("the journal cannot be synced", lost=False)
-            self.unsynced = self.survivors
+            self.on_sync_failed()
 
-    def _log_over_gaps(self) -> list[Prepare]:
-        """Fault boot.replays_over_gap: the newest record of each op, chained or not."""
-        newest = {record.prepare.header.op: record.prepare for record in self.records}
-        log: list[Prepare] = []
-        while (prepare := newest.get(self.superblock.checkpoint + len(log) + 1)) is not None:
-            log.append(prepare)
-        return log
+    def on_unreadable(self) -> None:
+        """The superblock is unreadable: the replica is lost."""
+        raise BootRefusedError("the superblock is unreadable", lost=True)
+
+    def on_torn(self) -> None:
+        """The last record of the journal is torn: it was never acknowledged."""
+
+    def on_sync_failed(self) -> None:
+        """The journal cannot be synced: another attempt may do better."""
+        raise BootRefusedError("the journal cannot be synced", lost=False)
+
+    def log_at_boot(self) -> list[Prepare]:
+        """The log that the superblock names."""
+        return self._log()
 
     def _log(self) -> list[Prepare]:
         superblock = self.superblock

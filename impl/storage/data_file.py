@@ -20,12 +20,12 @@ from viewproof.impl.interface.durable import (
     validate_quorums,
 )
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare
-from viewproof.impl.machine.snapshot import SnapshotError, checksum_snapshot, decode_snapshot
+from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
 from viewproof.impl.storage.file import File, FileSystem, RealFileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.journal import Journal, JournalError, JournalRecovery
 from viewproof.impl.storage.ring import RingJournal
 from viewproof.impl.storage.ring_file import Geometry, is_ring
-from viewproof.impl.storage.segments import LOSING, SEGMENT_PREFIX
+from viewproof.impl.storage.segments import SEGMENT_PREFIX, SegmentStore
 from viewproof.impl.storage.snapshots import SNAPSHOT_PREFIX, SnapshotFileError, Snapshots
 from viewproof.impl.storage.superblock import Superblock
 
@@ -49,15 +49,14 @@ class DataFile:
         superblock: Superblock,
         journal: Journal | RingJournal,
         release: Callable[[], None],
-        faults: frozenset[str] = frozenset(),
+        segments: type[SegmentStore] = SegmentStore,
         accept_loss: bool = False,
     ) -> None:
         self.path = path
         self._files = files
         self._superblock = superblock
         self._journal = journal
-        self._snapshots = Snapshots(files, path, faults)
-        self._faults = faults
+        self._snapshots = Snapshots(files, path, segments)
         self._accept_loss = accept_loss
         self._release = release
         self.problems: list[str] = []
@@ -94,15 +93,16 @@ class DataFile:
         SnapshotFileError if there are none, JournalError if the log cannot be used.
         """
         state = self._superblock.state
-        data: bytes = b""
+        snapshot: Snapshot | None = None
         base: str | None = None
         try:
-            data, base = self._snapshot()
+            snapshot, base = self._snapshot()
         except SnapshotFileError as error:
-            data, base = self._without_snapshot(error)
+            snapshot, base = self._without_snapshot(error)
             state = self._superblock.state
-        if data and self._faults & LOSING:
-            state = replace(state, snapshot=checksum_snapshot(data))
+        data = b"" if snapshot is None else snapshot.data
+        if snapshot is not None:
+            state = replace(state, snapshot=snapshot.checksum)
         segments = self._snapshots.held_segments() if state.checkpoint and not data else {}
         damage = self._journal.damage(state)
         if damage is not None:
@@ -110,7 +110,7 @@ class DataFile:
         relics = self._journal.relics(state.checkpoint)
         return DurableState(state, self._journal.log(state, base), data, relics, None, segments)
 
-    def _without_snapshot(self, error: SnapshotFileError) -> tuple[bytes, str | None]:
+    def _without_snapshot(self, error: SnapshotFileError) -> tuple[Snapshot | None, str | None]:
         """The snapshot in use cannot be read: it is fetched, or, if there is nowhere to fetch it from, refused.
 
         With `accept_loss` what is left of it becomes the snapshot in use.
@@ -123,7 +123,7 @@ class DataFile:
                     " hold what is lost here; start it without --accept-loss"
                 ) from error
             self.problems.append(f"{error}. It is fetched from the other replicas, if one still has it")
-            return b"", None
+            return None, None
         if not self._accept_loss:
             raise SnapshotFileError(
                 f"{error}; but there is no other replica. Restore the file from a backup, or give up what is lost and"
@@ -137,18 +137,18 @@ class DataFile:
         self.problems += [f"loss accepted: {loss}" for loss in losses]
         return self._snapshot()
 
-    def _snapshot(self) -> tuple[bytes, str]:
+    def _snapshot(self) -> tuple[Snapshot | None, str]:
         """The snapshot that the superblock refers to, and the checksum of the entry at its op."""
         state = self._superblock.state
         if state.checkpoint == 0:
-            return b"", CHECKSUM_NONE
-        data = self._snapshots.read(state.checkpoint, state.snapshot)
+            return None, CHECKSUM_NONE
+        snapshot = self._snapshots.read(state.checkpoint, state.snapshot)
         self.problems += self._snapshots.rebuild_indexes()
         try:
-            contents = decode_snapshot(data, cluster=state.cluster, op=state.checkpoint)
+            contents = decode_snapshot(snapshot.data, cluster=state.cluster, op=state.checkpoint)
         except SnapshotError as error:
             raise SnapshotFileError(f"{self._snapshots.path(state.checkpoint)}: {error}") from error
-        return data, contents.header.checksum
+        return snapshot, contents.header.checksum
 
     def clean_up(self) -> None:
         """Finishes a drain that was cut short, and removes what no one refers to. What cannot be done is a problem."""
@@ -247,12 +247,12 @@ def open_data_file(
     file_system: FileSystem | None = None,
     check_views: bool = True,
     group: int | None = None,
-    faults: frozenset[str] = frozenset(),
+    segments: type[SegmentStore] = SegmentStore,
     accept_loss: bool = False,
 ) -> DataFile:
     """Open, lock, verify and recover a data directory; identities that are given must match the superblock's.
 
-    `faults`: those of `impl.faults` that concern segments. `accept_loss`: go on without the messages of segments that
+    `segments`: what keeps the messages of partitions. `accept_loss`: go on without the messages of segments that
     are damaged, if there is no other replica; what is lost is a problem then.
 
     Raises DataFileError (missing, locked, not this replica), SuperblockError or JournalError (damaged).
@@ -278,7 +278,7 @@ def open_data_file(
         state = superblock.state
         _check_identity(superblock_path, state, cluster, replica, replica_count, group)
         journal = _open_journal(files.open(os.path.join(directory, JOURNAL_NAME)), state)
-        data = DataFile(directory, files, superblock, journal, release, faults, accept_loss)
+        data = DataFile(directory, files, superblock, journal, release, segments, accept_loss)
         data.clean_up()
     except OSError as error:
         release()

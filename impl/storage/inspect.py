@@ -15,7 +15,7 @@ from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_sn
 from viewproof.impl.machine.state_machine import StateError, decode_state
 from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.features import FEATURES_ANY
-from viewproof.impl.replica.restore import restore_snapshot
+from viewproof.impl.replica.restore import Restorer
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
 from viewproof.impl.storage.file import File, FileSystem, MemoryFile, RealFileSystem, StorageError
 from viewproof.impl.storage.journal import Journal
@@ -201,7 +201,7 @@ def _snapshot_view(files: FileSystem, directory: str, name: str, superblock: Sup
         return replace(wrong, reason="without a superblock nothing says what it should hold")
     try:
         config = ReplicaConfig(supports=FEATURES_ANY, segment_bytes=_segment_bytes(data))
-        restored = restore_snapshot(Snapshot(op, checksum, data), superblock, config)
+        restored = Restorer(superblock, config).snapshot(Snapshot(op, checksum, data))
     except (SnapshotError, StateError) as error:
         return replace(wrong, reason=str(error))
     return replace(

@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -30,11 +31,6 @@ MANIFEST_MAGIC = b"VSRSNAPM"
 CHECKSUM_SIZE = 16
 _ENTRY = struct.Struct(">QQ8s")
 ENTRY_BYTES = _ENTRY.size
-
-LOSING = frozenset({"boot.offset_from_index", "boot.offset_clamp", "boot.recreates_missing_file"})
-"""Faults (`impl.faults`) by which a partition starts with fewer messages than its snapshot says."""
-
-INDEX_ENDS = "the index ends here"
 
 Key = tuple[int, int]
 
@@ -106,12 +102,11 @@ class FoundSegment:
 
 
 class SegmentStore:
-    """The segment files in one data directory. `faults` are those of `impl.faults` that concern them."""
+    """The segment files in one data directory."""
 
-    def __init__(self, files: FileSystem, directory: str, faults: frozenset[str] = frozenset()) -> None:
+    def __init__(self, files: FileSystem, directory: str) -> None:
         self._files = files
         self._directory = directory
-        self._faults = faults
         self._durable: dict[Key, SegmentRef] = {}
         self._lagging: list[FoundSegment] = []
 
@@ -163,7 +158,7 @@ class SegmentStore:
             file.write_at(before.size, content[before.size :])
             if file.size() > len(content):
                 file.truncate(len(content))
-            self._sync(file)
+            self.sync(file)
         finally:
             file.close()
         self._write_index(ref, before.end, _index_entries(namespace, before.end, positions), synced=closed)
@@ -179,20 +174,20 @@ class SegmentStore:
             if file.size() > size:
                 file.truncate(size)
             if synced:
-                self._sync(file)
+                self.sync(file)
         finally:
             file.close()
 
     def _open(self, path: str) -> File:
         return self._files.open(path) if self._files.exists(path) else self._files.create(path)
 
-    def _sync(self, file: File) -> None:
+    def sync(self, file: File) -> None:
+        """Flushes a file. Raises OSError that names it."""
         try:
             file.sync()
         except OSError as error:
-            if "boot.swallows_sync_error" not in self._faults:
-                error.filename = file.path
-                raise
+            error.filename = file.path
+            raise
 
     def find(self, manifest: Manifest) -> list[FoundSegment]:
         """What is there of each segment of a manifest. Raises OSError only for what is no missing file."""
@@ -248,30 +243,33 @@ class SegmentStore:
         manifest = decode_manifest(content)
         if manifest is None:
             return content
-        found = [self._as_trusted(item) for item in self.find(manifest)]
+        found = [self.trusted(item) for item in self.find(manifest)]
         self._durable = {item.ref.key: item.ref for item in _leading(found)}
-        problems = [item.problem for item in found if item.problem and not self._passes(item)]
+        problems = [item.problem for item in found if item.problem and self.is_refused(item)]
         if problems:
             raise SegmentFileError("; ".join(problems))
         self._lagging = [item for item in found if item.index_problem and not item.problem]
         lowered: list[str] = []
         data = _joined(manifest, found, lowered)
-        if lowered and not self._faults & LOSING:
-            raise SegmentFileError("; ".join(lowered))
+        self.require_complete(lowered)
         return data
 
-    def _passes(self, item: FoundSegment) -> bool:
-        """Faults: a damaged segment is taken as it is."""
-        if "boot.offset_from_index" in self._faults and item.problem == INDEX_ENDS:
-            return True
-        return "boot.offset_clamp" in self._faults or (item.missing and "boot.recreates_missing_file" in self._faults)
+    def trusted(self, item: FoundSegment) -> FoundSegment:
+        """What counts of a segment found: the messages, whatever the index says."""
+        return item
 
-    def _as_trusted(self, item: FoundSegment) -> FoundSegment:
-        """Fault boot.offset_from_index: what the index does not list is not there."""
-        if "boot.offset_from_index" not in self._faults or item.problem or item.indexed == len(item.segment.positions):
-            return item
-        item.segment.cut(item.segment.base + item.indexed)
-        return replace(item, problem=INDEX_ENDS)
+    def is_refused(self, item: FoundSegment) -> bool:
+        """True if a segment with a problem ends the loading: always."""
+        return True
+
+    def require_complete(self, lowered: Sequence[str]) -> None:
+        """Raises SegmentFileError if stored offsets lie above the end of their partition."""
+        if lowered:
+            raise SegmentFileError("; ".join(lowered))
+
+    def is_whole(self, found: str, expected: str) -> bool:
+        """True if a snapshot read with its segments is that of the superblock, by its checksum."""
+        return found == expected
 
     def held(self) -> dict[Key, bytes]:
         """What is whole of each segment file that is here, from its beginning, whatever a manifest says of it."""

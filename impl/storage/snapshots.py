@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 
-from viewproof.impl.machine.snapshot import checksum_snapshot
+from viewproof.impl.machine.snapshot import Snapshot, checksum_snapshot
 from viewproof.impl.storage.file import FileSystem, StorageError, WriteRefusedError
-from viewproof.impl.storage.segments import LOSING, SegmentFileError, SegmentStore
+from viewproof.impl.storage.segments import SegmentFileError, SegmentStore
 
 __all__ = ["SNAPSHOT_PREFIX", "TEMPORARY_SUFFIX", "SnapshotFileError", "Snapshots", "write_atomically"]
 
@@ -45,13 +45,12 @@ def write_atomically(files: FileSystem, path: str, data: bytes) -> None:
 
 
 class Snapshots:
-    """The snapshots in one data directory. `faults`: see `SegmentStore`."""
+    """The snapshots in one data directory, their messages in `segments`."""
 
-    def __init__(self, files: FileSystem, directory: str, faults: frozenset[str] = frozenset()) -> None:
+    def __init__(self, files: FileSystem, directory: str, segments: type[SegmentStore] = SegmentStore) -> None:
         self._files = files
         self._directory = directory
-        self._faults = faults
-        self._segments = SegmentStore(files, directory, faults)
+        self._segments = segments(files, directory)
 
     def path(self, op: int) -> str:
         """The file of the snapshot at ``op``."""
@@ -68,17 +67,17 @@ class Snapshots:
                 f"{error.filename or path}: cannot write the snapshot of op {op}: {error.strerror or error}"
             ) from error
 
-    def read(self, op: int, checksum: str) -> bytes:
-        """The verified bytes of a snapshot. Raises SnapshotFileError."""
+    def read(self, op: int, checksum: str) -> Snapshot:
+        """The verified snapshot at ``op``. Raises SnapshotFileError."""
         path = self.path(op)
         data = self._loaded(path, self._content(path))
         found = checksum_snapshot(data)
-        if found != checksum and not self._faults & LOSING:
+        if not self._segments.is_whole(found, checksum):
             raise SnapshotFileError(
                 f"{path}: the snapshot ({len(data)} bytes) has the checksum {found}, the superblock says {checksum}: "
                 f"it is damaged. {_REMEDY}"
             )
-        return data
+        return Snapshot(op, found, data)
 
     def _content(self, path: str) -> bytes:
         try:

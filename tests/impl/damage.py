@@ -124,7 +124,7 @@ class DamagedLink(PowerLink):
 
     def hurt(self, region: str, place: int) -> str:
         """Stops the victim, flips a bit at a place of the region (or cuts the file there), starts it; the outcome."""
-        while self.data.superblock.checkpoint == 0 or self.replicas[self.victim].op % 6 not in (3, 4):
+        while self.data.superblock.checkpoint == 0 or self.replicas[self.victim].state.op % 6 not in (3, 4):
             self.ask(1)
             self.settle()
         places = self.places(region)
@@ -151,9 +151,9 @@ class DamagedLink(PowerLink):
             outcome = "refused; back by vsr recover"
         else:
             replica, data = self.replicas[self.victim], self.data
-            if replica.unrestored is not None:
+            if replica.snapshot_recovery.lost is not None:
                 outcome = "snapshot fetched"
-            elif replica.log_repair is not None:
+            elif replica.state.log_repair is not None:
                 outcome = "log repaired"
             elif data.journal_recovery.cut_offset is not None:
                 outcome = "cut like a torn write"
@@ -183,16 +183,16 @@ class DamagedLink(PowerLink):
             cluster=1,
             replica=node,
             replica_count=3,
-            status=str(replica.status),
-            view=replica.view,
-            log_view=replica.log_view,
-            op=replica.op,
-            commit_min=replica.commit_min,
-            commit_max=replica.commit_max,
+            status=str(replica.state.status),
+            view=replica.state.view,
+            log_view=replica.state.log_view,
+            op=replica.state.op,
+            commit_min=replica.state.commit_min,
+            commit_max=replica.state.commit_max,
             journal_bytes=0,
             peers=(),
-            quorums=(replica.quorums.replication, replica.quorums.view_change),
-            clients=(replica.clients.slots, replica.clients.sessions, replica.clients.gaps),
+            quorums=(replica.state.quorums.replication, replica.state.quorums.view_change),
+            clients=(replica.state.clients.slots, replica.state.clients.sessions, replica.state.clients.gaps),
         )
 
     def _need_victim(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Protocol
 
+from viewproof.impl.faults import parts_with
 from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.durable import (
     CLIENTS_PAPER,
@@ -62,10 +63,9 @@ class Link:
         booted: bool = True,
     ) -> None:
         """`config` replaces the configuration that the other arguments make; `storages` the simulated ones."""
+        self.faults = frozenset(faults)
         self.supports = [*supports, *[0] * (count - len(supports))]
-        self.config = config or ReplicaConfig(
-            run="test", faults=frozenset(faults), pipeline_max=pipeline_max, plane=plane
-        )
+        self.config = config or ReplicaConfig(run="test", pipeline_max=pipeline_max, plane=plane)
         profile = SimProfile(slow_write=0.0)
         self.storages: Sequence[Storage] = storages or [
             SimStorage(superblock_formatted(1, node, count, quorums, clients), profile, Random(0), defaultdict(int))
@@ -95,7 +95,8 @@ class Link:
         own = [event for event in self.events if event.node == node]
         seq, clock = (own[-1].seq, own[-1].clock) if own else (0, 0)
         config = replace(self.config, supports=self.supports[node])
-        self.replicas[node] = Replica(self.storages[node].recover(), config, seq=seq, clock=clock)
+        durable, parts = self.storages[node].recover(), parts_with(self.faults, node)
+        self.replicas[node] = Replica(durable, config, seq=seq, clock=clock, parts=parts)
         self.handle(node, self.replicas[node].boot())
 
     def crash(self, node: int) -> None:
@@ -169,9 +170,9 @@ class Link:
 
     def change_view(self, node: int) -> None:
         """The replica times out of its view."""
-        view = self.replicas[node].view
+        view = self.replicas[node].state.view
         for _ in range(1_000):
-            if self.replicas[node].superblock_writing is not None or self.replicas[node].view != view:
+            if self.replicas[node].writes.superblock_writing is not None or self.replicas[node].state.view != view:
                 break
             self.handle(node, self.replicas[node].on_tick())
         self.run()

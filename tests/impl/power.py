@@ -223,7 +223,7 @@ class PowerLink(Link):
         body = self.body(client, number)
         known = len(self.replies)
         for attempt in range(200):
-            view = max((replica.view for replica in self.replicas.values()), default=0)
+            view = max((replica.state.view for replica in self.replicas.values()), default=0)
             self.deliver((view + attempt) % 3, Request(client, number, body))
             self.run()
             for reply in self.replies[known:]:
@@ -241,7 +241,14 @@ class PowerLink(Link):
         """Time passes until all replicas are normal in one view with all executed."""
         for _ in range(400):
             states = {
-                (replica.status, replica.view, replica.op, replica.commit_min, replica.commit_max, replica.digest)
+                (
+                    replica.state.status,
+                    replica.state.view,
+                    replica.state.op,
+                    replica.state.commit_min,
+                    replica.state.commit_max,
+                    replica.state.digest,
+                )
                 for replica in self.replicas.values()
             }
             if len(self.replicas) == 3 and len(states) == 1:

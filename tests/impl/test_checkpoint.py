@@ -101,13 +101,13 @@ def test_every_replica_takes_the_same_snapshots_and_drains() -> None:
     link.tick(20)
     for node in range(3):
         replica = link[node]
-        assert (replica.checkpoint, replica.log.base, replica.commit_min) == (8, 8, 9)
+        assert (replica.state.checkpoint, replica.state.log.base, replica.state.commit_min) == (8, 8, 9)
         assert [event.m_op for event in link.of(node, "checkpoint")] == [4, 8]
         assert all(event.commit_min == event.m_op == event.checkpoint for event in link.of(node, "checkpoint"))
         assert {record.prepare.header.op for record in disk_of(link, node).records} == {9}
-        assert replica.snapshot is not None
-        assert len(replica.journaled) == 1
-    snapshots = {link[node].snapshot for node in range(3)}
+        assert replica.state.snapshot is not None
+        assert len(replica.journal.held) == 1
+    snapshots = {link[node].state.snapshot for node in range(3)}
     assert len(snapshots) == 1
 
 
@@ -119,7 +119,7 @@ def test_a_checkpoint_goes_in_order_and_nothing_is_executed_meanwhile() -> None:
     link.deliver(0, a_request(5))
     link.run()
     primary = link[0]
-    assert (primary.commit_min, primary.commit_max, primary.checkpoint) == (4, 5, 0)
+    assert (primary.state.commit_min, primary.state.commit_max, primary.state.checkpoint) == (4, 5, 0)
     assert link.replies[-1].request == 4
     steps: list[type] = []
     while link.held:
@@ -129,7 +129,7 @@ def test_a_checkpoint_goes_in_order_and_nothing_is_executed_meanwhile() -> None:
         link.finish(node, io)
         link.run()
     assert steps == [WriteSnapshot, WriteSuperblock, DrainJournal]
-    assert (primary.commit_min, primary.checkpoint, link.replies[-1].request) == (5, 4, 5)
+    assert (primary.state.commit_min, primary.state.checkpoint, link.replies[-1].request) == (5, 4, 5)
 
 
 def test_messages_are_handled_while_a_checkpoint_is_referred_to_and_a_view_change_waits_for_it() -> None:
@@ -138,16 +138,16 @@ def test_messages_are_handled_while_a_checkpoint_is_referred_to_and_a_view_chang
     requests(link, 0, 1, 5)
     link.tick(20)
     backup = link[1]
-    assert backup.checkpoint_writing is not None
-    assert (backup.superblock_writing, backup.op, backup.commit_min) == (None, 5, 4)
-    while backup.superblock_writing is None:
+    assert backup.writes.checkpoint_writing is not None
+    assert (backup.writes.superblock_writing, backup.state.op, backup.state.commit_min) == (None, 5, 4)
+    while backup.writes.superblock_writing is None:
         link.handle(1, backup.on_tick())
-    assert [io for node, io in link.held if node == 1] == [WriteSuperblock(backup.checkpoint_writing)]
+    assert [io for node, io in link.held if node == 1] == [WriteSuperblock(backup.writes.checkpoint_writing)]
     link.hold = lambda node, io: False
     link.run()
-    assert backup.superblock.checkpoint == 4
-    assert backup.superblock.view >= 1
-    assert backup.superblock.head_op >= 4
+    assert backup.state.superblock.checkpoint == 4
+    assert backup.state.superblock.view >= 1
+    assert backup.state.superblock.head_op >= 4
 
 
 def test_a_restart_begins_at_the_checkpoint_and_executes_only_what_is_committed() -> None:
@@ -156,18 +156,18 @@ def test_a_restart_begins_at_the_checkpoint_and_executes_only_what_is_committed(
     link.lose = lambda source, to, message: type(message).__name__ in ("PrepareOk", "Commit")
     requests(link, 0, 5, 5)
     link.request(0, 2, 1, Append(b"k", b"x"))
-    before = link[2].state_machine.store
+    before = link[2].state.state_machine.store
     link.crash(2)
     link.boot(2)
     restarted = link[2]
     event = link.of(2, "restart")[-1]
     assert (event.commit_min, event.commit_max, event.checkpoint, event.op) == (4, 4, 4, 6)
-    assert restarted.state_machine.store == {b"k": b"1;2;3;4;"} == before
-    assert restarted.client_table.to_bytes() == link[1].client_table.to_bytes()
+    assert restarted.state.state_machine.store == {b"k": b"1;2;3;4;"} == before
+    assert restarted.state.client_table.to_bytes() == link[1].state.client_table.to_bytes()
     link.lose = lambda source, to, message: False
     link.tick(30)
-    assert {link[node].commit_min for node in range(3)} == {6}
-    assert {link[node].digest for node in range(3)} == {link[0].digest}
+    assert {link[node].state.commit_min for node in range(3)} == {6}
+    assert {link[node].state.digest for node in range(3)} == {link[0].state.digest}
 
 
 def test_a_snapshot_that_is_not_the_superblocks_is_refused() -> None:
@@ -188,7 +188,7 @@ def test_a_lost_snapshot_is_fetched_before_the_replica_boots() -> None:
     link = Link(config=CONFIG)
     requests(link, 0, 1, 6)
     link.tick(20)
-    right, op = link[2].snapshot, link[2].op
+    right, op = link[2].state.snapshot, link[2].state.op
     disk = disk_of(link, 2)
     link.crash(2)
     assert disk.damage_snapshot()
@@ -196,15 +196,24 @@ def test_a_lost_snapshot_is_fetched_before_the_replica_boots() -> None:
     link.lose = lambda source, to, message: isinstance(message, SnapshotChunk) and not lost and not lost.append(message)
     link.boot(2)
     replica = link[2]
-    assert (replica.status, replica.commit_min, replica.unrestored is None) == (Status.RECOVERING, 0, False)
+    assert (replica.state.status, replica.state.commit_min, replica.snapshot_recovery.lost is None) == (
+        Status.RECOVERING,
+        0,
+        False,
+    )
     assert link.of(2, "restart") == []
     link.deliver(2, SnapshotChunk(4, "ab", 0, b"x", checksum_chunk(4, 0, b"x"), 0))
     link.deliver(2, a_request(7))
     link.tick(40)
     assert len(lost) == 1
-    assert (replica.status, replica.op, replica.checkpoint, replica.snapshot) == (Status.NORMAL, op, 4, right)
+    assert (replica.state.status, replica.state.op, replica.state.checkpoint, replica.state.snapshot) == (
+        Status.NORMAL,
+        op,
+        4,
+        right,
+    )
     assert [event.commit_min for event in link.of(2, "restart")] == [4]
-    assert (replica.commit_min, replica.digest) == (6, link[0].digest)
+    assert (replica.state.commit_min, replica.state.digest) == (6, link[0].state.digest)
     assert disk.recover().snapshot == (b"" if right is None else right.data)
 
 
@@ -212,16 +221,16 @@ def test_a_lost_snapshot_that_comes_bad_is_fetched_anew() -> None:
     link = Link(config=CONFIG)
     requests(link, 0, 1, 4)
     link.tick(20)
-    right = link[0].snapshot
+    right = link[0].state.snapshot
     assert right is not None
-    link[0].snapshot = Snapshot(right.op, right.checksum, right.data[:-1] + b"?")
+    link[0].state.snapshot = Snapshot(right.op, right.checksum, right.data[:-1] + b"?")
     link.crash(2)
     disk_of(link, 2).damage_snapshot()
     link.boot(2)
     link.run()
-    assert link[2].status is Status.RECOVERING
+    assert link[2].state.status is Status.RECOVERING
     link.tick(80)
-    assert (link[2].status, link[2].snapshot) == (Status.NORMAL, right)
+    assert (link[2].state.status, link[2].state.snapshot) == (Status.NORMAL, right)
 
 
 def test_a_journal_that_cannot_hold_an_interval_is_refused() -> None:
@@ -235,13 +244,13 @@ def test_a_full_journal_takes_nothing_more_until_it_is_drained() -> None:
     for number in range(1, 12):
         link.request(0, number, 1, Append(b"k", b"%d;" % number))
     primary = link[0]
-    assert (primary.op, primary.commit_max, primary.commit_min) == (8, 8, 4)
-    assert primary.journal_full
+    assert (primary.state.op, primary.state.commit_max, primary.state.commit_min) == (8, 8, 4)
+    assert primary.journal.full
     link.hold = lambda node, io: False
     link.run()
     for number in range(1, 12):
         link.request(0, number, 1, Append(b"k", b"%d;" % number))
-    assert (primary.op, primary.checkpoint) == (11, 8)
+    assert (primary.state.op, primary.state.checkpoint) == (11, 8)
 
 
 # State transfer
@@ -253,7 +262,7 @@ def left_behind(config: ReplicaConfig = CONFIG) -> Link:
     requests(link, 0, 1, 2)
     link.lose = lambda source, to, message: 2 in (source, to)
     requests(link, 0, 3, 10)
-    assert link[0].log.base == link[1].log.base == 8
+    assert link[0].state.log.base == link[1].state.log.base == 8
     return link
 
 
@@ -262,15 +271,15 @@ def test_a_replica_left_behind_in_its_view_gets_the_snapshot() -> None:
     link.lose = lambda source, to, message: False
     link.tick(40)
     late = link[2]
-    assert (late.view, late.commit_min, late.checkpoint, late.log.base) == (0, 10, 8, 8)
+    assert (late.state.view, late.state.commit_min, late.state.checkpoint, late.state.log.base) == (0, 10, 8, 8)
     event = link.of(2, "on_start_view")[-1]
     assert (event.m_checkpoint, event.commit_min, event.checkpoint, event.status) == (8, 8, 8, "normal")
-    assert late.digest == link[0].digest
-    assert late.snapshot == link[0].snapshot
+    assert late.state.digest == link[0].state.digest
+    assert late.state.snapshot == link[0].state.snapshot
     assert len(link.messages(SnapshotChunk, 0)) > 2
     link.crash(2)
     link.boot(2)
-    assert link[2].commit_min == 8
+    assert link[2].state.commit_min == 8
 
 
 def test_a_transfer_survives_lost_and_damaged_chunks_and_resumes() -> None:
@@ -285,7 +294,7 @@ def test_a_transfer_survives_lost_and_damaged_chunks_and_resumes() -> None:
 
     link.lose = lose
     for _ in range(60):
-        wanted = None if link[2].target is None else link[2].target.snapshot
+        wanted = None if link[2].state.target is None else link[2].state.target.snapshot
         if wanted is not None and wanted.received:
             break
         link.tick(1)
@@ -301,28 +310,28 @@ def test_a_transfer_survives_lost_and_damaged_chunks_and_resumes() -> None:
         link.deliver(2, message)
         assert len(wanted.received) == before
     link.tick(60)
-    assert link[2].commit_min == 10
+    assert link[2].state.commit_min == 10
     assert seen.count(0) == 1
     assert sorted(set(seen)) == list(range(0, wanted.size, CONFIG.snapshot_chunk_bytes))
 
 
 def test_a_snapshot_that_is_bad_as_a_whole_is_fetched_again() -> None:
     link = left_behind()
-    right = link[0].snapshot
+    right = link[0].state.snapshot
     assert right is not None
     wrong = Snapshot(right.op, right.checksum, right.data[:-1] + b"?")
-    link[0].snapshot = wrong
+    link[0].state.snapshot = wrong
     link.lose = lambda source, to, message: False
     link.tick(60)
-    assert link[2].commit_min == 10
-    assert any("checksum" in error for error in link[2].io_errors)
-    assert link[2].ignored["snapshot_chunk: the snapshot is bad"] == 1
-    assert link[2].snapshot == right
+    assert link[2].state.commit_min == 10
+    assert any("checksum" in error for error in link[2].out.io_errors)
+    assert link[2].out.ignored["snapshot_chunk: the snapshot is bad"] == 1
+    assert link[2].state.snapshot == right
 
 
 def test_a_snapshot_that_is_not_here_is_not_sent() -> None:
     link = left_behind()
-    snapshot = link[0].snapshot
+    snapshot = link[0].state.snapshot
     assert snapshot is not None
     before = len(link.messages(SnapshotChunk))
     for op, checksum, offset in ((8, "ab", 0), (12, snapshot.checksum, 0), (8, snapshot.checksum, len(snapshot.data))):
@@ -338,28 +347,28 @@ def test_a_stale_suffix_does_not_survive_a_snapshot() -> None:
     for client in (2, 3, 4):
         link.deliver(0, a_request(1, client))
         link.run()
-    assert link[0].durable_op == 5
-    stale = link[0].head
+    assert link[0].state.durable_op == 5
+    stale = link[0].state.head
     link.change_view(1)
     requests(link, 1, 3, 10)
     link.lose = lambda source, to, message: False
     link.tick(80)
     old = link[0]
-    assert (old.status, old.view, old.commit_min, old.checkpoint) == (Status.NORMAL, 1, 10, 8)
+    assert (old.state.status, old.state.view, old.state.commit_min, old.state.checkpoint) == (Status.NORMAL, 1, 10, 8)
     assert link.of(0, "on_start_view")[-1].m_checkpoint == 8
-    assert stale not in old.journaled
+    assert stale not in old.journal.held
     left = {record.prepare.header.checksum for record in disk_of(link, 0).records}
-    assert left == {prepare.header.checksum for prepare in old.log}
+    assert left == {prepare.header.checksum for prepare in old.state.log}
     link.crash(0)
     link.boot(0)
-    assert link[0].head == link[1].head
+    assert link[0].state.head == link[1].state.head
 
 
 def test_windows_never_reach_below_the_base() -> None:
     link = left_behind()
-    assert [header.op for header in link[0].window(1)] == [9, 10]
-    link[0].log.drain(10)
-    assert [header.op for header in link[0].window(1)] == [10]
+    assert [header.op for header in link[0].state.log.headers(1)] == [9, 10]
+    link[0].state.log.drain(10)
+    assert [header.op for header in link[0].state.log.headers(1)] == [10]
     assert all(message.checkpoint < message.headers[0].op for message in starts(link) if message.headers)
 
 
@@ -384,18 +393,23 @@ def test_a_backup_whose_append_failed_forgets_the_entries_and_catches_up() -> No
     requests(link, 0, 1, 2)
     link.hold = lambda node, io: node == 2 and isinstance(io, AppendPrepares)
     requests(link, 0, 3, 3)
-    head, acknowledged = link[2].log.checksum(2), len(link.of(2, "prepare_ok"))
+    head, acknowledged = link[2].state.log.checksum(2), len(link.of(2, "prepare_ok"))
     fail(link, 2, AppendPrepares)
     backup = link[2]
     event = link.of(2, "append_failed")[-1]
     assert (event.m_op, event.op, event.head) == (3, 2, head)
-    assert (backup.op, backup.durable_op, backup.head, len(link.of(2, "prepare_ok"))) == (2, 2, head, acknowledged)
+    assert (backup.state.op, backup.state.durable_op, backup.state.head, len(link.of(2, "prepare_ok"))) == (
+        2,
+        2,
+        head,
+        acknowledged,
+    )
     requests(link, 0, 4, 4)
-    assert backup.op == 2
-    assert backup.ignored["prepare: the journal refuses"] >= 1
+    assert backup.state.op == 2
+    assert backup.out.ignored["prepare: the journal refuses"] >= 1
     link.hold = lambda node, io: False
     link.tick(40)
-    assert (backup.op, backup.commit_min, backup.digest) == (4, 4, link[0].digest)
+    assert (backup.state.op, backup.state.commit_min, backup.state.digest) == (4, 4, link[0].state.digest)
 
 
 def test_a_primary_whose_append_failed_leaves_its_view_and_takes_nothing_new_for_a_while() -> None:
@@ -409,13 +423,13 @@ def test_a_primary_whose_append_failed_leaves_its_view_and_takes_nothing_new_for
     link.hold = lambda node, io: False
     link.lose = lambda source, to, message: False
     link.tick(40)
-    assert {link[node].view for node in range(3)} == {1}
+    assert {link[node].state.view for node in range(3)} == {1}
     names = link.names(0)
     assert names.index("start_view_change") == names.index("append_failed") + 1
     requests(link, 1, 3, 4)
     link.tick(20)
-    assert {link[node].digest for node in range(3)} == {link[0].digest}
-    assert link[0].state_machine.store == {b"k": b"1;2;3;4;"}
+    assert {link[node].state.digest for node in range(3)} == {link[0].state.digest}
+    assert link[0].state.state_machine.store == {b"k": b"1;2;3;4;"}
 
 
 def test_a_single_replica_waits_for_space() -> None:
@@ -427,13 +441,13 @@ def test_a_single_replica_waits_for_space() -> None:
     link.hold = lambda node, io: False
     link.run()
     replica = link[0]
-    assert (replica.status, replica.view, replica.op) == (Status.NORMAL, 1, 1)
+    assert (replica.state.status, replica.state.view, replica.state.op) == (Status.NORMAL, 1, 1)
     link.request(0, 1, 2, Append(b"k", b"2;"))
-    assert replica.op == 1
-    assert replica.journal_refuses
+    assert replica.state.op == 1
+    assert replica.journal.refuses
     link.tick(CONFIG.write_retry_ticks)
     link.request(0, 1, 2, Append(b"k", b"2;"))
-    assert replica.commit_min == 2
+    assert replica.state.commit_min == 2
 
 
 @pytest.mark.parametrize("kind", [WriteSnapshot, DrainJournal, WriteSuperblock])
@@ -443,12 +457,20 @@ def test_a_checkpoint_whose_write_failed_is_completed_later(kind: type[IoEffect]
     link.hold = lambda node, io: node == 0 and isinstance(io, kind)
     requests(link, 0, 4, 5)
     primary = link[0]
-    assert primary.checkpoint == 0
+    assert primary.state.checkpoint == 0
     fail(link, 0, kind)
-    assert (primary.checkpoint, primary.status, list(primary.io_errors)) == (0, Status.NORMAL, ["disk full"])
+    assert (primary.state.checkpoint, primary.state.status, list(primary.out.io_errors)) == (
+        0,
+        Status.NORMAL,
+        ["disk full"],
+    )
     link.hold = lambda node, io: False
     link.tick(CONFIG.write_retry_ticks + 1)
-    assert (primary.checkpoint, primary.commit_min, link.storages[0].recover().superblock.checkpoint) == (4, 5, 4)
+    assert (primary.state.checkpoint, primary.state.commit_min, link.storages[0].recover().superblock.checkpoint) == (
+        4,
+        5,
+        4,
+    )
 
 
 def test_an_installation_whose_bodies_could_not_be_written_goes_on_later() -> None:
@@ -465,7 +487,7 @@ def test_an_installation_whose_bodies_could_not_be_written_goes_on_later() -> No
         link.tick(1)
     fail(link, 2, AppendPrepares)
     assert link.of(2, "append_failed") == []
-    assert link[2].op == 2
+    assert link[2].state.op == 2
     link.hold = lambda node, io: False
     link.tick(40)
-    assert (link[2].view, link[2].op, link[2].commit_min) == (link[1].view, 3, 3)
+    assert (link[2].state.view, link[2].state.op, link[2].state.commit_min) == (link[1].state.view, 3, 3)

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from viewproof.impl.faults import stand_in
 from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.interface.messages import Prepare, make_header, prepare_is_valid, register_result
 from viewproof.impl.machine.state_machine import Put, StateError, StateMachine, encode_operation
+from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.features import DATABASE_CHECKSUM, FEATURE_MAX, SUPPORTS_ALL, FeatureState, parse_features
 from viewproof.impl.replica.proposals import (
     EnableFeature,
@@ -34,8 +36,7 @@ PROPOSALS = st.one_of(
 class Target:
     """What entries change."""
 
-    supports: int = SUPPORTS_ALL
-    faults: frozenset[str] = frozenset()
+    config: ReplicaConfig = field(default_factory=lambda: ReplicaConfig(supports=SUPPORTS_ALL))
     state_machine: StateMachine = field(default_factory=StateMachine)
     enabled: FeatureState = field(default_factory=FeatureState)
 
@@ -78,7 +79,7 @@ def test_an_entry_of_no_known_kind_is_an_error_that_names_its_op(numbers: dict[s
 
 
 def test_a_feature_that_is_not_supported_is_an_error_that_names_its_op_and_changes_nothing() -> None:
-    target = Target(supports=0)
+    target = Target(ReplicaConfig(supports=0))
     with pytest.raises(UnknownEntryError, match=r"op 9 enables feature 1 \(database_checksum\).*does not support"):
         apply_entry(target, entry(EnableFeature(1), 9))
     with pytest.raises(UnknownEntryError, match=r"op 9 enables feature 63 \(unknown to this version\)"):
@@ -168,8 +169,8 @@ def test_bytes_that_are_no_enabled_features_are_refused(data: bytes, message: st
 
 def test_the_fault_of_a_map_ordered_digest_makes_processes_differ() -> None:
     checksums = set()
-    for map_order in range(3):
-        target = Target(enabled=FeatureState(map_order))
+    for node in range(3):
+        target = Target(enabled=stand_in("features", FeatureState, {"control.map_order_digest"}, node)())
         apply_entry(target, entry(EnableFeature(DATABASE_CHECKSUM), 1))
         checksums.add(target.enabled.checksum)
     assert len(checksums) == 3

@@ -11,13 +11,13 @@ from viewproof.impl.machine.state_machine import Put
 from viewproof.impl.replica import ReplicaConfig
 from viewproof.impl.replica.features import DATABASE_CHECKSUM, FEATURE_MAX
 from viewproof.impl.replica.proposals import UnknownEntryError
-from viewproof.impl.replica.restore import restore_snapshot
+from viewproof.impl.replica.restore import Restorer
 
 HEARTBEAT_TICKS = 11
 
 
 def enabled(link: Link) -> list[dict[int, int]]:
-    return [link[node].enabled.ops for node in sorted(link.replicas)]
+    return [link[node].state.enabled.ops for node in sorted(link.replicas)]
 
 
 def test_a_feature_that_every_member_supports_is_proposed_once_and_active_at_one_op_everywhere() -> None:
@@ -27,7 +27,7 @@ def test_a_feature_that_every_member_supports_is_proposed_once_and_active_at_one
     link.request(0, 1, 2, Put(b"k", b"w"))
     link.tick(HEARTBEAT_TICKS)
     assert enabled(link) == [{DATABASE_CHECKSUM: 2}] * 3
-    assert len({(link[node].digest, link[node].enabled.checksum) for node in range(3)}) == 1
+    assert len({(link[node].state.digest, link[node].state.enabled.checksum) for node in range(3)}) == 1
     assert [event.m_feature for event in link.of(0, "propose_feature")] == [1]
     proposed = link.of(0, "propose_feature")[0]
     assert (proposed.m_client, proposed.m_request, proposed.m_op, proposed.features) == (0, 0, 2, 0)
@@ -40,7 +40,7 @@ def test_a_feature_that_every_member_supports_is_proposed_once_and_active_at_one
 def test_the_commit_number_advances_for_a_control_entry() -> None:
     link = Link(supports=(1, 1, 1))
     link.tick(3 * HEARTBEAT_TICKS)
-    assert [(link[node].op, link[node].commit_min) for node in range(3)] == [(1, 1)] * 3
+    assert [(link[node].state.op, link[node].state.commit_min) for node in range(3)] == [(1, 1)] * 3
 
 
 def test_nothing_is_proposed_while_one_member_lacks_the_feature_until_it_comes_back_with_it() -> None:
@@ -84,11 +84,11 @@ def test_a_proposal_that_survives_a_view_change_is_not_made_again() -> None:
     link = Link(supports=(1, 1, 1))
     link.lose = lambda source, to, message: isinstance(message, PrepareOk)
     link.tick(3 * HEARTBEAT_TICKS)
-    assert [link[node].op for node in range(3)] == [1, 1, 1]
+    assert [link[node].state.op for node in range(3)] == [1, 1, 1]
     link.change_view(1)
     link.lose = lambda source, to, message: False
     link.tick(6 * HEARTBEAT_TICKS)
-    assert (link[1].status, link[1].is_normal_primary) == ("normal", True)
+    assert (link[1].state.status, link[1].state.is_normal_primary) == ("normal", True)
     assert enabled(link) == [{1: 1}] * 3
     assert link.of(1, "propose_feature") == []
 
@@ -97,7 +97,7 @@ def test_a_proposal_that_a_view_change_drops_is_made_by_the_next_primary() -> No
     link = Link(supports=(1, 1, 1))
     link.lose = lambda source, to, message: source == 0 and not isinstance(message, Commit)
     link.tick(3 * HEARTBEAT_TICKS)
-    assert [link[node].op for node in range(3)] == [1, 0, 0]
+    assert [link[node].state.op for node in range(3)] == [1, 0, 0]
     link.crash(0)
     link.lose = lambda source, to, message: False
     link.change_view(1)
@@ -124,8 +124,8 @@ def test_features_and_checksum_come_back_with_a_restart() -> None:
     link.tick(HEARTBEAT_TICKS)
     link.request(0, 1, 2, Put(b"k", b"w"))
     link.tick(HEARTBEAT_TICKS)
-    assert link[2].commit_min == 3
-    assert len({(link[node].digest, link[node].enabled.checksum) for node in range(3)}) == 1
+    assert link[2].state.commit_min == 3
+    assert len({(link[node].state.digest, link[node].state.enabled.checksum) for node in range(3)}) == 1
 
 
 def test_a_member_restarted_without_an_enabled_feature_stops_and_names_the_op() -> None:
@@ -142,8 +142,8 @@ def test_numbers_above_the_largest_feature_are_ignored() -> None:
     link = Link(supports=(1, 1, 1))
     link.deliver(0, Supports(0, 1 << FEATURE_MAX, 1, 0))
     link.deliver(1, Supports(0, 1, 2, 0))
-    assert "supports: features are numbered 1..63" in link[0].ignored
-    assert "supports: not the normal primary of its view" in link[1].ignored
+    assert "supports: features are numbered 1..63" in link[0].out.ignored
+    assert "supports: not the normal primary of its view" in link[1].out.ignored
     assert link.of(0, "on_features") == []
 
 
@@ -155,7 +155,7 @@ def test_the_faults_of_control_requests_do_what_they_say() -> None:
 
     link = Link(supports=(1, 1, 1), faults=("control.no_offset_advance",))
     link.tick(3 * HEARTBEAT_TICKS)
-    assert [(link[node].commit_max, link[node].commit_min) for node in range(3)] == [(1, 0)] * 3
+    assert [(link[node].state.commit_max, link[node].state.commit_min) for node in range(3)] == [(1, 0)] * 3
 
     link = Link(supports=(1, 0, 1), faults=("control.unsupported_member",))
     with pytest.raises(UnknownEntryError, match="op 1 enables feature 1"):
@@ -163,16 +163,20 @@ def test_the_faults_of_control_requests_do_what_they_say() -> None:
 
     link = Link(supports=(1, 1, 1), faults=("control.map_order_digest",))
     link.tick(3 * HEARTBEAT_TICKS)
-    assert len({link[node].digest for node in range(3)}) == 3
+    assert len({link[node].state.digest for node in range(3)}) == 3
 
 
 def test_a_snapshot_with_a_feature_that_is_not_supported_is_refused_by_the_op_that_enabled_it() -> None:
     link = Link(1, supports=(1,))
     link.tick(2 * HEARTBEAT_TICKS)
-    header = link[0].log[1].header
-    parts = (link[0].state_machine.to_bytes(), link[0].client_table.to_bytes(), link[0].enabled.to_bytes())
+    header = link[0].state.log[1].header
+    parts = (
+        link[0].state.state_machine.to_bytes(),
+        link[0].state.client_table.to_bytes(),
+        link[0].state.enabled.to_bytes(),
+    )
     snapshot = encode_snapshot(1, Contents(header, *parts))
-    superblock = link[0].superblock
-    assert restore_snapshot(snapshot, superblock, ReplicaConfig(supports=1)).enabled.ops == {1: 1}
+    superblock = link[0].state.superblock
+    assert Restorer(superblock, ReplicaConfig(supports=1)).snapshot(snapshot).enabled.ops == {1: 1}
     with pytest.raises(UnknownEntryError, match=r"op 1 enables feature 1 \(database_checksum\).*does not support"):
-        restore_snapshot(snapshot, superblock, ReplicaConfig(supports=0))
+        Restorer(superblock, ReplicaConfig(supports=0)).snapshot(snapshot)

@@ -40,7 +40,7 @@ EXPECTED = {
 def judge(link: DamagedLink, directory: Path) -> None:
     """All that was answered is in every replica, once and in order, and the audit says that the traces conform."""
     link.settle()
-    values = {replica.state_machine.store[b"key"] for replica in link.replicas.values()}
+    values = {replica.state.state_machine.store[b"key"] for replica in link.replicas.values()}
     assert len(values) == 1
     written = values.pop().split(b";")[:-1]
     for client, count in link.number.items():

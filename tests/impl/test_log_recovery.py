@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -13,14 +12,13 @@ import pytest
 
 from tests.impl.link import Link
 from tests.refinement.traces import load
-from viewproof.impl.interface.durable import CLIENTS_PAPER, superblock_formatted
+from viewproof.impl.interface.durable import CLIENTS_PAPER, BootRefusedError, superblock_formatted
 from viewproof.impl.interface.effects import WriteSuperblock
 from viewproof.impl.interface.messages import Commit, Nack, PrepareOk, PrepareResponse, StartView
 from viewproof.impl.machine.state_machine import Append
 from viewproof.impl.replica import ReplicaConfig, Status
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.ring_storage import RingStorage
-from viewproof.impl.sim.storage import BootRefusedError
 from viewproof.impl.trace.events import encode_line
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
@@ -37,7 +35,7 @@ class Rotten(Link):
             RingStorage(superblock_formatted(1, node, count, None, CLIENTS_PAPER), profile, Random(0), defaultdict(int))
             for node in range(count)
         ]
-        super().__init__(count, storages=self.disks, config=replace(CONFIG, faults=frozenset(faults)))
+        super().__init__(count, storages=self.disks, config=CONFIG, faults=faults)
         self.run()
         self.number = 0
 
@@ -78,7 +76,7 @@ def test_lost_prepares_come_from_the_others_and_nothing_is_said_before(tmp_path:
     link.lose = isolated(2)
     link.boot(2)
     link.tick(30, 2)
-    assert link[2].status is Status.RECOVERING
+    assert link[2].state.status is Status.RECOVERING
     assert link.names(2)[-1] != "restart"
     votes = len(link.messages(PrepareOk, 2))
     link.lose = lambda source, to, message: False
@@ -98,7 +96,11 @@ def test_the_log_that_it_had_comes_back_with_a_later_snapshot(tmp_path: Path) ->
     link.lose = lambda source, to, message: to == 2 and isinstance(message, Commit)
     link.ask(0)
     link.tick(15, 0, 1)
-    assert (link[2].op, link[2].commit_min, [link[node].checkpoint for node in range(3)]) == (10, 9, [10, 10, 0])
+    assert (link[2].state.op, link[2].state.commit_min, [link[node].state.checkpoint for node in range(3)]) == (
+        10,
+        9,
+        [10, 10, 0],
+    )
     link.crash(2)
     link.spoil(2, 3)
     link.boot(2)
@@ -119,7 +121,7 @@ def test_two_damaged_replicas_mend_each_other(tmp_path: Path) -> None:
     for node in range(3):
         link.boot(node)
     link.tick(20)
-    assert all(replica.status is not Status.RECOVERING for replica in link.replicas.values())
+    assert all(replica.state.status is not Status.RECOVERING for replica in link.replicas.values())
     assert link.judge(tmp_path).verdict == "conforms"
 
 
@@ -134,14 +136,14 @@ def test_a_prepare_that_nobody_else_had_is_discarded(tmp_path: Path) -> None:
     link.boot(0)
     link.lose = lambda source, to, message: False
     link.tick(20, 0)
-    assert link[0].status is Status.RECOVERING, "a backup in normal status nacks nothing"
+    assert link[0].state.status is Status.RECOVERING, "a backup in normal status nacks nothing"
     assert link.messages(Nack) == []
     link.change_view(1)
     link.tick(20, 0)
     assert link.of(0, "restart")[-1].op == 1
     assert link.of(1, "nack")
     link.tick(300)
-    link.ask(link[0].view % 2)
+    link.ask(link[0].state.view % 2)
     assert link.judge(tmp_path).verdict == "conforms"
 
 
@@ -159,7 +161,7 @@ def test_what_lies_below_a_discarded_prepare_stays(tmp_path: Path) -> None:
     link.change_view(1)
     link.tick(20, 0)
     assert link.messages(Nack)
-    assert link[0].status is Status.RECOVERING, "op 2 is missing, and everything depends on it"
+    assert link[0].state.status is Status.RECOVERING, "op 2 is missing, and everything depends on it"
     link.lose = lambda source, to, message: False
     link.tick(20, 0)
     assert link.of(0, "restart")[-1].op == 3
@@ -201,8 +203,8 @@ def test_a_damaged_replica_of_a_later_view_brings_the_others_there(tmp_path: Pat
     link.ask(0)
     link.lose = isolated(2)
     link.tick(300, 2)
-    view = link[2].view
-    assert view > link[0].view == 0
+    view = link[2].state.view
+    assert view > link[0].state.view == 0
     for _ in range(11):
         link.ask(0)
     link.crash(2)
@@ -211,8 +213,8 @@ def test_a_damaged_replica_of_a_later_view_brings_the_others_there(tmp_path: Pat
     link.lose = lambda source, to, message: False
     link.tick(400)
     assert link.of(2, "recover")[-1].view >= view
-    link.ask(link[2].view % 3)
-    assert {replica.op for replica in link.replicas.values()} == {13}
+    link.ask(link[2].state.view % 3)
+    assert {replica.state.op for replica in link.replicas.values()} == {13}
     assert link.judge(tmp_path).verdict == "conforms"
 
 
@@ -223,9 +225,9 @@ def uncertain(*faults: str) -> tuple[Rotten, StartView]:
     link.ask(0)
     link.change_view(1)
     link.tick(3)
-    view = link[1].view
+    view = link[1].state.view
     old = next(m for m in link.messages(StartView, view % 3) if isinstance(m, StartView) and m.view == view)
-    old = msgspec.structs.replace(old, headers=link[view % 3].log.headers(1))
+    old = msgspec.structs.replace(old, headers=link[view % 3].state.log.headers(1))
     backup = next(node for node in (2, 0) if node != view % 3)
     link.ask(view % 3)
     link.ask(view % 3)
@@ -240,18 +242,18 @@ def uncertain(*faults: str) -> tuple[Rotten, StartView]:
 
 def test_an_old_start_view_is_not_enough_for_an_uncertain_head(tmp_path: Path) -> None:
     link, old = uncertain()
-    backup = next(node for node, replica in link.replicas.items() if replica.status is Status.RECOVERING)
+    backup = next(node for node, replica in link.replicas.items() if replica.state.status is Status.RECOVERING)
     assert old.op == 2
     link.lose = lambda source, to, message: False
     link.tick(30)
     assert link.of(backup, "recover")[-1].op == 4
-    assert link[backup].status is Status.NORMAL
+    assert link[backup].state.status is Status.NORMAL
     assert link.judge(tmp_path).verdict == "conforms"
 
 
 def test_the_audit_rejects_a_head_from_an_old_start_view(tmp_path: Path) -> None:
     link, _ = uncertain("recover.head_from_old_start_view")
-    assert all(replica.status is Status.NORMAL for replica in link.replicas.values())
+    assert all(replica.state.status is Status.NORMAL for replica in link.replicas.values())
     verdict = link.judge(tmp_path)
     assert verdict.verdict == "violates"
     assert verdict.violations[0].action == "recover_log"

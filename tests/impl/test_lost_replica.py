@@ -42,27 +42,27 @@ def test_it_is_silent_whatever_it_hears() -> None:
     for message in (*heard, *old):
         link.deliver(VICTIM, message)
         link.run()
-        assert link[VICTIM].status is Status.RECOVERING
+        assert link[VICTIM].state.status is Status.RECOVERING
     link.tick(200, VICTIM)
     said = {type(message) for source, _, message in link.sent[known:] if source == VICTIM}
     assert said <= {RequestStartView}
-    assert link[VICTIM].superblock.recovery
+    assert link[VICTIM].state.superblock.recovery
 
 
 @pytest.mark.parametrize("nonce", ["none", "another", "its own"])
 def test_only_an_answer_to_its_question_brings_it_back(nonce: str) -> None:
     link, _ = lost()
-    superblock = link[VICTIM].superblock
-    primary = link[link[0].view % 3]
-    answer = primary.start_view_message(primary.window(1), 1)
+    superblock = link[VICTIM].state.superblock
+    primary = link[link[0].state.view % 3]
+    answer = primary.start_views._message(primary.state.log.headers(1), 1)
     number = {"none": 0, "another": superblock.recovery + 2, "its own": superblock.recovery}[nonce]
     link.lose = lambda source, to, message: isinstance(message, StartView)
     link.deliver(VICTIM, replace_nonce(answer, number))
     link.run()
     link.tick(60)
-    back = link[VICTIM].status is Status.NORMAL
+    back = link[VICTIM].state.status is Status.NORMAL
     assert back == (nonce == "its own")
-    assert bool(link[VICTIM].superblock.recovery) != back
+    assert bool(link[VICTIM].state.superblock.recovery) != back
 
 
 def replace_nonce(message: StartView, nonce: int) -> StartView:
@@ -72,13 +72,13 @@ def replace_nonce(message: StartView, nonce: int) -> StartView:
 
 def test_it_stays_silent_over_restarts() -> None:
     link, _ = lost()
-    nonce = link[VICTIM].superblock.recovery
+    nonce = link[VICTIM].state.superblock.recovery
     link.config = replace(link.config, nonce=77)
     for _ in range(3):
         link.stop(VICTIM)
         link.start(VICTIM)
-        assert (link[VICTIM].status, link[VICTIM].superblock.recovery) == (Status.RECOVERING, nonce)
+        assert (link[VICTIM].state.status, link[VICTIM].state.superblock.recovery) == (Status.RECOVERING, nonce)
     link.lose = lambda source, to, message: False
     link.settle()
-    assert link[VICTIM].superblock.recovery == 0
-    assert link.replicas[VICTIM].view >= 1
+    assert link[VICTIM].state.superblock.recovery == 0
+    assert link.replicas[VICTIM].state.view >= 1

@@ -42,11 +42,11 @@ def judge(link: PowerLink, directory: Path) -> None:
     ]
     states = set()
     for replica in link.replicas.values():
-        partitions = replica.state_machine.partitions
+        partitions = replica.state.state_machine.partitions
         found = [partitions.read(namespace, 0, 99) for namespace in NAMESPACES]
         assert sorted(message for messages in found for message in messages) == sorted(expected)
         assert all(offset <= partitions.end(reader[0]) for reader, offset in partitions.offsets.items())
-        states.add(replica.state_machine.to_bytes())
+        states.add(replica.state.state_machine.to_bytes())
     assert len(states) == 1
     verdict = check_run("test", load(link.write_trace(directory)), AuditOptions())
     assert verdict.verdict == "conforms", (verdict.missing, [str(item) for item in verdict.violations])

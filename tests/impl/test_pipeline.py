@@ -55,7 +55,7 @@ def test_another_view_begins_without_frontiers() -> None:
     pipeline.reset(3, 1)
     pipeline.push(7)
     assert not pipeline.is_committable(2)
-    pipeline.reset(6, 1, keep_frontiers=False)
+    pipeline.reset(6, 1)
     assert pipeline.frontiers == {}
 
 
@@ -68,10 +68,10 @@ def test_an_op_waits_for_the_ops_of_other_namespaces_before_it() -> None:
     link.lose = lambda source, to, message: isinstance(message, PrepareOk) and message.op == 1
     link.request(0, 1, 1, AppendMessages(7, (b"a",)))
     link.request(0, 2, 1, AppendMessages(8, (b"b",)))
-    assert (link[0].commit_max, link[0].pipeline.frontiers) == (0, {8: 1})
+    assert (link[0].state.commit_max, link[0].acknowledgements.pipeline.frontiers) == (0, {8: 1})
     link.lose = lambda source, to, message: False
     link.tick(30)
-    assert [link[node].commit_min for node in range(3)] == [2] * 3
+    assert [link[node].state.commit_min for node in range(3)] == [2] * 3
     assert {event.m_op for event in link.of(0, "commit")} == {1, 2}
 
 
@@ -93,5 +93,5 @@ def stale(faults: tuple[str, ...]) -> Link:
 
 
 def test_the_fault_of_a_stale_frontier_commits_what_nobody_acknowledged_in_this_view() -> None:
-    assert (stale(())[0].view, stale(())[0].op, stale(())[0].commit_max) == (3, 2, 1)
-    assert stale(("commit.stale_frontier",))[0].commit_max == 2
+    assert (stale(())[0].state.view, stale(())[0].state.op, stale(())[0].state.commit_max) == (3, 2, 1)
+    assert stale(("commit.stale_frontier",))[0].state.commit_max == 2

@@ -9,7 +9,8 @@ import pytest
 
 from tests.refinement.traces import load
 from viewproof.impl.interface.messages import DoViewChange, PrepareOk
-from viewproof.impl.replica import Replica
+from viewproof.impl.replica.commit_path import CommitPath
+from viewproof.impl.replica.view_change import ViewChange
 from viewproof.impl.sim import simulate
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.refinement.checker import check_run
@@ -33,24 +34,25 @@ def rejected_runs(out: Path) -> list[int]:
 
 
 def test_the_log_chosen_by_op_before_log_view_is_rejected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def longest(replica: Replica) -> DoViewChange:
-        return max(replica.do_view_changes.values(), key=lambda offer: (offer.op, offer.log_view, -offer.replica))
+    def longest(change: ViewChange) -> DoViewChange:
+        return max(change.do_view_changes.values(), key=lambda offer: (offer.op, offer.log_view, -offer.replica))
 
-    monkeypatch.setattr(Replica, "_best_offer", longest)
+    monkeypatch.setattr(ViewChange, "best_offer", longest)
     assert rejected_runs(tmp_path)
 
 
 def test_acknowledgements_of_an_older_view_counted_are_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    original = Replica.on_prepare_ok
+    original = CommitPath.on_prepare_ok
 
-    def counting(replica: Replica, message: PrepareOk) -> None:
-        if not replica.is_normal_primary or message.view >= replica.view:
-            original(replica, message)
-        elif replica.commit_max < message.op <= replica.op:
-            replica._count_ack(message.op, message.replica)
-            replica.commit_acknowledged()
+    def counting(path: CommitPath, message: PrepareOk) -> None:
+        state = path.state
+        if not state.is_normal_primary or message.view >= state.view:
+            original(path, message)
+        elif state.commit_max < message.op <= state.op:
+            path.acknowledgements.count(message.op, message.replica)
+            path.commit_acknowledged()
 
-    monkeypatch.setattr(Replica, "on_prepare_ok", counting)
+    monkeypatch.setattr(CommitPath, "on_prepare_ok", counting)
     assert rejected_runs(tmp_path)

@@ -46,7 +46,7 @@ def run_script(link: PowerLink) -> None:
 
 def judge(link: PowerLink, directory: Path) -> None:
     """Nothing answered is lost, the replicas agree, and the trace conforms."""
-    values = {replica.state_machine.store[b"key"] for replica in link.replicas.values()}
+    values = {replica.state.state_machine.store[b"key"] for replica in link.replicas.values()}
     assert len(values) == 1
     written = values.pop().split(b";")
     expected = [b"%d.%d" % (client, number) for client, count in link.number.items() for number in range(1, count + 1)]

@@ -70,7 +70,7 @@ def cut(link: DamagedLink, point: int, kind: str) -> str:
         return "refused"
     assert superblock.recovery, "a directory that starts says that its promises were lost"
     assert superblock.replica == VICTIM
-    assert superblock.view >= max(link.replicas[node].view for node in (0, 1))
+    assert superblock.view >= max(link.replicas[node].state.view for node in (0, 1))
     return "recovering"
 
 

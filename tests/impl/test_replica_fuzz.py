@@ -59,12 +59,12 @@ MESSAGES = st.one_of(
 
 
 def assert_inequalities(replica: Replica) -> None:
-    assert replica.durable_op <= replica.op
-    assert replica.commit_min <= replica.commit_max
-    assert replica.log_view <= replica.view <= replica.superblock.view
-    assert replica.log_view <= replica.superblock.log_view
-    assert [prepare.header.op for prepare in replica.log] == list(range(1, replica.op + 1))
-    for before, after in pairwise(replica.log):
+    assert replica.state.durable_op <= replica.state.op
+    assert replica.state.commit_min <= replica.state.commit_max
+    assert replica.state.log_view <= replica.state.view <= replica.state.superblock.view
+    assert replica.state.log_view <= replica.state.superblock.log_view
+    assert [prepare.header.op for prepare in replica.state.log] == list(range(1, replica.state.op + 1))
+    for before, after in pairwise(replica.state.log):
         assert after.header.parent == before.header.checksum
 
 

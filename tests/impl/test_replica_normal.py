@@ -19,7 +19,7 @@ from viewproof.impl.interface.messages import (
     make_header,
 )
 from viewproof.impl.machine.state_machine import Append, Get, Put, Value, decode_result, encode_operation
-from viewproof.impl.replica.state import window_error
+from viewproof.impl.replica.target import window_error
 
 PUT = Put(b"k", b"v")
 
@@ -34,7 +34,7 @@ def test_a_request_is_executed_and_answered_by_the_primary() -> None:
     link.request(0, 1, 2, Get(b"k"))
     assert [reply.request for reply in link.replies] == [1, 2]
     assert decode_result(link.replies[1].body) == Value(b"v")
-    assert link[0].commit_min == 2
+    assert link[0].state.commit_min == 2
 
 
 def test_events_of_a_request_have_the_names_and_the_order_of_the_contract() -> None:
@@ -45,15 +45,15 @@ def test_events_of_a_request_have_the_names_and_the_order_of_the_contract() -> N
     link.tick(10, 0)
     assert link.names(0)[-1] == "send_commit"
     assert link.names(1)[-2:] == ["on_commit", "execute"]
-    assert link[0].digest == link[1].digest == link[2].digest
+    assert link[0].state.digest == link[1].state.digest == link[2].state.digest
 
 
 def test_the_primary_alone_commits_nothing() -> None:
     link = Link()
     link.lose = nobody_hears
     link.request(0, 1, 1, PUT)
-    assert link[0].durable_op == 1
-    assert link[0].commit_max == 0
+    assert link[0].state.durable_op == 1
+    assert link[0].state.commit_max == 0
     assert link.replies == []
 
 
@@ -62,11 +62,11 @@ def test_a_prepare_is_acknowledged_only_once_it_is_durable() -> None:
     link.hold = lambda node, io: node != 0 and is_append(node, io)
     link.request(0, 1, 1, PUT)
     assert link.messages(PrepareOk) == []
-    assert link[0].commit_max == 0
+    assert link[0].state.commit_max == 0
     link.hold = lambda node, io: False
     link.run()
     assert len(link.messages(PrepareOk)) == 2
-    assert link[0].commit_min == 1
+    assert link[0].state.commit_min == 1
 
 
 def test_the_primary_counts_its_own_acknowledgement_only_once_durable() -> None:
@@ -74,10 +74,10 @@ def test_the_primary_counts_its_own_acknowledgement_only_once_durable() -> None:
     link.hold = lambda node, io: node == 0 and is_append(node, io)
     link.request(0, 1, 1, PUT)
     assert len(link.of(0, "on_prepare_ok")) == 2
-    assert link[0].commit_max == 0
+    assert link[0].state.commit_max == 0
     link.hold = lambda node, io: False
     link.run()
-    assert link[0].commit_max == 1
+    assert link[0].state.commit_max == 1
 
 
 def test_prepares_that_arrive_during_an_append_are_appended_together() -> None:
@@ -117,7 +117,7 @@ def test_a_repeated_request_is_answered_again_and_not_executed_again() -> None:
     link.request(0, 1, 1, Append(b"k", b"x"))
     link.request(0, 1, 1, Append(b"k", b"x"))
     assert [reply.body for reply in link.replies] == [link.replies[0].body] * 2
-    assert link[0].op == 1
+    assert link[0].state.op == 1
     assert link.of(0, "resend_reply")[0].m_op == 1
 
 
@@ -129,7 +129,7 @@ def test_a_request_in_progress_and_an_older_request_are_dropped() -> None:
     link.lose = nobody_hears
     link.request(0, 1, 3, PUT)
     link.request(0, 1, 3, PUT)
-    assert link[0].op == 3
+    assert link[0].state.op == 3
     assert [(event.m_request, event.m_outcome) for event in link.of(0, "drop_request")] == [
         (1, "stale"),
         (3, "in_progress"),
@@ -139,7 +139,7 @@ def test_a_request_in_progress_and_an_older_request_are_dropped() -> None:
 def test_a_backup_takes_no_request() -> None:
     link = Link()
     link.request(1, 1, 1, PUT)
-    assert link[1].op == 0
+    assert link[1].state.op == 0
 
 
 def test_a_full_pipeline_makes_requests_wait_and_then_prepares_them() -> None:
@@ -147,10 +147,10 @@ def test_a_full_pipeline_makes_requests_wait_and_then_prepares_them() -> None:
     link.hold = is_append
     for client in range(1, 5):
         link.request(0, client, 1, PUT)
-    assert link[0].op == 2
+    assert link[0].state.op == 2
     link.hold = lambda node, io: False
     link.run()
-    assert link[0].commit_min == 4
+    assert link[0].state.commit_min == 4
     assert sorted(reply.client for reply in link.replies) == [1, 2, 3, 4]
 
 
@@ -160,7 +160,7 @@ def test_a_lost_prepare_is_sent_again_until_a_quorum_acknowledged_it() -> None:
     link.request(0, 1, 1, PUT)
     link.lose = lambda source, to, message: False
     link.tick(15, 0)
-    assert link[0].commit_min == 1
+    assert link[0].state.commit_min == 1
 
 
 def test_a_lost_acknowledgement_is_sent_again_as_the_same_event() -> None:
@@ -169,7 +169,7 @@ def test_a_lost_acknowledgement_is_sent_again_as_the_same_event() -> None:
     link.request(0, 1, 1, PUT)
     link.lose = lambda source, to, message: False
     link.tick(15, 0)
-    assert link[0].commit_min == 1
+    assert link[0].state.commit_min == 1
     assert len(link.of(1, "prepare_ok")) == 1
     assert link.of(0, "on_prepare_ok")[0].m_seq == link.of(1, "prepare_ok")[0].seq
 
@@ -181,7 +181,7 @@ def test_a_gap_in_the_own_view_is_filled_by_prepares() -> None:
         link.request(0, 1, number, PUT)
     link.lose = lambda source, to, message: False
     link.tick(40)
-    assert link[2].commit_min == 5
+    assert link[2].state.commit_min == 5
     assert [event.m_op for event in link.of(2, "on_prepare")] == [1, 2, 3, 4, 5]
     assert link.of(2, "on_start_view") == []
 
@@ -207,12 +207,12 @@ def test_prepares_that_arrive_out_of_order_are_accepted_in_order() -> None:
 def test_a_cluster_of_one_commits_by_itself_and_leaves_its_view_at_restart() -> None:
     link = Link(1)
     link.request(0, 1, 1, PUT)
-    assert link[0].commit_min == 1
+    assert link[0].state.commit_min == 1
     link.crash(0)
     link.boot(0)
-    assert link[0].status == "view_change"
+    assert link[0].state.status == "view_change"
     link.change_view(0)
-    assert (link[0].view, link[0].log_view, link[0].commit_max) == (1, 1, 1)
+    assert (link[0].state.view, link[0].state.log_view, link[0].state.commit_max) == (1, 1, 1)
     link.request(0, 1, 2, Get(b"k"))
     assert decode_result(link.replies[-1].body) == Value(b"v")
 
@@ -224,8 +224,8 @@ def test_quorums_that_do_not_intersect_are_refused(quorums: Quorums) -> None:
 
 
 def test_the_even_quorum_fault_is_the_only_way_round_the_validation() -> None:
-    assert Link(4, faults=["view.even_quorum"])[0].quorums == Quorums(2, 2)
-    assert Link(4)[0].quorums == Quorums(3, 3)
+    assert Link(4, faults=["view.even_quorum"])[0].state.quorums == Quorums(2, 2)
+    assert Link(4)[0].state.quorums == Quorums(3, 3)
 
 
 HEADER = make_header(parent="", view=0, op=1, client=1, request=1, commit=0, body=b"x")
@@ -254,10 +254,10 @@ AFTER = make_header(parent=HEADER.checksum, view=0, op=2, client=1, request=2, c
 )
 def test_a_bad_message_is_ignored_with_a_reason(message: Prepare) -> None:
     link = Link()
-    before = (link[1].view, link[1].op, link[1].commit_max, len(link.of(1, "start")))
+    before = (link[1].state.view, link[1].state.op, link[1].state.commit_max, len(link.of(1, "start")))
     link.deliver(1, message)
-    assert (link[1].view, link[1].op, link[1].commit_max, len(link.of(1, "start"))) == before
-    assert sum(link[1].ignored.values()) == 1
+    assert (link[1].state.view, link[1].state.op, link[1].state.commit_max, len(link.of(1, "start"))) == before
+    assert sum(link[1].out.ignored.values()) == 1
 
 
 def test_a_window_must_be_a_chain_that_ends_at_op() -> None:

@@ -29,12 +29,12 @@ def without(node: int):  # type: ignore[no-untyped-def]
 def test_a_view_change_keeps_every_committed_op_and_its_name() -> None:
     link = Link()
     link.request(0, 1, 1, PUT)
-    name = link[0].log[1].header
+    name = link[0].state.log[1].header
     link.crash(0)
     link.change_view(1)
-    assert (link[1].status, link[1].view, link[1].log_view) == ("normal", 1, 1)
-    assert link[2].view == 1
-    assert link[1].log[1].header == name
+    assert (link[1].state.status, link[1].state.view, link[1].state.log_view) == ("normal", 1, 1)
+    assert link[2].state.view == 1
+    assert link[1].state.log[1].header == name
     assert name.view == 0
     link.request(1, 1, 2, Get(b"k"))
     assert decode_result(link.replies[-1].body) == Value(b"v")
@@ -45,7 +45,7 @@ def test_no_start_view_change_is_sent_before_the_view_is_durable() -> None:
     link.hold = is_superblock
     link.change_view(1)
     assert link.messages(StartViewChange) == []
-    assert link[1].view == 0
+    assert link[1].state.view == 0
     assert link.of(1, "start_view_change") == []
     link.hold = lambda node, io: False
     link.run()
@@ -58,8 +58,8 @@ def test_protocol_messages_are_ignored_while_a_superblock_write_is_pending() -> 
     link.hold = is_superblock
     link.change_view(1)
     link.deliver(1, Commit(0, 1, 0))
-    assert link[1].commit_max == 0
-    assert link[1].ignored == {"any: a superblock write is pending": 1}
+    assert link[1].state.commit_max == 0
+    assert link[1].out.ignored == {"any: a superblock write is pending": 1}
 
 
 def test_no_start_view_is_sent_before_log_and_log_view_are_durable() -> None:
@@ -98,12 +98,12 @@ def test_a_replica_restarted_in_a_view_change_offers_nothing_in_that_view() -> N
     before = len(link.messages(DoViewChange, 2))
     link.deliver(2, StartViewChange(1, 1))
     link.tick(20, 2)
-    assert (link[2].view, link[2].status) == (1, "view_change")
+    assert (link[2].state.view, link[2].state.status) == (1, "view_change")
     assert len(link.messages(DoViewChange, 2)) == before
     link.lose = lambda source, to, message: False
     link.change_view(2)
-    assert link[2].view == 2
-    assert link[2].status == "normal"
+    assert link[2].state.view == 2
+    assert link[2].state.status == "normal"
 
 
 def test_a_restarted_primary_never_prepares_in_its_view_again() -> None:
@@ -112,12 +112,17 @@ def test_a_restarted_primary_never_prepares_in_its_view_again() -> None:
     link.crash(0)
     link.boot(0)
     assert link.events[-1].event == "restart"
-    assert (link[0].status, link[0].view, link[0].op, link[0].commit_min) == ("view_change", 0, 1, 0)
+    assert (link[0].state.status, link[0].state.view, link[0].state.op, link[0].state.commit_min) == (
+        "view_change",
+        0,
+        1,
+        0,
+    )
     link.request(0, 1, 2, PUT)
-    assert link[0].op == 1
+    assert link[0].state.op == 1
     link.change_view(0)
-    assert link[0].view == 1
-    assert link[1].status == "normal"
+    assert link[0].state.view == 1
+    assert link[1].state.status == "normal"
 
 
 def test_a_primary_that_crashed_before_its_first_append_does_not_prepare_in_view_0_again() -> None:
@@ -126,8 +131,8 @@ def test_a_primary_that_crashed_before_its_first_append_does_not_prepare_in_view
     link.request(0, 1, 1, PUT)
     link.crash(0)
     link.boot(0)
-    assert link[1].op == 1
-    assert (link[0].status, link[0].op) == ("view_change", 0)
+    assert link[1].state.op == 1
+    assert (link[0].state.status, link[0].state.op) == ("view_change", 0)
 
 
 def test_a_restarted_backup_is_normal_at_once_and_executes_again_only_what_is_committed() -> None:
@@ -138,11 +143,16 @@ def test_a_restarted_backup_is_normal_at_once_and_executes_again_only_what_is_co
     link.request(0, 1, 2, PUT)
     link.crash(1)
     link.boot(1)
-    assert (link[1].status, link[1].op, link[1].commit_min, link[1].commit_max) == ("normal", 1, 0, 0)
+    assert (link[1].state.status, link[1].state.op, link[1].state.commit_min, link[1].state.commit_max) == (
+        "normal",
+        1,
+        0,
+        0,
+    )
     link.lose = lambda source, to, message: False
     link.tick(40)
-    assert link[1].commit_min == 2
-    assert link[1].digest == link[0].digest
+    assert link[1].state.commit_min == 2
+    assert link[1].state.digest == link[0].state.digest
 
 
 def test_of_a_torn_append_the_log_keeps_the_whole_records() -> None:
@@ -152,10 +162,10 @@ def test_of_a_torn_append_the_log_keeps_the_whole_records() -> None:
         link.request(0, client, 1, PUT)
     link.crash(1)
     link.boot(1)
-    assert link[1].op == 0
+    assert link[1].state.op == 0
     link.hold = lambda node, io: False
     link.tick(40)
-    assert link[1].commit_min == 3
+    assert link[1].state.commit_min == 3
 
 
 def test_the_log_of_the_largest_log_view_and_op_is_adopted_with_bodies_fetched() -> None:
@@ -169,7 +179,7 @@ def test_the_log_of_the_largest_log_view_and_op_is_adopted_with_bodies_fetched()
     start = link.of(1, "start_view")[0]
     assert (start.m_from, start.op, start.log_view, start.durable_log_view) == (2, 3, 1, 1)
     assert link.messages(RequestPrepare, 1) != []
-    assert link[1].commit_min == 3
+    assert link[1].state.commit_min == 3
     repairs = [io for node, io in link.writes if node == 1 and isinstance(io, AppendPrepares) and io.repair]
     assert [prepare.header.op for io in repairs for prepare in io.prepares] == [1, 2, 3]
 
@@ -179,14 +189,14 @@ def test_an_uncommitted_op_that_nobody_else_has_is_replaced_in_one_step() -> Non
     link.request(0, 1, 1, PUT)
     link.lose = without(0)
     link.request(0, 2, 1, Put(b"lost", b"x"))
-    lost = link[0].log[2].header.checksum
+    lost = link[0].state.log[2].header.checksum
     link.change_view(1)
     link.request(1, 3, 1, Put(b"new", b"y"))
     link.lose = lambda source, to, message: False
     link.tick(30)
-    assert (link[0].status, link[0].view, link[0].log_view) == ("normal", 1, 1)
-    assert link[0].log[2].header.checksum == link[1].log[2].header.checksum != lost
-    assert link[0].digest == link[1].digest
+    assert (link[0].state.status, link[0].state.view, link[0].state.log_view) == ("normal", 1, 1)
+    assert link[0].state.log[2].header.checksum == link[1].state.log[2].header.checksum != lost
+    assert link[0].state.digest == link[1].state.digest
 
 
 def test_a_crash_before_the_superblock_write_of_a_start_view_leaves_the_old_log() -> None:
@@ -195,7 +205,7 @@ def test_a_crash_before_the_superblock_write_of_a_start_view_leaves_the_old_log(
     link.crash(0)
     link.boot(0)
     link.change_view(1)
-    assert link[2].view == 1
+    assert link[2].state.view == 1
     link.crash(2)
     link.boot(2)
     link.request(1, 1, 1, PUT)
@@ -203,10 +213,10 @@ def test_a_crash_before_the_superblock_write_of_a_start_view_leaves_the_old_log(
     link.lose = lambda source, to, message: isinstance(message, Prepare) and to == 0
     link.tick(12, 1)
     assert [io.repair for node, io in link.writes if node == 0 and isinstance(io, AppendPrepares)] == [True]
-    assert (link[0].view, link[0].log_view, link[0].op) == (0, 0, 0)
+    assert (link[0].state.view, link[0].state.log_view, link[0].state.op) == (0, 0, 0)
     link.crash(0)
     link.boot(0)
-    assert (link[0].view, link[0].log_view, link[0].op) == (0, 0, 0)
+    assert (link[0].state.view, link[0].state.log_view, link[0].state.op) == (0, 0, 0)
 
 
 def test_bodies_of_a_log_not_yet_installed_do_not_extend_the_old_log() -> None:
@@ -221,7 +231,7 @@ def test_bodies_of_a_log_not_yet_installed_do_not_extend_the_old_log() -> None:
     assert [(record.prepare.header.view, record.repair) for record in records] == [(0, True)]
     link.crash(2)
     link.boot(2)
-    assert (link[2].log_view, link[2].op) == (0, 0)
+    assert (link[2].state.log_view, link[2].state.op) == (0, 0)
 
 
 def test_a_replica_that_sees_a_later_view_keeps_its_own_until_the_log_is_durable() -> None:
@@ -232,10 +242,10 @@ def test_a_replica_that_sees_a_later_view_keeps_its_own_until_the_log_is_durable
     link.lose = lambda source, to, message: isinstance(message, StartView)
     link.tick(12, 1)
     assert link.messages(RequestStartView, 2) != []
-    assert (link[2].view, link[2].log_view, link[2].status) == (0, 0, "normal")
+    assert (link[2].state.view, link[2].state.log_view, link[2].state.status) == (0, 0, "normal")
     link.lose = lambda source, to, message: False
     link.tick(24, 1, 2)
-    assert (link[2].view, link[2].log_view, link[2].commit_min) == (1, 1, 1)
+    assert (link[2].state.view, link[2].state.log_view, link[2].state.commit_min) == (1, 1, 1)
 
 
 def test_only_the_normal_primary_answers_request_start_view() -> None:
@@ -254,7 +264,7 @@ def test_one_that_may_have_been_in_a_later_view_is_answered_by_a_view_change() -
     link.deliver(0, RequestStartView(1, 1, 2))
     link.run()
     assert link.messages(StartView) == []
-    assert (link[0].view, link[0].status) == (1, "view_change")
+    assert (link[0].state.view, link[0].state.status) == (1, "view_change")
 
 
 def test_a_window_that_does_not_connect_is_asked_for_again_longer() -> None:
@@ -267,7 +277,7 @@ def test_a_window_that_does_not_connect_is_asked_for_again_longer() -> None:
     link.crash(0)
     link.change_view(1)
     assert link.messages(RequestDoViewChange, 1) != []
-    assert (link[1].status, link[1].commit_min) == ("normal", 20)
+    assert (link[1].state.status, link[1].state.commit_min) == ("normal", 20)
     assert len(link.of(1, "on_do_view_change")) == 1
 
 
@@ -278,10 +288,10 @@ def test_a_start_view_repeated_brings_a_lost_acknowledgement_again() -> None:
     link.lose = lambda source, to, message: isinstance(message, PrepareOk)
     link.crash(0)
     link.change_view(1)
-    assert link[1].commit_max == 0
+    assert link[1].state.commit_max == 0
     link.lose = lambda source, to, message: False
     link.tick(15, 1)
-    assert link[1].commit_min == 1
+    assert link[1].state.commit_min == 1
     assert len(link.of(2, "prepare_ok")) == 2
 
 
@@ -290,9 +300,9 @@ def test_a_primary_that_cannot_commit_steps_down() -> None:
     link.lose = lambda source, to, message: to == 0
     link.request(0, 1, 1, PUT)
     link.tick(149, 0)
-    assert link[0].view == 0
+    assert link[0].state.view == 0
     link.tick(2, 0)
-    assert link[0].view == 1
+    assert link[0].state.view == 1
 
 
 def test_a_view_change_with_one_replica_down_ends_without_its_primary() -> None:
@@ -300,12 +310,12 @@ def test_a_view_change_with_one_replica_down_ends_without_its_primary() -> None:
     link.crash(1)
     link.tick(400)
     link.request(0, 1, 1, PUT)
-    assert link[0].commit_min == 1
+    assert link[0].state.commit_min == 1
     link.crash(0)
     link.boot(1)
     link.tick(600)
-    assert {link[1].status, link[2].status} == {"normal"}
-    assert link[1].view == link[2].view > 0
+    assert {link[1].state.status, link[2].state.status} == {"normal"}
+    assert link[1].state.view == link[2].state.view > 0
 
 
 def test_recorded_uncommitted_numbers_lock_a_client_out() -> None:
@@ -315,10 +325,10 @@ def test_recorded_uncommitted_numbers_lock_a_client_out() -> None:
     link.change_view(1)
     link.lose = lambda source, to, message: False
     link.tick(30)
-    assert link[0].op == 0
+    assert link[0].state.op == 0
     link.change_view(2)
     link.change_view(0)
-    assert (link[0].view, link[0].status) == (3, "normal")
+    assert (link[0].state.view, link[0].state.status) == (3, "normal")
     link.request(0, 1, 1, PUT)
     assert link.replies == []
     assert [event.m_outcome for event in link.of(0, "drop_request")] == ["stale"]
@@ -334,7 +344,7 @@ def test_the_first_event_of_a_node_is_start_whatever_dies_during_the_first_boot(
     never_marked.crash(0)
     never_marked.boot(0)
     assert never_marked.names(0) == ["start", "restart"]
-    assert never_marked[0].status == "view_change"
+    assert never_marked[0].state.status == "view_change"
 
 
 def test_a_restart_has_a_clock_above_the_message_that_the_durable_view_depends_on() -> None:
@@ -350,7 +360,7 @@ def test_a_restart_has_a_clock_above_the_message_that_the_durable_view_depends_o
     link.storages[2].finish(io)
     link.crash(2)
     link.boot(2)
-    assert (link[2].view, link[2].log_view) == (1, 1)
+    assert (link[2].state.view, link[2].state.log_view) == (1, 1)
     assert link.events[-1].event == "restart"
     assert link.events[-1].clock > link.of(1, "start_view")[0].clock
 
@@ -364,5 +374,5 @@ def test_a_primary_restarted_in_a_view_change_does_not_start_that_view() -> None
     link.boot(1)
     link.lose = lambda source, to, message: False
     link.tick(15, 0, 2)
-    assert (link[1].view, link[1].status) == (1, "view_change")
+    assert (link[1].state.view, link[1].state.status) == (1, "view_change")
     assert link.of(1, "start_view") == []

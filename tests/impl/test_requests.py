@@ -114,10 +114,10 @@ def test_a_higher_incarnation_fences_and_a_lower_one_is_stale() -> None:
     assert link.register(0, 9, incarnation=1) == 0
     assert link.of(0, "drop_request")[-1].m_outcome == "stale"
     assert link.register(0, 9, incarnation=2) == second
-    assert link[0].op == 3
+    assert link[0].state.op == 3
     link.request(0, 9, 1, PUT, session=second)
     assert link.register(0, 9, incarnation=2) == 0
-    assert link[0].ignored["register: its session has made requests"] == 1
+    assert link[0].out.ignored["register: its session has made requests"] == 1
 
 
 def test_a_session_evicted_while_its_request_was_prepared_is_answered_all_the_same() -> None:
@@ -126,15 +126,15 @@ def test_a_session_evicted_while_its_request_was_prepared_is_answered_all_the_sa
     link.lose = lambda source, to, message: isinstance(message, Prepare)
     link.register(0, 2)
     link.request(0, 1, 1, Append(b"k", b"x"), session=first)
-    assert (link[0].op, link[0].commit_max) == (3, 1)
+    assert (link[0].state.op, link[0].state.commit_max) == (3, 1)
     link.lose = lambda source, to, message: False
     link.tick(40)
-    assert link[0].commit_min == 3
+    assert link[0].state.commit_min == 3
     assert (link.replies[-1].client, link.replies[-1].request) == (1, 1)
-    assert [slot.client for slot in link[0].client_table.slots if slot] == [2]
+    assert [slot.client for slot in link[0].state.client_table.slots if slot] == [2]
     link.request(0, 1, 1, Append(b"k", b"x"), session=first)
     assert link.evictions[-1].reason == "no_session"
-    assert len({link[node].client_table.to_bytes() for node in range(3)}) == 1
+    assert len({link[node].state.client_table.to_bytes() for node in range(3)}) == 1
     assert len({event.m_evicted for event in link.events if event.event == "execute" and event.m_op == 2}) == 1
 
 
@@ -155,8 +155,8 @@ def test_what_no_client_sends_is_ignored() -> None:
     for request in [*bad, Request(1, 0, b"", 0, 1), Request(1, 1, b"", 1)]:
         paper.deliver(0, request)
     for link, count in ((sessions, len(bad)), (paper, len(bad) + 2)):
-        assert sum(link[0].ignored.values()) == count
-        assert link[0].op == 0
+        assert sum(link[0].out.ignored.values()) == count
+        assert link[0].state.op == 0
         assert not link.replies
         assert not link.evictions
 
@@ -172,7 +172,7 @@ def test_any_replica_in_any_view_sends_the_same_reply() -> None:
     for node in (1, 2, 0):
         link.change_view(node)
         link.tick(30)
-        assert link[node].is_normal_primary
+        assert link[node].state.is_normal_primary
         link.request(node, 5, 1, Append(b"k", b"x"), session=session)
         assert reply_fields(link.replies[-1]) == reply_fields(first)
     assert [reply.op for reply in link.replies] == [1, 2, 2, 2, 2]
@@ -195,7 +195,7 @@ def test_waiters_are_forgotten_with_the_view_and_found_again_by_the_retry() -> N
     link.lose = lambda source, to, message: to == 0
     link.request(0, 1, 1, Get(b"k"))
     assert link.replies == []
-    assert link[0].waiters == {(1, 0, 1, 0)}
+    assert link[0].replies.waiters == {(1, 0, 1, 0)}
     link.lose = lambda source, to, message: 0 in (source, to)
     link.change_view(1)
     link.tick(5, 1, 2)
@@ -211,16 +211,16 @@ def test_a_retry_of_the_entry_in_progress_waits_for_its_reply() -> None:
     link = Link()
     link.lose = lambda source, to, message: source == 0
     link.request(0, 1, 1, PUT)
-    link[0].waiters.clear()
+    link[0].replies.waiters.clear()
     link.request(0, 1, 2, PUT)
-    assert link[0].waiters == set()
+    assert link[0].replies.waiters == set()
     link.request(0, 1, 1, PUT)
-    assert link[0].waiters == {(1, 0, 1, 0)}
+    assert link[0].replies.waiters == {(1, 0, 1, 0)}
     assert [event.m_outcome for event in link.of(0, "drop_request")] == ["in_progress"] * 2
     link.lose = lambda source, to, message: False
     link.tick(40)
     assert [(reply.request, reply.op) for reply in link.replies] == [(1, 1)]
-    assert link[0].waiters == set()
+    assert link[0].replies.waiters == set()
 
 
 def test_a_reply_has_the_numbers_of_its_prepare() -> None:

@@ -53,7 +53,7 @@ def bytes_of(link: AppendLink) -> set[int]:
 
 
 def snapshot_of(link: AppendLink, node: int) -> Snapshot:
-    snapshot = link[node].snapshot
+    snapshot = link[node].state.snapshot
     assert snapshot is not None
     return snapshot
 
@@ -64,16 +64,16 @@ def parts_of(snapshot: Snapshot) -> list[Part]:
 
 def test_a_replica_left_behind_fetches_what_its_segments_lack() -> None:
     link = left_behind()
-    late = link[2].state_machine.partitions.logs[NAMESPACE]
+    late = link[2].state.state_machine.partitions.logs[NAMESPACE]
     held = {segment.base: len(segment.content) for segment in late.segments}
     assert len(held) > 1
     snapshot = snapshot_of(link, 0)
     own = {at for part in parts_of(snapshot) for at in range(part.at, part.at + min(part.size, held.get(part.base, 0)))}
     link.lose = lambda source, to, message: False
     link.settle()
-    assert link[2].snapshot == snapshot
+    assert link[2].state.snapshot == snapshot
     assert bytes_of(link) == set(range(len(snapshot.data))) - own
-    assert link[2].state_machine.to_bytes() == link[0].state_machine.to_bytes()
+    assert link[2].state.state_machine.to_bytes() == link[0].state.state_machine.to_bytes()
 
 
 def test_it_goes_on_where_it_was_when_chunks_are_lost() -> None:
@@ -94,11 +94,11 @@ def test_it_goes_on_where_it_was_when_chunks_are_lost() -> None:
 
 def test_own_messages_that_are_not_those_of_the_others_are_fetched() -> None:
     link = left_behind()
-    segment = link[2].state_machine.partitions.logs[NAMESPACE].segments[0]
+    segment = link[2].state.state_machine.partitions.logs[NAMESPACE].segments[0]
     segment.content[-1] ^= 1
     link.lose = lambda source, to, message: False
     link.settle()
-    assert link[2].snapshot == link[0].snapshot
+    assert link[2].state.snapshot == link[0].state.snapshot
     part = parts_of(snapshot_of(link, 0))[0]
     assert bytes_of(link) >= set(range(part.at, part.end))
 
@@ -109,11 +109,11 @@ def test_a_source_with_a_bad_segment_is_left_for_another() -> None:
     last = parts_of(right)[-1]
     data = bytearray(right.data)
     data[last.end - 1] ^= 1
-    link[0].outline_sent = (right.checksum, encode_outline(right.data))
-    link[0].snapshot = Snapshot(right.op, right.checksum, bytes(data))
+    link[0].transfer._outline_sent = (right.checksum, encode_outline(right.data))
+    link[0].state.snapshot = Snapshot(right.op, right.checksum, bytes(data))
     link.lose = lambda source, to, message: False
     link.settle()
-    assert link[2].snapshot == right
+    assert link[2].state.snapshot == right
     asked = [message for message in link.messages(RequestSnapshot, 2) if isinstance(message, RequestSnapshot)]
     assert sum(message.offset == OUTLINE for message in asked) == 1, "only the segment was fetched again"
 
@@ -122,10 +122,10 @@ def test_a_source_with_a_bad_outline_is_left_for_another() -> None:
     for encoded in (b"?", encode_outline(snapshot_of(left_behind(), 0).data)[:-1] + b"\0"):
         link = left_behind()
         right = snapshot_of(link, 0)
-        link[0].outline_sent = (right.checksum, encoded)
+        link[0].transfer._outline_sent = (right.checksum, encoded)
         link.lose = lambda source, to, message: False
         link.settle()
-        assert link[2].snapshot == right
+        assert link[2].state.snapshot == right
 
 
 def segment_path(storage: FileStorage, number: int) -> str:
@@ -168,7 +168,7 @@ def test_a_replica_whose_files_are_damaged_fetches_only_what_is_lost(
     link.stop(2)
     damage(link.file_storages[2])
     link.start(2)
-    assert link[2].status is Status.RECOVERING
+    assert link[2].state.status is Status.RECOVERING
     link.settle()
     sent = bytes_of(link)
     for number, part in enumerate(parts):
@@ -177,7 +177,7 @@ def test_a_replica_whose_files_are_damaged_fetches_only_what_is_lost(
         assert len(came) <= part.size
     link.stop(2)
     link.start(2)
-    assert link[2].snapshot == snapshot
+    assert link[2].state.snapshot == snapshot
 
 
 def test_an_outline_names_every_segment() -> None:

@@ -88,14 +88,14 @@ def cluster_with_two_ops() -> tuple[Link, list[Answer]]:
 def test_right_answers_fail_no_checker() -> None:
     link, answers = cluster_with_two_ops()
     for checker in (DurabilityChecker(), RepliesChecker(), LivenessChecker()):
-        checker.finish(final(link, answers, link[0].log))
+        checker.finish(final(link, answers, link[0].state.log))
         assert checker.failures == []
 
 
 def test_agreement_fails_on_another_entry_a_skipped_op_and_a_broken_parent() -> None:
     link, _ = cluster_with_two_ops()
     checker = AgreementChecker()
-    first = link[0].log[1].header.checksum
+    first = link[0].state.log[1].header.checksum
     checker.on_execute(0, link[0], executed(1, first))
     checker.on_execute(1, link[1], executed(1, "other"))
     assert "first executed was" in messages(checker)
@@ -139,11 +139,11 @@ def test_views_fail_on_a_view_not_durable_a_fall_and_two_offers() -> None:
 def test_durability_fails_on_a_replied_op_that_a_log_lacks_or_holds_otherwise() -> None:
     link, answers = cluster_with_two_ops()
     checker = DurabilityChecker()
-    link[1].log.truncate(link[1].op - 1)
-    checker.finish(final(link, answers, link[0].log))
+    link[1].state.log.truncate(link[1].state.op - 1)
+    checker.finish(final(link, answers, link[0].state.log))
     assert "replica 1 has no op 2" in messages(checker)
     checker = DurabilityChecker()
-    checker.finish(final(link, [Answer(7, 1, b"", 1, b"", 0, 1)], link[0].log))
+    checker.finish(final(link, [Answer(7, 1, b"", 1, b"", 0, 1)], link[0].state.log))
     assert "replied to as (7, 1)" in messages(checker)
 
 
@@ -161,14 +161,14 @@ def test_replies_fail_on_a_wrong_answer(change: dict[str, object], reason: str) 
     link, (first, second) = cluster_with_two_ops()
     values = {name: getattr(first, name) for name in Answer.__slots__} | change
     checker = RepliesChecker()
-    checker.finish(final(link, [Answer(**values), second], link[0].log))
+    checker.finish(final(link, [Answer(**values), second], link[0].state.log))
     assert reason in messages(checker)
 
 
 def test_liveness_fails_on_an_unanswered_request() -> None:
     link, answers = cluster_with_two_ops()
     checker = LivenessChecker()
-    checker.finish(final(link, answers, link[0].log, finished=False))
+    checker.finish(final(link, answers, link[0].state.log, finished=False))
     assert "unanswered [(1, 2)]" in messages(checker)
 
 

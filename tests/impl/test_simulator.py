@@ -155,12 +155,12 @@ def test_a_third_of_the_profiles_is_harsh() -> None:
 
 def test_a_profile_gives_the_replicas_their_timeouts() -> None:
     profile = SimProfile(pipeline_max=2, view_change_timeout_ticks=7, jitter_ticks=3)
-    config = profile.replica_config("r", frozenset())
+    config = profile.replica_config("r")
     assert (config.run, config.pipeline_max, config.view_change_timeout_ticks) == ("r", 2, 7)
     assert config.jitter_ticks == 3
     small = SimProfile().segment_bytes  # segments that roll within a run
-    assert SimProfile().replica_config("run", frozenset()) == ReplicaConfig(segment_bytes=small)
-    assert profile.without_faults().replica_config("r", frozenset()) == config
+    assert SimProfile().replica_config("run") == ReplicaConfig(segment_bytes=small)
+    assert profile.without_faults().replica_config("r") == config
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tests.impl.link import Link, is_append
 from viewproof.impl.interface.effects import AppendPrepares, Emit, WriteSuperblock
 from viewproof.impl.interface.messages import DoViewChange, Prepare, Reply, StartView, StartViewChange, reply_checksum
 from viewproof.impl.machine.state_machine import Get, Put
+from viewproof.impl.replica.normal import stamped
 from viewproof.impl.sim import simulate
 from viewproof.impl.trace.events import TraceEvent, decode_line
 
@@ -143,7 +144,7 @@ def known_not_durable() -> Link:
     link.hold = lambda node, io: node == 2 and is_append(node, io)
     for client in range(1, 4):
         link.request(0, client, 1, PUT)
-    assert (link[2].op, link[2].durable_op) == (3, 0)
+    assert (link[2].state.op, link[2].state.durable_op) == (3, 0)
     link.crash(0)
     return link
 
@@ -154,8 +155,8 @@ def test_a_log_known_but_not_durable_is_appended_or_repaired_before_it_is_instal
     link.lose = lambda source, to, message: to == 2 and not isinstance(message, StartView)
     link.deliver(1, StartViewChange(1, 2, 1, 1))
     link.run()
-    chain = [prepare.header for prepare in link[1].log]
-    link.deliver(2, StartView(1, 3, 0, tuple(chain), 1, link[1].clock, 1))
+    chain = [prepare.header for prepare in link[1].state.log]
+    link.deliver(2, StartView(1, 3, 0, tuple(chain), 1, link[1].state.clock, 1))
     link.run()
     assert link.of(2, "on_start_view") == []
     link.hold = lambda node, io: False
@@ -203,7 +204,7 @@ def test_a_prepare_of_which_the_sender_knows_no_event_has_no_m_seq() -> None:
     link = Link()
     link.lose = lambda source, to, message: to == 2
     link.request(0, 1, 1, PUT)
-    known = link[0].log[1]
+    known = link[0].state.log[1]
     link.deliver(2, Prepare(known.header, known.body, 0, known.clock))
     event = link.of(2, "on_prepare")[0]
     assert (event.m_from, event.m_seq) == (0, None)
@@ -212,7 +213,7 @@ def test_a_prepare_of_which_the_sender_knows_no_event_has_no_m_seq() -> None:
 def test_a_recovered_prepare_sent_again_names_its_sender() -> None:
     link = Link()
     link.request(0, 1, 1, PUT)
-    sent = link[0].log[1]
-    assert link[0].stamped(sent) is sent
-    recovered = link[1].stamped(Prepare(sent.header, sent.body))
+    sent = link[0].state.log[1]
+    assert stamped(sent, 0, 1) is sent
+    recovered = stamped(Prepare(sent.header, sent.body), 1, 9)
     assert (recovered.replica, recovered.seq, recovered.header) == (1, 0, sent.header)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
+from viewproof.impl.faults import parts_with
 from viewproof.impl.interface.durable import ClientTableConfig, superblock_formatted
 from viewproof.impl.interface.effects import Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
 from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
@@ -195,12 +196,12 @@ class World:
         supports = self.setup.supports[node] if self.setup.supports else 0
         config = ReplicaConfig(
             run="lockstep",
-            faults=self.setup.faults,
             supports=supports,
             checkpoint_interval=self.setup.checkpoint_interval,
         )
         seq, clock = self._clocks[node]
-        self.replicas[node] = Replica(self.disks[node].recover(), config, seq=seq, clock=clock)
+        parts = parts_with(self.setup.faults, node)
+        self.replicas[node] = Replica(self.disks[node].recover(), config, seq=seq, clock=clock, parts=parts)
         self._carry_out(node, self.replicas[node].boot())
 
     def crash(self, node: int, torn: int) -> None:

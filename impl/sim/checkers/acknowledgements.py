@@ -21,11 +21,11 @@ class AcknowledgementsChecker(Checker):
         name = event.event
         if name == "commit":
             given = self.given.pop((node, event.view, event.m_op), set())
-            if len(given) < replica.quorums.replication:
+            if len(given) < replica.state.quorums.replication:
                 members = sorted(member for member in given if member is not None)
                 self.fail(
                     f"replica {node} committed op {event.m_op} in view {event.view} on acknowledgements of {members}"
                 )
-        elif name == "on_prepare_ok" or node == (event.view or 0) % replica.replica_count:
+        elif name == "on_prepare_ok" or node == (event.view or 0) % replica.state.replica_count:
             member = event.m_from if name == "on_prepare_ok" else node
             self.given.setdefault((node, event.m_view, event.m_op), set()).add(member)

@@ -29,7 +29,7 @@ class AgreementChecker(Checker):
         self.executed[node] = op
         first = self.chain.get(op)
         if first is None:
-            self._extend(node, op, replica.log[op])
+            self._extend(node, op, replica.state.log[op])
         elif first.header.checksum != event.m_checksum:
             name = first.header.checksum
             self.fail(f"replica {node} executed {event.m_checksum} at op {op}, first executed was {name}")
@@ -38,13 +38,13 @@ class AgreementChecker(Checker):
         if event.m_checkpoint:
             self.executed[node] = event.m_checkpoint
         if event.event in ("recover", "restart"):
-            self.executed[node] = replica.checkpoint
+            self.executed[node] = replica.state.checkpoint
         if event.m_checkpoint or event.event != "on_start_view":
             self._check_snapshot(node, replica)
 
     def _check_snapshot(self, node: int, replica: Replica) -> None:
         """The entry below the log in memory is that of the chain."""
-        header = replica.log.base_header
+        header = replica.state.log.base_header
         if header is None:
             return
         first = self.chain.get(header.op)

@@ -29,7 +29,7 @@ class AtMostOnceChecker(Checker):
         self.gaps = False
 
     def on_boot(self, node: int, replica: Replica) -> None:
-        self.gaps = replica.clients.gaps
+        self.gaps = replica.state.clients.gaps
 
     def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
         client, number = event.m_client or 0, event.m_request or 0

@@ -19,7 +19,7 @@ class BoundsChecker(Checker):
     def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
         self._check(node, event)
         op, commit_max = event.op or 0, event.commit_max or 0
-        limit = replica.config.pipeline_max
+        limit = replica.state.config.pipeline_max
         if event.event in ("on_request", "propose_feature", "start_view") and op - commit_max > limit:
             self.fail(f"replica {node} at {event.event}: {op - commit_max} entries in a pipeline of {limit}")
 

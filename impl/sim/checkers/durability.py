@@ -16,16 +16,16 @@ class DurabilityChecker(Checker):
     def finish(self, final: FinalState) -> None:
         for answer in final.answers:
             for replica in final.core:
-                if not final.finished and answer.op > replica.op:
+                if not final.finished and answer.op > replica.state.op:
                     continue
-                if answer.op <= replica.log.base:
+                if answer.op <= replica.state.log.base:
                     continue
-                entry = replica.log.get(answer.op)
+                entry = replica.state.log.get(answer.op)
                 header = None if entry is None else entry.header
                 if header is None:
-                    self.fail(f"replica {replica.node} has no op {answer.op}, replied to client {answer.client}")
+                    self.fail(f"replica {replica.state.node} has no op {answer.op}, replied to client {answer.client}")
                 elif (header.client, header.request) != (answer.client, answer.request):
                     self.fail(
-                        f"replica {replica.node} has request ({header.client}, {header.request}) at op {answer.op},"
-                        f" replied to as ({answer.client}, {answer.request})"
+                        f"replica {replica.state.node} has request ({header.client}, {header.request}) at op"
+                        f" {answer.op}, replied to as ({answer.client}, {answer.request})"
                     )

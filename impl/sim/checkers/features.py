@@ -38,17 +38,17 @@ class FeaturesChecker(Checker):
         self._compare(node, replica)
 
     def _compare(self, node: int, replica: Replica, *, whole: bool = False) -> None:
-        at = replica.commit_min
-        features, first = self.features.setdefault(at, (replica.enabled.to_bytes(), node))
-        if features != replica.enabled.to_bytes():
+        at = replica.state.commit_min
+        features, first = self.features.setdefault(at, (replica.state.enabled.to_bytes(), node))
+        if features != replica.state.enabled.to_bytes():
             self.fail(f"replica {node} has other features at commit_min {at} than replica {first} had")
         if not whole and at % STATE_INTERVAL:
             return
-        state = blake2b(replica.state_machine.to_bytes(), digest_size=16).digest()
+        state = blake2b(replica.state.state_machine.to_bytes(), digest_size=16).digest()
         known, first = self.states.setdefault(at, (state, node))
         if known != state:
             self.fail(f"replica {node} has another state at commit_min {at} than replica {first} had")
 
     def finish(self, final: FinalState) -> None:
         for replica in final.core:
-            self._compare(replica.node, replica, whole=True)
+            self._compare(replica.state.node, replica, whole=True)

@@ -14,8 +14,8 @@ class LivenessChecker(Checker):
         if final.finished:
             return
         states = ", ".join(
-            f"{replica.node}: {replica.status.value} view {replica.view} log_view {replica.log_view} op {replica.op}"
-            f" commit {replica.commit_min}/{replica.commit_max}"
-            for replica in final.core
+            f"{state.node}: {state.status.value} view {state.view} log_view {state.log_view} op {state.op}"
+            f" commit {state.commit_min}/{state.commit_max}"
+            for state in (replica.state for replica in final.core)
         )
         self.fail(f"at tick {final.tick} unanswered {list(final.unanswered)}; replicas {states}")

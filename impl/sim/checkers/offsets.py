@@ -40,7 +40,7 @@ class OffsetsChecker(Checker):
 
     def on_execute(self, node: int, replica: Replica, event: TraceEvent) -> None:
         self._store(event)
-        if replica.state_machine.partitions.logs:
+        if replica.state.state_machine.partitions.logs:
             self._compare(node, replica, "executed")
 
     def _store(self, event: TraceEvent) -> None:
@@ -53,11 +53,11 @@ class OffsetsChecker(Checker):
             stored[namespace % NUMBERS, bool(event.m_group), consumer % NUMBERS] = offset
 
     def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
-        if replica.commit_min in self.ends:
+        if replica.state.commit_min in self.ends:
             self._compare(node, replica, event.event)
 
     def _compare(self, node: int, replica: Replica, what: str) -> None:
-        partitions, op = replica.state_machine.partitions, replica.commit_min
+        partitions, op = replica.state.state_machine.partitions, replica.state.commit_min
         found = {namespace: log.end for namespace, log in partitions.logs.items() if log.end}
         first = self.ends.setdefault(op, found)
         for namespace in sorted(found.keys() | first.keys()):
@@ -118,9 +118,9 @@ class OffsetsChecker(Checker):
         if not final.finished:
             return
         for replica in final.core:
-            found = replica.state_machine.partitions.read(namespace, result.offset, result.count)
+            found = replica.state.state_machine.partitions.read(namespace, result.offset, result.count)
             if found != operation.messages:
-                self.fail(f"replica {replica.node} has other messages at offset {result.offset} of {namespace}")
+                self.fail(f"replica {replica.state.node} has other messages at offset {result.offset} of {namespace}")
 
 
 def _name(answer: Answer) -> str:

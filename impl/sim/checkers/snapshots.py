@@ -18,7 +18,7 @@ class SnapshotsChecker(Checker):
         self.snapshots: dict[int, tuple[bytes, int]] = {}
 
     def on_event(self, node: int, replica: Replica, event: TraceEvent) -> None:
-        snapshot = replica.snapshot
+        snapshot = replica.state.snapshot
         if snapshot is None:
             return
         data, first = self.snapshots.setdefault(snapshot.op, (snapshot.data, node))

@@ -26,8 +26,8 @@ class TablesChecker(Checker):
         self._compare(node, replica)
 
     def _compare(self, node: int, replica: Replica) -> None:
-        table = blake2b(replica.client_table.to_bytes(), digest_size=16).digest()
-        known, first = self.tables.setdefault(replica.commit_min, (table, node))
+        table = blake2b(replica.state.client_table.to_bytes(), digest_size=16).digest()
+        known, first = self.tables.setdefault(replica.state.commit_min, (table, node))
         if table != known:
-            at = replica.commit_min
+            at = replica.state.commit_min
             self.fail(f"replica {node} has another client table at commit_min {at} than replica {first} had")

@@ -29,8 +29,8 @@ class ViewsChecker(Checker):
 
     def on_boot(self, node: int, replica: Replica) -> None:
         sent = self.sent.get(node, 0)
-        if replica.view < sent:
-            self.fail(f"replica {node} booted in view {replica.view}, it had sent messages of view {sent}")
+        if replica.state.view < sent:
+            self.fail(f"replica {node} booted in view {replica.state.view}, it had sent messages of view {sent}")
 
     def on_send(self, node: int, message: Message, durable_view: int) -> None:
         if isinstance(message, Prepare):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.impl.storage.test_drain import entries as chain
+from viewproof.impl.faults import segments_with
 from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.durable import superblock_next
 from viewproof.impl.interface.messages import Prepare
@@ -179,7 +180,7 @@ def test_a_loss_is_not_accepted_where_others_hold_it() -> None:
 def test_a_failed_sync_is_an_error(faults: frozenset[str]) -> None:
     """With the fault the write counts, and what it wrote is gone after a power cut."""
     files, _ = prepared(3)
-    data = open_data_file("d", file_system=files, faults=faults)
+    data = open_data_file("d", file_system=files, segments=segments_with(faults))
     data.durable_state()
     last = segment_paths(files)[-1]
     files.files[last].sync_errno = errno.EIO
@@ -205,7 +206,7 @@ def test_the_next_offset_comes_from_the_messages() -> None:
         files, _ = prepared(3)
         index = segment_paths(files, ".index")[-1]
         files.files[index].truncate(files.files[index].size() - 24)
-        data = open_data_file("d", file_system=files, faults=faults)
+        data = open_data_file("d", file_system=files, segments=segments_with(faults))
         contents = data.durable_state().snapshot
         start = contents.index(b"VSRSEGMT")
         assert start > 0

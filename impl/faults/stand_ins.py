@@ -1,0 +1,19 @@
+"""What a fault is on the side of the replica: classes that are put on top of the right ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, TypeAlias
+
+StandIns: TypeAlias = Mapping[str, Mapping[str, type | Callable[..., object]]]
+"""Fault → role → the class put on top of the right one.
+
+Roles are the fields of `impl.replica.Parts` (for `quorums` a function takes its place), `segments`
+(`impl.storage.segments.SegmentStore`) and `disk` (the simulated one, `impl.sim.storage`).
+"""
+
+
+class AtNode:
+    """A stand-in that differs per replica: `node` is its index."""
+
+    node: ClassVar[int] = 0

@@ -1,0 +1,97 @@
+"""What the replica says: trace events, messages and writes, in order, until its host takes them."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Unpack
+
+from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.effects import Effect, Emit, Send
+from viewproof.impl.interface.messages import Message
+from viewproof.impl.replica.state import State
+from viewproof.impl.trace.events import MessageColumns, TraceEvent
+
+
+class Outbox:
+    """`effects` for the host, `ignored`: messages not used, by reason; `io_errors`: the last failures of the disk."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.effects: list[Effect] = []
+        self.ignored: dict[str, int] = {}
+        self.io_errors: deque[str] = deque(maxlen=8)
+
+    def take(self) -> list[Effect]:
+        """The effects since the last call."""
+        effects = self.effects
+        if not effects:
+            return []
+        self.effects = []
+        return effects
+
+    def emit(self, event: str, *, configuration: bool = False, **message: Unpack[MessageColumns]) -> int:
+        """Emits an event with all observations before the sends it allows; returns its `seq`. `m_seq` 0: not known."""
+        state = self.state
+        state.seq += 1
+        state.clock += 1
+        if not state.config.traced:
+            return state.seq
+        if not message.get("m_seq"):
+            message["m_seq"] = None
+        superblock, log = state.superblock, state.log
+        trace_event = TraceEvent(
+            run=state.config.run,
+            node=state.node,
+            seq=state.seq,
+            clock=state.clock,
+            event=event,
+            status=state.status.value,
+            view=state.view,
+            log_view=state.log_view,
+            durable_view=superblock.view,
+            durable_log_view=superblock.log_view,
+            op=log.op,
+            head=log.head,
+            commit_min=state.commit_min,
+            commit_max=state.commit_max,
+            digest=state.digest,
+            table=state.table_digest,
+            features=state.enabled.mask,
+            checkpoint=state.checkpoint,
+            **message,
+            **(self._configuration() if configuration else {}),
+        )
+        self.effects.append(Emit(trace_event))
+        return state.seq
+
+    def _configuration(self) -> dict[str, int]:
+        """The columns of `start` and `restart`."""
+        state, config = self.state, self.state.config
+        return {
+            "replicas": state.replica_count,
+            "quorum_replication": state.quorums.replication,
+            "quorum_view_change": state.quorums.view_change,
+            "client_slots": state.clients.slots,
+            "client_sessions": int(state.clients.sessions),
+            "client_gaps": int(state.clients.gaps),
+            "pipeline": config.pipeline_max,
+            "checkpoint_interval": config.checkpoint_interval,
+            "journal_slots": state.journal_slots,
+            "supports": config.supports,
+            **({"ring": 1} if config.ring else {}),
+            **({"partitions": 1} if config.shows_partitions else {}),
+        }
+
+    def send(self, to: int, message: Message) -> None:
+        """Sends to another replica."""
+        check(to != self.state.node, "a replica sends no message to itself")
+        self.effects.append(Send(to, message))
+
+    def send_others(self, message: Message) -> None:
+        """Sends to every other replica, in index order."""
+        for node in self.state.others:
+            self.effects.append(Send(node, message))
+
+    def ignore(self, reason: str) -> None:
+        """A message is not used; counted by reason."""
+        self.ignored[reason] = self.ignored.get(reason, 0) + 1
