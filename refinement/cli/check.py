@@ -13,16 +13,18 @@ from viewproof.refinement.cli.check_text import show_answer, show_behaviour, sho
 from viewproof.refinement.cli.models import SIZES, bounded_model, fault_model, model_options, witness_search
 from viewproof.refinement.cli.options import OutputFile, Seconds
 from viewproof.refinement.cli.output import json_option, note, save_json
+from viewproof.refinement.cli.own_model import is_own
 from viewproof.refinement.cli.questions import given, refuse_others
 from viewproof.refinement.cli.searching import interpreted, progress_line
 from viewproof.refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
 from viewproof.refinement.reports.table import write_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from viewproof.spec.engines import explicit
+from viewproof.spec.engines.explicit.memory import available_bytes
 from viewproof.spec.engines.explicit.result import Result
 from viewproof.spec.engines.story import Ending
 from viewproof.spec.lang import Spec
-from viewproof.spec.protocols import protocol_of_model, shapes_of
+from viewproof.spec.protocols import protocol_of, protocol_of_model, shapes_of
 from viewproof.spec.vsr.profiles import PROFILES
 
 __all__ = ["check", "show_change", "show_value"]
@@ -152,7 +154,7 @@ def _question(ctx: click.Context, name: str, faults: tuple[str, ...]) -> str:
     if _breaks_progress(name, faults):
         return ALWAYS
     alone = faults or given(ctx) & {"replicas", *SIZES, *APPLIES[SEARCH] - APPLIES[SHAPES]}
-    return SEARCH if alone or len(shapes_of(name)) == 1 else SHAPES
+    return SEARCH if alone or is_own(name) or len(shapes_of(name)) == 1 else SHAPES
 
 
 def _shapes(
@@ -189,6 +191,8 @@ def _breaks_progress(name: str, faults: tuple[str, ...]) -> bool:
 
 
 def _searched(spec: Spec, options: dict[str, Any]) -> Result:
+    bound = options["memory"] or int(available_bytes() * 0.6)
+    note(f"memory for states: up to {bound / 1e9:.1f} GB, then files (--memory)")
     with progress_line() as line:
         return api.check(
             spec, max_states=options["max_states"], max_memory_bytes=options["memory"],
@@ -226,6 +230,8 @@ def _sometimes(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json
 
 def _always(spec: Spec, answer: dict[str, Any], options: dict[str, Any], json_file: Path | None) -> int:
     """What can always be reached again: the worst verdict of all goals. A page tells of the first that is violated."""
+    if protocol_of(spec) is None:
+        raise click.UsageError("--always asks for the goals of the models that are here; this one has none")
     wanted = list(protocol_of_model(spec.name).goals(spec))
     with progress_line() as line:
         answers = explicit.always_reaches(

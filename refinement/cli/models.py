@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
 from viewproof.api import model as api
 from viewproof.api.check import never
+from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
+from viewproof.refinement.cli.own_model import is_own, keep_sizes, own_model
 from viewproof.spec.lang import Predicate, Spec, SpecError
 from viewproof.spec.protocols import FAULTS, MODELS, PROTOCOLS
 
@@ -34,24 +37,68 @@ SIZE_OPTIONS = (
     click.option("--offsets", type=_count, help="Offsets 1 .. OFFSETS of a log (Oxia)."),
     click.option("--features", type=_count, help="Features that control entries enable (Oxia)."),
 )
+size_option = click.option(
+    "--size", multiple=True, metavar="NAME=N", expose_value=False, callback=keep_sizes,
+    help="Of a model of one's own: members of a sort, or a parameter.",
+)  # fmt: skip
+
+
+class ModelName(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A model's name, or a file with a model of one's own, `./my_model.py[:NAME]`."""
+
+    name = "model"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, if there is such a model."""
+        if value not in MODELS and not is_own(value):
+            known = ", ".join(repr(name) for name in sorted(MODELS))
+            self.fail(f"{value!r} is not one of {known}, nor a file of one's own, ./my_model.py[:NAME].", param, ctx)
+        return str(value)
+
+
 SIZES = tuple(dict.fromkeys(size for p in PROTOCOLS for size in vars(p.bounds())))
 OPTIONS = (
-    click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS))),
+    click.argument("name", metavar="MODEL", type=ModelName(), required=False),
     *SIZE_OPTIONS,
+    size_option,
     click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on."),
     click.option("--invariant", "invariants", multiple=True, help="Only this invariant (I1 …); may be repeated."),
 )
 
 
 def model_options(command: Command) -> Command:
-    """Add the argument MODEL and the options for its sizes, faults and invariants, as `vsr check` has them."""
+    """Add the argument MODEL and the options for its sizes, faults and invariants, as `vsr check` has them.
+
+    Without MODEL the command gets that in which its one --fault shows.
+    """
+
+    @wraps(command)
+    def resolved(*args: Any, name: str | None, faults: tuple[str, ...], **options: Any) -> Any:
+        return command(*args, name=named(name, faults), faults=faults, **options)
+
     for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+        resolved = option(resolved)
+    return resolved  # type: ignore[return-value]
+
+
+def named(name: str | None, faults: tuple[str, ...]) -> str:
+    """The model that is meant; without a name, that in which the one fault shows. Raises `UsageError`."""
+    if name is not None:
+        if is_own(name) and faults:
+            raise click.UsageError("--fault is about the models that are here, not about one of one's own")
+        return name
+    if len(faults) != 1:
+        raise click.UsageError("name a MODEL, or one --fault and it is the model in which that shows")
+    chosen = next((p.fault_models[faults[0]] for p in PROTOCOLS if faults[0] in p.fault_models), None)
+    if chosen is None:
+        raise click.UsageError(f"name a MODEL: {faults[0]} shows in no small one")
+    return str(chosen.model)
 
 
 def fault_model(name: str, faults: Sequence[str]) -> Any:
     """Where one fault is found quickly; one that shows only in a model with other options is refused."""
+    if is_own(name):
+        return None
     try:
         return api.fault_model(name, faults)
     except SpecError as error:
@@ -65,6 +112,14 @@ def bounded_model(
 
     Sizes that are not given are the model's own, or, with one fault, those in which it is found quickly.
     """
+    if is_own(name):
+        if others := [key for key, value in {"replicas": replicas, **sizes}.items() if value is not None]:
+            raise click.UsageError(f"--{others[0].replace('_', '-')} is no size of {name}; say --size NAME=N")
+        if profile != "core":
+            raise click.UsageError("--profile is about the models that are here, not about one of one's own")
+        return own_model(name)
+    if click.get_current_context().meta.get(OWN_SIZES):
+        raise click.UsageError(f"--size is for a model of one's own; {name} has --views, --ops …")
     fault_model(name, faults)
     spec = api.model(name, replicas=replicas, faults=faults, profile=profile, **sizes)
     size = api.model_size(name, replicas, faults, sizes)

@@ -13,9 +13,19 @@ import msgspec
 from viewproof.api import prove as api
 from viewproof.api.model import model, model_size
 from viewproof.api.prove import lemmas_of_model
-from viewproof.refinement.cli.models import SIZE_OPTIONS, SIZES, fault_model
+from viewproof.refinement.cli.models import (
+    SIZE_OPTIONS,
+    SIZES,
+    ModelName,
+    bounded_model,
+    fault_model,
+    named,
+    size_option,
+)
 from viewproof.refinement.cli.options import Seconds
 from viewproof.refinement.cli.output import json_option, note, save_json, steps
+from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
+from viewproof.refinement.cli.own_model import is_own
 from viewproof.refinement.cli.prove_bounded import find_cover, print_cover, search
 from viewproof.refinement.cli.prove_lead import lead_on
 from viewproof.refinement.cli.prove_text import print_counterexample, print_proof, print_used
@@ -27,7 +37,7 @@ from viewproof.spec.engines.smt import houdini
 from viewproof.spec.engines.smt.proof import Proof, processors
 from viewproof.spec.engines.smt.proof import prove as run_proof
 from viewproof.spec.lang import Spec
-from viewproof.spec.protocols import FAULTS, MODELS
+from viewproof.spec.protocols import FAULTS
 
 _count = click.IntRange(1)
 BMC_ROUNDS = 2
@@ -53,7 +63,8 @@ def _with_sizes(command: Any) -> Any:
 
 
 @click.command()
-@click.argument("name", metavar="MODEL", type=click.Choice(sorted(MODELS)), required=False)
+@click.argument("name", metavar="MODEL", type=ModelName(), required=False)
+@size_option
 @click.option("--induction", "how", flag_value="induction", help="Do the lemmas hold at any depth?")
 @click.option(
     "--bmc",
@@ -126,10 +137,12 @@ def prove(
     count = workers or processors()
     if recheck is not None:
         return _recheck(recheck, count, limit, json_file)
-    if name is None:
-        raise click.UsageError("name a MODEL")
-    inputs = _inputs(name, faults, sizes.pop("replicas"), sizes)
-    spec = _spec(inputs)
+    name = named(name, faults)
+    if is_own(name):
+        spec, inputs = _own(name, sizes)
+    else:
+        inputs = _inputs(name, faults, sizes.pop("replicas"), sizes)
+        spec = _spec(inputs)
     if rounds is not None:
         covered = find_cover(spec, count) if cover else None
         chosen = fault_model(name, faults)
@@ -163,7 +176,18 @@ def _inputs(name: str, faults: tuple[str, ...], replicas: int | None, sizes: dic
     return {"model": name, "replicas": size.replicas, "faults": list(faults), "bounds": dict(vars(size.bounds))}
 
 
+def _own(name: str, sizes: dict[str, int | None]) -> tuple[Spec, dict[str, Any]]:
+    """A model of one's own, and what a certificate needs to make it again."""
+    spec, text = bounded_model(name, sizes.pop("replicas"), (), sizes)
+    note(f"{name}: {text}")
+    own = click.get_current_context().meta.get(OWN_SIZES, {})
+    return spec, {"model": name, "replicas": 0, "faults": [], "bounds": own}
+
+
 def _spec(inputs: dict[str, Any]) -> Spec:
+    if is_own(inputs["model"]):
+        click.get_current_context().meta[OWN_SIZES] = inputs["bounds"]
+        return bounded_model(inputs["model"], None, (), {})[0]
     name, replicas, faults, bounds = (inputs[key] for key in ("model", "replicas", "faults", "bounds"))
     size = model_size(name, replicas, faults, bounds)
     note(f"{name}: {size}" + "".join(f"; fault {f}" for f in faults))

@@ -15,6 +15,7 @@ import click
 from viewproof.refinement.cli.check_portfolio import MEMORY_BYTES, in_words
 from viewproof.refinement.cli.check_text import show_result
 from viewproof.refinement.cli.output import note
+from viewproof.refinement.cli.own_model import is_own
 from viewproof.refinement.cli.prove_text import print_found
 from viewproof.refinement.cli.searching import progress_line
 from viewproof.spec.engines.portfolio import Shape, cover
@@ -59,6 +60,8 @@ def lead_on(spec: Spec, inputs: dict[str, Any], workers: int) -> dict[str, Any]:
 def _shapes(spec: Spec, inputs: dict[str, Any]) -> Iterator[Shape]:
     """The proof's own size, then the shapes of its model with its mistakes, where they show."""
     yield Shape("this size", spec, STATES_MAX)
+    if is_own(inputs["model"]):
+        return
     build = protocol_of_model(inputs["model"]).build
     for size in shapes_of(inputs["model"]):
         try:

@@ -69,7 +69,7 @@ def test_an_option_that_does_not_apply_is_refused_by_name(words: tuple[str, ...]
 
 def test_every_option_of_check_is_about_some_question_or_all() -> None:
     everywhere = {"name", "faults", "profile", "json_file", "html", "why_not", "engine", "replicas", *SIZES}
-    everywhere |= {"simulate", "always", "sometimes"}
+    everywhere |= {"simulate", "always", "sometimes", "size"}
     about_some = {name for names in APPLIES.values() for name in names}
     assert {p.name for p in check.params} == everywhere | about_some
 

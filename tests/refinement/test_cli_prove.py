@@ -82,7 +82,7 @@ def test_bounded_search_shows_the_behaviour(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "refused"),
     [
-        ([], "name a MODEL"),
+        ([], "name a MODEL, or one --fault"),
         (["--induction"], "name a MODEL"),
         (["core", "--induction", "--bmc", "1"], "--induction and --bmc are one question each"),
         (["core", "--bmc", "1", "--used"], "--used does not apply to --bmc; it is for a proof without a mode and"),

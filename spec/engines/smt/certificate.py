@@ -63,7 +63,9 @@ def fingerprints(spec: Spec, lemmas: Iterable[Predicate]) -> dict[str, str]:
 
 def _plain(cfg: Any) -> Any:
     """A configuration without sets, whose order is not fixed."""
-    return [(k, sorted(v) if isinstance(v, frozenset) else v) for k, v in sorted(vars(cfg).items())] if cfg else None
+    if not hasattr(cfg, "__dict__"):
+        return cfg
+    return [(k, sorted(v) if isinstance(v, frozenset) else v) for k, v in sorted(vars(cfg).items())]
 
 
 def whole(parts: Mapping[str, str]) -> str:

@@ -1,0 +1,126 @@
+"""A model of one's own, `./file.py[:NAME]`: checked, proved and exported as those that are here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from viewproof.refinement.cli import cli
+
+TEXT = '''
+"""Voters decide what a quorum voted for."""
+
+from viewproof.spec.lang import *
+from viewproof.spec.lang import Instance, Schema, Sort, Spec, action, invariant, witness
+
+Voter, Round = Sort("Voter"), Sort("Round")
+
+
+@action(r=Voter, x=Round)
+def vote(s, r, x):
+    """A voter votes once."""
+    require(s.voted[r] == 0)
+    s.voted[r] = x + 1
+
+
+@action(r=Voter, x=Round)
+def decide(s, r, x):
+    """Enough voted the same."""
+    require(count(Voter, lambda q: s.voted[q] == x + 1) >= s.cfg)
+    s.decided[r] = x + 1
+
+
+@invariant("J1", "agreement")
+def agreement(s):
+    """No two voters decide differently."""
+    return forall(Voter, lambda a: forall(Voter, lambda b: any_of(
+        s.decided[a] == 0, s.decided[b] == 0, s.decided[a] == s.decided[b])))
+
+
+@witness("J1", "a decision")
+def decision(s):
+    """Somebody decides."""
+    return exists(Voter, lambda a: s.decided[a] != 0)
+
+
+def votes(voters=3, quorum=2):
+    schema = Schema()
+    schema.state("voted", (Voter,), up_to(Round, plus=1), doc="1 + what it voted for")
+    schema.state("decided", (Voter,), up_to(Round, plus=1), doc="1 + what it decided")
+    return Spec("votes", schema, quorum, (vote, decide), (agreement,), (decision,),
+                Instance({"Voter": voters - 1, "Round": 1}))
+
+
+small = votes()
+'''
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    file = tmp_path / "mine.py"
+    file.write_text(TEXT)
+    return str(file)
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(cli, list(words))
+
+
+def test_it_is_checked_in_its_own_size_and_in_others(own: str, tmp_path: Path) -> None:
+    assert "holds: J1" in run("check", own).stdout
+    four = run("check", f"{own}:small", "--size", "Voter=4", "--json", str(tmp_path / "a.json"))
+    assert four.exit_code == 1
+    assert "violated: J1 agreement" in four.stdout
+    assert json.loads((tmp_path / "a.json").read_text())["sizes"] == "Voter up to 3, Round up to 1"
+    assert run("check", f"{own}:votes", "--size", "voters=4", "--size", "quorum=3").exit_code == 0
+    assert run("check", f"{own}:votes", "--size", "quorum=1", "--engine", "interp").exit_code == 1
+
+
+def test_it_is_proved_and_exported(own: str, tmp_path: Path) -> None:
+    failed = run("prove", f"{own}:votes", "--workers", "1", "--size", "quorum=1")
+    assert failed.exit_code == 1
+    assert "a real break:" in failed.stdout
+    missing = run("prove", own, "--workers", "1", "--json", str(tmp_path / "p.json"))
+    assert missing.exit_code == 4
+    assert "a lemma is missing" in missing.stdout
+    assert json.loads((tmp_path / "p.json").read_text())["led"]["break"] is None
+    assert run("export", "tla", own, "--out", str(tmp_path / "tla")).exit_code == 0
+    assert (tmp_path / "tla" / "votes.tla").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (["check", "nothing.py"], "there is no file nothing.py"),
+        (["check", "{own}:other"], "has no specification other"),
+        (["check", "{own}", "--size", "Voters=3"], "votes has no sort Voters; there are: Voter, Round"),
+        (["check", "{own}:votes", "--size", "Voter=3"], "votes has no size Voter; there are: voters, quorum"),
+        (["check", "{own}", "--size", "Voter"], "is not NAME=NUMBER"),
+        (["check", "{own}", "--views", "3"], "--views is no size of"),
+        (["check", "{own}", "--fault", "commit.out_of_order"], "--fault is about the models that are here"),
+        (["check", "{own}", "--always"], "--always asks for the goals of the models that are here"),
+        (["check", "core", "--views", "2", "--size", "View=2"], "--size is for a model of one's own"),
+        (["check", "mine"], "nor a file of one's own"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(words: list[str], refused: str, own: str) -> None:
+    result = run(*(word.replace("{own}", own) for word in words))
+    assert result.exit_code == 2
+    assert refused in " ".join(result.output.split())
+
+
+def test_a_file_that_cannot_be_run_is_an_error_with_its_text(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import no_such_module\n")
+    result = run("check", str(tmp_path / "broken.py"))
+    assert result.exit_code == 2
+    assert "cannot be run: ModuleNotFoundError: No module named 'no_such_module'" in " ".join(result.output.split())
+
+
+def test_a_fault_without_a_model_takes_the_one_in_which_it_shows() -> None:
+    result = run("check", "--fault", "commit.apply_at_replicate")
+    assert result.exit_code == 1
+    assert "violated: I4" in result.stdout
+    assert "name a MODEL" in run("check").output
