@@ -30,7 +30,8 @@ class ClientTable:
 class Repair:
     """Journals with gaps and faulty slots, and how a replica recovers (docs/recovery-and-repair.md).
 
-    `recovery`: "" is the core's journal; "nonce" asks the others, "superblock" reads view and log_view from disk.
+    `recovery`: "" is the core's journal; "nonce" asks the others, "superblock" reads view and log_view from disk,
+    "probe" does and then waits for an answer (docs/iggy.md).
     `headers`: most headers in a do_view_change (0: any number). `diskless`: a crash loses the journal. `lasting`: a
     prepare that was sent may arrive at any time (for traces); else one that no replica holds any more is lost.
     """
@@ -41,8 +42,8 @@ class Repair:
     lasting: bool = False
 
     def __post_init__(self) -> None:
-        if self.recovery not in ("", "nonce", "superblock"):
-            raise SpecError(f"recovery is by nonce or superblock, not {self.recovery}")
+        if self.recovery not in ("", "nonce", "superblock", "probe"):
+            raise SpecError(f"recovery is by nonce, superblock or probe, not {self.recovery}")
         if (self.headers or self.diskless) and self.recovery != "nonce":
             raise SpecError("headers and diskless are options of recovery by nonce")
 
@@ -107,8 +108,10 @@ class Config:
                 raise SpecError(f"{name} must be at least 0, not {getattr(self, name)}")
         if self.journal_slots and not self.checkpoints:
             raise SpecError("a journal that is a ring needs checkpoints")
-        if self.repair.recovery and (self.checkpoints or self.features or self.client_table != ClientTable()):
-            raise SpecError("repair does not go together with checkpoints, features or a bounded client table yet")
+        if self.repair.recovery and (self.checkpoints or self.features):
+            raise SpecError("repair does not go together with checkpoints or features yet")
+        if self.repair.recovery not in ("", "probe") and self.client_table != ClientTable():
+            raise SpecError("repair by nonce or superblock does not go together with a bounded client table yet")
         if self.repair.recovery and (self.pipeline or self.discards):
             raise SpecError("repair does not go together with a pipeline or discards yet")
         if self.repair.recovery and self.partitions.count:

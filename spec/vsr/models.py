@@ -16,6 +16,7 @@ from viewproof.spec.vsr.parts import CORE, PARTS
 from viewproof.spec.vsr.parts.checkpoints.checkpoint import executed_after_restart
 from viewproof.spec.vsr.parts.clients import requests as clients
 from viewproof.spec.vsr.parts.clients import table as client_table
+from viewproof.spec.vsr.parts.iggy import AFTER_A_CRASH as IGGY_AFTER_A_CRASH
 from viewproof.spec.vsr.parts.partitions import invariants as partition_invariants
 from viewproof.spec.vsr.parts.recovery import AFTER_RECOVERY, AFTER_ROT
 from viewproof.spec.vsr.profiles import profile_options
@@ -42,6 +43,10 @@ MODELS = {
     "headers": Bounds(views=2, ops=2, clients=2, requests=1),
     "diskless": Bounds(views=2, ops=1, requests=1, restarts=1),
     "partitions": Bounds(views=2, ops=2, requests=2, restarts=1, rots=1, partitions=1, readers=1, messages=2),
+    "iggy_views": Bounds(views=3, ops=1, requests=1),
+    "iggy_log": Bounds(views=2, ops=2, clients=2, requests=1),
+    "iggy_crash": Bounds(views=2, ops=1, requests=1, restarts=1),
+    "iggy_four": Bounds(views=2, ops=1, requests=1),
     "alone": Bounds(views=3, ops=2, clients=2, requests=1, restarts=2, rots=1),
 }
 """Model name → default bounds. A model without restarts leaves that action, and what is said of it, out."""
@@ -71,14 +76,24 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "headers": {"repair": Repair("nonce", headers=1)},
     "diskless": {"repair": Repair("nonce", diskless=True), "quorum_replication": 3, "quorum_view_change": 2},
     "partitions": {"checkpoints": True, "partitions": Partitions(count=1, files=True)},
+    "iggy_views": {"repair": Repair("probe")},
+    "iggy_log": {"repair": Repair("probe")},
+    "iggy_crash": {"repair": Repair("probe")},
+    "iggy_four": {"repair": Repair("probe"), "quorum_replication": 2, "quorum_view_change": 3},
     "alone": {"repair": Repair("superblock")},
 }
 """Model name → options of its configuration, where it is more than the core."""
 
-AFTER_A_CRASH = (restarted_normal, executed_after_restart, *AFTER_RECOVERY, *partition_invariants.AFTER_A_CRASH)
+AFTER_A_CRASH = (
+    restarted_normal,
+    executed_after_restart,
+    *AFTER_RECOVERY,
+    *IGGY_AFTER_A_CRASH,
+    *partition_invariants.AFTER_A_CRASH,
+)
 """Witnesses that a model without restarts leaves out."""
 
-REPLICAS = {"combined": 2, "sessions": 2, "iggy": 2, "diskless": 4, "partitions": 2, "alone": 1}
+REPLICAS = {"combined": 2, "sessions": 2, "iggy": 2, "diskless": 4, "partitions": 2, "iggy_four": 4, "alone": 1}
 """Model name → replicas, where they are not 3."""
 
 
@@ -143,7 +158,7 @@ def _require_used(name: str, cfg: Config, sizes: Mapping[str, int]) -> None:
     absent = {
         "incarnations": not cfg.client_table.sessions and "sessions",
         "slots": not cfg.client_table.slots and "fixed number of slots",
-        "rots": not cfg.repair.recovery and not cfg.partitions.files and "repair of journals or segments",
+        "rots": cfg.repair.recovery in ("", "probe") and not cfg.partitions.files and "repair of journals or segments",
         **dict.fromkeys(("partitions", "readers", "messages"), not cfg.partitions.count and "partitions"),
     }
     for size, what in absent.items():

@@ -11,15 +11,13 @@ from viewproof.spec.vsr.config import ClientTable, Config, Repair
 
 Options = dict[str, Any]
 
-LATER_QUORUMS = {1: (1, 1), 2: (2, 2), 3: (2, 2), 4: (2, 3), 5: (3, 3), 6: (3, 4)}
-"""Replicas → (q_r, q_v) of TigerBeetle, later."""
 
-
-def _later_quorums(replicas: int) -> Options:
-    if replicas not in LATER_QUORUMS:
-        raise SpecError(f"profile recovery-superblock is for 1 to 6 replicas, not {replicas}")
-    q_r, q_v = LATER_QUORUMS[replicas]
-    return {"quorum_replication": q_r, "quorum_view_change": q_v}
+def _flexible_quorums(profile: str, most: int, replicas: int) -> Options:
+    """The quorums of TigerBeetle and Iggy, later: half of the replicas, 3 at most, acknowledge an op."""
+    if not 1 <= replicas <= most:
+        raise SpecError(f"profile {profile} is for 1 to {most} replicas, not {replicas}")
+    q_r = 2 if replicas == 2 else min(3, (replicas + 1) // 2)
+    return {"quorum_replication": q_r, "quorum_view_change": 2 if replicas == 2 else replicas - q_r + 1}
 
 
 PROFILES: dict[str, Callable[[int], Options]] = {
@@ -29,7 +27,11 @@ PROFILES: dict[str, Callable[[int], Options]] = {
     "sessions": lambda replicas: {"client_table": ClientTable(slots=64, sessions=True)},
     "oxia-882": lambda replicas: {"features": 1},
     "recovery-nonce": lambda replicas: {"repair": Repair("nonce")},
-    "recovery-superblock": lambda replicas: {"repair": Repair("superblock"), **_later_quorums(replicas)},
+    "recovery-superblock": lambda replicas: {
+        "repair": Repair("superblock"),
+        **_flexible_quorums("recovery-superblock", 6, replicas),
+    },
+    "iggy": lambda replicas: {"repair": Repair("probe"), **_flexible_quorums("iggy", 7, replicas)},
 }
 """Profile → its options for a number of replicas."""
 OF_LOGS = {"tigerbeetle-2022": "recovery-nonce", "tigerbeetle-2026": "recovery-superblock"}

@@ -11,7 +11,6 @@ from viewproof.faults import records
 from viewproof.impl.faults import FAULTS as REPLICA_FAULTS
 from viewproof.impl.sim import simulate
 from viewproof.refinement.verdict import RunVerdict
-from viewproof.spec.engines import explicit
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.faults import FAULTS as SPEC_FAULTS
 
@@ -35,9 +34,7 @@ def test_each_invariant_has_a_mistake_that_breaks_it() -> None:
     models = {fault: chosen.spec(fault) for fault, chosen in FAULT_MODELS.items()}
     broken_first = {chosen.breaks for chosen in FAULT_MODELS.values()}
     unbroken = {invariant.id for spec in models.values() for invariant in spec.invariants} - broken_first
-    assert unbroken == {"I1"}, "of what breaks I1, I4 is broken before"
-    found = explicit.explore(models["commit.apply_at_replicate"], invariants=["I1"])
-    assert found.broken == "I1"
+    assert not unbroken
 
 
 def test_the_table_takes_the_place_of_the_one_before(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewproof.spec.lang import Action, Spec, SpecError
-from viewproof.spec.vsr.faults import boot, commit, control, core, recovery, table, view
+from viewproof.spec.vsr.faults import boot, commit, control, core, iggy, recovery, table, view
 from viewproof.spec.vsr.faults.kinds import Fault, named
 
 __all__ = ["FAULTS", "Alternatives", "Fault", "alternatives", "fault"]
 
-AREAS = (core, view, commit, control, boot, table, recovery)
+AREAS = (core, view, commit, control, boot, table, recovery, iggy)
 FAULTS: dict[str, Fault] = {f.id: f for area in AREAS for f in area.FAULTS}
 
 

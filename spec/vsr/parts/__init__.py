@@ -17,6 +17,7 @@ from viewproof.spec.vsr.parts.clients import CLIENTS, SESSIONS
 from viewproof.spec.vsr.parts.control import CONTROL
 from viewproof.spec.vsr.parts.discard import DISCARDS
 from viewproof.spec.vsr.parts.fence import FENCE
+from viewproof.spec.vsr.parts.iggy import IGGY
 from viewproof.spec.vsr.parts.loss import LOSSES
 from viewproof.spec.vsr.parts.partitions import PARTITIONS
 from viewproof.spec.vsr.parts.pipeline import PIPELINE
@@ -58,6 +59,7 @@ PARTS: tuple[Part, ...] = (
     PARTITIONS,
     NONCE,
     SUPERBLOCK,
+    IGGY,
     CHECKPOINTS,  # after the others: it saves what they declare
     LOSSES,  # after checkpoints: it changes how one is installed
 )

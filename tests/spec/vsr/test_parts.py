@@ -32,7 +32,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "failing_appends": (False, True),
     "discards": (False, True),
     "losses": (False, True),
-    "repair": (Repair(), Repair("nonce"), Repair("superblock")),
+    "repair": (Repair(), Repair("nonce"), Repair("superblock"), Repair("probe")),
     "partitions": (Partitions(), Partitions(1), Partitions(1, files=True)),
 }
 """Every part on and off. (`fence` changes no action: it is on in all.)"""
@@ -110,6 +110,7 @@ ALONE: dict[str, dict[str, Any]] = {
     "nonce": {"repair": Repair("nonce")},
     "superblock": {"repair": Repair("superblock")},
     "fence": {"fence": True},
+    "iggy": {"repair": Repair("probe")},
 }
 
 
@@ -141,6 +142,7 @@ def test_the_guards_of_each_part_are_known() -> None:
         "require_short": ["start_view"],
         "require_unsent": ["on_request"],
         "require_view_fixed": ["on_request"],
+        "require_caught_up": ["on_request"],
         "require_known": ["execute"],
         "require_flushed": ["take_checkpoint"],
         "require_whole": ["restart"],

@@ -43,15 +43,14 @@ from viewproof.spec.vsr.core.state import (
     primary,
 )
 from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
-from viewproof.spec.vsr.parts.repair.state import leading, set_headers, set_log
+from viewproof.spec.vsr.parts.repair.state import declare_bits, leading, set_headers, set_log
 from viewproof.spec.vsr.parts.repair.view_change import install_headers, is_repaired
 
 
 def declare(s: Schema, cfg: Config) -> None:
     """Declare the bits of a do_view_change, and what a replica that is unsure of its head asks for."""
     second = lambda *index: index[1]  # noqa: E731
-    s.register("dvc_nack", (View, Replica, Op), sender=second, doc="do_view_change: the sender never acknowledged it")
-    s.register("dvc_present", (View, Replica, Op), sender=second, doc="do_view_change: the sender holds the prepare")
+    declare_bits(s)
     s.state("nonce", (Replica,), up_to(Restart), doc="nonce of its request_start_view; 0 = it never crashed")
     s.state("head_limit", (Replica,), up_to(Op), doc="highest op that it may have acknowledged, if unsure of its head")
     s.register("told_view", (Restart, Replica), ENTRY, sender=second, doc="start_view for a nonce: 1 + view; 0 = none")

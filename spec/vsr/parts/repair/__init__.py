@@ -62,7 +62,10 @@ REPAIR = Part(
     changes=changes,
     removes=lambda cfg: VIEW_CHANGE if cfg.replicas == 1 else (),
     invariants=lambda cfg: (invariants.honest_nack,),
-    witnesses=lambda cfg: (invariants.ack_lost, invariants.gap_in_log, invariants.prepare_discarded),
+    witnesses=lambda cfg: (
+        invariants.prepare_discarded,
+        *(() if cfg.repair.recovery == "probe" else (invariants.ack_lost, invariants.gap_in_log)),
+    ),
     lemmas=lemmas.lemmas,
     untrue=lambda cfg, crashes: lemmas.REPLACED | lemmas.without(cfg, crashes),
 )

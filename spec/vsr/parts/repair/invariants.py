@@ -143,7 +143,7 @@ def honest_nack(s: Any) -> Any:
 def says_nack(s: Any, v: Any, r: Any, o: Any) -> Any:
     """Does r, in a message of view v, say that it never had what the log has at o?"""
     gap = all_of(s.dvc[v, r], o >= s.dvc_low[v, r], s.dvc_entry[v, r, o] == 0)
-    if s.cfg.repair.recovery == "superblock":
+    if s.cfg.repair.recovery != "nonce":
         return all_of(s.dvc[v, r], any_of(s.dvc_op[v, r] < o, s.dvc_nack[v, r, o]))
     return any_of(s.nack_sent[v, r, o] != 0, gap)
 

@@ -28,6 +28,13 @@ def declare(s: Schema, cfg: Config) -> None:
     s.ghost("rots", (), up_to(Rot), doc="slots of a journal that went bad so far (bounds a finite model)")
 
 
+def declare_bits(s: Schema) -> None:
+    """Declare what a do_view_change says of each op that it names, where its bits decide."""
+    second = lambda *index: index[1]  # noqa: E731
+    s.register("dvc_nack", (View, Replica, Op), sender=second, doc="do_view_change: the sender never acknowledged it")
+    s.register("dvc_present", (View, Replica, Op), sender=second, doc="do_view_change: the sender holds the prepare")
+
+
 def leading(s: Any, r: Any) -> Any:
     """Is r the primary of its view that merged a quorum of do_view_changes, and has not started the view yet?"""
     return all_of(s.status[r] == VIEW_CHANGE, s.merged[r] == s.view[r] + 1)

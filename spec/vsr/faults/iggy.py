@@ -1,0 +1,305 @@
+"""Mistakes in Iggy's replication (docs/iggy.md): five as the build has it, and others that it avoids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import (
+    action,
+    all_of,
+    any_of,
+    between,
+    exists,
+    forall,
+    largest,
+    maximum,
+    require,
+    tagged,
+    where,
+)
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core import view_change as core
+from viewproof.spec.vsr.core.state import (
+    NORMAL,
+    RECOVERING,
+    VIEW_CHANGE,
+    Length,
+    Op,
+    Replica,
+    View,
+    entry_of_view,
+    primary,
+)
+from viewproof.spec.vsr.faults.kinds import Fault, instead_of
+from viewproof.spec.vsr.parts.iggy import restart, view_change
+from viewproof.spec.vsr.parts.recovery import superblock
+from viewproof.spec.vsr.parts.repair import view_change as repaired
+from viewproof.spec.vsr.parts.repair.state import leading
+
+
+@action(r=Replica, v=View, n=Length)
+def on_start_view_without_headers(state: Any, r: Any, v: Any, n: Any) -> None:
+    """An answer to a probe, or to the heartbeat of an older view, has a head and no headers: what the journal has below
+    is taken for the view's log [Iggy, later].
+    """
+    view_change.require_start_view(state, r, v, n)
+    received = state.received(r)
+
+    def believed(o: Any) -> Any:
+        return where(state.body[r, o] != 0, state.body[r, o], entry_of_view(received, v, o))
+
+    view_change.adopt(state, r, v, n, believed)
+
+
+@action(r=Replica, v=View, n=Length)
+def on_start_view_comparing_above_commit(state: Any, r: Any, v: Any, n: Any) -> None:
+    """Of a start_view's headers only those above its commit number are compared: what the journal has at or below it is
+    left there, and executed [Iggy, later].
+    """
+    view_change.require_start_view(state, r, v, n)
+    received = state.received(r)
+    known = maximum(Replica, lambda q: where(received.dvc[v, q], received.dvc_commit[v, q], 0))
+
+    def believed(o: Any) -> Any:
+        kept = all_of(o <= known, state.body[r, o] != 0)
+        return where(kept, state.body[r, o], entry_of_view(received, v, o))
+
+    view_change.adopt(state, r, v, n, believed)
+
+
+@action(r=Replica, v=View, n=Length)
+def on_start_view_lowering_head(state: Any, r: Any, v: Any, n: Any) -> None:
+    """A start_view of the replica's own view that is late, such as a second answer to its probe, lowers the head, and
+    what is above it is dropped from the journal, if only it was not executed [Iggy, later].
+    """
+    core.require_started(state, r, v)
+    require(v >= state.view[r])
+    require(any_of(v != state.log_view[r], n >= state.commit_min[r]))
+    core.require_log(state, r, v, n)
+    received = state.received(r)
+    view_change.adopt(state, r, v, n, lambda o: entry_of_view(received, v, o))
+
+
+@tagged("crash")
+@action(r=Replica, k=Length)
+def restart_by_journal(state: Any, r: Any, k: Any) -> None:
+    """The headers of a view are kept in memory only: after a crash the log is what the journal holds, under a log_view
+    that says more [Iggy, later].
+    """
+    restart.come_back(state, r, k, lambda state, r, o: state.body[r, o])
+
+
+@tagged("crash")
+@action(r=Replica, k=Length)
+def restart_without_journal(state: Any, r: Any, k: Any) -> None:
+    """The journal of a partition is in memory: after a crash it is empty, and the replica says of every op that it
+    never had it [Iggy, later].
+    """
+    restart.come_back(state, r, k, lambda state, r, o: 0)
+
+
+@action(r=Replica)
+def start_view_over_hole(state: Any, r: Any) -> None:
+    """A view starts once the new primary holds the merged log from the commit point on: a hole below stays
+    [Iggy, later].
+    """
+    v = state.view[r]
+    n = state.sv_op[v]
+    low = state.commit_min[r] + 1
+
+    def entry(o: Any) -> Any:
+        return state.sv_entry[v, o]
+
+    require(leading(state, r))
+    require(view_change.holds_merged(state, r, largest(state.commit_max[r], low)))
+    core.enter_view(state, r, v, n)
+    changed = between(Op, low, largest(n, state.op[r]))
+    state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), 0))
+    state.written.update((r, changed), lambda o: all_of(o <= n, lambda: state.body[r, o] == entry(o)))
+    state.ack.update((v, r, between(Op, largest(state.commit_max[r], low), n)), entry)
+    core.send_start_view(state, v, n, entry, state.commit_max[r])
+
+
+@action(r=Replica)
+def execute_pipeline(state: Any, r: Any) -> None:
+    """A primary executes what its pipeline has next, whatever is missing below [Iggy, later]."""
+    missing = maximum(
+        between(Op, state.commit_min[r] + 1, state.commit_max[r]), lambda p: where(state.written[r, p], 0, p)
+    )
+    over_hole = all_of(primary(state, state.view[r]) == r, missing > 0)
+    o = where(over_hole, missing, state.commit_min[r]) + 1
+    normal.require_ready(state, r, o)
+    require(normal.is_request(state, state.entry[r, o], o))
+    normal.require_table_slot(state, r, o)
+    normal.execute_request(state, r, o, state.entry[r, o])
+
+
+@action(r=Replica, b=Replica, n=Length)
+def merge_one_offer(state: Any, r: Any, b: Any, n: Any) -> None:
+    """The new primary decides the log on one do_view_change: b's, which holds all of it."""
+    v = state.view[r]
+    received = state.received(r)
+    require(state.status[r] == VIEW_CHANGE)
+    require(primary(state, v) == r)
+    require(state.merged[r] != v + 1)
+    require(state.log_view[r] < v)
+    require(received.dvc[v, b])
+    require(n == received.dvc_op[v, b])
+    require(forall(between(Op, 1, n), lambda o: received.dvc_present[v, b, o]))
+    view_change.take_decision(state, r, n, received.dvc_commit[v, b], lambda o: received.dvc_entry[v, b, o])
+
+
+@action(r=Replica, b=Replica, n=Length)
+def merge_cutting_at_first_nack(state: Any, r: Any, b: Any, n: Any) -> None:
+    """The merged log ends before the first op that any one replica never had."""
+    v = state.view[r]
+    received = state.received(r)
+    known = superblock.commit_point(received, v, b)
+    last = maximum(Replica, lambda q: where(superblock.is_canonical(received, v, q, b), received.dvc_op[v, q], 0))
+
+    def lacks(q: Any) -> Any:
+        return all_of(superblock.counted(received, v, q, b), received.dvc_op[v, q] <= n)
+
+    superblock.require_quorum(state, r, b)
+    require(n >= known)
+    require(n <= last)
+    require(forall(between(Op, 1, n), lambda o: superblock.canonical_header(received, v, b, o) != 0))
+    require(forall(between(Op, known + 1, n), lambda o: superblock.is_present(received, v, b, o)))
+    require(view_change.no_conflict(received, v, b, n))
+    require(any_of(n == last, exists(Replica, lacks)))
+    view_change.take_decision(state, r, n, known, lambda o: superblock.canonical_header(received, v, b, o))
+
+
+@action(r=Replica, b=Replica, n=Length)
+def merge_raising_log_view(state: Any, r: Any, b: Any, n: Any) -> None:
+    """log_view is that of the new view, durably, from the merge on, while the log is still the old one
+    [Iggy, later].
+    """
+    view_change.merge.fn(state, r, b, n)
+    state.log_view[r] = state.view[r]
+    state.durable_log_view[r] = state.view[r]
+
+
+@action(r=Replica, v=View, n=Length)
+def on_start_view_acknowledging_all(state: Any, r: Any, v: Any, n: Any) -> None:
+    """All ops of a start_view are acknowledged, also those whose bodies the journal lacks."""
+    view_change.require_start_view(state, r, v, n)
+    received = state.received(r)
+    view_change.install_headers(state, r, v, n, lambda o: entry_of_view(received, v, o))
+    state.ack.update((v, r, between(Op, state.commit_min[r] + 1, n)), lambda o: entry_of_view(received, v, o))
+
+
+@action(r=Replica, v=View)
+def start_view_change_in_memory(state: Any, r: Any, v: Any) -> None:
+    """start_view_change is sent before the view is durable."""
+    require(any_of(v == state.view[r] + 1, state.status[r] != RECOVERING))
+    repaired.start_view_change.fn(state, r, v)
+
+
+@action(r=Replica, o=Op)
+def commit_on_one(state: Any, r: Any, o: Any) -> None:
+    """A single acknowledgement makes a quorum."""
+    v = state.view[r]
+    require(state.status[r] == NORMAL)
+    require(primary(state, v) == r)
+    require(o == state.commit_max[r] + 1)
+    require(o <= state.op[r])
+    require(exists(Replica, lambda q: state.received(r).ack[v, q, o] == state.entry[r, o]))
+    state.commit_max[r] = o
+    state.commit_sent[v] = o
+
+
+def _needs_probe(cfg: Config) -> str:
+    if cfg.repair.recovery == "probe" and cfg.replicas > 1:
+        return ""
+    return "is a mistake of Iggy's replication; see the model iggy_views"
+
+
+FAULTS = (
+    Fault(
+        "iggy.answers_without_headers",
+        (instead_of(view_change.on_start_view, act=on_start_view_without_headers),),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.compares_above_commit",
+        (instead_of(view_change.on_start_view, act=on_start_view_comparing_above_commit),),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.start_view_lowers_head",
+        (instead_of(view_change.on_start_view, act=on_start_view_lowering_head),),
+        drops=("any_of(v > state.view[r], all_of(v == state.view[r], lambda: not_below(state, r, n)))",),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.headers_in_memory",
+        (instead_of(restart.restart, act=restart_by_journal),),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.journal_in_memory",
+        (instead_of(restart.restart, act=restart_without_journal),),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.starts_over_hole",
+        (
+            instead_of(view_change.start_view, act=start_view_over_hole),
+            instead_of(normal.execute, act=execute_pipeline),
+        ),
+        drops=(
+            "all_of(o <= state.op[r], lambda: state.written[r, o])",
+            "has_room(state, r, o, state.entry[r, o])",
+            "holds_merged(state, r, state.commit_min[r] + 1)",
+            "o <= state.commit_max[r]",
+        ),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.merges_one_offer",
+        (instead_of(view_change.merge, act=merge_one_offer),),
+        drops=(
+            "any_of(n == last, lambda: is_nacked(state, received, v, b, n + 1))",
+            "count(Replica, lambda q: counted(received, v, q, b)) >= state.cfg.quorum_view_change",
+            "forall(between(Op, 1, n), lambda o: header(o) != 0)",
+            "forall(between(Op, known + 1, n), lambda o: stays(state, received, v, b, o))",
+            "n <= last",
+            "n >= known",
+            "no_conflict(received, v, b, n)",
+            "received.dvc[v, r]",
+        ),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.cuts_at_first_nack",
+        (instead_of(view_change.merge, act=merge_cutting_at_first_nack),),
+        drops=(
+            "any_of(n == last, lambda: is_nacked(state, received, v, b, n + 1))",
+            "forall(between(Op, known + 1, n), lambda o: stays(state, received, v, b, o))",
+        ),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.log_view_at_merge",
+        (instead_of(view_change.merge, act=merge_raising_log_view),),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.acknowledges_all",
+        (instead_of(view_change.on_start_view, act=on_start_view_acknowledging_all),),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.view_in_memory",
+        (instead_of(view_change.start_view_change, act=start_view_change_in_memory),),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.commits_on_one",
+        (instead_of(normal.commit, act=commit_on_one),),
+        drops=("count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication",),
+        refuses=_needs_probe,
+    ),
+)

@@ -1,0 +1,65 @@
+"""Iggy's replication (docs/iggy.md): journals that are appended in order, heads that are adopted before their bodies,
+merges with nacks, and a replica that is mute after a crash until it is answered. It is put on `repair`.
+"""
+
+from __future__ import annotations
+
+from viewproof.spec.lang import Action, Change, Part, before, replaces
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core import restart as core_restart
+from viewproof.spec.vsr.core.lemmas import LEMMAS
+from viewproof.spec.vsr.parts.clients import sessions
+from viewproof.spec.vsr.parts.iggy import invariants, restart, view_change
+from viewproof.spec.vsr.parts.iggy import journal as iggy
+from viewproof.spec.vsr.parts.recovery import alone
+from viewproof.spec.vsr.parts.repair import journal, lemmas, state
+from viewproof.spec.vsr.parts.repair import view_change as repaired
+
+AFTER_A_CRASH = (invariants.replayed, invariants.rejoined)
+"""Witnesses that need a crash."""
+
+
+def changes(cfg: Config) -> tuple[Change, ...]:
+    """What Iggy does in its own way; a cluster of one has no others to elect or repair from."""
+    caught_up = (
+        before(normal.on_request, iggy.require_caught_up),
+        *((before(sessions.on_register, iggy.require_caught_up),) if cfg.client_table.sessions else ()),
+    )
+    others = (
+        replaces(journal.append, iggy.append),
+        replaces(journal.on_prepare, iggy.on_prepare),
+        replaces(journal.repair, iggy.repair),
+        replaces(repaired.start_view_change, view_change.start_view_change),
+        replaces(repaired.do_view_change, view_change.do_view_change),
+        replaces(repaired.merge, view_change.merge),
+        replaces(repaired.start_view, view_change.start_view),
+        replaces(repaired.on_start_view, view_change.on_start_view),
+    )
+    return (
+        *caught_up,
+        replaces(journal.execute, normal.execute),
+        *(others if cfg.replicas > 1 else ()),
+        replaces(core_restart.restart, alone.restart if cfg.replicas == 1 else restart.restart),
+    )
+
+
+def actions(cfg: Config) -> tuple[Action, ...]:
+    """A cluster of one replays its journal at once."""
+    return (iggy.replay,) if cfg.replicas > 1 else ()
+
+
+IGGY = Part(
+    "iggy",
+    lambda cfg: cfg.repair.recovery == "probe",
+    lambda s, cfg: state.declare_bits(s),
+    actions=actions,
+    changes=changes,
+    removes=lambda cfg: ("prepare_ok", "repair_header", "drop_header", "nack", "discard", "rot"),
+    invariants=lambda cfg: (invariants.copy_known,) if cfg.replicas > 1 else (),
+    witnesses=lambda cfg: (
+        invariants.op_claimed,
+        *((invariants.head_without_body, invariants.merged_log_waits, *AFTER_A_CRASH) if cfg.replicas > 1 else ()),
+    ),
+    untrue=lambda cfg, crashes: {lemma.id for lemma in (*LEMMAS, *lemmas.lemmas(cfg))},
+)

@@ -1,0 +1,49 @@
+"""Iggy's restart: a replica that comes back is mute and probes, until a start_view or an election brings it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import action, between, largest, maximum, require, tagged, where, within
+from viewproof.spec.vsr.core.restart import load_state
+from viewproof.spec.vsr.core.state import RECOVERING, Length, Op, Replica, Restart
+from viewproof.spec.vsr.parts.iggy.journal import cut_journal, forget_pipeline, journal_end
+from viewproof.spec.vsr.parts.repair.state import set_headers
+
+
+@tagged("crash")
+@action(r=Replica, k=Length)
+def restart(state: Any, r: Any, k: Any) -> None:
+    """A replica crashes and comes back with view and log_view from its superblock, and k, the largest commit number
+    that a prepare in its journal has. Whatever it is, it is recovering: it votes, acknowledges and answers nothing.
+    """
+    come_back(state, r, k, recovered)
+
+
+def come_back(state: Any, r: Any, k: Any, header: Any) -> None:
+    """Guard and effects of a restart that knows of its log what `header(state, r, o)` says."""
+    require(within(Restart, state.restarts + 1))
+    require(k <= state.commit_max[r])
+    log = between(Op, 1, largest(journal_end(state, r), state.sv_op[state.durable_log_view[r]]))
+    n = maximum(log, lambda o: where(header(state, r, o) != 0, o, 0))
+    state.restarts = state.restarts + 1
+    state.status[r] = RECOVERING
+    state.view[r] = state.durable_view[r]
+    state.log_view[r] = state.durable_log_view[r]
+    state.merged[r] = 0
+    state.commit_min[r] = 0
+    state.commit_max[r] = k
+    load_state(state, r)
+    set_headers(state, r, log, lambda o: header(state, r, o))
+    cut_journal(state, r, 1, n, lambda o: header(state, r, o))
+    forget_pipeline(state, r)
+    state.op[r] = n
+
+
+def recovered(state: Any, r: Any, o: Any) -> Any:
+    """The entry that r's log has at o: of the log that its log_view started with, whose headers are durable with it, or
+    above that a prepare of that view in its journal; 0 for none.
+    """
+    x = state.durable_log_view[r]
+    appended = where(state.body[r, o] == x + 1, x + 1, 0)
+    return where(o <= state.sv_op[x], lambda: state.sv_entry[x, o], appended)
