@@ -74,6 +74,7 @@ class Inputs:
     problems: tuple[InputProblem, ...] = ()
     repeated: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
+    adapter: str = "native"
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -97,9 +98,12 @@ def discover(paths: Iterable[str]) -> Inputs:
     return inputs
 
 
-def survey(paths: Iterable[str]) -> Inputs:
-    """Like `discover`, with the named paths that cannot be audited as `refused` instead of an exception."""
-    search = _Search()
+def survey(paths: Iterable[str], adapter: str = "native", suffixes: tuple[str, ...] = ()) -> Inputs:
+    """Like `discover`, with the named paths that cannot be audited as `refused` instead of an exception.
+
+    The files of an adapter end in one of `suffixes`.
+    """
+    search = _Search(suffixes)
     for given in paths:
         for path in search.expand(os.path.normpath(given)):
             search.named(given, path)
@@ -114,6 +118,7 @@ def survey(paths: Iterable[str]) -> Inputs:
         problems=tuple(search.problems),
         repeated=tuple(search.repeated),
         directories=tuple(search.directories),
+        adapter=adapter,
     )
 
 
@@ -121,6 +126,7 @@ def survey(paths: Iterable[str]) -> Inputs:
 class _Search:
     """What was found so far; files and directories by their identity (device and number), under one path each."""
 
+    suffixes: tuple[str, ...] = ()
     files: dict[tuple[int, int], str] = field(default_factory=dict)
     seen: set[tuple[int, int]] = field(default_factory=set)
     empty: list[str] = field(default_factory=list)
@@ -129,6 +135,15 @@ class _Search:
     problems: list[InputProblem] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
     directories: list[str] = field(default_factory=list)
+
+    def is_input(self, path: str) -> bool:
+        """Does the file's name say that it is to be read?"""
+        return path.endswith(self.suffixes) if self.suffixes else is_trace(path)
+
+    @property
+    def patterns(self) -> str:
+        """The names of such files, in words."""
+        return ", ".join("*" + suffix for suffix in self.suffixes) or _PATTERNS
 
     def expand(self, given: str) -> list[str]:
         """The path itself, or those that a pattern matches."""
@@ -158,9 +173,9 @@ class _Search:
             before = len(self.files), len(self.repeated), len(self.problems)
             self._below(path, status)
             if before == (len(self.files), len(self.repeated), len(self.problems)):
-                self.empty.append(f"{given}: no trace files ({_PATTERNS}) in this directory")
-        elif not is_trace(path):
-            self.refused.append(InputProblem(path, 0, "", f"a trace file: {_PATTERNS}", os.path.basename(path)))
+                self.empty.append(f"{given}: no trace files ({self.patterns}) in this directory")
+        elif not self.is_input(path):
+            self.refused.append(InputProblem(path, 0, "", f"a trace file: {self.patterns}", os.path.basename(path)))
         elif not stat.S_ISREG(status.st_mode):
             self.refused.append(InputProblem(path, 0, "", "a regular file or a directory", _kind(status)))
         else:
@@ -201,14 +216,14 @@ class _Search:
             try:
                 status = os.stat(path)
             except OSError as error:
-                if isinstance(error, FileNotFoundError) and not is_trace(path):
+                if isinstance(error, FileNotFoundError) and not self.is_input(path):
                     self.ignored.append(path)  # a link that leads nowhere, such as an editor's lock
                 else:
                     self.problems.append(_unreadable(path, error))
                 continue
             if stat.S_ISDIR(status.st_mode):
                 yield path, status
-            elif not is_trace(path):
+            elif not self.is_input(path):
                 self.ignored.append(path)
             elif stat.S_ISREG(status.st_mode):
                 self._take(path, status)

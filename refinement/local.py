@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from viewproof.refinement.adapter import first_run_of
 from viewproof.refinement.discovery import Inputs, Unit
-from viewproof.refinement.reading import first_run
 from viewproof.refinement.runs import judge_unit
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, RunVerdict, UnitResult
 from viewproof.refinement.workers import in_processes
@@ -55,7 +55,7 @@ def until_interrupted(inputs: Inputs, results: list[UnitResult]) -> tuple[list[U
     judged = {result.unit for result in results}
     waiting = [unit for unit in inputs.units if unit.name not in judged]
     pieces = {name for group in split_groups(results) for name in group}
-    open_runs = {first_run(file) for unit in waiting for file in unit.files}
+    open_runs = {first_run_of(file, inputs.adapter) for unit in waiting for file in unit.files}
     open_runs |= {run for result in results if result.unit in pieces for run in result.runs}
     results = [replace(result, verdicts=_without(result.verdicts, open_runs)) for result in results]
     done = len(inputs.units) - len(waiting)

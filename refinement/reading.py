@@ -60,13 +60,20 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 class ProblemLog:
     """Collects what is wrong with the input: the first `limit` in full, the rest as a number.
 
-    `carried` are columns that the format does not have, each with where it was first met.
+    `carried` are columns that the format does not have, each with where it was first met; `unknown` are files
+    with lines that their adapter does not know: how many, and the first.
     """
 
     limit: int = PROBLEM_LIMIT
     problems: list[InputProblem] = field(default_factory=list)
     more: int = 0
     carried: dict[str, str] = field(default_factory=dict)
+    unknown: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def unrecognised(self, file: str, line: int) -> None:
+        """Count a line that an adapter does not know."""
+        count, first = self.unknown.get(file, (0, line))
+        self.unknown[file] = count + 1, first
 
     def carry(self, name: str, place: str) -> None:
         """Note a column that the format does not have: it is carried along, not judged."""

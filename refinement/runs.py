@@ -14,12 +14,13 @@ from dataclasses import replace
 from itertools import chain, groupby
 from operator import itemgetter
 
+from viewproof.refinement.adapter import first_run_of, rows_of
 from viewproof.refinement.discovery import Unit
 from viewproof.refinement.facts import Contradiction, RunFacts, merge_facts
 from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
 from viewproof.refinement.packing import Spill
-from viewproof.refinement.reading import ProblemLog, carried_at, first_run, read_rows
-from viewproof.refinement.schema import INDEX, Row
+from viewproof.refinement.reading import ProblemLog, carried_at
+from viewproof.refinement.schema import Row
 from viewproof.refinement.verdict import AuditOptions, CheckRun, RunVerdict, UnitResult
 
 Judged = tuple[RunVerdict | None, list[Contradiction], list[str]]
@@ -47,8 +48,6 @@ def judge_run(
     Returns the replay's verdict (None if it failed or the input is malformed), the broken facts, and tool errors.
     The rows are consumed to the end, also where the replay stops early; it may go through them again.
     """
-    if options.without:
-        rows = _Without(rows, options.without)
     guard, facts = SequenceGuard(log), RunFacts(run_id)
     problems_before = len(log.problems) + log.more
     guarded = guard.watch(rows)
@@ -77,19 +76,6 @@ def judge_run(
     return verdict, facts.contradictions(), errors
 
 
-class _Without:
-    """Rows without some columns."""
-
-    def __init__(self, rows: Iterable[Row], columns: tuple[str, ...]) -> None:
-        self.rows = rows
-        self.gone = {INDEX[name] for name in columns}
-
-    def __iter__(self) -> Iterator[Row]:
-        gone = self.gone
-        for row in self.rows:
-            yield tuple(None if at in gone else value for at, value in enumerate(row))
-
-
 class _Watched:
     """Rows of which the first pass is watched."""
 
@@ -108,15 +94,16 @@ class _Merged:
     again.
     """
 
-    def __init__(self, unit: Unit, run_id: str, log: ProblemLog, empty: list[str]) -> None:
+    def __init__(self, unit: Unit, run_id: str, options: AuditOptions, log: ProblemLog, empty: list[str]) -> None:
         self.unit = unit
+        self.options = options
         self.run_id = run_id
         self.to: tuple[ProblemLog, list[str]] = (log, empty)
 
     def __iter__(self) -> Iterator[Row]:
         log, empty = self.to
         self.to = ProblemLog(), []
-        return merge_sorted([_noting_empty(file, log, empty) for file in self.unit.files], self.run_id)
+        return merge_sorted([_noting_empty(file, self.options, log, empty) for file in self.unit.files], self.run_id)
 
 
 def judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:
@@ -133,7 +120,7 @@ def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitR
     size = unit.size
     if size <= STREAM_BYTES:
         return _judge_sorted(unit, options, check_run)
-    if (run_id := _single_run(unit)) is not None:
+    if (run_id := _single_run(unit, options.adapter)) is not None:
         try:
             return _judge_streaming(unit, run_id, options, check_run)
         except NotStreamableError:
@@ -141,22 +128,22 @@ def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitR
     return _judge_spilled(unit, options, check_run, min(BUCKETS_MAX, size // max(1, STREAM_BYTES) + 1))
 
 
-def _single_run(unit: Unit) -> str | None:
-    runs = {first_run(file) for file in unit.files}
+def _single_run(unit: Unit, adapter: str) -> str | None:
+    runs = {first_run_of(file, adapter) for file in unit.files}
     return runs.pop() if len(runs) == 1 else None
 
 
 def _judge_streaming(unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun) -> UnitResult:
     log, empty, clock = ProblemLog(), list[str](), Spent()
-    judged = judge_run(run_id, _Merged(unit, run_id, log, empty), options, check_run, log)
+    judged = judge_run(run_id, _Merged(unit, run_id, options, log, empty), options, check_run, log)
     clock.until_now("read, merge, check")
     return result_of(unit.name, [run_id], [judged], options, log, empty, clock.seconds)
 
 
-def _noting_empty(file: str, log: ProblemLog, empty: list[str]) -> Iterator[Row]:
+def _noting_empty(file: str, options: AuditOptions, log: ProblemLog, empty: list[str]) -> Iterator[Row]:
     """A file's rows; a file without any, and without a problem of its own, is noted as empty."""
     problems_before = len(log.problems) + log.more
-    rows = read_rows(file, log)
+    rows = rows_of(file, log, options)
     first = next(rows, None)
     if first is not None:
         yield first
@@ -169,7 +156,7 @@ def _judge_sorted(unit: Unit, options: AuditOptions, check_run: CheckRun) -> Uni
     log, empty, clock = ProblemLog(), list[str](), Spent()
     judged: list[Judged] = []
     with no_collector():
-        runs = _by_run(chain.from_iterable(_noting_empty(file, log, empty) for file in unit.files))
+        runs = _by_run(chain.from_iterable(_noting_empty(file, options, log, empty) for file in unit.files))
         run_ids = sorted(runs)
         clock.until_now("read")
         if not log:
@@ -182,7 +169,7 @@ def _judge_spilled(unit: Unit, options: AuditOptions, check_run: CheckRun, bucke
     log, empty, clock = ProblemLog(), list[str](), Spent()
     judged: list[Judged] = []
     with Spill(buckets) as spill, no_collector():
-        run_ids = sorted({run for file in unit.files for run in spill.put(_noting_empty(file, log, empty))})
+        run_ids = sorted({run for file in unit.files for run in spill.put(_noting_empty(file, options, log, empty))})
         clock.until_now("read")
         if not log:
             for rows in spill.buckets():
@@ -271,4 +258,5 @@ def result_of(
         tuple(errors),
         dict(spent or {}),
         dict(log.carried),
+        dict(log.unknown),
     )

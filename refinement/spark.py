@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -28,6 +29,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from viewproof.refinement.adapter import NATIVE, first_run_of, rows_of
 from viewproof.refinement.discovery import Inputs, Unit
 from viewproof.refinement.facts import Contradiction, facts_of, merge_facts
 from viewproof.refinement.interrupts import held, reinstall
@@ -35,7 +37,7 @@ from viewproof.refinement.java import find_java
 from viewproof.refinement.local import Progress, result_of_inputs, split_groups, until_interrupted
 from viewproof.refinement.ordering import order_key
 from viewproof.refinement.packing import Packed, pack
-from viewproof.refinement.reading import ProblemLog, first_run, read_rows
+from viewproof.refinement.reading import ProblemLog
 from viewproof.refinement.runs import Spent, judge_run, judge_unit, no_collector
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
@@ -182,7 +184,7 @@ def _audit_units(
     spark: SparkSession, units: tuple[Unit, ...], options: AuditOptions, check_run: CheckRun, tasks: int, say: Log
 ) -> Iterator[list[UnitResult]]:
     """The results of each plan."""
-    whole, mixed = divide(units)
+    whole, mixed = divide(units, options.adapter)
     if whole:
         say(f"{len(whole)} run directories, judged whole")
         results = judge_whole(spark, whole, options, check_run, tasks)
@@ -196,9 +198,9 @@ def _audit_units(
         yield judge_shuffled(spark, mixed, options, check_run, tasks)
 
 
-def divide(units: Iterable[Unit]) -> tuple[list[Unit], list[Unit]]:
+def divide(units: Iterable[Unit], adapter: str = NATIVE) -> tuple[list[Unit], list[Unit]]:
     """Units whose files all start with one run that no other unit starts with, and the rest."""
-    runs = {unit: {run for file in unit.files if (run := first_run(file)) is not None} for unit in units}
+    runs = {unit: {run for file in unit.files if (run := first_run_of(file, adapter)) is not None} for unit in units}
     owners: dict[str, int] = {}
     for found in runs.values():
         for run in found:
@@ -272,10 +274,10 @@ def judge_shuffled(
             result = UnitResult(run_id, (run_id,), verdicts, tuple(log.problems), log.more, (), tuple(errors))
             yield _result_batch([replace(result, spent=spent.seconds)])
 
-    events = files.mapInArrow(_decode, _ddl(_EVENTS)).repartition(tasks, "run")
+    events = files.mapInArrow(partial(_decode, options=options), _ddl(_EVENTS)).repartition(tasks, "run")
     ordered = events.sortWithinPartitions("run", "clock", "node", "seq")
     results = _collect(ordered.mapInArrow(replay, _ddl(_RESULT)))
-    broken = contradictions(files.mapInArrow(_state_facts, _ddl(_FACTS)))
+    broken = contradictions(files.mapInArrow(partial(_state_facts, options=options), _ddl(_FACTS)))
     return _without_malformed(results, broken, options)
 
 
@@ -305,40 +307,49 @@ def _files_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
         yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
 
 
-def _decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _decode(batches: Iterator[pa.RecordBatch], options: AuditOptions) -> Iterator[pa.RecordBatch]:
     """Per event: the columns to bring together and sort by, and the whole row, packed.
 
     Per file, under the run `_FILES`: the runs in it, and what is malformed or empty.
     """
-    for chunk in _chunks(_packed(_files_of(batches))):
+    for chunk in _chunks(_packed(_files_of(batches), options)):
         yield _to_batch(chunk, _EVENTS)
 
 
-def _packed(files: Iterator[tuple[str, str]]) -> Iterator[Row]:
+def _packed(files: Iterator[tuple[str, str]], options: AuditOptions) -> Iterator[Row]:
     for unit, file in files:
         log, spent = ProblemLog(), Spent()
         runs: set[str] = set()
-        for row in read_rows(file, log):
+        for row in rows_of(file, log, options):
             clock, node, seq = order_key(row)
             runs.add(row[0])
             yield row[0], clock, node, seq, pack(row)
         problems, empty = tuple(log.problems), () if runs or log else (f"{file}: the file holds no event",)
         spent.until_now("read")
         result = UnitResult(
-            _READING + unit, tuple(sorted(runs)), (), problems, log.more, empty, (), spent.seconds, dict(log.carried)
+            _READING + unit,
+            tuple(sorted(runs)),
+            (),
+            problems,
+            log.more,
+            empty,
+            (),
+            spent.seconds,
+            dict(log.carried),
+            dict(log.unknown),
         )
         yield _FILES, 0, 0, 0, pack(result)
 
 
-def _state_facts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _state_facts(batches: Iterator[pa.RecordBatch], options: AuditOptions) -> Iterator[pa.RecordBatch]:
     """Per fact that is stated: its key, its value and where it stands first, each once per file (or part of a file)."""
-    for chunk in _chunks(chain.from_iterable(_facts_in(file) for _, file in _files_of(batches))):
+    for chunk in _chunks(chain.from_iterable(_facts_in(file, options) for _, file in _files_of(batches))):
         yield _to_batch(chunk, _FACTS)
 
 
-def _facts_in(file: str) -> Iterator[Row]:
+def _facts_in(file: str, options: AuditOptions) -> Iterator[Row]:
     first: dict[tuple[Any, ...], Row] = {}
-    for row in read_rows(file, ProblemLog()):
+    for row in rows_of(file, ProblemLog(), options):
         for key, value in facts_of(row):
             stated = (row[0], *key, value)
             order = order_key(row)

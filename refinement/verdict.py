@@ -27,13 +27,14 @@ EXIT_INCONCLUSIVE = 4
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """How to judge: the profile of the spec, the named deviations (faults) that are permitted, and the columns without
-    which to judge, as if they had never been there.
+    """How to judge: the profile of the spec, the named deviations (faults) that are permitted, the columns to judge
+    without, as if they had never been there, and who reads the input.
     """
 
     profile: str = "core"
     allow: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    adapter: str = "native"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,8 @@ class UnitResult:
 
     `runs` are the ids of all runs seen in it, judged or not; `problems` is cut at a limit, `problems_more` counts those
     beyond; `empty` names inputs without an event; `tool_errors` are failures of the audit itself; `spent` are processor
-    seconds by phase; `carried` are columns that the format does not have, with where each was first met.
+    seconds by phase; `carried` are columns that the format does not have, with where each was first met;
+    `unrecognised` are files with lines that their adapter does not know: how many, and the first.
     """
 
     unit: str
@@ -157,6 +159,7 @@ class UnitResult:
     tool_errors: tuple[str, ...] = ()
     spent: Mapping[str, float] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)
+    unrecognised: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,7 @@ class AuditReport:
     seconds: float = 0.0
     spent: Mapping[str, float] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)
+    unrecognised: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def events(self) -> int:
@@ -260,6 +264,7 @@ class AuditReport:
             seconds=seconds,
             spent=_sums(unit.spent for unit in units),
             carried={name: place for unit in reversed(units) for name, place in sorted(unit.carried.items())},
+            unrecognised={file: found for unit in units for file, found in unit.unrecognised.items()},
         )
 
 

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from viewproof.api import audit as api
 from viewproof.refinement.cli.options import OutputFile, json_option, protect
 from viewproof.refinement.cli.output import note, save_json, steps
-from viewproof.refinement.discovery import Inputs, survey
+from viewproof.refinement.discovery import Inputs
 from viewproof.refinement.reports import github, html, junit, sarif, table, text
 from viewproof.refinement.reports.escape import printable
 from viewproof.refinement.tigerbeetle.inputs import survey_logs
@@ -68,6 +68,7 @@ _MASTER = re.compile(
 @click.option("--profile", type=click.Choice(api.PROFILES), default="core", show_default=True, help="Of the spec.")
 @click.option("--allow", multiple=True, metavar="FAULT", help="Permit a known deviation; the report says where used.")
 @click.option("--without", multiple=True, metavar="COLUMN", help="Judge as if the column were never there.")
+@click.option("--adapter", metavar="MODULE:NAME", default="", help="Read logs of another system (docs/adapters.md).")
 @click.option("--engine", type=click.Choice(api.ENGINES), default="local", show_default=True)
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
@@ -83,6 +84,7 @@ def audit(
     profile: str,
     allow: tuple[str, ...],
     without: tuple[str, ...],
+    adapter: str,
     engine: str,
     master: str,
     workers: int,
@@ -104,7 +106,7 @@ def audit(
         raise click.BadParameter("the file's name must end in .parquet or .ndjson", param_hint="--violations")
     _check_master(engine, master)
     try:
-        options = api.audit_options(input, profile, allow, without)
+        options = api.audit_options(input, profile, allow, without, adapter)
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
     if input == "tigerbeetle":
@@ -115,7 +117,10 @@ def audit(
                 logs, options, engine=engine, master=master, workers=workers, progress=progress, log=note
             )
         return publish(report, files)
-    inputs = survey(map(_from_stdin, paths))
+    try:
+        inputs = api.survey_inputs(map(_from_stdin, paths), options)
+    except api.AuditOptionError as error:
+        raise click.BadParameter(str(error), param_hint="--adapter") from None
     protect(files.by_option(), [*paths, *inputs.files, *inputs.ignored], inputs.directories)
     if not inputs.refused:
         _note_unread(inputs)

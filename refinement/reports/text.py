@@ -121,6 +121,8 @@ def _summary(report: AuditReport) -> Iterator[str]:
         yield "nothing was checked"
     for name, place in report.carried.items():
         yield f"{name} is no column of the format{nearest(name, COLUMNS)}: carried along, not judged (first at {place})"
+    for file, (count, first) in report.unrecognised.items():
+        yield f"{file}: {number(count, 'line')} not recognised, the first is line {first}"
     if report.stopped:
         yield report.stopped
     yield f"verdict: {report.verdict} (exit code {report.exit_code})"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from viewproof.refinement import local
+from viewproof.refinement.adapter import NATIVE, AdapterError
+from viewproof.refinement.adapter import adapter as load_adapter
 from viewproof.refinement.discovery import Inputs, survey
 from viewproof.refinement.interrupts import held
 from viewproof.refinement.local import Progress
@@ -34,6 +36,7 @@ def audit(
     profile: str = "core",
     allow: Sequence[str] = (),
     without: Sequence[str] = (),
+    adapter: str = "",
     engine: str = "local",
     master: str = "local[*]",
     workers: int = 1,
@@ -50,7 +53,8 @@ def audit(
 
     `input` is native (docs of the format: traces/README.md) or tigerbeetle (docs/tigerbeetle.md); `profile` is core,
     or for the latter a profile of it; `allow` permits deviations by name (docs/faults.md);
-    `without` names columns to judge without, as if they were never there; `engine` is local, with
+    `without` names columns to judge without, as if they were never there;
+    `adapter` names one from outside the package (`module:NAME`, docs/adapters.md); `engine` is local, with
     `workers` processes (which import the main module again: a script needs `if __name__ == "__main__"`), or spark, on
     `master`; `interp` takes each step by the reference interpreter; `progress(done, total, name)` is called after each
     directory, `log` with notes. Raises `AuditOptionError` for an option that is unknown or has no meaning here.
@@ -62,17 +66,19 @@ def audit(
     if not paths or workers < 1:
         raise AuditOptionError("paths", "an audit needs at least one path, and one worker")
     names = [str(path) for path in paths]
-    options = audit_options(input, profile, allow, without)
+    options = audit_options(input, profile, allow, without, adapter)
     if input == "tigerbeetle":
         logs = survey_logs(names)
         return judge_logs(logs, options, engine=engine, master=master, workers=workers, progress=progress, log=log)
-    inputs, judge = survey(names), check_run(interp=interp)
+    inputs, judge = survey_inputs(names, options), check_run(interp=interp)
     return judge_inputs(
         inputs, options, judge, engine=engine, master=master, workers=workers, progress=progress, log=log
     )
 
 
-def audit_options(input: str, profile: str, allow: Sequence[str], without: Sequence[str] = ()) -> AuditOptions:
+def audit_options(
+    input: str, profile: str, allow: Sequence[str], without: Sequence[str] = (), adapter: str = ""
+) -> AuditOptions:
     """The options of an audit. Raises `AuditOptionError` for a profile, deviation or column that this input does not
     have.
     """
@@ -91,7 +97,20 @@ def audit_options(input: str, profile: str, allow: Sequence[str], without: Seque
         raise AuditOptionError("profile", f"{profile} is for --input tigerbeetle")
     elif once:
         _require_known(once)
-    return AuditOptions(profile, once, tuple(dict.fromkeys(without)))
+    if adapter and input != "native":
+        raise AuditOptionError("adapter", f"an adapter is an input of its own, and not of --input {input}")
+    return AuditOptions(profile, once, tuple(dict.fromkeys(without)), adapter or NATIVE)
+
+
+def survey_inputs(paths: Iterable[str], options: AuditOptions) -> Inputs:
+    """The files to read, by the names that the adapter's have. Raises `AuditOptionError` where there is none."""
+    if options.adapter == NATIVE:
+        return survey(paths)
+    try:
+        found = load_adapter(options.adapter)
+    except AdapterError as error:
+        raise AuditOptionError("adapter", str(error)) from None
+    return survey(paths, options.adapter, found.suffixes)
 
 
 def _require_known(names: tuple[str, ...]) -> None:

@@ -1,0 +1,117 @@
+"""Logs of another system, read by an adapter from outside the package: a toy replica (docs/adapters.md)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from viewproof import audit
+from viewproof.api.audit import AuditOptionError
+from viewproof.refinement.adapter import Adapter, Record
+from viewproof.refinement.verdict import AuditReport
+
+TOY = "tests.refinement.toy.adapter:TOY"
+REPLICA = Path(__file__).parent / "toy" / "replica.py"
+
+
+def log_of(file: Path, seed: int, *words: str) -> Path:
+    """The log of one run of the toy, a process of its own."""
+    subprocess.run([sys.executable, str(REPLICA), str(file), str(seed), *words], check=True)
+    return file
+
+
+def judged(*paths: Path, **options: Any) -> AuditReport:
+    return audit(*paths, adapter=TOY, **options)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_toy_replica_conforms(seed: int, tmp_path: Path) -> None:
+    report = judged(log_of(tmp_path / "run.toy", seed))
+    assert (report.verdict, report.events) == ("conforms", 219), report.verdicts
+    assert report.coverage["execute"] == 36
+
+
+def test_its_mistake_is_found_and_the_line_named(tmp_path: Path) -> None:
+    file = log_of(tmp_path / "run.toy", 1, "--hasty")
+    (found,) = judged(file).violations
+    assert found.action == "commit"
+    assert "quorum_replication" in found.expected
+    assert " agreed op=1 " in file.read_text().splitlines()[found.line - 1]
+
+
+def test_a_log_with_lost_lines_is_judged_as_far_as_it_goes(tmp_path: Path) -> None:
+    for mistake in ((), ("--hasty",)):
+        file = log_of(tmp_path / f"run{len(mistake)}.toy", 2, *mistake)
+        lines = [line for line in file.read_text().splitlines() if " took op=3 " not in line]
+        file.write_text("\n".join(lines) + "\n")
+    report = judged(tmp_path)
+    assert [verdict.verdict for verdict in report.verdicts] == ["inconclusive", "violates"]
+    assert "no such event in the input" in report.verdicts[0].missing[0]
+
+
+def test_lines_that_the_adapter_does_not_know_are_counted(tmp_path: Path) -> None:
+    file = log_of(tmp_path / "run.toy", 1)
+    file.write_text(file.read_text() + "99 node0 99 yawned\n99 node0 99 yawned\n")
+    report = judged(file)
+    assert report.unrecognised == {str(file): (2, 221)}
+    assert report.verdict == "conforms"
+
+
+def test_workers_read_by_the_adapter_too(tmp_path: Path) -> None:
+    for seed in range(3):
+        (tmp_path / str(seed)).mkdir()
+        log_of(tmp_path / str(seed) / f"run-{seed}.toy", seed)
+    assert judged(tmp_path, workers=2).count("conforms") == 3
+
+
+@pytest.mark.spark
+def test_executors_read_by_the_adapter_too(tmp_path: Path, spark_session: Any) -> None:
+    from viewproof.api.audit import audit_options, survey_inputs
+    from viewproof.refinement import spark
+    from viewproof.refinement.checker import check_run
+
+    for seed in range(2):
+        log_of(tmp_path / f"run-{seed}.toy", seed)
+    options = audit_options("native", "core", (), (), TOY)
+    report = spark.audit(survey_inputs([str(tmp_path)], options), options, check_run, session=spark_session)
+    assert report.count("conforms") == 2, report
+
+
+def broken_records(file: str) -> Iterator[tuple[int, Record | None]]:
+    """An adapter's records with a mistake in them."""
+    yield 1, {"run": "r", "node": 0, "seq": 1, "clock": 1, "event": "started", "x_own": 1}
+
+
+BROKEN = Adapter("broken", "writes an event that there is none", suffixes=(".toy",), records=broken_records)
+
+
+def test_a_record_that_is_no_event_is_malformed_input(tmp_path: Path) -> None:
+    (tmp_path / "a.toy").write_text("\n")
+    report = audit(tmp_path, adapter=f"{__name__}:BROKEN")
+    assert report.exit_code == 2
+    assert "a.toy:1: event: expected a known event" in str(report.problems[0])
+    assert "x_own" in report.carried
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("nothing", "is not MODULE:NAME"), ("no_such_module:X", "cannot be imported"), ("os:path", "is no Adapter")],
+)
+def test_what_is_no_adapter_is_refused_by_name(name: str, text: str, tmp_path: Path) -> None:
+    with pytest.raises(AuditOptionError, match=text):
+        audit(tmp_path, adapter=name)
+
+
+def test_an_adapter_in_the_working_directory_is_found(tmp_path: Path) -> None:
+    log_of(tmp_path / "run.toy", 3)
+    own = (REPLICA.parent / "adapter.py").read_text()
+    (tmp_path / "my_logs.py").write_text(own)
+    command = [str(Path(sys.executable).parent / "vsr"), "audit", "run.toy", "--adapter", "my_logs:TOY"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ), check=False)
+    assert (result.returncode, "1 conforms" in result.stdout) == (0, True), result
