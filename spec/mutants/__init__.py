@@ -15,7 +15,7 @@ from typing import Any
 FORMAT = "viewproof.mutants/1"
 FOLDER = Path(__file__).parent
 
-__all__ = ["FOLDER", "FORMAT", "reason_of", "recorded", "tables"]
+__all__ = ["FOLDER", "FORMAT", "reason_of", "reasons", "recorded", "tables"]
 
 
 def recorded(model: str) -> dict[str, Any] | None:
@@ -33,11 +33,13 @@ def tables() -> list[dict[str, Any]]:
 
 
 @cache
-def _reasons() -> dict[str, dict[str, str]]:
+def reasons() -> dict[str, dict[str, str]]:
+    """Model → mutant id, or its beginning → why it need not be noticed."""
     return tomllib.loads((FOLDER / "reasons.toml").read_text())
 
 
 def reason_of(model: str, mutant: str) -> str:
     """Why a mutant of the model need not be noticed; empty if nothing is written. The longest matching id counts."""
-    reasons = _reasons().get(model, {})
-    return reasons[max(fitting, key=len)] if (fitting := [id for id in reasons if mutant.startswith(id)]) else ""
+    known = reasons().get(model, {})
+    fitting = [id for id in known if mutant.startswith(id)]
+    return known[max(fitting, key=len)] if fitting else ""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from viewproof.refinement.reports.mutants import document
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.engines.mutate import Mutant, all_mutants, hunt, mutants, survey
 from viewproof.spec.engines.mutate.rebuild import runnable
@@ -26,6 +28,8 @@ from viewproof.spec.lang import (
     up_to,
     witness,
 )
+from viewproof.spec.mutants import reason_of, reasons, tables
+from viewproof.spec.protocols import protocol_of_model, shapes_of
 from viewproof.spec.vsr import model
 
 Voter = Sort("Voter")
@@ -220,3 +224,33 @@ def test_a_portfolio_stops_where_something_breaks_and_shows_the_behaviour_also_w
         assert isinstance(covered.result, explicit.Result)
         assert covered.result.broken == "J1"
         assert isinstance(covered.outcomes[0][1], Outcome)
+
+
+@pytest.mark.parametrize("table", tables(), ids=lambda table: str(table["model"]))
+def test_a_table_that_is_kept_is_about_the_specification_and_each_mutant_is_noticed_or_explained(
+    table: dict[str, Any],
+) -> None:
+    name = table["model"]
+    build = protocol_of_model(name).build
+    shapes = [
+        Shape(size.name, build(name, replicas=size.replicas, bounds=size.bounds, profile="core"))
+        for size in shapes_of(name)
+    ]
+    assert [shape["name"] for shape in table["shapes"]] == [shape.name for shape in shapes]
+    assert table["digest"] == digest(*(shape.spec for shape in shapes)), f"vsr mutate {name} --record makes it again"
+    assert {mutant["id"] for mutant in table["mutants"]} == set(all_mutants(shapes))
+    for mutant in table["mutants"]:
+        assert bool(mutant["death"]) != bool(mutant["reason"]), mutant["id"]
+        assert mutant["death"] or mutant["reason"] == reason_of(name, mutant["id"])
+
+
+def test_no_reason_is_written_for_a_mutant_that_is_noticed_or_that_there_is_not() -> None:
+    for table in tables():
+        explained = [m["id"] for m in table["mutants"] if not m["death"]]
+        for id in reasons()[table["model"]]:
+            assert any(mutant.startswith(id) for mutant in explained), id
+
+
+def test_the_page_of_mutants_is_made_from_the_tables() -> None:
+    page = Path(__file__).parents[3] / "docs/mutants.md"
+    assert page.read_text() == document(tables()), "vsr mutate --document docs/mutants.md makes it again"
