@@ -23,7 +23,7 @@ from typing import Self, TypeVar
 import msgspec
 
 from viewproof.impl.interface.messages import Eviction, Reply, Request, register_result
-from viewproof.impl.interface.ranges import BODY_SIZE_MAX, CLIENT_CLOCK_MAX
+from viewproof.impl.interface.ranges import BODY_SIZE_MAX, CLIENT_CLOCK_MAX, NUMBER_MAX
 from viewproof.impl.machine.state_machine import (
     Append,
     CompareAndSet,
@@ -71,7 +71,6 @@ __all__ = [
     "ReplyError",
     "RequestTimeoutError",
     "RequestTooLargeError",
-    "SyncClient",
     "UncertainError",
     "UnreachableError",
 ]
@@ -81,6 +80,9 @@ _ResultT = TypeVar("_ResultT")
 CLIENT_ID_MAX = (1 << 62) - 1
 
 CONNECT_SECONDS = 1.0
+
+QUESTION = NUMBER_MAX
+"""Number of the request of session 0 by which a client asks for its id's incarnation; no other request has it."""
 
 
 @dataclass(slots=True)
@@ -153,6 +155,7 @@ class Client:
         self._connection: Connection | None = None
         self._pending: _Pending | None = None
         self._fenced = ""
+        self._registered = False
         self._busy = False
         self._closed = False
 
@@ -199,6 +202,22 @@ class Client:
             return decode_result(reply.body)
         except msgspec.DecodeError as error:
             raise ReplyError(f"the answer to request {reply.request} does not decode: {error}", True) from error
+
+    def abandon(self) -> None:
+        """Give up the request that had no answer: it is executed once or never, and never after the next operation.
+
+        The next operation registers anew, which fences the session of the one given up. Raises ClientError if there is
+        none, or the cluster has no sessions: there nothing can keep a copy from being executed later.
+        """
+        self._check_usable()
+        if self._pending is None:
+            raise ClientError("there is no unanswered request to give up", False)
+        if not self.session:
+            raise ClientError("without sessions a request cannot be given up: retry() asks for its answer", False)
+        self._pending = None
+        self.session = 0
+        self.incarnation = max(self.incarnation + 1, time.time_ns() // 1000)
+        self._drop()
 
     async def put(self, key: bytes, value: bytes) -> None:
         """Set ``key`` to ``value``."""
@@ -267,7 +286,7 @@ class Client:
             else:
                 silent.add(self._target)
                 self._check_reachable(silent, time.monotonic() - accepted)
-            message = None if connection is None else self._send(connection, pending)
+            message = None if connection is None else self._send(connection, pending, attempts)
             if connection is None or message is None:
                 self._next_target()
                 await asyncio.sleep(min(0.02 * attempts, 0.2))
@@ -285,16 +304,27 @@ class Client:
             if isinstance(answer, Reply) and message.request:
                 return answer
             attempts, wait = 0, self._retry_seconds
-            if isinstance(answer, Eviction):
+            if isinstance(answer, Eviction) and message.request == 0:
+                self._on_older_incarnation(answer.incarnation)
+            elif isinstance(answer, Eviction):
                 self._on_eviction(answer, pending)
             else:
                 self.session = answer.session
+                self._registered = True
                 self.request_number = 0
 
-    def _send(self, connection: Connection, pending: _Pending) -> Request | None:
-        """Send what is due, and return it; None if the connection is gone."""
+    def _send(self, connection: Connection, pending: _Pending, attempts: int) -> Request | None:
+        """Send what is due, and return it; None if the connection is gone.
+
+        After a register without an answer comes a question: a request of session 0, which is nobody's. It is never
+        executed, and refused with the incarnation that the client's id has.
+        """
         if connection.sessions and not self.session:
             message = Request(self.client_id, 0, b"", 0, self.incarnation, self.clock)
+            if attempts > 1:
+                question = Request(self.client_id, QUESTION, b"", 0, 0, self.clock)
+                connection.send(frame_message(message, self._group) + frame_message(question, self._group))
+                return message if connection.alive else None
         else:
             if pending.request is None:
                 number = self.request_number + 1
@@ -326,6 +356,9 @@ class Client:
                     return frame
             elif isinstance(frame, Eviction):
                 self.clock = max(self.clock, min(frame.clock, CLIENT_CLOCK_MAX))
+                asked = message.request == 0 and frame.request == QUESTION and frame.session == 0
+                if asked and frame.client == self.client_id and frame.incarnation >= self.incarnation:
+                    return frame
                 if message.request and frame.client == self.client_id and frame.session == self.session:
                     self._refused(pending, frame.request == message.request)
                     return frame
@@ -373,6 +406,19 @@ class Client:
             )
         pending.request = None
 
+    def _on_older_incarnation(self, incarnation: int) -> None:
+        """The id has an incarnation that is not below this client's: its clock was once ahead, or it is another's.
+
+        A client that begins goes on above it, and so fences what was there: the later one to register goes on. One that
+        had a session before has been fenced. Raises FencedError.
+        """
+        if self._registered or incarnation == NUMBER_MAX:
+            self._fenced = (
+                f"client {self.client_id} is fenced: another one registered with its id, with incarnation {incarnation}"
+            )
+            raise FencedError(self._fenced, False)
+        self.incarnation = incarnation + 1
+
     def _follow(self, hint: NotPrimary) -> None:
         if hint.view >= self.view and hint.view % len(self.addresses) != self._target:
             self.view = hint.view
@@ -393,12 +439,22 @@ class Client:
             self._connection.close()
             self._connection = None
 
+    def _check_place(self, connection: Connection | None) -> None:
+        """Raises RefusedError if a replica is not where the addresses say: the primary is found by its index."""
+        if connection is None or connection.replica_count != len(self.addresses):
+            return
+        if connection.replica != self._target:
+            at = address_text(self.addresses[self._target])
+            text = f"the replica at {at} is {connection.replica}, not {self._target}: give the addresses by index"
+            raise RefusedError(text, None if self._pending is None else self._pending.executed)
+
     async def _connect(self) -> Connection | None:
         if self._connection is None or not self._connection.alive:
             address = self.addresses[self._target]
             self._connection = await open_connection(
                 address, self._cluster, self.client_id, CONNECT_SECONDS, self._group, self._tls
             )
+            self._check_place(self._connection)
         return self._connection
 
 
@@ -407,73 +463,6 @@ def _answers(reply: Reply, message: Request) -> bool:
     if message.request == 0:
         return (reply.client, reply.request, reply.body) == (message.client, 0, register_result(message.incarnation))
     return (reply.client, reply.session, reply.request) == (message.client, message.session, message.request)
-
-
-class SyncClient:
-    """The same client for code without an event loop: it runs its own in the calling thread."""
-
-    def __init__(
-        self,
-        addresses: Sequence[Address],
-        cluster: int,
-        client_id: int | None = None,
-        timeout_seconds: float = 30.0,
-        unreachable_seconds: float | None = None,
-        group: int = 0,
-        tls: Tls | None = None,
-    ) -> None:
-        self.client = Client(
-            addresses,
-            cluster,
-            client_id,
-            timeout_seconds,
-            unreachable_seconds=unreachable_seconds,
-            group=group,
-            tls=tls,
-        )
-        self._runner = asyncio.Runner()
-
-    def execute(self, operation: Operation) -> Result:
-        """As Client.execute."""
-        return self._runner.run(self.client.execute(operation))
-
-    def retry(self) -> Result:
-        """As Client.retry."""
-        return self._runner.run(self.client.retry())
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """As Client.put."""
-        self._runner.run(self.client.put(key, value))
-
-    def get(self, key: bytes) -> bytes | None:
-        """As Client.get."""
-        return self._runner.run(self.client.get(key))
-
-    def delete(self, key: bytes) -> bool:
-        """As Client.delete."""
-        return self._runner.run(self.client.delete(key))
-
-    def append(self, key: bytes, value: bytes) -> None:
-        """As Client.append."""
-        self._runner.run(self.client.append(key, value))
-
-    def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
-        """As Client.compare_and_set."""
-        return self._runner.run(self.client.compare_and_set(key, expected, value))
-
-    def close(self) -> None:
-        """Close the connection and the loop."""
-        if not self.client._closed:
-            self._runner.run(self.client.close())
-        self._runner.close()
-
-    def __enter__(self) -> SyncClient:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _expect(result: Result, kind: type[_ResultT]) -> _ResultT:

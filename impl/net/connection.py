@@ -24,12 +24,18 @@ __all__ = ["Connection", "fetch_status", "open_connection"]
 
 
 class Connection(asyncio.Protocol):
-    """Frames go to ``inbox``, None at the end. ``sessions``: the replica's cluster has clients register."""
+    """Frames go to ``inbox``, None at the end.
+
+    ``sessions``: the replica's cluster has clients register; ``replica`` is its index, of ``replica_count`` (0: it does
+    not say).
+    """
 
     def __init__(self, hello: Hello, group: int = 0) -> None:
         self.inbox: asyncio.Queue[object] = asyncio.Queue()
         self.sessions = False
         self.error: Exception | None = None
+        self.replica = -1
+        self.replica_count = 0
         self._transport: asyncio.Transport | None = None
         self._hello = hello
         self._reader = FrameReader(group=group)
@@ -109,6 +115,8 @@ async def open_connection(
             connection.close()
             raise RefusedError(f"replica {frame.number} at {address_text(address)}: {wrong}", executed=False)
         connection.sessions = frame.sessions
+        connection.replica = frame.number
+        connection.replica_count = 0 if frame.configuration is None else frame.configuration.replica_count
         return connection
     if connection is not None:
         connection.close()

@@ -20,7 +20,7 @@ from viewproof.impl.machine.state_machine import (
     Result,
     Value,
 )
-from viewproof.impl.net.client import SyncClient
+from viewproof.impl.net.sync_client import SyncClient
 
 ARGUMENTS = {
     "put": "KEY VALUE",

@@ -22,7 +22,7 @@ from viewproof.impl.interface.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS,
 from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
 from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.bench import UNREACHABLE_SECONDS
-from viewproof.impl.net.client import EvictedError, SyncClient
+from viewproof.impl.net.client import EvictedError
 from viewproof.impl.net.cluster import Cluster
 from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.framing import Status
@@ -31,6 +31,7 @@ from viewproof.impl.net.record import record as record_run
 from viewproof.impl.net.record import rounds as record_rounds
 from viewproof.impl.net.server import ServerConfig, parse_addresses, run_server
 from viewproof.impl.net.server_config import CHECKPOINT_INTERVAL, data_path
+from viewproof.impl.net.sync_client import SyncClient
 from viewproof.impl.net.tls import Tls
 from viewproof.impl.replica.features import FEATURES, feature_numbers, parse_features
 from viewproof.impl.storage.data_file import format_data_file

@@ -18,8 +18,9 @@ from click.testing import CliRunner, Result
 
 from viewproof.impl.machine.state_machine import Done, Operation, Outcome, Refused, Value
 from viewproof.impl.machine.state_machine import Result as Answer
-from viewproof.impl.net.client import SyncClient, UnreachableError
+from viewproof.impl.net.client import UnreachableError
 from viewproof.impl.net.cluster import Cluster, ClusterError, free_ports
+from viewproof.impl.net.sync_client import SyncClient
 from viewproof.refinement.cli import cli, repl, used
 from viewproof.refinement.cli.watch import SHORT_LIVES_MAX, Watch
 

@@ -29,11 +29,11 @@ from viewproof.impl.interface.messages import (
     make_header,
 )
 from viewproof.impl.interface.ranges import COUNTER_MAX, HEADERS_MAX
-from viewproof.impl.net.client import SyncClient
 from viewproof.impl.net.cluster import Cluster
 from viewproof.impl.net.framing import FrameError, FrameReader, Hello, Status, frame_message
 from viewproof.impl.net.guard import jump_error
 from viewproof.impl.net.recovery import recovery_superblock
+from viewproof.impl.net.sync_client import SyncClient
 from viewproof.impl.storage.file import MemoryFile
 from viewproof.impl.storage.recover import Remedy, diagnose, reset_clock
 from viewproof.impl.storage.superblock import COPIES, Superblock, SuperblockRangeError, encode_copy

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.refinement.traces import load
 from viewproof.impl.interface.durable import ClientTableConfig
 from viewproof.impl.interface.messages import Eviction, Message, Reply, Request, register_result
 from viewproof.impl.machine.state_machine import Done, Put, encode_operation
@@ -16,10 +17,10 @@ from viewproof.impl.net.client import (
     EvictedError,
     FencedError,
     RequestTimeoutError,
-    SyncClient,
     UncertainError,
 )
 from viewproof.impl.net.cluster import Cluster, free_ports
+from viewproof.impl.net.errors import ClientError
 from viewproof.impl.net.framing import (
     PROTOCOL_VERSION,
     Control,
@@ -29,6 +30,9 @@ from viewproof.impl.net.framing import (
     frame_control,
     frame_message,
 )
+from viewproof.impl.net.sync_client import SyncClient
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 PUT = Put(b"k", b"v")
 DONE = b"\x91\xa4done"
@@ -203,9 +207,78 @@ def test_without_a_session_nothing_was_sent() -> None:
             with pytest.raises(RequestTimeoutError, match="the operation was not sent") as caught:
                 await client.execute(PUT)
             assert caught.value.executed is False
-        assert {(r.request, r.incarnation) for r in requests} == {(0, client.incarnation)}
+        assert {r.body for r in requests} == {b""}
+        assert {r.session for r in requests} == {0}
+        assert {r.incarnation for r in requests if r.request == 0} == {client.incarnation}
 
     against(lambda request, index: None, scenario, timeout_seconds=1.5, retry_seconds=0.05)
+
+
+def test_a_client_whose_clock_was_ahead_goes_on_above_its_old_incarnation() -> None:
+    ahead = 1 << 60
+
+    def answer(request: Request, index: int) -> Message | None:
+        if request.request == 0:
+            return registered(request, 8) if request.incarnation > ahead else None
+        return done(request) if request.session == 8 else evicted(request, "fenced", ahead)
+
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        assert await client.execute(PUT) == Done()
+        assert client.incarnation == ahead + 1
+        asked = [r for r in requests if r.request and not r.session]
+        assert asked
+        assert all(r.body == b"" for r in asked)
+
+    against(answer, scenario, retry_seconds=0.3)
+
+
+def test_a_client_that_had_a_session_does_not_take_it_back_from_who_came_after() -> None:
+    later = 1 << 60
+
+    def answer(request: Request, index: int) -> Message | None:
+        if request.request == 0:
+            return registered(request, 4) if index == 0 else None
+        return evicted(request, "no_session") if request.session else evicted(request, "fenced", later)
+
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        with pytest.raises(FencedError, match=f"with incarnation {later}"):
+            await client.execute(PUT)
+
+    against(answer, scenario, retry_seconds=0.3)
+
+
+def test_an_old_incarnation_of_its_id_does_not_disturb_a_register() -> None:
+    def answer(request: Request, index: int) -> Message | None:
+        if request.request == 0:
+            return registered(request, 8) if index > 4 else None
+        return done(request) if request.session == 8 else evicted(request, "fenced", 5)
+
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        before = client.incarnation
+        assert await client.execute(PUT) == Done()
+        assert client.incarnation == before
+
+    against(answer, scenario, retry_seconds=0.3)
+
+
+def test_a_request_in_doubt_may_be_given_up() -> None:
+    async def scenario(client: Client, requests: list[Request]) -> None:
+        with pytest.raises(ClientError, match="no unanswered request"):
+            client.abandon()
+        with pytest.raises(RequestTimeoutError, match="it may still be executed"):
+            await client.execute(PUT)
+        client.abandon()
+        assert await client.execute(Put(b"k", b"other")) == Done()
+        registers = [r for r in requests if r.request == 0]
+        assert registers[-1].incarnation > registers[0].incarnation
+        assert (requests[-1].session, requests[-1].request) == (6, 1)
+
+    def answer(request: Request, index: int) -> Message | None:
+        if request.request == 0:
+            return registered(request, 3 if index == 0 else 6)
+        return done(request) if request.session == 6 else None
+
+    against(answer, scenario, timeout_seconds=2, retry_seconds=0.5)
 
 
 def test_a_request_in_doubt_must_be_retried_first() -> None:
@@ -252,6 +325,26 @@ async def take_turns(cluster: Cluster) -> None:
         assert await one.get(b"k") == b"12" * 5
         assert one.evictions == 5
         assert other.evictions == 4
+
+
+def test_a_program_whose_clock_was_set_back_is_not_locked_out(tmp_path: Path) -> None:
+    """It registered with a clock an hour ahead; with the clock right it takes its id over, and the trace conforms."""
+    with Cluster(tmp_path, 1, cluster=7) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(cluster.wait_ready())
+        with SyncClient(cluster.addresses, 7, 77) as ahead:
+            ahead.client.incarnation += 3600 * 10**6
+            ahead.put(b"k", b"1")
+            with SyncClient(cluster.addresses, 7, 77) as right:
+                right.append(b"k", b"2")
+                assert right.client.incarnation == ahead.client.incarnation + 1
+                with pytest.raises(FencedError, match="client 77 is fenced"):
+                    ahead.append(b"k", b"3")
+                assert right.get(b"k") == b"12"
+        cluster.stop_all()
+    verdict = check_run("run", load(cluster.trace_directory), AuditOptions())
+    assert verdict.verdict == "conforms", (verdict.missing, verdict.violations)
 
 
 def test_the_later_client_of_an_id_goes_on_and_the_earlier_is_fenced(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from viewproof.impl.net.client import (
     RefusedError,
     RequestTimeoutError,
     RequestTooLargeError,
-    SyncClient,
     UncertainError,
 )
 from viewproof.impl.net.cluster import Cluster, ClusterError, free_ports
@@ -37,6 +36,7 @@ from viewproof.impl.net.framing import (
 )
 from viewproof.impl.net.record import RecordOptions, record, rounds
 from viewproof.impl.net.server import ServerError, parse_addresses
+from viewproof.impl.net.sync_client import SyncClient
 from viewproof.impl.storage.data_file import format_data_file
 from viewproof.impl.trace.events import decode_line
 

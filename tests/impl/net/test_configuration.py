@@ -20,11 +20,12 @@ from tests.impl.net.test_recover import vsr
 from tests.impl.net.waiting import wait_for
 from viewproof.impl.interface.durable import ClientTableConfig, Quorums, superblock_formatted
 from viewproof.impl.net.address import address_text
-from viewproof.impl.net.client import SyncClient
+from viewproof.impl.net.client import RefusedError
 from viewproof.impl.net.cluster import Cluster, free_ports
 from viewproof.impl.net.configuration import configuration_of, differences
 from viewproof.impl.net.framing import PROTOCOL_VERSION, Hello, Position
 from viewproof.impl.net.peers import Peers, is_older, newer
+from viewproof.impl.net.sync_client import SyncClient
 from viewproof.impl.storage.data_file import format_data_file
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -230,6 +231,9 @@ def test_exchanged_addresses_are_noticed_by_replicas_and_by_status(tmp_path: Pat
         wait_problem(cluster, 1, "replica 0 has other addresses: replica 1 is")
         with SyncClient(cluster.addresses, 1) as client:
             client.put(b"a", b"1")
+        turned = (right[2], right[1], right[0])
+        with SyncClient(turned, 1) as misled, pytest.raises(RefusedError, match="is 2, not 0: give the addresses"):
+            misled.get(b"a")
         code, output = vsr("status", "--addresses", wrong, "--json", tmp_path / "status.json")
         assert code == 1, output
         found = json.loads((tmp_path / "status.json").read_text())["problems"]

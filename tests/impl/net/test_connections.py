@@ -19,7 +19,6 @@ from tests.impl.net.waiting import wait_for
 from viewproof.impl.interface.durable import superblock_formatted
 from viewproof.impl.interface.messages import Request
 from viewproof.impl.net.address import Address
-from viewproof.impl.net.client import SyncClient
 from viewproof.impl.net.cluster import free_ports
 from viewproof.impl.net.configuration import configuration_of
 from viewproof.impl.net.connection import fetch_status
@@ -37,6 +36,7 @@ from viewproof.impl.net.inbound import InboundHost
 from viewproof.impl.net.limits import CLIENT_BYTES_MAX, Limits, LogBudget, limits_of
 from viewproof.impl.net.listener import Listener
 from viewproof.impl.net.peers import Peers
+from viewproof.impl.net.sync_client import SyncClient
 from viewproof.impl.storage.data_file import format_data_file
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -103,15 +103,15 @@ def test_files_are_kept_for_replicas_and_storage() -> None:
         limit_of(34)
 
 
-def resident_bytes(process: subprocess.Popen[bytes]) -> int:
+def resident_bytes_of(pid: int | None) -> int:
     """What the process holds in memory."""
-    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
 
 def test_what_unfinished_frames_hold_is_bounded(tmp_path: Path) -> None:
     with one_replica(tmp_path) as (address, process):
-        before = resident_bytes(process)
+        before = resident_bytes_of(process.pid)
         large = [RawConnection(address, client_hello(number)) for number in range(1, 26)]
         for connection in large:
             connection.socket.sendall(struct.pack(">I", 40 << 20) + b"\x01" + bytes(1 << 10))
@@ -125,7 +125,7 @@ def test_what_unfinished_frames_hold_is_bounded(tmp_path: Path) -> None:
             except (BrokenPipeError, ConnectionResetError):
                 ended += 1
         wait_for(lambda: refused_of(address, "frame: no room") > 0, "the budget for unfinished frames is kept")
-        assert resident_bytes(process) - before < 2 * CLIENT_BYTES_MAX + (64 << 20)
+        assert resident_bytes_of(process.pid) - before < 2 * CLIENT_BYTES_MAX + (64 << 20)
         for connection in begun:
             connection.socket.close()
         with SyncClient([address], 7) as client:
@@ -139,7 +139,7 @@ def refused_of(address: Address, name: str) -> int:
 
 def test_who_does_not_read_the_answers_is_not_read_either(tmp_path: Path) -> None:
     with one_replica(tmp_path) as (address, process):
-        before = resident_bytes(process)
+        before = resident_bytes_of(process.pid)
         connection = RawConnection(address, client_hello(5))
         connection.socket.setblocking(False)
         asked = frame_control(StatusRequest()) * 4096
@@ -153,7 +153,7 @@ def test_who_does_not_read_the_answers_is_not_read_either(tmp_path: Path) -> Non
                 blocked += 1
                 wait_for(lambda: status_of(address) is not None, "the server answers others")
             assert sent < 256 << 20, "it takes questions without end"
-        assert resident_bytes(process) - before < 64 << 20
+        assert resident_bytes_of(process.pid) - before < 64 << 20
         connection.socket.close()
 
 

@@ -16,10 +16,11 @@ from tests.impl.net.waiting import wait_for, wait_for_log
 from viewproof.impl.interface.messages import PrepareOk
 from viewproof.impl.net.address import is_loopback
 from viewproof.impl.net.authority import Authority, AuthorityError, issue_cluster
-from viewproof.impl.net.client import RefusedError, SyncClient
+from viewproof.impl.net.client import RefusedError
 from viewproof.impl.net.cluster import Cluster, free_ports
 from viewproof.impl.net.connection import Connection, fetch_status
 from viewproof.impl.net.framing import PROTOCOL_VERSION, Goodbye, Hello, Status, frame_message
+from viewproof.impl.net.sync_client import SyncClient
 from viewproof.impl.net.tls import Subject, Tls, TlsError
 from viewproof.impl.storage.data_file import format_data_file
 
