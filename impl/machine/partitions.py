@@ -17,14 +17,16 @@ POLL_MAX = 1024
 """Most messages that one poll returns."""
 
 
-class AppendMessages(msgspec.Struct, frozen=True, tag="append_messages", array_like=True, gc=False):
+class AppendMessages(
+    msgspec.Struct, frozen=True, tag="append_messages", array_like=True, gc=False, forbid_unknown_fields=True
+):
     """Appends `messages`, at least one, to the partition of `namespace`."""
 
     namespace: int
     messages: tuple[bytes, ...]
 
 
-class Poll(msgspec.Struct, frozen=True, tag="poll", array_like=True, gc=False):
+class Poll(msgspec.Struct, frozen=True, tag="poll", array_like=True, gc=False, forbid_unknown_fields=True):
     """Reads up to `count` messages of a partition from `offset` on."""
 
     namespace: int
@@ -32,7 +34,9 @@ class Poll(msgspec.Struct, frozen=True, tag="poll", array_like=True, gc=False):
     count: int
 
 
-class StoreOffset(msgspec.Struct, frozen=True, tag="store_offset", array_like=True, gc=False):
+class StoreOffset(
+    msgspec.Struct, frozen=True, tag="store_offset", array_like=True, gc=False, forbid_unknown_fields=True
+):
     """A consumer has read everything below `offset`; refused (`Outcome(False)`) above the end of the partition.
 
     `group`: the number is that of a consumer group; groups and single consumers have offsets of their own.
@@ -44,7 +48,7 @@ class StoreOffset(msgspec.Struct, frozen=True, tag="store_offset", array_like=Tr
     group: bool = False
 
 
-class ReadOffset(msgspec.Struct, frozen=True, tag="read_offset", array_like=True, gc=False):
+class ReadOffset(msgspec.Struct, frozen=True, tag="read_offset", array_like=True, gc=False, forbid_unknown_fields=True):
     """Asks for the stored offset of a consumer, or of a consumer group."""
 
     namespace: int

@@ -34,26 +34,26 @@ DIGEST_MODULUS = 1 << 128
 """Digests are integers below this; written as 32 hexadecimal digits."""
 
 
-class Put(msgspec.Struct, frozen=True, tag="put", array_like=True, gc=False):
+class Put(msgspec.Struct, frozen=True, tag="put", array_like=True, gc=False, forbid_unknown_fields=True):
     """Sets `key` to `value`."""
 
     key: bytes
     value: bytes
 
 
-class Get(msgspec.Struct, frozen=True, tag="get", array_like=True, gc=False):
+class Get(msgspec.Struct, frozen=True, tag="get", array_like=True, gc=False, forbid_unknown_fields=True):
     """Reads `key`."""
 
     key: bytes
 
 
-class Delete(msgspec.Struct, frozen=True, tag="delete", array_like=True, gc=False):
+class Delete(msgspec.Struct, frozen=True, tag="delete", array_like=True, gc=False, forbid_unknown_fields=True):
     """Removes `key`."""
 
     key: bytes
 
 
-class CompareAndSet(msgspec.Struct, frozen=True, tag="cas", array_like=True, gc=False):
+class CompareAndSet(msgspec.Struct, frozen=True, tag="cas", array_like=True, gc=False, forbid_unknown_fields=True):
     """Sets `key` to `value` if its value is `expected` (None: if it is absent)."""
 
     key: bytes
@@ -61,7 +61,7 @@ class CompareAndSet(msgspec.Struct, frozen=True, tag="cas", array_like=True, gc=
     value: bytes
 
 
-class Append(msgspec.Struct, frozen=True, tag="append", array_like=True, gc=False):
+class Append(msgspec.Struct, frozen=True, tag="append", array_like=True, gc=False, forbid_unknown_fields=True):
     """Appends `value` to the value of `key` (absent counts as empty)."""
 
     key: bytes
@@ -104,6 +104,9 @@ Result: TypeAlias = Done | Value | Outcome | Invalid | Refused | Appended | Poll
 _ENCODER = msgspec.msgpack.Encoder()
 _OPERATION_DECODER: msgspec.msgpack.Decoder[Operation] = msgspec.msgpack.Decoder(Operation)
 _RESULT_DECODER: msgspec.msgpack.Decoder[Result] = msgspec.msgpack.Decoder(Result)
+
+_NO_OPERATION = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What the decoder raises. Operations have no field of unknown depth, so none of it depends on the caller's stack."""
 
 _DONE = _ENCODER.encode(Done())
 _TRUE = _ENCODER.encode(Outcome(True))
@@ -189,7 +192,7 @@ class StateMachine:
         """Applies an encoded operation and returns the encoded result; never raises on a bad body."""
         try:
             operation = _OPERATION_DECODER.decode(body)
-        except msgspec.DecodeError:
+        except _NO_OPERATION:
             return _INVALID
         if isinstance(operation, PartitionOperation):
             if self.plane is Plane.METADATA:
@@ -324,6 +327,6 @@ def namespace_of(body: bytes) -> int:
     """The namespace of an encoded operation; 0 of one that has none, and of what is no operation."""
     try:
         operation = _NAMESPACED_DECODER.decode(body)
-    except msgspec.DecodeError:
+    except _NO_OPERATION:
         return 0
     return operation.namespace

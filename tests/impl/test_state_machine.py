@@ -103,3 +103,23 @@ def test_a_check_is_no_assert_statement_and_names_its_reason() -> None:
     check(True, "fine")
     with pytest.raises(InvariantError, match="the reason"):
         check(False, "the reason")
+
+
+@given(st.binary(max_size=40))
+def test_no_body_is_raised_on(body: bytes) -> None:
+    assert decode_result(StateMachine().apply(body)) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x93\xa3p\xb8t\xc4\x01k\xc4\x01v",  # a tag that is no text
+        b"\x93\xa3put\xc4\x01k\xa2\xb8\xb8",  # a text where bytes belong
+        encode_operation(Put(b"k", b"v")).replace(b"\x93", b"\x94", 1) + b"\x91" * 900 + b"\x90",
+    ],
+)
+def test_what_is_no_operation_is_invalid_on_every_replica_however_deep_its_stack(body: bytes) -> None:
+    def deeper(levels: int) -> bytes:
+        return StateMachine().apply(body) if levels == 0 else deeper(levels - 1)
+
+    assert {decode_result(deeper(levels)) for levels in (0, 300, 600)} == {Invalid()}
