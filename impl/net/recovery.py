@@ -98,6 +98,7 @@ def recovery_superblock(
             f"replicas {recovered} were recovered themselves, and a message that one of them sent before may have been "
             f"under way since: restart the processes of all replicas but {replica}, then say --others-restarted"
         )
+    _check_quorum(answers, agreed.quorums)
     views = [copy.view for copy in copies if copy.view <= COUNTER_MAX]
     heard = [
         position.recoveries
@@ -115,6 +116,17 @@ def recovery_superblock(
         recovery=secrets.randbits(62) | 1,
         recoveries=max([copy.recoveries for copy in copies] + heard, default=0) + 1,
     )
+
+
+def _check_quorum(answers: Sequence[Status], quorums: Quorums) -> None:
+    """A replica in recovery waits for a view that goes on without it: the others must be able to have one."""
+    waiting = [status.replica for status in answers if status.status == "recovering"]
+    quorum = max(quorums.replication, quorums.view_change)
+    if waiting and len(answers) - len(waiting) < quorum:
+        raise TooFewAnswersError(
+            f"replicas {waiting} are recovering themselves; without them and this one there is no quorum of {quorum} "
+            "that could give its log back: see to them first (this one may still have what they wait for)"
+        )
 
 
 def _agreed(answers: Sequence[Status], addresses: int) -> _Agreed:

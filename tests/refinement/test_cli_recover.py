@@ -204,6 +204,14 @@ def test_the_view_is_the_highest_that_enough_others_know() -> None:
     assert recovery_superblock([*of_five, None, None], 4, 1, 0).view == 2
 
 
+def test_a_replica_is_not_put_back_while_the_others_have_no_quorum_without_it() -> None:
+    with pytest.raises(TooFewAnswersError, match=r"replicas \[1\] are recovering themselves"):
+        recovery_superblock([answer(0, 7), answer(1, 9, status="recovering"), None], 2, 1, 0)
+    of_five = [answer(node, node, replica_count=5, quorums=(3, 3), status="normal") for node in range(3)]
+    of_five.append(answer(3, 3, replica_count=5, quorums=(3, 3), status="recovering"))
+    assert recovery_superblock([*of_five, None], 4, 1, 0).view == 3
+
+
 def test_a_recovered_replica_answers_for_another_only_after_all_were_restarted() -> None:
     statuses = [answer(0, 7, recoveries=2), answer(1, 9), None]
     state = recovery_superblock(statuses, 2, 1, 0, others_restarted=True)
