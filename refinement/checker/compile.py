@@ -44,8 +44,8 @@ from viewproof.spec.lang.schema import Var
 from viewproof.spec.vsr import Config, unbounded
 from viewproof.spec.vsr.faults import alternatives
 from viewproof.spec.vsr.parts import parts_of
-from viewproof.spec.vsr.parts.clients.table import OUTCOMES
-from viewproof.spec.vsr.parts.partitions.state import ASKED
+from viewproof.spec.vsr.parts.clients.table import Outcome
+from viewproof.spec.vsr.parts.partitions.state import Asked
 
 Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
 
@@ -100,8 +100,13 @@ def compile_program(cfg: Config, allow: tuple[str, ...], engine: str = "replay",
         "replica_count": cfg.replicas,
         "STATUS": labels,
     }
-    scope |= {"q_r": cfg.quorum_replication, "q_v": cfg.quorum_view_change, "outcome": OUTCOMES.index, "mask": mask}
-    scope |= {"partition_count": PARTITIONS, "reader": reader, "operation": ASKED.labels.__getitem__}
+    scope |= {
+        "q_r": cfg.quorum_replication,
+        "q_v": cfg.quorum_view_change,
+        "outcome": Outcome.labels.index,
+        "mask": mask,
+    }
+    scope |= {"partition_count": PARTITIONS, "reader": reader, "operation": Asked.labels.__getitem__}
     exec(compile(source, "<audit>", "exec"), scope)
     handlers = {rule.event: scope[f"e_{rule.event}"] for rule in rules}
     return Program(

@@ -20,8 +20,8 @@ from viewproof.spec.lang import Schema
 from viewproof.spec.lang.expr import Const, Expr, Name, Op, Read
 from viewproof.spec.lang.sorts import Instance
 from viewproof.spec.vsr import Config
-from viewproof.spec.vsr.parts.clients.table import OUTCOMES
-from viewproof.spec.vsr.parts.partitions.state import ASKED
+from viewproof.spec.vsr.parts.clients.table import Outcome
+from viewproof.spec.vsr.parts.partitions.state import Asked
 
 ANY = Span()
 """A value of which nothing is known."""
@@ -85,8 +85,8 @@ HELPERS: Mapping[str, Callable[..., Any]] = {
     "bits": lambda a, b: a & b,
     "modulo": lambda a, b: a % b,
     "min": min,
-    "outcome": OUTCOMES.index,
-    "operation": ASKED.labels.__getitem__,
+    "outcome": Outcome.labels.index,
+    "operation": Asked.labels.__getitem__,
     "reader": reader,
 }
 

@@ -60,7 +60,7 @@ def _constants_2022(cfg: Config, nodes: int) -> Mapping[str, Any]:
         "RECOVERY_HEADERS": state_2022.RECOVERY_HEADERS,
         "SECTOR": state_2022.SECTOR,
         "KIND": state_2022.KIND,
-        "STATUS": state_2022.STATUS.labels,
+        "STATUS": state_2022.Status.labels,
         "DECISIONS": {"nil": 0, "eql": 1, "fix": 2, "vsr": 3, "cut": 4},
         "UNUSED": _UNUSED_2022,
         "RECOVERY_LABELS": labels | {("@Truncate", "cut"): 0},
@@ -172,7 +172,7 @@ def _constants_2026(cfg: Config, nodes: int) -> Mapping[str, Any]:
         "KIND": state_2026.KIND,
         "OTHER": state_2026.KIND["other"],
         "COMPOSED": ("prepare", "prepare_ok", "commit", "exit_view", "join_view", "view", "get_view", "headers"),
-        "STATUS": state_2026.STATUS.labels,
+        "STATUS": state_2026.Status.labels,
         "DECISIONS": {"nil": 0, "eql": 1, "fix": 2, "vsr": 3, "cut": 4, "cut_torn": 5},
         "RECOVERY_LABELS": labels | {("@TruncateTorn", "cut_torn", alone) for alone in (False, True)},
     }

@@ -175,6 +175,7 @@ class View:
 class Draft:
     """The `s` of a concrete run of an action or predicate."""
 
+    records = False
     _OWN = frozenset({"schema", "cfg", "instance", "before", "next_state", "assigned", "conjunct"})
 
     def __init__(self, schema: Schema, cfg: Any, instance: Instance, before: State, after: State | None = None) -> None:

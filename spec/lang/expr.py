@@ -8,19 +8,25 @@ error with its line.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, cast
 
 from viewproof.spec.lang.errors import Source, SpecError, here
+from viewproof.spec.lang.kinds import BOOLEAN, Kind, advice, agree, joined, shown, sum_of
 from viewproof.spec.lang.schema import Var
-from viewproof.spec.lang.sorts import Sort
+from viewproof.spec.lang.sorts import Constant, Sort
 
 
 class Expr:
-    """Base of all IR nodes. `is_bool` is the node's type: Boolean or integer."""
+    """Base of all IR nodes. `is_bool` is the node's type: Boolean or integer.
+
+    `denotes` is the kind of its value (`kinds`). It is known while recording, where it is checked; engines leave it out
+    of the nodes that they make.
+    """
 
     __slots__ = ()
     is_bool: bool = False
+    denotes: Kind | None = None
 
     def _refuse(self, what: str) -> NoReturn:
         raise SpecError(
@@ -89,6 +95,7 @@ class Const(Expr):
 
     value: int
     is_bool: bool = False
+    denotes: Kind | None = None
 
     def key(self) -> tuple[Any, ...]:
         return ("const", self.value, self.is_bool)
@@ -100,6 +107,7 @@ class Name(Expr):
 
     name: str
     sort: Sort | None = None
+    denotes: Kind | None = None
 
     def key(self) -> tuple[Any, ...]:
         return ("name", self.name)
@@ -110,6 +118,7 @@ class SortMax(Expr):
     """The largest member of a sort in the instance at hand (unbounded sorts have none: engines refuse by name)."""
 
     sort: Sort
+    denotes: Kind | None = None
 
     def key(self) -> tuple[Any, ...]:
         return ("max", self.sort.name)
@@ -123,6 +132,7 @@ class Read(Expr):
     index: tuple[Expr, ...]
     receiver: Expr | None = None
     after: bool = False
+    denotes: Kind | None = None
 
     @property
     def is_bool(self) -> bool:  # type: ignore[override]
@@ -143,6 +153,7 @@ class Op(Expr):
     op: str
     args: tuple[Expr, ...]
     is_bool: bool = False
+    denotes: Kind | None = None
 
     def key(self) -> tuple[Any, ...]:
         return (self.op, *(a.key() for a in self.args))
@@ -183,6 +194,7 @@ class Quant(Expr):
     binder: Binder
     body: Expr
     default: int = 0
+    denotes: Kind | None = None
 
     @property
     def is_bool(self) -> bool:  # type: ignore[override]
@@ -197,7 +209,6 @@ class Quant(Expr):
 
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le"})
-_ARITHMETIC = frozenset({"add", "sub", "mod", "max", "min"})
 
 
 def lift(value: Any) -> Expr:
@@ -206,19 +217,58 @@ def lift(value: Any) -> Expr:
         return value
     if isinstance(value, bool):
         return Const(int(value), True)
+    if isinstance(value, Constant):
+        return Const(int(value), denotes=value.kind)
     if isinstance(value, int):
-        return Const(int(value))
+        return Const(value)
     raise SpecError(f"a specification works on integers and Booleans, not {type(value).__name__} ({value!r})", here())
 
 
+def kind_of(expr: Expr) -> Kind | None:
+    """What the value of a recorded expression stands for; None for a number that is written out."""
+    return BOOLEAN if expr.is_bool else expr.denotes
+
+
+def denoting(expr: Expr, kind: Kind) -> Expr:
+    """The same expression, which stands for another kind of thing now."""
+    node: Any = expr
+    return cast(Expr, replace(node, denotes=kind))
+
+
+def expect(kind: Kind | None, expr: Expr, where: str) -> None:
+    """The expression is of the kind that its place asks for, or it is refused with both."""
+    found = kind_of(expr)
+    if not agree(kind, found):
+        raise SpecError(f"{where} is {shown(kind)}, got {shown(found)}{advice(kind, found)}", here())
+
+
+def same_kind(a: Expr, b: Expr, what: str) -> Kind | None:
+    """The kind of two expressions that stand for the same sort of thing; others are refused with both."""
+    left, right = kind_of(a), kind_of(b)
+    if not agree(left, right):
+        raise SpecError(f"{what} of {shown(left)} and {shown(right)}{advice(left, right)}", here())
+    return joined(left, right)
+
+
+_WORDS = {"eq": "comparison (==)", "ne": "comparison (!=)", "lt": "comparison (<)", "le": "comparison (<=)"}
+
+
 def binary(op: str, left: Any, right: Any) -> Expr:
-    """A typed binary operation; mixing Booleans and integers is refused."""
+    """A typed binary operation; what does not go together is refused with both kinds."""
     a, b = lift(left), lift(right)
-    if op in _ARITHMETIC and (a.is_bool or b.is_bool):
+    if op in _COMPARISONS:
+        if a.is_bool != b.is_bool:
+            raise SpecError("comparison of a Boolean with an integer", here())
+        same_kind(a, b, _WORDS[op])
+        return Op(op, (a, b), True)
+    if a.is_bool or b.is_bool:
         raise SpecError(f"arithmetic ({op}) on a Boolean", here())
-    if op in _COMPARISONS and a.is_bool != b.is_bool:
-        raise SpecError("comparison of a Boolean with an integer", here())
-    return Op(op, (a, b), op in _COMPARISONS)
+    left_kind, right_kind = kind_of(a), kind_of(b)
+    fits, kind = sum_of(op, left_kind, right_kind)
+    if not fits:
+        hint = advice(left_kind, right_kind)
+        raise SpecError(f"arithmetic ({op}) on {shown(left_kind)} and {shown(right_kind)}{hint}", here())
+    return Op(op, (a, b), denotes=kind)
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -255,6 +305,11 @@ class Param:
 
     name: str
     sort: Sort
+
+    @property
+    def term(self) -> Name:
+        """The parameter as an expression."""
+        return Name(self.name, self.sort, self.sort.kind)
 
 
 @dataclass(frozen=True)

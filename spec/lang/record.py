@@ -21,11 +21,21 @@ from viewproof.spec.lang.expr import (
     SortMax,
     Update,
     Within,
+    expect,
+    kind_of,
     lift,
 )
+from viewproof.spec.lang.kinds import NUMBER
 from viewproof.spec.lang.schema import Schema, Var
 from viewproof.spec.lang.sorts import Sort
 from viewproof.spec.lang.vocabulary import Between, Domain, using
+
+
+def _index(var: Var, position: int, item: Any) -> Expr:
+    """One index of a variable, of the sort that is declared for it."""
+    expr = lift(item)
+    expect(var.index[position].kind, expr, f"index {position + 1} of {var.name}")
+    return expr
 
 
 class RecordedCells:
@@ -43,10 +53,10 @@ class RecordedCells:
         index = raw if isinstance(raw, tuple) else (raw,)
         if len(index) != len(self.var.index):
             raise SpecError(f"{self.var.name} has {len(self.var.index)} indices, got {len(index)}", here())
-        return tuple(lift(i) for i in index)
+        return tuple(_index(self.var, position, item) for position, item in enumerate(index))
 
     def __getitem__(self, raw: Any) -> Read:
-        return Read(self.var, self._index(raw), self.receiver, self.after)
+        return Read(self.var, self._index(raw), self.receiver, self.after, self.var.values.kind)
 
     def __setitem__(self, raw: Any, value: Any) -> None:
         if self.receiver is not None or self.after:
@@ -72,6 +82,7 @@ class RecordedView:
 class Recorder:
     """The `s` of a symbolic run, and the context that the vocabulary speaks to."""
 
+    records = True
     _OWN = frozenset({"schema", "cfg", "guards", "updates", "depth"})
 
     def __init__(self, schema: Schema, cfg: Any) -> None:
@@ -88,7 +99,12 @@ class Recorder:
             raise SpecError(f"no variable {name} is declared", here())
         if receiver is not None and not var.is_message:
             raise SpecError(f"{name} is not a message: a replica cannot receive it", here())
-        return RecordedCells(self, var, receiver, after) if var.index else Read(var, (), receiver, after)
+        if receiver is not None and var.sender is not None:
+            sender = lift(var.sender(*(Name("", sort, sort.kind) for sort in var.index)))
+            expect(kind_of(sender), receiver, f"who receives {name}")
+        if var.index:
+            return RecordedCells(self, var, receiver, after)
+        return Read(var, (), receiver, after, var.values.kind)
 
     def __getattr__(self, name: str) -> Any:
         return self.cells(name)
@@ -121,11 +137,14 @@ class Recorder:
         names = body.__code__.co_varnames
         label = names[position] if position < body.__code__.co_argcount else "i"
         sort = domain if isinstance(domain, Sort) else domain.sort
-        name = Name(f"{label}_{self.depth}", sort)
+        name = Name(f"{label}_{self.depth}", sort, sort.kind)
         self.depth += 1
-        if isinstance(domain, Between):
-            return Binder(name, lift(domain.lo), lift(domain.hi))
-        return Binder(name, Const(domain.lo), SortMax(domain))
+        if not isinstance(domain, Between):
+            return Binder(name, Const(sort.lo), SortMax(sort, sort.kind))
+        lo, hi = lift(domain.lo), lift(domain.hi)
+        expect(sort.kind, lo, f"the lower end of a range of {sort}")
+        expect(sort.kind, hi, f"the upper end of a range of {sort}")
+        return Binder(name, lo, hi)
 
     def quantify(self, kind: str, domain: Domain, body: Callable[[Any], Any], default: int) -> Any:
         """Record a quantifier."""
@@ -135,17 +154,21 @@ class Recorder:
         self.depth = before
         if (kind == "max") == value.is_bool:
             raise SpecError(f"the body of {kind} has the wrong type", here())
-        return Quant(kind, binder, value, default)
+        of = NUMBER if kind == "count" else kind_of(value)
+        return Quant(kind, binder, value, default, None if value.is_bool and kind != "count" else of)
 
     def within(self, sort: Sort, value: Any) -> Expr:
         """Record a bound check."""
-        return Within(sort, lift(value))
+        expr = lift(value)
+        expect(sort.kind, expr, f"what is within {sort}")
+        return Within(sort, expr)
 
     def assign(self, var: Var, index: tuple[Expr, ...], binders: tuple[Binder, ...], value: Any) -> None:
         """Record an update; one that may hit the same cell as an earlier one is refused."""
         expr = lift(value)
         if expr.is_bool != var.values.is_bool:
             raise SpecError(f"{var.name} is {'Boolean' if var.values.is_bool else 'an integer'}", here())
+        expect(var.values.kind, expr, var.name)
         update = Update(var, index, binders, expr, here())
         for earlier in self.updates:
             if earlier.var is var and not _apart(earlier, update, self._told_apart()):
@@ -167,9 +190,8 @@ class Recorder:
         for item in index:
             if isinstance(item, (Sort, Between)):
                 binders.append(self._binder(item, value, len(binders)))
-                full.append(binders[-1].name)
-            else:
-                full.append(lift(item))
+                item = binders[-1].name
+            full.append(_index(var, len(full), item))
         result = value(*(b.name for b in binders))
         self.depth = before
         self.assign(var, tuple(full), tuple(binders), result)
@@ -205,7 +227,7 @@ def record_action(
     """Run `fn` once on symbols and return what it does."""
     recorder = Recorder(schema, cfg)
     with using(recorder):
-        fn(recorder, **{p.name: Name(p.name, p.sort) for p in params})
+        fn(recorder, **{p.name: p.term for p in params})
     return ActionIR(name, params, tuple(recorder.guards), tuple(recorder.updates), source_of(fn), doc)
 
 

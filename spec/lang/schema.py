@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from viewproof.spec.lang.errors import SpecError
-from viewproof.spec.lang.sorts import BOOL, Instance, Sort, Values
+from viewproof.spec.lang.sorts import BOOL, Constant, Instance, Sort, Values
 
 Sender = Callable[..., Any]
 
@@ -35,6 +35,7 @@ RESERVED = frozenset(
         "quantify",
         "read",
         "received",
+        "records",
         "require",
         "result",
         "schema",
@@ -66,6 +67,11 @@ class Var:
     def is_message(self) -> bool:
         """Is it something sent over the network?"""
         return self.kind in ("register", "watermark")
+
+    @property
+    def blank(self) -> int:
+        """What a cell holds that holds nothing: 0, false, none, the first label."""
+        return False if self.values.is_bool else Constant(0, self.values.kind)
 
     def cells(self, instance: Instance) -> int:
         """Number of cells in a bounded instance."""
@@ -109,16 +115,16 @@ class Schema:
         index: Sequence[Sort],
         values: Values = BOOL,
         *,
-        init: int = 0,
+        init: Any = 0,
         doc: str,
         tags: Sequence[str] = (),
     ) -> Var:
         """Declare a variable of the replicas or clients."""
-        return self._add(Var(name, tuple(index), values, init, "state", doc, tags=frozenset(tags)))
+        return self._add(Var(name, tuple(index), values, int(init), "state", doc, tags=frozenset(tags)))
 
-    def ghost(self, name: str, index: Sequence[Sort], values: Values = BOOL, *, init: int = 0, doc: str) -> Var:
+    def ghost(self, name: str, index: Sequence[Sort], values: Values = BOOL, *, init: Any = 0, doc: str) -> Var:
         """Declare history that only invariants and bounds read; no guard of a replica's action may depend on it."""
-        return self._add(Var(name, tuple(index), values, init, "ghost", doc))
+        return self._add(Var(name, tuple(index), values, int(init), "ghost", doc))
 
     def register(self, name: str, index: Sequence[Sort], values: Values = BOOL, *, sender: Sender, doc: str) -> Var:
         """Declare a write-once message field; `sender(*index)` is the replica that sends it."""

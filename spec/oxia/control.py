@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    Index,
     Part,
     Schema,
-    Sort,
     action,
     all_of,
     any_of,
@@ -27,7 +27,9 @@ from viewproof.spec.oxia.election import choose
 from viewproof.spec.oxia.replication import come_back, execute
 from viewproof.spec.oxia.state import LEADER, Offset, Replica, Term, append_own, leader_of, second
 
-Feature = Sort("Feature", lo=1)
+
+class Feature(Index, lo=1):
+    """A feature that control entries enable."""
 
 
 def declare(s: Schema, cfg: Config) -> None:

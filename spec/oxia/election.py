@@ -6,7 +6,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, count, maximum, not_, point, require, where, within
+from viewproof.spec.lang import (
+    NONE,
+    action,
+    all_of,
+    any_of,
+    between,
+    count,
+    maximum,
+    not_,
+    point,
+    require,
+    some,
+    where,
+    within,
+)
 from viewproof.spec.oxia.state import (
     ELECTED,
     FENCED,
@@ -67,7 +81,7 @@ def elect(state: Any, r: Any) -> None:
     """The coordinator chooses the server with the highest head of a majority that answered: by term, then offset."""
     t = state.election
     require(t >= 1)
-    require(state.elected[t] == 0)
+    require(state.elected[t] == NONE)
     require(state.fenced[t, r])
     below = count(Replica, lambda q: all_of(state.fenced[t, q], lambda: not_higher(state, t, q, r)))
     require(below >= state.cfg.fencing_quorum)
@@ -77,7 +91,7 @@ def elect(state: Any, r: Any) -> None:
 @point
 def choose(state: Any, r: Any, t: Any) -> None:
     """The coordinator's choice for term t is r."""
-    state.elected[t] = r + 1
+    state.elected[t] = some(r)
 
 
 def not_higher(state: Any, t: Any, q: Any, r: Any) -> Any:
@@ -125,8 +139,8 @@ def require_truncation(state: Any, r: Any) -> None:
     require(has_leader(state, r))
     require(state.fenced[t, r])
     require(state.received(r).takes_over[t, leader_of(state, t)])
-    require(state.truncated[t, r] == 0)
-    require(state.stream[t, leader_of(state, t), r] == 0)
+    require(state.truncated[t, r] == NONE)
+    require(state.stream[t, leader_of(state, t), r] == NONE)
     require(not_(has_head_of(state, leader_of(state, t), t, r)))
 
 
@@ -153,7 +167,7 @@ def truncate(state: Any, r: Any, head: Any) -> None:
     state.head[r] = head
     state.synced[r] = head
     state.entry.update((r, between(Offset, head + 1, state.head[r])), lambda o: 0)
-    state.truncated[state.term[r], r] = head + 1
+    state.truncated[state.term[r], r] = some(head)
 
 
 @action(r=Replica, q=Replica)
@@ -167,11 +181,11 @@ def add_follower(state: Any, r: Any, q: Any) -> None:
     require(q != r)
     require(leads(state, r))
     require(received.fenced[t, q])
-    require(state.stream[t, r, q] == 0)
+    require(state.stream[t, r, q] == NONE)
     require(any_of(state.status[r] == LEADER, lambda: not_higher(state, t, q, r)))
-    require(any_of(received.truncated[t, q] != 0, lambda: has_head_of(state, r, t, q)))
+    require(any_of(received.truncated[t, q] != NONE, lambda: has_head_of(state, r, t, q)))
     truncated = received.truncated[t, q]
-    state.stream[t, r, q] = where(truncated != 0, truncated, lambda: received.fenced_head[t, q] + 1)
+    state.stream[t, r, q] = where(truncated != NONE, truncated, lambda: some(received.fenced_head[t, q]))
 
 
 @action(r=Replica)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     Action,
     SpecError,
     action,
@@ -18,6 +19,7 @@ from viewproof.spec.lang import (
     instead,
     maximum,
     require,
+    some,
     tagged,
     where,
     within,
@@ -97,7 +99,7 @@ def elect_by_offset(state: Any, r: Any) -> None:
     """The coordinator chooses the longest log, whatever its last term."""
     t = state.election
     require(t >= 1)
-    require(state.elected[t] == 0)
+    require(state.elected[t] == NONE)
     require(state.fenced[t, r])
     require(
         count(Replica, lambda q: all_of(state.fenced[t, q], lambda: state.fenced_head[t, q] <= state.fenced_head[t, r]))
@@ -111,7 +113,7 @@ def elect_from_one(state: Any, r: Any) -> None:
     """The coordinator chooses the first server that answers."""
     t = state.election
     require(t >= 1)
-    require(state.elected[t] == 0)
+    require(state.elected[t] == NONE)
     require(state.fenced[t, r])
     election.choose(state, r, t)
 
@@ -121,8 +123,8 @@ def elect_again(state: Any, r: Any) -> None:
     """A coordinator that forgot its choice elects another server in the same term."""
     t = state.election
     require(t >= 1)
-    require(state.elected[t] != 0)
-    require(state.elected[t] != r + 1)
+    require(state.elected[t] != NONE)
+    require(state.elected[t] != some(r))
     require(state.fenced[t, r])
     election.choose(state, r, t)
 
@@ -178,9 +180,9 @@ def on_append_of_old_term(state: Any, r: Any, t: Any, k: Any) -> None:
     """A server takes an entry of an earlier term's leader, which did not hear that it was deposed."""
     require(any_of(state.status[r] == FENCED, state.status[r] == FOLLOWER))
     require(t < state.term[r])
-    require(state.elected[t] != 0)
+    require(state.elected[t] != NONE)
     leader, o, received = leader_of(state, t), state.head[r] + 1, state.received(r)
-    require(received.stream[t, leader, r] != 0)
+    require(received.stream[t, leader, r] != NONE)
     require(within(Offset, o))
     require(received.log[t, leader, o] != 0)
     require(k <= received.commit_sent[t, leader])
@@ -211,7 +213,7 @@ def truncate_nothing(state: Any, r: Any) -> None:
     """A follower whose log differs is attached with all of it."""
     election.require_truncation(state, r)
     state.status[r] = FOLLOWER
-    state.truncated[state.term[r], r] = state.head[r] + 1
+    state.truncated[state.term[r], r] = some(state.head[r])
 
 
 @action(r=Replica)

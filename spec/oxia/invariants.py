@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     all_of,
     any_of,
     between,
@@ -14,6 +15,8 @@ from viewproof.spec.lang import (
     implies,
     invariant,
     not_,
+    some,
+    value_of,
     witness,
 )
 from viewproof.spec.oxia.state import (
@@ -73,10 +76,10 @@ def advertised_is_durable(s: Any) -> Any:
             lambda: forall(
                 between(Term, 1, s.term[r] - 1),
                 lambda t: implies(
-                    s.elected[t] != 0,
+                    s.elected[t] != NONE,
                     lambda: forall(
-                        between(Offset, 1, s.commit_sent[t, s.elected[t] - 1]),
-                        lambda o: holds(s, r, o, s.log[t, s.elected[t] - 1, o]),
+                        between(Offset, 1, s.commit_sent[t, value_of(s.elected[t])]),
+                        lambda o: holds(s, r, o, s.log[t, value_of(s.elected[t]), o]),
                     ),
                 ),
             ),
@@ -89,12 +92,12 @@ def honest_ack(s: Any) -> Any:
     """What a leader counts a follower as holding, by its acknowledgements or where its stream began, the follower holds
     durably, as the leader has it, until the leader of a later term attaches or truncates it.
     """
-    return forall(Term, lambda t: implies(s.elected[t] != 0, lambda: forall(Replica, lambda q: honest(s, t, q))))
+    return forall(Term, lambda t: implies(s.elected[t] != NONE, lambda: forall(Replica, lambda q: honest(s, t, q))))
 
 
 def honest(s: Any, t: Any, q: Any) -> Any:
     """Does q hold what the leader of term t counts it as holding, or has a later leader changed its log?"""
-    leader = s.elected[t] - 1
+    leader = value_of(s.elected[t])
     return any_of(
         changed_later(s, t, q),
         lambda: forall(
@@ -115,8 +118,11 @@ def changed_later(s: Any, t: Any, q: Any) -> Any:
 def changed(s: Any, t: Any, q: Any) -> Any:
     """Has the leader of term t attached or truncated q, or does q itself lead it?"""
     return any_of(
-        s.truncated[t, q] != 0,
-        all_of(s.elected[t] != 0, lambda: any_of(s.elected[t] == q + 1, s.stream[t, s.elected[t] - 1, q] != 0)),
+        s.truncated[t, q] != NONE,
+        all_of(
+            s.elected[t] != NONE,
+            lambda: any_of(s.elected[t] == some(q), s.stream[t, value_of(s.elected[t]), q] != NONE),
+        ),
     )
 
 
@@ -134,7 +140,7 @@ def commit_in_order(s: Any) -> Any:
 
 def advertised(s: Any, t: Any, r: Any) -> Any:
     """Did the leader of term t advertise all that r applied?"""
-    return all_of(s.elected[t] != 0, lambda: s.commit_min[r] <= s.commit_sent[t, s.elected[t] - 1])
+    return all_of(s.elected[t] != NONE, lambda: s.commit_min[r] <= s.commit_sent[t, value_of(s.elected[t])])
 
 
 @invariant("I5", "bounds")
@@ -162,11 +168,11 @@ def one_leader(s: Any) -> Any:
     """A term has one leader, the one that the coordinator chose; and an entry is of a term that has one."""
 
     def of_led_term(entry: Any) -> Any:
-        return any_of(entry == 0, lambda: s.elected[entry] != 0)
+        return any_of(entry == 0, lambda: s.elected[entry] != NONE)
 
     return all_of(
         forall(Term, lambda t: count(Replica, lambda r: s.takes_over[t, r]) <= 1),
-        forall(Replica, lambda r: implies(leads(s, r), lambda: s.elected[s.term[r]] == r + 1)),
+        forall(Replica, lambda r: implies(leads(s, r), lambda: s.elected[s.term[r]] == some(r))),
         forall(Replica, lambda r: forall(Offset, lambda o: of_led_term(s.entry[r, o]))),
     )
 
@@ -210,8 +216,8 @@ def read_and_led_again(s: Any) -> Any:
 def committed_and_led_again(s: Any) -> Any:
     """A server is elected after a leader of term 1 advertised offset 1."""
     return all_of(
-        s.elected[1] != 0,
-        lambda: s.commit_sent[1, s.elected[1] - 1] != 0,
+        s.elected[1] != NONE,
+        lambda: s.commit_sent[1, value_of(s.elected[1])] != 0,
         lambda: exists(Replica, lambda r: all_of(leads(s, r), s.term[r] > 1)),
     )
 
@@ -273,7 +279,8 @@ def truncated_in_term(s: Any) -> Any:
     return exists(
         Replica,
         lambda r: exists(
-            Term, lambda t: all_of(s.truncated[t, r] != 0, lambda: s.head[r] >= s.truncated[t, r], s.term[r] == t)
+            Term,
+            lambda t: all_of(s.truncated[t, r] != NONE, lambda: some(s.head[r]) > s.truncated[t, r], s.term[r] == t),
         ),
     )
 

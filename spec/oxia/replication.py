@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, count, largest, point, require, tagged, where, within
+from viewproof.spec.lang import (
+    NONE,
+    action,
+    all_of,
+    any_of,
+    between,
+    count,
+    largest,
+    point,
+    require,
+    some,
+    tagged,
+    where,
+    within,
+)
 from viewproof.spec.oxia.state import (
     FENCED,
     FOLLOWER,
@@ -52,7 +66,7 @@ def require_stream(state: Any, r: Any) -> None:
     require(any_of(state.status[r] == FENCED, state.status[r] == FOLLOWER))
     require(has_leader(state, r))
     t = state.term[r]
-    require(state.received(r).stream[t, leader_of(state, t), r] != 0)
+    require(state.received(r).stream[t, leader_of(state, t), r] != NONE)
 
 
 def take(state: Any, r: Any, o: Any, k: Any) -> None:
@@ -77,7 +91,7 @@ def on_duplicate(state: Any, r: Any, o: Any) -> None:
     t, received = state.term[r], state.received(r)
     leader = leader_of(state, t)
     require(o <= state.head[r])
-    require(o >= received.stream[t, leader, r])
+    require(some(o) > received.stream[t, leader, r])
     require(received.log[t, leader, o] != 0)
     state.status[r] = FOLLOWER
     acked = where(o <= state.synced[r], state.synced[r], 0)

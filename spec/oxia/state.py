@@ -9,23 +9,57 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import Schema, Sort, all_of, any_of, enum, require, up_to, where, within
+from viewproof.spec.lang import (
+    NONE,
+    Index,
+    Label,
+    Schema,
+    all_of,
+    any_of,
+    one_of,
+    optional,
+    require,
+    some,
+    up_to,
+    value_of,
+    where,
+    within,
+)
 from viewproof.spec.oxia.config import Config
 
-Replica = Sort("Replica")
-Term = Sort("Term", lo=1)
-Offset = Sort("Offset", lo=1)
-Length = Sort("Length", ends_with="Offset")
-"""Length of a log: 0 or an offset."""
-Restart = Sort("Restart", lo=1)
 
-FENCED, FOLLOWER, ELECTED, LEADER = 0, 1, 2, 3
-STATUS = enum("fenced", "follower", "elected", "leader")
-"""`elected`: it was told to lead, and waits until all of its log is committed (Oxia calls that FENCED, too)."""
+class Replica(Index):
+    """A member of the cluster, numbered from 0."""
+
+
+class Term(Index, lo=1):
+    """A term; the coordinator elects its leader."""
+
+
+class Offset(Index, lo=1):
+    """Place of an entry in the log."""
+
+
+class Length(Offset, lo=0, ends_with="Offset"):
+    """Length of a log: 0 or an offset."""
+
+
+class Restart(Index, lo=1):
+    """Number of a crash and restart."""
+
+
+class Status(Label):
+    """What a server is. Elected: told to lead, it waits until its whole log is committed (FENCED too, in Oxia)."""
+
+    FENCED: Status
+    FOLLOWER: Status
+    ELECTED: Status
+    LEADER: Status
+
+
+FENCED, FOLLOWER, ELECTED, LEADER = Status.FENCED, Status.FOLLOWER, Status.ELECTED, Status.LEADER
 ENTRY = up_to(Term)
 """An entry: 0 none, else the term that proposed it."""
-ONE_MORE = up_to(Offset, plus=1)
-"""0 for "not yet", else 1 + an offset (or 0)."""
 
 
 def declare(s: Schema, cfg: Config) -> None:
@@ -37,8 +71,8 @@ def declare(s: Schema, cfg: Config) -> None:
 
 def _servers(s: Schema) -> None:
     s.state("election", (), up_to(Term), doc="the coordinator's durable term")
-    s.state("elected", (Term,), up_to(Replica, plus=1), doc="1 + the leader that the coordinator chose for a term")
-    s.state("status", (Replica,), STATUS, doc="fenced, follower, elected or leader")
+    s.state("elected", (Term,), optional(Replica), doc="the leader that the coordinator chose for a term")
+    s.state("status", (Replica,), one_of(Status), doc="fenced, follower, elected or leader")
     s.state("term", (Replica,), up_to(Term), doc="highest term accepted, durable before it is answered; 0 = no member")
     s.state("head", (Replica,), up_to(Offset), doc="last offset appended to its log")
     s.state("synced", (Replica,), up_to(Offset), doc="last offset of its log that is durable")
@@ -55,9 +89,11 @@ def _messages(s: Schema) -> None:
     s.register("fenced_head", (Term, Replica), up_to(Offset), sender=second, doc="new_term_response: its head offset")
     s.register("takes_over", (Term, Replica), sender=second, doc="append: the leader of the term knows that it leads")
     s.register("log", (Term, Replica, Offset), ENTRY, sender=second, doc="append: the log of the term's leader")
-    s.register("stream", (Term, Replica, Replica), ONE_MORE, sender=second, doc="append: 1 + where the stream begins")
+    s.register(
+        "stream", (Term, Replica, Replica), optional(Offset), sender=second, doc="append: where the stream begins"
+    )
     s.watermark("commit_sent", (Term, Replica), up_to(Offset), sender=second, doc="append: the leader's commit offset")
-    s.register("truncated", (Term, Replica), ONE_MORE, sender=second, doc="truncate_response: 1 + the new head")
+    s.register("truncated", (Term, Replica), optional(Offset), sender=second, doc="truncate_response: the new head")
     s.watermark("ack", (Term, Replica), up_to(Offset), sender=second, doc="ack: all up to here is durable")
 
 
@@ -80,12 +116,12 @@ def leads(s: Any, r: Any) -> Any:
 
 def leader_of(s: Any, t: Any) -> Any:
     """The leader that the coordinator chose for term t (which must have one)."""
-    return s.elected[t] - 1
+    return value_of(s.elected[t])
 
 
 def has_leader(s: Any, r: Any) -> Any:
     """Does r's term have a leader?"""
-    return all_of(s.term[r] >= 1, lambda: s.elected[s.term[r]] != 0)
+    return all_of(s.term[r] >= 1, lambda: s.elected[s.term[r]] != NONE)
 
 
 def entry_at_head(s: Any, r: Any) -> Any:
@@ -97,7 +133,9 @@ def acknowledged(s: Any, messages: Any, t: Any, leader: Any, q: Any, o: Any) -> 
     """Does term t's leader count q as holding offset o: below where q's stream began, or acknowledged (all acks are
     cumulative)?
     """
-    return all_of(s.stream[t, leader, q] != 0, lambda: any_of(o < s.stream[t, leader, q], o <= messages.ack[t, q]))
+    return all_of(
+        s.stream[t, leader, q] != NONE, lambda: any_of(some(o) <= s.stream[t, leader, q], o <= messages.ack[t, q])
+    )
 
 
 def append_own(state: Any, r: Any) -> None:

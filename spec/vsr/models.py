@@ -145,7 +145,7 @@ def model(
         limits = replace(limits, incarnations=max(1, limits.incarnations))
     instance = limits.instance(replicas)
     if client_table.is_on(cfg):
-        instance = Instance({**instance.bounds, "Outcome": len(client_table.OUTCOMES) - 1})
+        instance = Instance({**instance.bounds, "Outcome": len(client_table.Outcome.labels) - 1})
     if cfg.features:
         instance = Instance({**instance.bounds, "Feature": cfg.features})
     if cfg.repair.recovery or cfg.partitions.files:

@@ -13,13 +13,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from viewproof.spec import lang
-from viewproof.spec.lang import BOOL, Action, Instance, Predicate, Schema, Sort, Spec, Values, Var, between, up_to
+from viewproof.spec.lang import BOOL, Action, Instance, Predicate, Schema, Sort, Spec, Values, Var, between, number_to
 from viewproof.spec.lang.expr import Param
 
 A, B = Sort("A"), Sort("B", lo=1)
 INSTANCE = Instance({"A": 1, "B": 2})
 SORTS = (A, B)
-INTS = (Values(0, 2), Values(-1, 1), up_to(A, plus=1))
+INTS = (Values(0, 2), Values(-1, 1), number_to(A, plus=1))
 STATES_MAX = 600
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Tree = tuple[Any, ...]
@@ -59,6 +59,10 @@ def _operation(kind: str, args: list[Any], s: Any, env: dict[str, Any]) -> Any:
         return lang.not_(value(0))
     if kind == "mod":
         return value(0) % args[1]
+    if kind == "number":
+        return lang.number_of(value(0))
+    if kind == "member":
+        return lang.as_index(args[1], value(0))
     operations: dict[str, Callable[[Any, Any], Any]] = {
         "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
         "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "largest": lang.largest, "smallest": lang.smallest,
@@ -101,16 +105,16 @@ class Trees:
         names = [("name", n) for n, of in scope if of == sort]
         safe = [*names, ("const", sort.lo), ("const", sort.lo + 1)]
         if self.draw(st.integers(0, 49)) == 0:
-            others = [("name", n) for n, _ in scope]
-            return ("add", self.pick(*others), ("const", 1)) if others else ("const", 3)
+            others = [("number", ("name", n)) for n, _ in scope]
+            return ("member", ("add", self.pick(*others), ("const", 1)), sort) if others else ("const", 3)
         if depth > 0 and self.draw(st.integers(0, 5)) == 0 and sort == A:
-            return ("mod", self.integer(scope, depth - 1), 2)
+            return ("member", ("mod", self.integer(scope, depth - 1), 2), sort)
         return self.pick(*safe)
 
     def integer(self, scope: Scope, depth: int) -> Tree:
         """An integer expression that is not a constant, if there is anything to read."""
         leaf = self.read(scope, depth - 1, False)
-        leaves: list[Tree] = [("name", n) for n, _ in scope] + ([leaf] if leaf else [])
+        leaves: list[Tree] = [("number", ("name", n)) for n, _ in scope] + ([leaf] if leaf else [])
         if not leaves:
             return ("count", self.name(), A, self.boolean(scope, depth - 1)) if depth > 0 else ("const", 1)
         first = self.pick(*leaves)
@@ -141,7 +145,7 @@ class Trees:
         end = self.integer(scope, depth - 1)
         if self.draw(st.integers(0, 19)) > 0:
             end = ("smallest", ("const", sort.lo + 1), end)
-        return (sort, lo, end), sort
+        return (sort, lo, ("member", end, sort)), sort
 
     def quantifier(self, kind: str, scope: Scope, depth: int) -> Tree:
         """A quantifier over a sort or range."""
@@ -165,7 +169,8 @@ class Trees:
         if kind == "not_":
             return ("not_", self.boolean(scope, depth - 1))
         if kind == "within":
-            return ("within", self.integer(scope, depth - 1), self.pick(*SORTS))
+            sort = self.pick(*SORTS)
+            return ("within", ("member", self.integer(scope, depth - 1), sort), sort)
         if kind in ("forall", "exists"):
             return self.quantifier(kind, scope, depth)
         assert leaf is not None

@@ -133,6 +133,7 @@ def _each(s: Any, x: Var, y: Var, body: Callable[[Any, Any], Any]) -> Any:
             key = index if len(index) > 1 else index[0] if index else None
             a, b = getattr(s, x.name), getattr(s, y.name)
             return body(a, b) if key is None else body(a[key], b[key])
-        return forall(x.index[len(index)], lambda i: go((*index, i)))
+        sort: Any = x.index[len(index)]
+        return forall(sort, lambda i: go((*index, i)))
 
     return go(())

@@ -42,7 +42,7 @@ class Part:
         """The premise (or that it is false) as a predicate for any engine."""
 
         def fn(s: Any) -> Any:
-            found = self.premise if isinstance(s, Recorder) else value(self.premise, s, {})
+            found: Any = self.premise if isinstance(s, Recorder) else value(self.premise, s, {})
             return not_(found) if negated else found
 
         return Predicate(self.label, f"part {self.number} of {self.lemma} says something", fn, "A premise.")

@@ -84,7 +84,7 @@ def _local_values(spec: Spec, action: Action) -> list[tuple[Name, Expr]]:
     """Named values of an action, in the order in which they were met; only those of its parameters."""
     watcher = _Watcher(spec)
     with using(watcher):
-        action.fn(watcher, **{p.name: Name(p.name, p.sort) for p in action.params})
+        action.fn(watcher, **{p.name: p.term for p in action.params})
     params = {p.name for p in action.params}
     closed = [(label, value) for label, value in watcher.found.values() if set(_free(value)) <= params]
     return [(Name(f"{label}={n}"), value) for n, (label, value) in enumerate(closed)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     all_of,
     any_of,
     between,
@@ -20,6 +21,8 @@ from viewproof.spec.lang import (
     maximum,
     not_,
     point,
+    some,
+    value_of,
     where,
     witness,
 )
@@ -54,7 +57,7 @@ def agreement(s: Any) -> Any:
     """Two replicas that both executed an op executed the same prepare: each executed what the first one did."""
     return forall(
         Replica,
-        lambda r: forall(Op, lambda o: any_of(s.executed[r, o] == 0, s.executed[r, o] == s.first_executed[o])),
+        lambda r: forall(Op, lambda o: any_of(s.executed[r, o] == NONE, s.executed[r, o] == s.first_executed[o])),
     )
 
 
@@ -71,7 +74,8 @@ def kept_by_view(s: Any, v: Any) -> tuple[Any, ...]:
     def kept(o: Any) -> Any:
         return all_of(
             implies(
-                all_of(s.replied_in[o] > 0, s.replied_in[o] - 1 < v), lambda: carries(s, v, o, s.first_executed[o])
+                all_of(s.replied_in[o] > NONE, value_of(s.replied_in[o]) < v),
+                lambda: carries(s, v, o, s.first_executed[o]),
             ),
             forall(
                 View,
@@ -100,7 +104,7 @@ def honest_ack(s: Any) -> Any:
             lambda r: forall(
                 Op,
                 lambda o: any_of(
-                    s.ack[v, r, o] == 0,
+                    s.ack[v, r, o] == NONE,
                     holds_acknowledged(s, v, r, o),
                     *excused(s, v, r, o),
                 ),
@@ -178,7 +182,7 @@ def may_regress(s: Any, r: Any) -> tuple[Any, ...]:
 @point
 def is_promise_kept(s: Any, v: Any, r: Any) -> Any:
     """After the step: what r said in view v is not above its durable view."""
-    said = any_of(s.after.svc[v, r], s.after.dvc[v, r], exists(Op, lambda o: s.after.ack[v, r, o] != 0))
+    said = any_of(s.after.svc[v, r], s.after.dvc[v, r], exists(Op, lambda o: s.after.ack[v, r, o] != NONE))
     return implies(said, v <= s.after.durable_view[r])
 
 
@@ -217,7 +221,7 @@ def exactly_once(s: Any) -> Any:
         lambda o: forall(
             between(Op, 1, o - 1),
             lambda p: implies(
-                all_of(s.first_executed[o] != 0, s.first_executed[p] != 0),
+                all_of(s.first_executed[o] != NONE, s.first_executed[p] != NONE),
                 lambda: any_of(
                     not_(is_request(s, s.first_executed[o], o)),
                     client_of(s, s.first_executed[o], o) != client_of(s, s.first_executed[p], p),
@@ -241,7 +245,7 @@ def last_request(s: Any, c: Any, limit: Any) -> Any:
     return maximum(
         between(Op, 1, limit),
         lambda o: where(
-            s.first_executed[o] == 0,
+            s.first_executed[o] == NONE,
             0,
             lambda: where(client_of(s, s.first_executed[o], o) == c, lambda: request_of(s, s.first_executed[o], o), 0),
         ),
@@ -258,8 +262,8 @@ def chain(s: Any) -> Any:
         lambda r: forall(
             between(Op, 1, s.op[r]),
             lambda o: all_of(
-                s.entry[r, o] != 0,
-                lambda: s.prepare_parent[s.entry[r, o] - 1, o] == where(o == 1, 0, lambda: s.entry[r, o - 1]),
+                s.entry[r, o] != NONE,
+                lambda: s.prepare_parent[value_of(s.entry[r, o]), o] == where(o == 1, NONE, lambda: s.entry[r, o - 1]),
                 where(o == 1, True, lambda: s.entry[r, o - 1] <= s.entry[r, o]),
             ),
         ),
@@ -293,14 +297,14 @@ def log_view_meaning(s: Any) -> Any:
 @witness("I1", "two replicas executed one op")
 def two_executed(s: Any) -> Any:
     """Agreement has something to agree on."""
-    return exists(Op, lambda o: count(Replica, lambda r: s.executed[r, o] != 0) >= 2)
+    return exists(Op, lambda o: count(Replica, lambda r: s.executed[r, o] != NONE) >= 2)
 
 
 @witness("I2", "a view started after a reply")
 def view_after_reply(s: Any) -> Any:
     """A view started, later than one in which an op was replied to."""
     return exists(
-        View, lambda v: all_of(s.sv[v], exists(Op, lambda o: all_of(s.replied_in[o] > 0, s.replied_in[o] <= v)))
+        View, lambda v: all_of(s.sv[v], exists(Op, lambda o: all_of(s.replied_in[o] > NONE, s.replied_in[o] < some(v))))
     )
 
 
@@ -310,7 +314,7 @@ def overruled(s: Any) -> Any:
     return exists(
         View,
         lambda v: exists(
-            Replica, lambda r: exists(Op, lambda o: all_of(s.ack[v, r, o] != 0, s.entry[r, o] != s.ack[v, r, o]))
+            Replica, lambda r: exists(Op, lambda o: all_of(s.ack[v, r, o] != NONE, s.entry[r, o] != s.ack[v, r, o]))
         ),
     )
 

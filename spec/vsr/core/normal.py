@@ -6,7 +6,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, between, count, forall, joined, not_, point, require, where, within
+from viewproof.spec.lang import (
+    NONE,
+    action,
+    all_of,
+    between,
+    count,
+    forall,
+    joined,
+    not_,
+    point,
+    require,
+    some,
+    where,
+    within,
+)
 from viewproof.spec.vsr.core.state import (
     NORMAL,
     Client,
@@ -68,9 +82,9 @@ def require_slot(state: Any, r: Any, o: Any) -> None:
 def prepare(state: Any, r: Any, v: Any, o: Any) -> None:
     """Primary r of view v takes an entry at o into its log, on the entry before it, not durable yet, and sends it."""
     state.op[r] = o
-    state.entry[r, o] = v + 1
+    state.entry[r, o] = some(v)
     state.written[r, o] = False
-    state.prepare_parent[v, o] = where(o == 1, 0, lambda: state.entry[r, o - 1])
+    state.prepare_parent[v, o] = where(o == 1, NONE, lambda: state.entry[r, o - 1])
 
 
 @action(r=Replica, o=Op)
@@ -89,13 +103,13 @@ def require_next(state: Any, r: Any, o: Any) -> None:
     require(primary(state, v) != r)
     require(o == state.op[r] + 1)
     require(is_prepared(state, v, o, received))
-    require(received.prepare_parent[v, o] == where(o == 1, 0, lambda: state.entry[r, o - 1]))
+    require(received.prepare_parent[v, o] == where(o == 1, NONE, lambda: state.entry[r, o - 1]))
 
 
 def take_prepare(state: Any, r: Any, o: Any) -> None:
     """The prepare at o of its view is known to r, and not durable yet."""
     state.op[r] = o
-    state.entry[r, o] = state.view[r] + 1
+    state.entry[r, o] = some(state.view[r])
     state.written[r, o] = False
 
 
@@ -189,7 +203,7 @@ def note_executed(state: Any, r: Any, o: Any, entry: Any) -> None:
     """Replica r executed that entry at op o, whatever its kind: commit_min, and the history that invariants read."""
     state.commit_min[r] = o
     state.executed[r, o] = entry
-    state.first_executed[o] = where(state.first_executed[o] == 0, entry, state.first_executed[o])
+    state.first_executed[o] = where(state.first_executed[o] == NONE, entry, state.first_executed[o])
 
 
 def execute_request(state: Any, r: Any, o: Any, entry: Any) -> None:
@@ -198,7 +212,7 @@ def execute_request(state: Any, r: Any, o: Any, entry: Any) -> None:
     note_executed(state, r, o, entry)
     record(state, r, o, entry)
     reply(state, r, o, entry, replies)
-    state.replied_in[o] = where(all_of(replies, state.replied_in[o] == 0), state.view[r] + 1, state.replied_in[o])
+    state.replied_in[o] = where(all_of(replies, state.replied_in[o] == NONE), some(state.view[r]), state.replied_in[o])
 
 
 @point

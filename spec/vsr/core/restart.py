@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     action,
     all_of,
     any_of,
@@ -87,7 +88,7 @@ def start_again(
     state.commit_min[r] = base
     state.commit_max[r] = commit_max
     load_state(state, r)
-    state.entry.update((r, between(Op, n + 1, state.op[r])), lambda o: 0)
+    state.entry.update((r, between(Op, n + 1, state.op[r])), lambda o: NONE)
     if cut:
         state.written.update((r, between(Op, base + 1, state.op[r])), lambda o: o <= n)
     else:

@@ -8,25 +8,73 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import BOOL, Schema, Sort, any_of, enum, joined, point, up_to
+from viewproof.spec.lang import (
+    BOOL,
+    Index,
+    Label,
+    Schema,
+    any_of,
+    as_index,
+    joined,
+    one_of,
+    optional,
+    point,
+    some,
+    up_to,
+    value_of,
+    where,
+)
 from viewproof.spec.lang.vocabulary import Between
 from viewproof.spec.vsr.config import Config
 
-Replica = Sort("Replica")
-View = Sort("View")
-Op = Sort("Op", lo=1)
-Length = Sort("Length", ends_with="Op")
-"""Length of a log: 0 or an op."""
-Client = Sort("Client", lo=1)
-Request = Sort("Request", lo=1)
-Restart = Sort("Restart", lo=1)
-Feature = Sort("Feature", lo=1)
-Rot = Sort("Rot", lo=1)
 
-NORMAL, VIEW_CHANGE, RECOVERING = 0, 1, 2
-STATUS = enum("normal", "view_change", "recovering")
-ENTRY = up_to(View, plus=1)
-"""An entry: 0 none, else 1 + the view that prepared it."""
+class Replica(Index):
+    """A member of the cluster, numbered from 0."""
+
+
+class View(Index):
+    """A view; its primary follows from it."""
+
+
+class Op(Index, lo=1):
+    """Place of an entry in the log."""
+
+
+class Length(Op, lo=0, ends_with="Op"):
+    """Length of a log: 0 or an op."""
+
+
+class Client(Index, lo=1):
+    """A client."""
+
+
+class Request(Index, lo=1):
+    """Number of a client's request."""
+
+
+class Restart(Index, lo=1):
+    """Number of a crash and restart."""
+
+
+class Feature(Index, lo=1):
+    """A feature that control entries enable."""
+
+
+class Rot(Index, lo=1):
+    """Number of something that went bad on a disk."""
+
+
+class Status(Label):
+    """Where a replica stands in the life of its view."""
+
+    NORMAL: Status
+    VIEW_CHANGE: Status
+    RECOVERING: Status
+
+
+NORMAL, VIEW_CHANGE, RECOVERING = Status.NORMAL, Status.VIEW_CHANGE, Status.RECOVERING
+ENTRY = optional(View)
+"""An entry: none, or the view that prepared it."""
 
 EXECUTED = "executed"
 """Tag of a variable that is a function of what its replica executed: a restart rebuilds it, a snapshot holds it."""
@@ -50,7 +98,7 @@ def declare(s: Schema, cfg: Config) -> None:
 
 
 def _replica_state(s: Schema) -> None:
-    s.state("status", (Replica,), STATUS, doc="normal, view_change or recovering")
+    s.state("status", (Replica,), one_of(Status), doc="normal, view_change or recovering")
     s.state("view", (Replica,), up_to(View), doc="the view the replica is in")
     s.state("log_view", (Replica,), up_to(View), doc="view in which its log was last authoritative (the paper's v')")
     s.state("durable_view", (Replica,), up_to(View), doc="view in the superblock")
@@ -71,7 +119,7 @@ def _replica_state(s: Schema) -> None:
 
 
 def _messages(s: Schema, cfg: Config) -> None:
-    by_primary = lambda view, *_: view % cfg.replicas  # noqa: E731
+    by_primary = lambda view, *_: as_index(Replica, view % cfg.replicas)  # noqa: E731
     second = _sender_of_index(1)
     s.register("prepare_client", (View, Op), up_to(Client), sender=by_primary, doc="prepare: client; 0 = not sent")
     s.register("prepare_request", (View, Op), up_to(Request), sender=by_primary, doc="prepare: request number")
@@ -98,26 +146,24 @@ def _history(s: Schema) -> None:
 
 def primary(s: Any, view: Any) -> Any:
     """The primary of a view: views go round the replicas (VR Revisited §4)."""
-    return view % s.cfg.replicas
+    return as_index(Replica, view % s.cfg.replicas)
 
 
 def entry_of_view(messages: Any, view: Any, op: Any) -> Any:
     """The entry that a started view has at an op: from its start_view up to that one's op, prepared in the view
     above.
     """
-    from viewproof.spec.lang import where
-
-    return where(op <= messages.sv_op[view], lambda: messages.sv_entry[view, op], view + 1)
+    return where(op <= messages.sv_op[view], lambda: messages.sv_entry[view, op], some(view))
 
 
 def client_of(s: Any, entry: Any, op: Any) -> Any:
     """The client of the prepare that an entry names."""
-    return s.prepare_client[entry - 1, op]
+    return s.prepare_client[value_of(entry), op]
 
 
 def request_of(s: Any, entry: Any, op: Any) -> Any:
     """The request number of the prepare that an entry names."""
-    return s.prepare_request[entry - 1, op]
+    return s.prepare_request[value_of(entry), op]
 
 
 @joined(any_of)
@@ -159,7 +205,7 @@ def copy(state: Any, to: tuple[Any, ...], source: tuple[Any, ...] | None) -> Non
 
     def value(*bound: Any) -> Any:
         if source is None:
-            return 0
+            return state.schema.vars[name].blank
         return getattr(state, source[0])[(*source[1:], *bound[ranges:])]
 
     if rest or ranges:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     action,
     all_of,
     any_of,
@@ -154,7 +155,7 @@ def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any) -> None:
     """
     enter_view(state, r, v, n)
     changed = between(Op, state.commit_min[r] + 1, largest(n, state.op[r]))
-    state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), 0))
+    state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), NONE))
     state.written.update((r, changed), lambda o: o <= n)
     state.ack.update((v, r, between(Op, state.commit_min[r] + 1, n)), entry)
 

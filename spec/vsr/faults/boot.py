@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     action,
     all_of,
     any_of,
@@ -83,7 +84,7 @@ def restart_all_zero(state: Any, r: Any, n: Any) -> None:
     state.commit_max[r] = 0
     load_state(state, r)
     log = between(Op, 1, state.op[r])
-    state.entry.update((r, log), lambda o: 0)
+    state.entry.update((r, log), lambda o: NONE)
     state.written.update((r, log), lambda o: False)
     state.op[r] = 0
 

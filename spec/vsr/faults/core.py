@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from viewproof.spec.lang import action, between, instead, require, tagged, where, within
+from viewproof.spec.lang import NONE, action, between, instead, require, tagged, value_of, where, within
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal, restart, view_change
 from viewproof.spec.vsr.core.state import NORMAL, Length, Op, Replica, View, primary
@@ -29,7 +29,7 @@ def require_in_log(state: Any, r: Any, o: Any) -> None:
 @action(r=Replica, n=Length)
 def restart_view_from_last_prepare(state: Any, r: Any, n: Any) -> None:
     """At restart the view is inferred from the last prepare in the journal [seed 003]."""
-    view = where(n == 0, 0, lambda: state.entry[r, n] - 1)
+    view = where(n == 0, 0, lambda: value_of(state.entry[r, n]))
     restart.recover(state, r, n, view, view)
 
 
@@ -49,7 +49,7 @@ def on_get_state(state: Any, r: Any, v: Any) -> None:
     state.durable_log_view[r] = v
     state.op[r] = state.commit_min[r]
     cut = between(Op, state.commit_min[r] + 1, state.op[r])
-    state.entry.update((r, cut), lambda o: 0)
+    state.entry.update((r, cut), lambda o: NONE)
     state.written.update((r, cut), lambda o: False)
 
 

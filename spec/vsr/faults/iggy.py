@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     action,
     all_of,
     any_of,
@@ -14,6 +15,7 @@ from viewproof.spec.lang import (
     largest,
     maximum,
     require,
+    some,
     tagged,
     where,
 )
@@ -47,7 +49,7 @@ def on_start_view_without_headers(state: Any, r: Any, v: Any, n: Any) -> None:
     received = state.received(r)
 
     def believed(o: Any) -> Any:
-        return where(state.body[r, o] != 0, state.body[r, o], entry_of_view(received, v, o))
+        return where(state.body[r, o] != NONE, state.body[r, o], entry_of_view(received, v, o))
 
     view_change.adopt(state, r, v, n, believed)
 
@@ -62,7 +64,7 @@ def on_start_view_comparing_above_commit(state: Any, r: Any, v: Any, n: Any) -> 
     known = maximum(Replica, lambda q: where(received.dvc[v, q], received.dvc_commit[v, q], 0))
 
     def believed(o: Any) -> Any:
-        kept = all_of(o <= known, state.body[r, o] != 0)
+        kept = all_of(o <= known, state.body[r, o] != NONE)
         return where(kept, state.body[r, o], entry_of_view(received, v, o))
 
     view_change.adopt(state, r, v, n, believed)
@@ -96,7 +98,7 @@ def restart_without_journal(state: Any, r: Any, k: Any) -> None:
     """The journal of a partition is in memory: after a crash it is empty, and the replica says of every op that it
     never had it [Iggy, later].
     """
-    restart.come_back(state, r, k, lambda state, r, o: 0)
+    restart.come_back(state, r, k, lambda state, r, o: NONE)
 
 
 @action(r=Replica)
@@ -115,7 +117,7 @@ def start_view_over_hole(state: Any, r: Any) -> None:
     require(view_change.holds_merged(state, r, largest(state.commit_max[r], low)))
     core.enter_view(state, r, v, n)
     changed = between(Op, low, largest(n, state.op[r]))
-    state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), 0))
+    state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), NONE))
     state.written.update((r, changed), lambda o: all_of(o <= n, lambda: state.body[r, o] == entry(o)))
     state.ack.update((v, r, between(Op, largest(state.commit_max[r], low), n)), entry)
     core.send_start_view(state, v, n, entry, state.commit_max[r])
@@ -142,7 +144,7 @@ def merge_one_offer(state: Any, r: Any, b: Any, n: Any) -> None:
     received = state.received(r)
     require(state.status[r] == VIEW_CHANGE)
     require(primary(state, v) == r)
-    require(state.merged[r] != v + 1)
+    require(state.merged[r] != some(v))
     require(state.log_view[r] < v)
     require(received.dvc[v, b])
     require(n == received.dvc_op[v, b])
@@ -164,7 +166,7 @@ def merge_cutting_at_first_nack(state: Any, r: Any, b: Any, n: Any) -> None:
     superblock.require_quorum(state, r, b)
     require(n >= known)
     require(n <= last)
-    require(forall(between(Op, 1, n), lambda o: superblock.canonical_header(received, v, b, o) != 0))
+    require(forall(between(Op, 1, n), lambda o: superblock.canonical_header(received, v, b, o) != NONE))
     require(forall(between(Op, known + 1, n), lambda o: superblock.is_present(received, v, b, o)))
     require(view_change.no_conflict(received, v, b, n))
     require(any_of(n == last, exists(Replica, lacks)))
@@ -263,7 +265,7 @@ FAULTS = (
         drops=(
             "any_of(n == last, lambda: is_nacked(state, received, v, b, n + 1))",
             "count(Replica, lambda q: counted(received, v, q, b)) >= state.cfg.quorum_view_change",
-            "forall(between(Op, 1, n), lambda o: header(o) != 0)",
+            "forall(between(Op, 1, n), lambda o: header(o) != NONE)",
             "forall(between(Op, known + 1, n), lambda o: stays(state, received, v, b, o))",
             "n <= last",
             "n >= known",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, forall, not_, require, tagged
+from viewproof.spec.lang import NONE, action, all_of, any_of, between, forall, not_, require, tagged, value_of
 from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, Restart, View
 from viewproof.spec.vsr.faults.kinds import Fault, beside, instead_of
@@ -18,7 +18,7 @@ from viewproof.spec.vsr.parts.repair.view_change import install_headers
 def discard_below_window(state: Any, r: Any, o: Any) -> None:
     """An op below the lowest header of a do_view_change counts as nacked by its sender [seed 002]."""
     nacks.discard_if(
-        state, r, o, lambda received, v, q, p: all_of(received.dvc[v, q], received.dvc_entry[v, q, p] == 0)
+        state, r, o, lambda received, v, q, p: all_of(received.dvc[v, q], received.dvc_entry[v, q, p] == NONE)
     )
 
 
@@ -30,7 +30,7 @@ def recover_clearing_faulty(state: Any, r: Any, p: Any) -> None:
     """
     x = state.nonce[r]
     nonce.require_primary(state, r, x, p)
-    v = state.received(r).answer_view[x, p] - 1
+    v = value_of(state.received(r).answer_view[x, p])
     require(nonce.is_newest(state, r, x, v))
     require(v >= state.durable_view[r])
     nonce.become_backup(state, r, x, p, keeps=False)
@@ -47,7 +47,7 @@ def merge_without_copy(state: Any, r: Any, b: Any, n: Any) -> None:
         b,
         n,
         lambda state, received, v, b, o: all_of(
-            superblock.canonical_header(received, v, b, o) != 0,
+            superblock.canonical_header(received, v, b, o) != NONE,
             not_(superblock.is_nacked(state, received, v, b, o)),
         ),
     )
@@ -60,7 +60,7 @@ def open_empty(state: Any, r: Any) -> None:
     """A replica that restarts with an empty journal is normal in view 0, as at its first start [seed 002]."""
     log = between(Op, 1, state.op[r])
     require(state.status[r] == RECOVERING)
-    require(forall(log, lambda o: all_of(state.body[r, o] == 0, not_(state.faulty[r, o]))))
+    require(forall(log, lambda o: all_of(state.body[r, o] == NONE, not_(state.faulty[r, o]))))
     state.status[r] = NORMAL
     state.wiped[r] = False
     state.op[r] = 0
@@ -72,7 +72,7 @@ def recover_with_any_nonce(state: Any, r: Any, p: Any, x: Any) -> None:
     """Answers to an earlier nonce of the replica's are taken too [seed 002]."""
     require(x <= state.nonce[r])
     nonce.require_primary(state, r, x, p)
-    v = state.received(r).answer_view[x, p] - 1
+    v = value_of(state.received(r).answer_view[x, p])
     require(nonce.is_newest(state, r, x, v))
     require(v >= state.durable_view[r])
     nonce.become_backup(state, r, x, p)
@@ -95,7 +95,7 @@ def recover_forgetting(state: Any, r: Any, p: Any) -> None:
     """A replica comes back in a view below one for which it sent a do_view_change [Michael et al. 2017]."""
     x = state.nonce[r]
     nonce.require_primary(state, r, x, p)
-    require(nonce.is_newest(state, r, x, state.received(r).answer_view[x, p] - 1))
+    require(nonce.is_newest(state, r, x, value_of(state.received(r).answer_view[x, p])))
     nonce.become_backup(state, r, x, p)
 
 
@@ -157,8 +157,8 @@ FAULTS = (
         drops=(
             "answers(state, r, x) >= state.cfg.quorum_view_change",
             "is_newest(state, r, x, v)",
-            "primary(state, received.answer_view[x, p] - 1) == p",
-            "received.answer_view[x, p] != 0",
+            "primary(state, value_of(received.answer_view[x, p])) == p",
+            "received.answer_view[x, p] != NONE",
             "v >= state.durable_view[r]",
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, forall, instead, not_, require
+from viewproof.spec.lang import action, all_of, any_of, forall, instead, not_, require, some
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, Client, Replica, Request, primary
@@ -71,7 +71,7 @@ def on_register_again(state: Any, r: Any, c: Any, n: Any) -> None:
 
 def own_view(state: Any, r: Any, entry: Any) -> Any:
     """The view of who replies, as an entry."""
-    return state.view[r] + 1
+    return some(state.view[r])
 
 
 @action(r=Replica)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     action,
     all_of,
     between,
@@ -15,6 +16,7 @@ from viewproof.spec.lang import (
     maximum,
     not_,
     require,
+    some,
     tagged,
     where,
 )
@@ -65,7 +67,7 @@ def commit_own_view_only(state: Any, r: Any, o: Any) -> None:
     """A new primary knows no prepare of an older view in its pipeline: acknowledgements of them count for nothing
     [Iggy, later].
     """
-    require(state.entry[r, o] == state.view[r] + 1)
+    require(state.entry[r, o] == some(state.view[r]))
     normal.commit.fn(state, r, o)
 
 
@@ -102,7 +104,7 @@ def merge_up_to_hole(state: Any, r: Any, b: Any) -> None:
     known = maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), received.dvc_commit[v, q], 0))
     set_log(state, r, state.commit_min[r] + 1, n, lambda o: state.entry[r, o])
     state.commit_max[r] = largest(state.commit_max[r], known)
-    state.merged[r] = v + 1
+    state.merged[r] = some(v)
 
 
 @action(r=Replica, v=View, n=Length)
@@ -127,7 +129,7 @@ def start_view_with_stale_pipeline(state: Any, r: Any) -> None:
     require(is_repaired(state, r))
 
     def proposed(o: Any) -> Any:
-        stale = all_of(o > state.commit_max[r], state.memory[r, o] != 0)
+        stale = all_of(o > state.commit_max[r], state.memory[r, o] != NONE)
         return where(stale, state.memory[r, o], state.entry[r, o])
 
     log = between(Op, 1, state.op[r])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import Part, action, all_of, at, between, exists, forall, not_, require, witness
+from viewproof.spec.lang import NONE, Part, action, all_of, at, between, exists, forall, not_, require, some, witness
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import Op, Replica, View, durable, is_prepared, primary
 
@@ -20,7 +20,7 @@ def append_failed(state: Any, r: Any, o: Any) -> None:
     require(o > state.commit_min[r])
     lost = between(Op, o, state.op[r])
     require(forall(lost, lambda p: not_(durable(state, r, p))))
-    state.entry.update((r, lost), lambda p: 0)
+    state.entry.update((r, lost), lambda p: NONE)
     state.op[r] = o - 1
 
 
@@ -50,8 +50,8 @@ def committed_without_primary(s: Any) -> Any:
         lambda v: exists(
             Op,
             lambda o: all_of(
-                s.first_executed[o] == v + 1,
-                s.ack[v, v % s.cfg.replicas, o] == 0,
+                s.first_executed[o] == some(v),
+                s.ack[v, primary(s, v), o] == NONE,
             ),
         ),
     )

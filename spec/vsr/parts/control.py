@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     Part,
     Schema,
     action,
     all_of,
     any_of,
+    as_index,
     at,
     between,
     exists,
@@ -23,7 +25,9 @@ from viewproof.spec.lang import (
     invariant,
     not_,
     require,
+    some,
     up_to,
+    value_of,
     where,
     witness,
 )
@@ -48,14 +52,14 @@ def declare(s: Schema, cfg: Config) -> None:
         "prepare_feature",
         (View, Op),
         up_to(Feature),
-        sender=lambda view, op: view % cfg.replicas,
+        sender=lambda view, op: as_index(Replica, view % cfg.replicas),
         doc="prepare: the feature that it enables; 0 = it is no control entry",
     )
 
 
 def feature_of(s: Any, entry: Any, op: Any) -> Any:
     """The feature that the prepare which an entry names enables; 0 if it is no control entry."""
-    return s.prepare_feature[entry - 1, op]
+    return s.prepare_feature[value_of(entry), op]
 
 
 def is_prepared_control(s: Any, view: Any, op: Any, messages: Any = None) -> Any:
@@ -168,7 +172,7 @@ def enabled_across_views(s: Any) -> Any:
             lambda f: all_of(
                 s.enabled_at[r, f] != 0,
                 exists(Replica, lambda q: all_of(q != r, s.enabled_at[q, f] != 0)),
-                lambda: s.executed[r, s.enabled_at[r, f]] <= s.log_view[r],
+                lambda: s.executed[r, s.enabled_at[r, f]] < some(s.log_view[r]),
             ),
         ),
     )
@@ -197,7 +201,7 @@ def features_as_of(s: Any, r: Any) -> Any:
     limit = s.commit_min[r]
 
     def of_entry(f: Any, o: Any) -> Any:
-        executed = s.first_executed[o] != 0
+        executed = s.first_executed[o] != NONE
         return all_of(
             any_of(o > limit, s.enabled_at[r, f] != o, all_of(executed, lambda: feature_of_first(s, o) == f)),
             any_of(

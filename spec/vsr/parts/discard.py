@@ -26,8 +26,10 @@ from viewproof.spec.lang import (
     not_,
     replaces,
     require,
+    some,
     tagged,
     up_to,
+    value_of,
     within,
     witness,
 )
@@ -69,7 +71,7 @@ def nack(state: Any, r: Any, o: Any, w: Any) -> None:
     require(state.status[r] == VIEW_CHANGE)
     require(w < v)
     require(is_prepared(state, w, o))
-    require(state.entry[r, o] != w + 1)
+    require(state.entry[r, o] != some(w))
     require(state.nack[r, w, o] < v)
     state.nack[r, w, o] = v
 
@@ -88,20 +90,21 @@ def discard(state: Any, r: Any, o: Any) -> None:
     require(nacked(state, state.received(r), r, state.entry[r, o], o, state.durable_log_view[r]))
     lost = between(Op, o, state.op[r])
     state.gone.update(
-        (r, between(View, 0, state.view[r]), lost), lambda w, p: any_of(state.gone[r, w, p], state.entry[r, p] == w + 1)
+        (r, between(View, 0, state.view[r]), lost),
+        lambda w, p: any_of(state.gone[r, w, p], state.entry[r, p] == some(w)),
     )
     start_again(state, r, o - 1, state.durable_view[r], state.durable_log_view[r], base, cut=True)
 
 
 def nacked(state: Any, messages: Any, r: Any, entry: Any, o: Any, log_view: Any) -> Any:
     """Did q_n others say, in views above `log_view`, that they lack this entry at o?"""
-    others = count(Replica, lambda q: all_of(q != r, messages.nack[q, entry - 1, o] > log_view))
+    others = count(Replica, lambda q: all_of(q != r, messages.nack[q, value_of(entry), o] > log_view))
     return others >= quorum_nack(state.cfg)
 
 
 def was_discarded(s: Any, v: Any, r: Any, o: Any) -> Any:
     """Did r discard what it acknowledged in view v at op o?"""
-    return s.gone[r, s.ack[v, r, o] - 1, o]
+    return s.gone[r, value_of(s.ack[v, r, o]), o]
 
 
 @invariant("I11", "honest_nack")
@@ -119,7 +122,7 @@ def honest_nack(s: Any) -> Any:
                     lambda o: forall(
                         View,
                         lambda v: implies(
-                            all_of(v < s.nack[q, w, o], s.ack[v, q, o] == w + 1),
+                            all_of(v < s.nack[q, w, o], s.ack[v, q, o] == some(w)),
                             lambda: any_of(*void(s, q, w, o, v)),
                         ),
                     ),
@@ -140,7 +143,7 @@ def void(s: Any, q: Any, w: Any, o: Any, v: Any) -> tuple[Any, ...]:
     """Why q's acknowledgement in view v of the prepare (w, o), which it nacked later, binds nobody: q discarded it, or
     a later view started without it.
     """
-    return (s.gone[q, w, o], exists(View, lambda u: all_of(u > v, s.sv[u], not_(carries(s, u, o, w + 1)))))
+    return (s.gone[q, w, o], exists(View, lambda u: all_of(u > v, s.sv[u], not_(carries(s, u, o, some(w))))))
 
 
 def is_dead(s: Any, r: Any, w: Any, o: Any) -> Any:
@@ -148,9 +151,9 @@ def is_dead(s: Any, r: Any, w: Any, o: Any) -> Any:
     return forall(
         View,
         lambda v: any_of(
-            s.ack[v, r, o] != w + 1,
-            count(Replica, lambda q: s.ack[v, q, o] == w + 1) < s.cfg.quorum_replication,
-            all_of(s.op[r] >= o, s.entry[r, o] == w + 1),
+            s.ack[v, r, o] != some(w),
+            count(Replica, lambda q: s.ack[v, q, o] == some(w)) < s.cfg.quorum_replication,
+            all_of(s.op[r] >= o, s.entry[r, o] == some(w)),
         ),
     )
 
@@ -167,7 +170,7 @@ def log_view_meaning(s: Any) -> Any:
             any_of(x == 0, s.sv[x]),
             forall(
                 between(Op, s.dvc_op[v, r] + 1, s.sv_op[x]),
-                lambda o: s.gone[r, entry_of_view(s, x, o) - 1, o],
+                lambda o: s.gone[r, value_of(entry_of_view(s, x, o)), o],
             ),
             forall(between(Op, 1, s.dvc_op[v, r]), lambda o: s.dvc_entry[v, r, o] == entry_of_view(s, x, o)),
         )
@@ -181,7 +184,7 @@ def prepare_discarded(s: Any) -> Any:
     return exists(
         Replica,
         lambda r: exists(
-            View, lambda w: exists(Op, lambda o: all_of(s.gone[r, w, o], s.ack[w, r, o] == w + 1, s.op[r] < o))
+            View, lambda w: exists(Op, lambda o: all_of(s.gone[r, w, o], s.ack[w, r, o] == some(w), s.op[r] < o))
         ),
     )
 

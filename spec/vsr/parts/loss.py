@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     Change,
     Part,
     Predicate,
@@ -50,6 +51,7 @@ from viewproof.spec.vsr.core.state import (
     Op,
     Replica,
     Restart,
+    Status,
     View,
     copy,
     durable,
@@ -128,7 +130,7 @@ def begin_again(state: Any, r: Any, m: Any) -> None:
     state.durable_log_view[r] = m
 
 
-def lose(state: Any, r: Any, snapshot: bool, status: int = RECOVERING) -> None:
+def lose(state: Any, r: Any, snapshot: bool, status: Status = RECOVERING) -> None:
     """Effects of a crash after which r has its snapshot, if it had one, or not even that, and no log."""
     require(within(Restart, state.restarts + 1))
     k = snapshot_op(state, r) if snapshot else 0
@@ -137,7 +139,7 @@ def lose(state: Any, r: Any, snapshot: bool, status: int = RECOVERING) -> None:
     state.status[r] = status
     state.lost_op[r] = largest(state.lost_op[r], last)
     state.written.update((r, between(Op, 1, state.op[r])), lambda o: False)
-    state.entry.update((r, between(Op, k + 1, state.op[r])), lambda o: 0)
+    state.entry.update((r, between(Op, k + 1, state.op[r])), lambda o: NONE)
     state.op[r] = k
     state.commit_min[r] = k
     state.commit_max[r] = k
@@ -215,7 +217,7 @@ def is_promise_kept(s: Any, v: Any, r: Any) -> Any:
     start_view_change may be forgotten, as nothing rests on it.
     """
     started = all_of(primary(s, v) == r, s.after.sv[v])
-    promised = any_of(s.after.dvc[v, r], started, exists(Op, lambda o: s.after.ack[v, r, o] != 0))
+    promised = any_of(s.after.dvc[v, r], started, exists(Op, lambda o: s.after.ack[v, r, o] != NONE))
     return all_of(
         implies(promised, v <= s.after.durable_view[r]),
         implies(s.after.svc[v, r], v <= largest(s.after.durable_view[r], s.after.lost_view[r])),
@@ -234,7 +236,7 @@ def acknowledged_and_lost(s: Any) -> Any:
         Replica,
         lambda r: all_of(
             not_(takes_part(s, r)),
-            exists(View, lambda v: exists(Op, lambda o: all_of(s.ack[v, r, o] != 0, s.entry[r, o] == 0))),
+            exists(View, lambda v: exists(Op, lambda o: all_of(s.ack[v, r, o] != NONE, s.entry[r, o] == NONE))),
         ),
     )
 
@@ -255,7 +257,7 @@ def older_snapshot(s: Any) -> Any:
         lambda r: all_of(
             takes_part(s, r),
             s.checkpoint[r] > 0,
-            exists(Op, lambda o: all_of(o > s.commit_min[r], s.executed[r, o] != 0)),
+            exists(Op, lambda o: all_of(o > s.commit_min[r], s.executed[r, o] != NONE)),
         ),
     )
 

@@ -13,6 +13,7 @@ from viewproof.spec.lang import (
     Part,
     Schema,
     all_of,
+    as_index,
     at,
     between,
     exists,
@@ -21,6 +22,7 @@ from viewproof.spec.lang import (
     invariant,
     require,
     up_to,
+    value_of,
     where,
     witness,
 )
@@ -36,7 +38,7 @@ def declare(s: Schema, cfg: Config) -> None:
         "prepare_commit",
         (View, Op),
         up_to(Op),
-        sender=lambda view, op: view % cfg.replicas,
+        sender=lambda view, op: as_index(Replica, view % cfg.replicas),
         doc="prepare: its primary's commit_max",
     )
 
@@ -60,7 +62,7 @@ def head_commit(state: Any, r: Any, b: Any) -> Any:
     """The commit number in the prepare at the head of the log that b offered for r's view."""
     v, received = state.view[r], state.received(r)
     n = received.dvc_op[v, b]
-    return where(n == 0, 0, lambda: state.prepare_commit[received.dvc_entry[v, b, n] - 1, n])
+    return where(n == 0, 0, lambda: state.prepare_commit[value_of(received.dvc_entry[v, b, n]), n])
 
 
 def is_bounded(s: Any, r: Any) -> Any:
@@ -88,7 +90,7 @@ def head_knows_more(s: Any) -> Any:
 def carried_commit(s: Any, v: Any, b: Any) -> Any:
     """The commit number in the prepare at the head of the log that b offered to view v."""
     n = s.dvc_op[v, b]
-    return s.prepare_commit[s.dvc_entry[v, b, n] - 1, n]
+    return s.prepare_commit[value_of(s.dvc_entry[v, b, n]), n]
 
 
 @invariant("pipeline.carried", "the commit number in a prepare is backed, and not far below")

@@ -18,6 +18,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     leads,
     prepare_max,
     primary,
+    slot_of,
 )
 from viewproof.spec.vsr.tigerbeetle.view_2026 import drop_votes
 
@@ -133,7 +134,7 @@ def repair_header(state: Any, r: Any, o: Any, e: Any, d: Any) -> None:
     require(state.p_view[e] <= state.view[r])
     require(any_of(o < state.op[r], all_of(o == state.op[r], at(state, r, o) == e)))
     require(o + SLOTS > state.op[r])
-    require(implies(d == 1, all_of(at(state, r, o) == e, state.dirty[r, o % SLOTS])))
+    require(implies(d == 1, all_of(at(state, r, o) == e, state.dirty[r, slot_of(o)])))
     require(implies(d == 0, at(state, r, o) != e))
     require(
         any_of(

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from viewproof.spec.lang import Action, Instance, Spec, action, count, require
+from viewproof.spec.lang import Action, Instance, Spec, action, count, number_of, require
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.tigerbeetle import journal_2022, messages_2022, normal_2022, repair_2022, view_2022
 from viewproof.spec.vsr.tigerbeetle.normal_2022 import at_primary, commit_head, compose_prepare
 from viewproof.spec.vsr.tigerbeetle.repair_2022 import deny, new_replica, rejoin
-from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Message, Op, Prepare, Replica, Request, schema_2022
+from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Count, Message, Op, Prepare, Replica, Request, schema_2022
 
 PROFILE = "tigerbeetle-2022"
 
@@ -29,11 +29,11 @@ def oks_of_any_view(state: Any, r: Any, o: Any) -> Any:
     return count(Replica, lambda q: state.ok_ever[r, o, q])
 
 
-@action(r=Replica, o=Op, k=Request)
+@action(r=Replica, o=Op, k=Count)
 def prepare_oks(state: Any, r: Any, o: Any, k: Any) -> None:
     """Acknowledgements of older views are counted, too [seed 002]."""
     at_primary(state, r, o)
-    require(oks_of_any_view(state, r, o) == k)
+    require(oks_of_any_view(state, r, o) == number_of(k))
 
 
 @action(r=Replica, o=Op)

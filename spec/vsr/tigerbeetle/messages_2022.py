@@ -12,6 +12,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     RECOVERING,
     VIEW_CHANGE,
     Message,
+    MessageKind,
     Op,
     Prepare,
     Replica,
@@ -20,7 +21,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
 )
 
 
-@action(m=Message, q=Replica, k=Op)
+@action(m=Message, q=Replica, k=MessageKind)
 def client_send(state: Any, m: Any, q: Any, k: Any) -> None:
     """A client sends a request or a ping to a replica."""
     require(any_of(k == KIND["request"], k == KIND["ping"]))
@@ -32,7 +33,7 @@ def client_send(state: Any, m: Any, q: Any, k: Any) -> None:
 def address(state: Any, r: Any, m: Any, q: Any) -> None:
     """A composed message is sent to q."""
     require(state.up[r])
-    require(state.m_kind[m] != 0)
+    require(state.m_kind[m] != KIND["none"])
     state.sent[m, q] = True
 
 

@@ -21,6 +21,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     checkpoint_after,
     leads,
     prepare_max,
+    slot_of,
 )
 
 SLOT = between(Op, 0, SLOTS - 1)
@@ -127,7 +128,7 @@ def recover_slot(state: Any, r: Any, o: Any, d: Any, e: Any) -> None:
     require(o == state.next_slot[r])
     require(implies(d == EQL, e != 0))
     require(implies(d == FIX, any_of(e != 0, alone(state, r))))
-    require(implies(e != 0, all_of(state.p_op[e] % SLOTS == o, state.on_disk[r, e])))
+    require(implies(e != 0, all_of(slot_of(state.p_op[e]) == o, state.on_disk[r, e])))
     require(implies(all_of(d != EQL, d != FIX), e == 0))
     require(implies(d == NIL, not_(state.acked[r, was])))
     state.next_slot[r] = o + 1
@@ -148,7 +149,7 @@ def drop_header(state: Any, r: Any, o: Any, e: Any) -> None:
     require(not_(state.journal_ready[r]))
     require(at(state, r, o) == e)
     require(any_of(not_(state.acked[r, e]), state.canonical[o] != e))
-    empty_slot(state, r, o % SLOTS)
+    empty_slot(state, r, slot_of(o))
 
 
 def empty_slot(state: Any, r: Any, slot: Any) -> None:
@@ -207,8 +208,8 @@ def head_is_certain(state: Any, r: Any) -> Any:
     return any_of(
         state.op[r] == top,
         all_of(
-            not_(state.faulty[r, state.op[r] % SLOTS]),
-            forall(between(Op, state.op[r] + 1, top), lambda o: not_(state.faulty[r, o % SLOTS])),
+            not_(state.faulty[r, slot_of(state.op[r])]),
+            forall(between(Op, state.op[r] + 1, top), lambda o: not_(state.faulty[r, slot_of(o)])),
         ),
     )
 
@@ -312,7 +313,7 @@ def checkpoint_durable(state: Any, r: Any) -> None:
 
 def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
     """Put a header into its slot: dirty; a faulty slot without a header stays faulty, as it may have held this one."""
-    slot = o % SLOTS
+    slot = slot_of(o)
     old = state.header[r, slot]
     state.dirty[r, slot] = where(old == e, state.dirty[r, slot], True)
     state.faulty[r, slot] = where(any_of(old == e, old == 0), state.faulty[r, slot], False)
@@ -351,9 +352,9 @@ def write_start(state: Any, r: Any, o: Any, e: Any) -> None:
     require(state.up[r])
     require(state.journal_ready[r])
     require(at(state, r, o) == e)
-    require(state.dirty[r, o % SLOTS])
+    require(state.dirty[r, slot_of(o)])
     require(not_(state.writing[r, e]))
-    state.body[r, o % SLOTS] = 0
+    state.body[r, slot_of(o)] = 0
     state.writing[r, e] = True
     state.on_disk[r, e] = True
 
@@ -365,8 +366,8 @@ def write_body(state: Any, r: Any, o: Any) -> None:
     require(state.up[r])
     require(e != 0)
     require(state.writing[r, e])
-    require(state.body[r, o % SLOTS] != e)
-    state.body[r, o % SLOTS] = e
+    require(state.body[r, slot_of(o)] != e)
+    state.body[r, slot_of(o)] = e
 
 
 @action(r=Replica, o=Op, e=Prepare)
@@ -375,11 +376,11 @@ def write_done(state: Any, r: Any, o: Any, e: Any) -> None:
     require(state.up[r])
     require(state.writing[r, e])
     require(at(state, r, o) == e)
-    require(state.body[r, o % SLOTS] == e)
+    require(state.body[r, slot_of(o)] == e)
     state.writing[r, e] = False
-    state.dirty[r, o % SLOTS] = False
-    state.faulty[r, o % SLOTS] = False
-    state.kept[r, o % SLOTS] = e
+    state.dirty[r, slot_of(o)] = False
+    state.faulty[r, slot_of(o)] = False
+    state.kept[r, slot_of(o)] = e
 
 
 @action(r=Replica, o=Op, e=Prepare, b=Op)
@@ -389,8 +390,8 @@ def write_given_up(state: Any, r: Any, o: Any, e: Any, b: Any) -> None:
     require(state.writing[r, e])
     require(implies(b == 1, at(state, r, o) != e))
     state.writing[r, e] = False
-    state.body[r, o % SLOTS] = where(b == 1, e, state.body[r, o % SLOTS])
-    state.dirty[r, o % SLOTS] = where(b == 1, True, state.dirty[r, o % SLOTS])
+    state.body[r, slot_of(o)] = where(b == 1, e, state.body[r, slot_of(o)])
+    state.dirty[r, slot_of(o)] = where(b == 1, True, state.dirty[r, slot_of(o)])
 
 
 @action(r=Replica, o=Op, e=Prepare)
@@ -399,8 +400,8 @@ def find_rot(state: Any, r: Any, o: Any, e: Any) -> None:
     hit = at(state, r, o) == e
     require(state.up[r])
     require(state.journal_ready[r])
-    state.dirty[r, o % SLOTS] = where(hit, True, state.dirty[r, o % SLOTS])
-    state.faulty[r, o % SLOTS] = where(hit, True, state.faulty[r, o % SLOTS])
+    state.dirty[r, slot_of(o)] = where(hit, True, state.dirty[r, slot_of(o)])
+    state.faulty[r, slot_of(o)] = where(hit, True, state.faulty[r, slot_of(o)])
 
 
 @action(r=Replica, o=Op)

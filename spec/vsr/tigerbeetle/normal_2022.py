@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, count, forall, implies, largest, not_, require, where
+from viewproof.spec.lang import (
+    action,
+    all_of,
+    any_of,
+    between,
+    count,
+    forall,
+    implies,
+    largest,
+    not_,
+    number_of,
+    require,
+    where,
+)
 from viewproof.spec.vsr.tigerbeetle.journal_2022 import put_header
 from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     KIND,
@@ -14,6 +27,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     SLOTS,
     VIEW_CHANGE,
     Client,
+    Count,
     Message,
     Op,
     Prepare,
@@ -218,11 +232,11 @@ def oks(state: Any, r: Any, o: Any) -> Any:
     return count(Replica, lambda q: state.ok_from[r, o, q])
 
 
-@action(r=Replica, o=Op, k=Request)
+@action(r=Replica, o=Op, k=Count)
 def prepare_oks(state: Any, r: Any, o: Any, k: Any) -> None:
     """k replicas, the primary included, acknowledged the prepare at o in this view."""
     at_primary(state, r, o)
-    require(oks(state, r, o) == k)
+    require(oks(state, r, o) == number_of(k))
 
 
 @action(r=Replica, o=Op)

@@ -4,9 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, count, forall, implies, largest, not_, require, where
+from viewproof.spec.lang import (
+    action,
+    all_of,
+    any_of,
+    between,
+    count,
+    forall,
+    implies,
+    largest,
+    not_,
+    number_of,
+    require,
+    where,
+)
 from viewproof.spec.vsr.tigerbeetle.node_2026 import alone, put_header
-from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Message, Nonce, Op, Prepare, Replica, Request, View
+from viewproof.spec.vsr.tigerbeetle.state_2022 import (
+    Client,
+    Count,
+    Message,
+    Nonce,
+    Op,
+    Prepare,
+    Replica,
+    Request,
+    View,
+)
 from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     KIND,
     NORMAL,
@@ -14,10 +37,12 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     RECOVERING,
     SLOTS,
     VIEW_CHANGE,
+    MessageKind,
     at,
     leads,
     prepare_max,
     primary,
+    slot_of,
 )
 
 
@@ -28,7 +53,7 @@ def votes(state: Any, r: Any) -> Any:
 
 def is_clean(state: Any, r: Any, o: Any, e: Any) -> Any:
     """Is that prepare durable in r's journal?"""
-    return all_of(at(state, r, o) == e, not_(state.dirty[r, o % SLOTS]))
+    return all_of(at(state, r, o) == e, not_(state.dirty[r, slot_of(o)]))
 
 
 def chained(state: Any, r: Any, lo: Any, hi: Any) -> Any:
@@ -93,9 +118,9 @@ def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> Non
     state.pipeline[r, o] = e
     state.ok_from.update((r, between(Op, o, o), Replica), lambda p, q: False)
     state.op[r] = o
-    state.dirty[r, o % SLOTS] = True
-    state.faulty[r, o % SLOTS] = all_of(state.header[r, o % SLOTS] == 0, state.faulty[r, o % SLOTS])
-    state.header[r, o % SLOTS] = e
+    state.dirty[r, slot_of(o)] = True
+    state.faulty[r, slot_of(o)] = all_of(state.header[r, slot_of(o)] == 0, state.faulty[r, slot_of(o)])
+    state.header[r, slot_of(o)] = e
     state.promise[r, o] = 0
 
 
@@ -213,10 +238,10 @@ def oks(state: Any, r: Any, o: Any) -> Any:
     return count(Replica, lambda q: state.ok_from[r, o, q])
 
 
-@action(r=Replica, o=Op, k=Request)
+@action(r=Replica, o=Op, k=Count)
 def prepare_oks(state: Any, r: Any, o: Any, k: Any) -> None:
     """k replicas, the primary included, acknowledged the prepare at o in this view."""
-    require(oks(state, r, o) == k)
+    require(oks(state, r, o) == number_of(k))
 
 
 @action(r=Replica, o=Op)
@@ -326,7 +351,7 @@ def forget_clients(state: Any, r: Any) -> None:
     state.replied.update((r, Client), lambda c: 0)
 
 
-@action(m=Message, q=Replica, k=Op)
+@action(m=Message, q=Replica, k=MessageKind)
 def client_send(state: Any, m: Any, q: Any, k: Any) -> None:
     """A client sends a request or another message to a replica."""
     state.m_kind[m] = k
@@ -368,7 +393,7 @@ def send_prepare(state: Any, r: Any, m: Any, e: Any) -> None:
 def holds(state: Any, r: Any, e: Any) -> Any:
     """Does r hold the prepare: in its pipeline, in its ring or on the way there, or in memory since it reached r?"""
     o = state.p_op[e]
-    return any_of(state.pipeline[r, o] == e, state.body[r, o % SLOTS] == e, state.writing[r, e], state.seen[r, e])
+    return any_of(state.pipeline[r, o] == e, state.body[r, slot_of(o)] == e, state.writing[r, e], state.seen[r, e])
 
 
 @action(r=Replica, m=Message, e=Prepare)
@@ -397,7 +422,7 @@ def send_commit(state: Any, r: Any, m: Any) -> None:
     state.m_commit[m] = state.commit_max[r]
 
 
-@action(r=Replica, m=Message, v=View, k=Op)
+@action(r=Replica, m=Message, v=View, k=MessageKind)
 def send_plain(state: Any, r: Any, m: Any, v: Any, k: Any) -> None:
     """A message without a claim: a question, a probe, a block."""
     require(state.up[r])

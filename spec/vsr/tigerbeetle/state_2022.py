@@ -8,40 +8,80 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import BOOL, Schema, Sort, enum, up_to
+from viewproof.spec.lang import BOOL, Index, Label, Schema, as_index, one_of, up_to
 
-Replica = Sort("Replica")
-View = Sort("View")
-Op = Sort("Op")
-Prepare = Sort("Prepare", lo=1)
-Message = Sort("Message", lo=1)
-Client = Sort("Client", lo=1)
-Request = Sort("Request")
-Nonce = Sort("Nonce", lo=1)
 
-NORMAL, VIEW_CHANGE, RECOVERING = 0, 1, 2
-STATUS = enum("normal", "view_change", "recovering")
+class Replica(Index):
+    """A member of the cluster, numbered from 0."""
+
+
+class View(Index):
+    """A view; its primary follows from it."""
+
+
+class Op(Index):
+    """Place of an entry in the log."""
+
+
+class Prepare(Index, lo=1):
+    """Number of a prepare."""
+
+
+class Message(Index, lo=1):
+    """Number of a message."""
+
+
+class Client(Index, lo=1):
+    """A client."""
+
+
+class Request(Index):
+    """Number of a client's request."""
+
+
+class Count(Index):
+    """How many replicas did something: a number that an event shows."""
+
+
+class Nonce(Index, lo=1):
+    """Number of a recovery, or of its questions."""
+
+
+class Status(Label):
+    """Where a replica stands in the life of its view."""
+
+    NORMAL: Status
+    VIEW_CHANGE: Status
+    RECOVERING: Status
+
+
+NORMAL, VIEW_CHANGE, RECOVERING = Status.NORMAL, Status.VIEW_CHANGE, Status.RECOVERING
 NIL, EQL, FIX, VSR, CUT = 0, 1, 2, 3, 4
-KINDS = (
-    "none",
-    "request",
-    "prepare",
-    "prepare_ok",
-    "commit",
-    "start_view_change",
-    "do_view_change",
-    "start_view",
-    "recovery",
-    "recovery_response",
-    "request_start_view",
-    "request_headers",
-    "request_prepare",
-    "headers",
-    "nack_prepare",
-    "ping",
-    "pong",
-)
-KIND = {name: number for number, name in enumerate(KINDS)}
+
+
+class MessageKind(Label):
+    """Kind of a message; none: it does not exist."""
+
+    NONE: MessageKind
+    REQUEST: MessageKind
+    PREPARE: MessageKind
+    PREPARE_OK: MessageKind
+    COMMIT: MessageKind
+    START_VIEW_CHANGE: MessageKind
+    DO_VIEW_CHANGE: MessageKind
+    START_VIEW: MessageKind
+    RECOVERY: MessageKind
+    RECOVERY_RESPONSE: MessageKind
+    REQUEST_START_VIEW: MessageKind
+    REQUEST_HEADERS: MessageKind
+    REQUEST_PREPARE: MessageKind
+    HEADERS: MessageKind
+    NACK_PREPARE: MessageKind
+    PING: MessageKind
+    PONG: MessageKind
+
+
+KIND = {label: getattr(MessageKind, label.upper()) for label in MessageKind.labels}
 
 SLOTS = 128
 """Slots of the journal in the simulator's build; the checkpoint stays 0, so ops end below it."""
@@ -68,7 +108,7 @@ def schema_2022() -> Schema:
 def _replica(s: Schema) -> None:
     s.state("up", (Replica,), BOOL, init=1, doc="is the process running?")
     s.state("journal_ready", (Replica,), BOOL, doc="has the journal been recovered since the start?")
-    s.state("status", (Replica,), STATUS, init=RECOVERING, doc="normal, view_change or recovering")
+    s.state("status", (Replica,), one_of(Status), init=RECOVERING, doc="normal, view_change or recovering")
     s.state("view", (Replica,), up_to(View), doc="the view the replica is in; in memory only")
     s.state("log_view", (Replica,), up_to(View), doc="view in which its log was last authoritative; in memory only")
     s.state("op", (Replica,), up_to(Op), doc="head of its log; headers below may be missing")
@@ -113,7 +153,7 @@ def _collected(s: Schema) -> None:
 
 def _messages(s: Schema) -> None:
     s.state("sent", (Message, Replica), BOOL, doc="has the message been sent to that replica?")
-    s.state("m_kind", (Message,), enum(*KINDS), doc="its kind; none = it does not exist")
+    s.state("m_kind", (Message,), one_of(MessageKind), doc="its kind; none = it does not exist")
     s.state("m_from", (Message,), up_to(Replica), doc="the replica that composed it")
     s.state("m_view", (Message,), up_to(View), doc="its view")
     s.state("m_op", (Message,), up_to(Op), doc="its op")
@@ -147,4 +187,4 @@ def _history(s: Schema) -> None:
 
 def primary(state: Any, view: Any) -> Any:
     """The primary of a view."""
-    return view % state.cfg.replicas
+    return as_index(Replica, view % state.cfg.replicas)

@@ -7,30 +7,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import BOOL, Schema, enum, up_to
+from viewproof.spec.lang import BOOL, Label, Schema, as_index, one_of, up_to
 from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Message, Nonce, Op, Prepare, Replica, Request, View
 
-NORMAL, VIEW_CHANGE, RECOVERING, RECOVERING_HEAD = 0, 1, 2, 3
-STATUS = enum("normal", "view_change", "recovering", "recovering_head")
+
+class Status(Label):
+    """Where a replica stands in the life of its view."""
+
+    NORMAL: Status
+    VIEW_CHANGE: Status
+    RECOVERING: Status
+    RECOVERING_HEAD: Status
+
+
+NORMAL, VIEW_CHANGE, RECOVERING = Status.NORMAL, Status.VIEW_CHANGE, Status.RECOVERING
+RECOVERING_HEAD = Status.RECOVERING_HEAD
 NIL, EQL, FIX, VSR, CUT, CUT_TORN = 0, 1, 2, 3, 4, 5
-KINDS = (
-    "none",
-    "request",
-    "prepare",
-    "prepare_ok",
-    "commit",
-    "exit_view",
-    "join_view",
-    "view",
-    "get_view",
-    "get_headers",
-    "get_prepare",
-    "headers",
-    "ping",
-    "pong",
-    "other",
-)
-KIND = {name: number for number, name in enumerate(KINDS)}
+
+
+class MessageKind(Label):
+    """Kind of a message; none: it does not exist."""
+
+    NONE: MessageKind
+    REQUEST: MessageKind
+    PREPARE: MessageKind
+    PREPARE_OK: MessageKind
+    COMMIT: MessageKind
+    EXIT_VIEW: MessageKind
+    JOIN_VIEW: MessageKind
+    VIEW: MessageKind
+    GET_VIEW: MessageKind
+    GET_HEADERS: MessageKind
+    GET_PREPARE: MessageKind
+    HEADERS: MessageKind
+    PING: MessageKind
+    PONG: MessageKind
+    OTHER: MessageKind
+
+
+KIND = {label: getattr(MessageKind, label.upper()) for label in MessageKind.labels}
 
 SLOTS = 32
 PIPELINE = 4
@@ -55,7 +70,9 @@ def schema_2026() -> Schema:
 def _replica(s: Schema) -> None:
     s.state("up", (Replica,), BOOL, doc="is the process running?")
     s.state("journal_ready", (Replica,), BOOL, doc="has the journal been recovered since the start?")
-    s.state("status", (Replica,), STATUS, init=RECOVERING, doc="normal, view_change, recovering or recovering_head")
+    s.state(
+        "status", (Replica,), one_of(Status), init=RECOVERING, doc="normal, view_change, recovering or recovering_head"
+    )
     s.state("view", (Replica,), up_to(View), doc="the view the replica is in")
     s.state("log_view", (Replica,), up_to(View), doc="view in which its log was last authoritative")
     s.state("op", (Replica,), up_to(Op), doc="head of its log; headers below may be missing")
@@ -114,7 +131,7 @@ def _votes(s: Schema) -> None:
 
 def _messages(s: Schema) -> None:
     s.state("sent", (Message, Replica), BOOL, doc="has the message been sent to that replica?")
-    s.state("m_kind", (Message,), enum(*KINDS), doc="its kind; none = it does not exist")
+    s.state("m_kind", (Message,), one_of(MessageKind), doc="its kind; none = it does not exist")
     s.state("m_from", (Message,), up_to(Replica), doc="the replica that composed it")
     s.state("m_view", (Message,), up_to(View), doc="its view")
     s.state("m_op", (Message,), up_to(Op), doc="its op")
@@ -148,7 +165,7 @@ def _history(s: Schema) -> None:
 
 def primary(state: Any, view: Any) -> Any:
     """The primary of a view."""
-    return view % state.cfg.replicas
+    return as_index(Replica, view % state.cfg.replicas)
 
 
 def leads(state: Any, r: Any) -> Any:
@@ -156,11 +173,16 @@ def leads(state: Any, r: Any) -> Any:
     return primary(state, state.view[r]) == r
 
 
+def slot_of(o: Any) -> Any:
+    """The slot of the ring that op o is in."""
+    return as_index(Op, o % SLOTS)
+
+
 def at(state: Any, r: Any, o: Any) -> Any:
     """Header that r's journal has for op o; 0 = none (its slot may hold another op's)."""
     from viewproof.spec.lang import where
 
-    e = state.header[r, o % SLOTS]
+    e = state.header[r, slot_of(o)]
     return where(state.p_op[e] == o, e, 0)
 
 

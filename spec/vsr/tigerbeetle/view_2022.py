@@ -15,6 +15,7 @@ from viewproof.spec.lang import (
     largest,
     maximum,
     not_,
+    number_of,
     require,
     where,
 )
@@ -27,6 +28,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     RECOVERING,
     SLOTS,
     VIEW_CHANGE,
+    Count,
     Message,
     Op,
     Replica,
@@ -232,13 +234,13 @@ def says_never(state: Any, m: Any, o: Any) -> Any:
     return all_of(state.m_header[m, o] == 0, o >= state.m_low[m])
 
 
-@action(r=Replica, o=Op, k=Op)
+@action(r=Replica, o=Op, k=Count)
 def count_gap_nacks(state: Any, r: Any, o: Any, k: Any) -> None:
     """k votes of others say that the missing op was never prepared."""
     require(state.up[r])
     require(state.dvc_quorum[r])
     require(state.entry[r, o] == 0)
-    require(gap_nacks(state, r, o) == k)
+    require(gap_nacks(state, r, o) == number_of(k))
 
 
 @action(r=Replica, o=Op)

@@ -16,12 +16,13 @@ from viewproof.spec.lang import (
     largest,
     maximum,
     not_,
+    number_of,
     require,
     where,
 )
 from viewproof.spec.vsr.tigerbeetle.node_2026 import head_is_certain, keep_promises, put_header, remove_above
 from viewproof.spec.vsr.tigerbeetle.normal_2026 import chained, holds, votes
-from viewproof.spec.vsr.tigerbeetle.state_2022 import Message, Nonce, Op, Prepare, Replica, View
+from viewproof.spec.vsr.tigerbeetle.state_2022 import Count, Message, Nonce, Op, Prepare, Replica, View
 from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     CHECKPOINT_OPS,
     KIND,
@@ -36,6 +37,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     leads,
     prepare_max,
     primary,
+    slot_of,
 )
 
 
@@ -63,13 +65,13 @@ def on_exit_view(state: Any, r: Any, q: Any) -> None:
     state.exit_from[r, q] = True
 
 
-@action(r=Replica, k=Op)
+@action(r=Replica, k=Count)
 def exit_quorum(state: Any, r: Any, k: Any) -> None:
     """k replicas want to leave the view: a quorum."""
     require(state.up[r])
     require(votes(state, r))
     require(k >= state.cfg.quorum_view_change)
-    require(count(Replica, lambda q: state.exit_from[r, q]) >= k)
+    require(count(Replica, lambda q: state.exit_from[r, q]) >= number_of(k))
     state.exit_quorum[r] = True
 
 
@@ -78,7 +80,7 @@ def may_enter(state: Any, r: Any, v: Any) -> Any:
     m = state.current[r]
     return any_of(
         all_of(state.exit_quorum[r], v == state.view[r] + 1),
-        all_of(state.m_view[m] == v, v > state.view[r], state.m_kind[m] != 0),
+        all_of(state.m_view[m] == v, v > state.view[r], state.m_kind[m] != KIND["none"]),
         all_of(state.status[r] == RECOVERING, state.log_view[r] < state.view[r], v == state.view[r]),
         all_of(
             state.status[r] == RECOVERING,
@@ -149,7 +151,7 @@ def drop_votes(state: Any, r: Any) -> None:
 def nacked(state: Any, r: Any, o: Any) -> Any:
     """May r say that it never had the prepare of its list at o: no trace of it, no fault that could hide one (I11)?"""
     listed, own = state.list_header[r, o], at(state, r, o)
-    dirty, faulty = state.dirty[r, o % SLOTS], state.faulty[r, o % SLOTS]
+    dirty, faulty = state.dirty[r, slot_of(o)], state.faulty[r, slot_of(o)]
     return any_of(
         all_of(own == 0, not_(faulty)),
         all_of(listed != 0, own == listed, dirty, not_(faulty)),
@@ -183,7 +185,7 @@ def join_view_bits(state: Any, r: Any, m: Any, o: Any, b: Any, p: Any) -> None:
     """Nack bit (b) and present bit (p) of one header: a nack is honest (I11), what is on disk is present."""
     held = all_of(
         state.list_header[r, o] != 0,
-        any_of(state.body[r, o % SLOTS] == state.list_header[r, o], state.writing[r, state.list_header[r, o]]),
+        any_of(state.body[r, slot_of(o)] == state.list_header[r, o], state.writing[r, state.list_header[r, o]]),
     )
     require((b == 1) == nacked(state, r, o))
     require(implies(b == 1, any_of(state.list_header[r, o] == 0, state.promise[r, o] != state.list_header[r, o])))
@@ -382,7 +384,7 @@ def start_view(state: Any, r: Any) -> None:
     require(state.log_view[r] == state.view[r])
     require(state.commit_min[r] == state.commit_max[r])
     require(chained(state, r, repair_min(state, r), state.op[r]))
-    require(forall(between(Op, repair_min(state, r), state.op[r]), lambda o: not_(state.dirty[r, o % SLOTS])))
+    require(forall(between(Op, repair_min(state, r), state.op[r]), lambda o: not_(state.dirty[r, slot_of(o)])))
     state.status[r] = NORMAL
     state.pipeline.update((r, rest), lambda o: at(state, r, o))
     keep_promises(state, r)

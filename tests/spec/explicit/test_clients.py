@@ -16,7 +16,7 @@ from viewproof.spec.lang import Instance, SpecError, forall, implies, invariant
 from viewproof.spec.vsr import Config, build, model, unbounded
 from viewproof.spec.vsr.config import ClientTable
 from viewproof.spec.vsr.core.state import Client, Replica
-from viewproof.spec.vsr.parts.clients.table import OUTCOMES
+from viewproof.spec.vsr.parts.clients.table import Outcome
 from viewproof.spec.vsr.progress import goals
 
 COUNTS = {
@@ -46,7 +46,7 @@ def test_model_holds_with_the_pinned_counts_and_reaches_all_it_can(name: str) ->
 def test_every_witness_is_reached_in_some_model_and_every_outcome_has_one() -> None:
     reached = {w.id for name in COUNTS for w in model(name).witnesses if w.id not in UNWITNESSED[name]}
     assert reached >= {w.id for name in COUNTS for w in model(name).witnesses} - {"I12"}
-    assert reached >= {f"request.{y}" for y in OUTCOMES if y != "new"}
+    assert reached >= {f"request.{y}" for y in Outcome.labels if y != "new"}
     assert reached >= {"register.in_progress", "register.stale", "register.duplicate"}
 
 

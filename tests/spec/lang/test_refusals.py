@@ -19,7 +19,9 @@ from viewproof.spec.lang import (
     Spec,
     SpecError,
     Values,
+    as_index,
     between,
+    number_of,
     require,
     where,
 )
@@ -85,13 +87,13 @@ def python_range(s: Any, i: Any) -> None:
 
 def twice(s: Any, i: Any) -> None:
     s.x[i] = 1
-    s.x[s.n] = 2  # here
+    s.x[as_index(I, s.n)] = 2  # here
 
 
 def twice_another_guard(s: Any, i: Any) -> None:
-    require(i != s.x[i])
+    require(number_of(i) != s.x[i])
     s.x[i] = 1
-    s.x[s.n] = 2  # here
+    s.x[as_index(I, s.n)] = 2  # here
 
 
 def guard_late(s: Any, i: Any) -> None:
@@ -185,12 +187,12 @@ def read_high(s: Any, i: Any) -> None:
 
 
 def range_high(s: Any, i: Any) -> None:
-    s.x.update((between(I, 0, s.n + 2),), lambda k: 1)  # here
+    s.x.update((between(I, 0, as_index(I, s.n + 2)),), lambda k: 1)  # here
 
 
 def twice_dynamic(s: Any, i: Any) -> None:
     s.x[i] = 1
-    s.x[s.n] = 2  # here
+    s.x[as_index(I, s.n)] = 2  # here
 
 
 LEFT = [
@@ -221,9 +223,9 @@ def test_a_read_out_of_range_that_does_not_count_is_no_error() -> None:
 
 def test_two_cells_that_a_guard_tells_apart_may_be_assigned() -> None:
     def apart(s: Any, i: Any) -> None:
-        require(i != s.n)
+        require(i != as_index(I, s.n))
         s.x[i] = 1
-        s.x[s.n] = 2
+        s.x[as_index(I, s.n)] = 2
 
     assert len(record(apart).updates) == 2
     assert run(apart) == interp.Blocked("apart", 0)

@@ -11,7 +11,7 @@ import pytest
 
 from viewproof.spec.engines.replay import TAKEN, Replay, Store, compile_spec
 from viewproof.spec.engines.replay.reference import by_interp
-from viewproof.spec.lang import Schema, Sort, Spec, SpecError, action
+from viewproof.spec.lang import Schema, Sort, Spec, SpecError, action, as_index, number_of
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.sorts import Instance, Values
 from viewproof.spec.vsr import Config, model, unbounded
@@ -81,7 +81,7 @@ def rows() -> Spec:
     @action(r=node, c=colour, k=colour)
     def pour(t: Any, r: Any, c: Any, k: Any) -> None:
         """Some paint."""
-        t.paint[r, c] = k
+        t.paint[r, c] = number_of(k)
 
     @action(r=node, k=colour)
     def send(t: Any, r: Any, k: Any) -> None:
@@ -92,7 +92,7 @@ def rows() -> Spec:
     @action(r=node, k=colour)
     def unpack(t: Any, r: Any, k: Any) -> None:
         """The other's parcel k replaces the paint; the store is empty."""
-        t.paint.update((r, colour), lambda c: t.sent[k, 1 - r, c])
+        t.paint.update((r, colour), lambda c: t.sent[k, as_index(node, 1 - number_of(r)), c])
         t.store.update((r, colour), lambda c: 0)
 
     return Spec("rows", s, None, (pour, send, unpack), (), (), Instance({"Node": 1}))

@@ -11,7 +11,7 @@ from viewproof.spec.engines import explicit, interp
 from viewproof.spec.engines.smt import cti
 from viewproof.spec.engines.smt.induction import RANGES
 from viewproof.spec.engines.smt.proof import Proof, prove
-from viewproof.spec.lang import Instance, Predicate, Schema, Sort, Spec, action, forall, invariant, require, up_to
+from viewproof.spec.lang import Instance, Predicate, Schema, Sort, Spec, action, forall, invariant, number_to, require
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.lemmas import GROUPS, LEMMAS
@@ -126,7 +126,7 @@ def test_lemmas_have_groups_sentences_and_names_of_their_own() -> None:
 def counter(step: int, bound: int) -> Spec:
     """A counter per index that goes up by `step` while below `bound`."""
     schema = Schema()
-    schema.state("x", (N,), up_to(N, plus=2), doc="a counter")
+    schema.state("x", (N,), number_to(N, plus=2), doc="a counter")
 
     @action(i=N)
     def rise(s: object, i: object) -> None:

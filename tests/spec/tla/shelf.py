@@ -7,15 +7,16 @@ from typing import Any
 from viewproof.spec.lang import (
     BOOL,
     Instance,
+    Label,
     Schema,
     Sort,
     Spec,
+    Values,
     action,
     all_of,
     any_of,
     between,
     count,
-    enum,
     exists,
     forall,
     implies,
@@ -23,6 +24,8 @@ from viewproof.spec.lang import (
     largest,
     maximum,
     not_,
+    number_of,
+    one_of,
     require,
     smallest,
     up_to,
@@ -34,17 +37,34 @@ from viewproof.spec.lang import (
 Reader = Sort("Reader")
 Place = Sort("Place", lo=1)
 Length = Sort("Length", ends_with="Place")
-IDLE, WALKING, READING = 0, 1, 2
+
+
+class Mood(Label):
+    """What a reader does."""
+
+    IDLE: Mood
+    WALKING: Mood
+    READING: Mood
+
+
+IDLE, WALKING, READING = Mood.IDLE, Mood.WALKING, Mood.READING
 INSTANCE = Instance({"Reader": 1, "Place": 2})
 
 
 def schema() -> Schema:
     """The variables."""
     s = Schema()
-    s.state("mood", (Reader,), enum("idle", "walking", "reading"), doc="what a reader does")
-    s.state("level", (), enum("low", "high"), doc="a level that is computed with, so that it stays a number")
+    s.state("mood", (Reader,), one_of(Mood), doc="what a reader does")
+    s.state(
+        "level",
+        (),
+        Values(0, 1, labels=("low", "high")),
+        doc="a level that is computed with, so that it stays a number",
+    )
     s.state("length", (Reader,), up_to(Place), doc="how many places a reader's shelf has in use")
-    s.state("book", (Reader, Place), up_to(Place, plus=1), doc="the book at a place; 0 = none")
+    s.state(
+        "book", (Reader, Place), Values(0, sort=Place, plus=1, kind=Place.kind), doc="the book at a place; 0 = none"
+    )
     s.state("owned", (Place,), BOOL, init=1, doc="is the place somebody's?")
     s.register("lent", (Reader, Place), BOOL, sender=lambda r, p: r, doc="a note that a book was lent")
     s.ghost("steps", (), up_to(Place), doc="how often a book was put")
@@ -129,7 +149,10 @@ def largest_book(s: Any) -> Any:
     """No book is larger than the number of the last place."""
     return forall(
         Reader,
-        lambda r: maximum(between(Place, 1, s.length[r]), lambda p: s.book[r, p], default=-1) <= 2 - s.level % 2 + 1,
+        lambda r: (
+            number_of(maximum(between(Place, 1, s.length[r]), lambda p: s.book[r, p], default=-1))
+            <= 2 - s.level % 2 + 1
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.spec.tla.shelf import INSTANCE, READING, Place, Reader, clear, schema, shelf
+from tests.spec.tla.shelf import IDLE, INSTANCE, READING, Place, Reader, clear, schema, shelf
 from viewproof.refinement.cli import cli
 from viewproof.spec.engines.tla import export
 from viewproof.spec.engines.tla.enums import Enums
@@ -24,12 +24,12 @@ from viewproof.spec.lang import (
     Sort,
     Spec,
     SpecError,
+    Values,
     action,
     all_of,
     any_of,
     between,
     count,
-    enum,
     exists,
     forall,
     implies,
@@ -37,6 +37,7 @@ from viewproof.spec.lang import (
     largest,
     maximum,
     not_,
+    number_of,
     require,
     smallest,
     where,
@@ -53,13 +54,13 @@ UPDATE = "VSR_UPDATE_GOLDEN"
 NODES: list[tuple[Callable[[Any], Any], str]] = [
     (lambda s: s.steps + 1 == 2, "steps + 1 = 2"),
     (lambda s: s.steps - (s.steps - 1) != 2, "steps - (steps - 1) /= 2"),
-    (lambda s: s.steps + 1 + 1 < s.length[0] % 2, "steps + 1 + 1 < length[0] % 2"),
+    (lambda s: number_of(s.steps) + 1 + 1 < s.length[0] % 2, "steps + 1 + 1 < length[0] % 2"),
     (lambda s: s.steps - -1 <= 2, "steps - (-1) <= 2"),
     (lambda s: largest(s.steps, 1) == smallest(s.steps, 2), "Max(steps, 1) = Min(steps, 2)"),
     (lambda s: s.steps >= 1, "steps >= 1"),
     (lambda s: s.steps > 1, "steps > 1"),
     (lambda s: s.mood[1] == READING, 'mood[1] = "reading"'),
-    (lambda s: s.mood[1] != where(s.owned[1], 0, s.mood[0]), 'mood[1] /= (IF owned[1] THEN "idle" ELSE mood[0])'),
+    (lambda s: s.mood[1] != where(s.owned[1], IDLE, s.mood[0]), 'mood[1] /= (IF owned[1] THEN "idle" ELSE mood[0])'),
     (lambda s: s.level == 1, "level = 1"),
     (lambda s: s.owned[1] == s.owned[2], "owned[1] = owned[2]"),
     (lambda s: s.owned[1] == (s.steps < 1), "owned[1] = (steps < 1)"),
@@ -142,7 +143,7 @@ def test_long_expressions_become_lists() -> None:
                 lambda: any_of(
                     all_of(s.owned[1], s.book[r, 1] < s.book[r, 2], s.steps == 1),
                     exists(Place, lambda p: all_of(s.lent[r, p], s.book[r, p] == 1, s.owned[p])),
-                    s.steps == where(s.owned[1], s.book[r, 1] + s.book[r, 2], s.book[r, 2]),
+                    s.steps == where(s.owned[1], s.book[r, 1] + number_of(s.book[r, 2]), s.book[r, 2]),
                 ),
             ),
         )
@@ -204,8 +205,8 @@ def test_a_clash_of_names_is_refused_by_name() -> None:
 def test_two_enumerations_that_meet_stay_numbers_together() -> None:
     sort = Sort("A")
     declared = Schema()
-    declared.state("x", (sort,), enum("red", "green"), doc="a colour")
-    declared.state("y", (sort,), enum("low", "high"), doc="a level")
+    declared.state("x", (sort,), Values(0, 1, labels=("red", "green")), doc="a colour")
+    declared.state("y", (sort,), Values(0, 1, labels=("low", "high")), doc="a level")
 
     @action(a=sort)
     def mix(s: Any, a: Any) -> None:

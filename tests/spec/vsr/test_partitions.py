@@ -150,7 +150,9 @@ def test_a_checkpoint_without_a_flush_breaks_i15() -> None:
 
 
 def test_a_stored_offset_above_the_end_breaks_i15(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_state, "is_accepted", lambda state, r, v, o: state.asked[v, o] == 3)
+    monkeypatch.setattr(
+        partition_state, "is_accepted", lambda state, r, v, o: state.asked[v, o] == partition_state.STORE
+    )
     assert explicit.explore(model("partitions", **TINY)).broken == "I15"
 
 

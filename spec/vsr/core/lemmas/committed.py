@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import all_of, any_of, forall, invariant
+from viewproof.spec.lang import NONE, all_of, any_of, forall, invariant, value_of
 from viewproof.spec.vsr.core.lemmas.words import (
     chosen_as,
     chosen_at_all,
@@ -49,10 +49,12 @@ def executed(s: Any) -> Any:
     return forall(
         Op,
         lambda o: all_of(
-            any_of(s.first_executed[o] == 0, lambda: chosen_at_all(s, o, s.first_executed[o])),
+            any_of(s.first_executed[o] == NONE, lambda: chosen_at_all(s, o, s.first_executed[o])),
             any_of(
-                s.replied_in[o] == 0,
-                lambda: all_of(s.first_executed[o] != 0, chosen_as(s, s.replied_in[o] - 1, o, s.first_executed[o])),
+                s.replied_in[o] == NONE,
+                lambda: all_of(
+                    s.first_executed[o] != NONE, chosen_as(s, value_of(s.replied_in[o]), o, s.first_executed[o])
+                ),
             ),
         ),
     )
@@ -64,7 +66,7 @@ def executed_log(s: Any) -> Any:
     return each_entry(
         lambda r, o: all_of(
             any_of(o > s.commit_min[r], s.first_executed[o] == s.entry[r, o]),
-            any_of(o == 1, s.first_executed[o] == 0, lambda: s.first_executed[o - 1] != 0),
+            any_of(o == 1, s.first_executed[o] == NONE, lambda: s.first_executed[o - 1] != NONE),
         )
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import all_of, any_of, between, forall, implies, invariant, not_, where
+from viewproof.spec.lang import NONE, all_of, any_of, between, forall, implies, invariant, not_, some, value_of, where
 from viewproof.spec.vsr.core.lemmas.words import (
     asks_first,
     each_view_entry,
@@ -32,7 +32,7 @@ def prepare_place(s: Any) -> Any:
                 started(s, v),
                 o > s.sv_op[v],
                 any_of(o - 1 == s.sv_op[v], lambda: is_prepared(s, v, o - 1)),
-                s.prepare_parent[v, o] == where(o == 1, 0, lambda: entry_of_view(s, v, o - 1)),
+                s.prepare_parent[v, o] == where(o == 1, NONE, lambda: entry_of_view(s, v, o - 1)),
             ),
         )
     )
@@ -45,7 +45,7 @@ def start_view_unsent(s: Any) -> Any:
         lambda v, o: all_of(
             implies(any_of(v == 0, not_(s.sv[v])), s.sv_op[v] == 0),
             any_of(v != 0, not_(s.sv[v])),
-            any_of(o <= s.sv_op[v], s.sv_entry[v, o] == 0),
+            any_of(o <= s.sv_op[v], s.sv_entry[v, o] == NONE),
         )
     )
 
@@ -57,10 +57,12 @@ def start_view_log(s: Any) -> Any:
         lambda v, o: any_of(
             o > s.sv_op[v],
             lambda: all_of(
-                s.sv_entry[v, o] != 0,
-                s.sv_entry[v, o] <= v,
+                s.sv_entry[v, o] != NONE,
+                s.sv_entry[v, o] < some(v),
                 lambda: exists_prepare(s, s.sv_entry[v, o], o),
-                lambda: s.prepare_parent[s.sv_entry[v, o] - 1, o] == where(o == 1, 0, lambda: s.sv_entry[v, o - 1]),
+                lambda: (
+                    s.prepare_parent[value_of(s.sv_entry[v, o]), o] == where(o == 1, NONE, lambda: s.sv_entry[v, o - 1])
+                ),
                 where(o == 1, True, lambda: s.sv_entry[v, o - 1] <= s.sv_entry[v, o]),
             ),
         )
@@ -74,7 +76,7 @@ def ack(s: Any) -> Any:
     """
     return each_vote_entry(
         lambda v, r, o: implies(
-            s.ack[v, r, o] != 0,
+            s.ack[v, r, o] != NONE,
             lambda: all_of(
                 s.ack[v, r, o] == entry_of_view(s, v, o),
                 exists_prepare(s, s.ack[v, r, o], o),
@@ -88,7 +90,9 @@ def ack(s: Any) -> Any:
 @invariant("messages.ack_durable", "what a replica acknowledged in its log_view it holds")
 def ack_durable(s: Any) -> Any:
     """An entry that a replica acknowledged in its log_view is durable in its log."""
-    return each_vote_entry(lambda v, r, o: implies(all_of(s.ack[v, r, o] != 0, v == s.log_view[r]), durable(s, r, o)))
+    return each_vote_entry(
+        lambda v, r, o: implies(all_of(s.ack[v, r, o] != NONE, v == s.log_view[r]), durable(s, r, o))
+    )
 
 
 @invariant("messages.votes_below_view", "a vote is for a view its sender has reached")
@@ -114,7 +118,7 @@ def offer_unsent(s: Any) -> Any:
     return each_vote_entry(
         lambda v, r, o: all_of(
             any_of(s.dvc[v, r], all_of(s.dvc_log_view[v, r] == 0, s.dvc_op[v, r] == 0, s.dvc_commit[v, r] == 0)),
-            any_of(o <= s.dvc_op[v, r], s.dvc_entry[v, r, o] == 0),
+            any_of(o <= s.dvc_op[v, r], s.dvc_entry[v, r, o] == NONE),
         )
     )
 
@@ -125,7 +129,7 @@ def offer_prepared(s: Any) -> Any:
     return each_vote_entry(
         lambda v, r, o: any_of(
             o > s.dvc_op[v, r],
-            lambda: all_of(s.dvc_entry[v, r, o] != 0, lambda: exists_prepare(s, s.dvc_entry[v, r, o], o)),
+            lambda: all_of(s.dvc_entry[v, r, o] != NONE, lambda: exists_prepare(s, s.dvc_entry[v, r, o], o)),
         )
     )
 
@@ -141,7 +145,7 @@ def offer_freezes_acks(s: Any) -> Any:
             lambda: forall(
                 between(View, 0, v - 1),
                 lambda w: any_of(
-                    s.ack[w, r, o] == 0,
+                    s.ack[w, r, o] == NONE,
                     w < s.dvc_log_view[v, r],
                     all_of(w == s.dvc_log_view[v, r], o <= s.dvc_op[v, r]),
                 ),
@@ -182,7 +186,7 @@ def sent_stays(s: Any) -> Any:
             forall(
                 Op,
                 lambda o: all_of(
-                    any_of(s.ack[v, r, o] == 0, s.after.ack[v, r, o] == s.ack[v, r, o]),
+                    any_of(s.ack[v, r, o] == NONE, s.after.ack[v, r, o] == s.ack[v, r, o]),
                     any_of(not_(s.dvc[v, r]), s.after.dvc_entry[v, r, o] == s.dvc_entry[v, r, o]),
                 ),
             ),

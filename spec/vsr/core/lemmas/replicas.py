@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import all_of, any_of, forall, implies, invariant
+from viewproof.spec.lang import NONE, all_of, any_of, forall, implies, invariant
 from viewproof.spec.vsr.core.lemmas.words import each_entry, each_replica, each_view_entry, exists_prepare, started
 from viewproof.spec.vsr.core.state import NORMAL, Replica, durable, entry_of_view, is_prepared, primary
 
@@ -30,7 +30,7 @@ def start_durable(s: Any) -> Any:
 @invariant("replicas.prepared", "an entry was prepared")
 def prepared(s: Any) -> Any:
     """Each entry of a log names a prepare that was sent."""
-    return each_entry(lambda r, o: any_of(s.entry[r, o] == 0, lambda: exists_prepare(s, s.entry[r, o], o)))
+    return each_entry(lambda r, o: any_of(s.entry[r, o] == NONE, lambda: exists_prepare(s, s.entry[r, o], o)))
 
 
 @invariant("replicas.primary_has_prepares", "a normal primary's log holds all its prepares")

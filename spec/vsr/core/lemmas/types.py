@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import all_of, any_of, implies, invariant, not_
+from viewproof.spec.lang import NONE, all_of, any_of, implies, invariant, not_
 from viewproof.spec.vsr.core.lemmas.words import each_entry, each_replica
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, VIEW_CHANGE, durable, primary
 
@@ -45,8 +45,8 @@ def log_length(s: Any) -> Any:
     """A replica knows an entry at each op of its log, and none above; only what is known is durable."""
     return each_entry(
         lambda r, o: all_of(
-            any_of(o <= s.op[r], s.entry[r, o] == 0),
-            any_of(o > s.op[r], s.entry[r, o] != 0),
+            any_of(o <= s.op[r], s.entry[r, o] == NONE),
+            any_of(o > s.op[r], s.entry[r, o] != NONE),
             implies(s.written[r, o], o <= s.op[r]),
         )
     )

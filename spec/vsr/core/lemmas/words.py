@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import all_of, any_of, between, exists, forall, point
+from viewproof.spec.lang import all_of, any_of, between, exists, forall, point, value_of
 from viewproof.spec.vsr.core.invariants import chosen
 from viewproof.spec.vsr.core.state import Op, Replica, View, entry_of_view, is_prepared
 
@@ -22,7 +22,7 @@ def started(s: Any, v: Any) -> Any:
 
 def exists_prepare(s: Any, entry: Any, o: Any) -> Any:
     """Was the prepare that this entry names sent?"""
-    return is_prepared(s, entry - 1, o)
+    return is_prepared(s, value_of(entry), o)
 
 
 def chosen_up_to(s: Any, v: Any, o: Any) -> Any:

@@ -11,11 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     Predicate,
     Schema,
     action,
     all_of,
     any_of,
+    as_index,
     between,
     exists,
     forall,
@@ -25,6 +27,7 @@ from viewproof.spec.lang import (
     point,
     require,
     up_to,
+    value_of,
     where,
     witness,
 )
@@ -38,7 +41,7 @@ from viewproof.spec.vsr.parts.checkpoints.snapshot import drain, install_state, 
 
 def declare(s: Schema, cfg: Config) -> None:
     """Declare the checkpoint, the snapshot and the snapshots sent."""
-    by_primary = lambda view, *_: view % cfg.replicas  # noqa: E731
+    by_primary = lambda view, *_: as_index(Replica, view % cfg.replicas)  # noqa: E731
     s.state("checkpoint", (Replica,), up_to(Op), doc="op of its durable snapshot; its journal holds what is above")
     if cfg.drains_later:
         s.state("drained", (Replica,), up_to(Op), doc="op up to which its journal is drained")
@@ -105,7 +108,7 @@ def install_log_above(state: Any, r: Any, v: Any, n: Any, k: Any, entry: Any) ->
     enter_view(state, r, v, n)
     changed = between(Op, state.commit_min[r] + 1, largest(n, state.op[r]))
     journal = between(Op, snapshot.drained(state, r) + 1, largest(n, state.op[r]))
-    state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), 0))
+    state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), NONE))
     state.written.update((r, journal), lambda o: all_of(o > k, o <= n))
     state.ack.update((v, r, between(Op, k + 1, n)), entry)
 
@@ -159,13 +162,14 @@ def replay_safe(s: Any) -> Any:
         lambda r: forall(
             between(Op, executed_before(s, r) + 1, s.after.commit_min[r]),
             lambda o: all_of(
-                s.after.entry[r, o] != 0,
+                s.after.entry[r, o] != NONE,
                 s.after.executed[r, o] == s.after.entry[r, o],
                 lambda: exists(
                     View, lambda w: all_of(chosen(s, w, o), lambda: entry_of_view(s, w, o) == s.after.entry[r, o])
                 ),
                 lambda: (
-                    s.prepare_parent[s.after.entry[r, o] - 1, o] == where(o == 1, 0, lambda: s.after.entry[r, o - 1])
+                    s.prepare_parent[value_of(s.after.entry[r, o]), o]
+                    == where(o == 1, NONE, lambda: s.after.entry[r, o - 1])
                 ),
             ),
         ),
@@ -194,7 +198,7 @@ def checkpoints_differ(s: Any) -> Any:
 
 def transferred(s: Any, r: Any) -> Any:
     """Has r a snapshot that covers an op which it never executed itself?"""
-    return exists(Op, lambda o: all_of(o <= s.checkpoint[r], s.executed[r, o] == 0))
+    return exists(Op, lambda o: all_of(o <= s.checkpoint[r], s.executed[r, o] == NONE))
 
 
 def goes_on(s: Any, r: Any) -> Any:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import Predicate, all_of, any_of, between, forall, implies, invariant, not_
+from viewproof.spec.lang import NONE, Predicate, all_of, any_of, between, forall, implies, invariant, not_
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.invariants import last_request
 from viewproof.spec.vsr.core.lemmas.words import chosen_up_to, each_entry, each_replica, each_view_entry, started
-from viewproof.spec.vsr.core.state import Client, Op, entry_of_view, executed_state
+from viewproof.spec.vsr.core.state import Client, Op, entry_of_view, executed_state, primary
 from viewproof.spec.vsr.parts.checkpoints.snapshot import drained as drained_up_to
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.invariants import as_told, slot
@@ -100,7 +100,7 @@ def sent_prefix(s: Any) -> Any:
                     between(Op, 1, k),
                     lambda o: all_of(
                         chosen_up_to(s, v, o),
-                        s.first_executed[o] != 0,
+                        s.first_executed[o] != NONE,
                         s.first_executed[o] == entry_of_view(s, v, o),
                     ),
                 ),
@@ -114,7 +114,7 @@ def sent(s: Any) -> Any:
     """What is in a snapshot sent is that of what was executed up to its op."""
     return each_view_entry(
         lambda v, k: implies(
-            s.snapshot[v, k], lambda: as_executed(InSnapshot(s, "snapshot_", (v, k), k), v % s.cfg.replicas)
+            s.snapshot[v, k], lambda: as_executed(InSnapshot(s, "snapshot_", (v, k), k), primary(s, v))
         )
     )
 

@@ -8,14 +8,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import all_of, any_of, between, count, exists, forall, implies, invariant, maximum, not_, where
+from viewproof.spec.lang import (
+    NONE,
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    forall,
+    implies,
+    invariant,
+    maximum,
+    not_,
+    some,
+    value_of,
+    where,
+)
 from viewproof.spec.vsr.core.state import Client, Op, Replica, Request, client_of, request_of
 from viewproof.spec.vsr.parts.clients.table import is_register, session_of
 
 
 def is_of(s: Any, o: Any, c: Any) -> Any:
     """Was op o executed, and is it an entry of client c?"""
-    return all_of(s.first_executed[o] != 0, lambda: client_of(s, s.first_executed[o], o) == c)
+    return all_of(s.first_executed[o] != NONE, lambda: client_of(s, s.first_executed[o], o) == c)
 
 
 def slot(s: Any, m: Any, c: Any) -> Any:
@@ -43,7 +58,7 @@ def session_at(s: Any, p: Any) -> Any:
 
 def incarnation_at(s: Any, p: Any) -> Any:
     """Incarnation of the executed register at p."""
-    return s.prepare_incarnation[s.first_executed[p] - 1, p]
+    return s.prepare_incarnation[value_of(s.first_executed[p]), p]
 
 
 def register_at(s: Any, o: Any) -> Any:
@@ -63,8 +78,8 @@ def same_request(s: Any, o: Any, p: Any) -> Any:
 def same_incarnation(s: Any, o: Any, p: Any) -> Any:
     """Were copies of one register executed at o and p?"""
     return all_of(
-        s.first_executed[o] != 0,
-        s.first_executed[p] != 0,
+        s.first_executed[o] != NONE,
+        s.first_executed[p] != NONE,
         lambda: client_of(s, s.first_executed[o], o) == client_of(s, s.first_executed[p], p),
         lambda: client_of(s, s.first_executed[o], o) != 0,
         lambda: register_at(s, o),
@@ -85,7 +100,7 @@ def exactly_once(s: Any) -> Any:
             forall(
                 between(Op, 1, o - 1),
                 lambda p: any_of(
-                    s.first_executed[o] == 0, s.first_executed[p] == 0, lambda: not_(same_request(s, o, p))
+                    s.first_executed[o] == NONE, s.first_executed[p] == NONE, lambda: not_(same_request(s, o, p))
                 ),
             ),
             newer_incarnation(s, o),
@@ -118,7 +133,7 @@ def table_is_function(s: Any) -> Any:
     """
     return all_of(
         forall(Replica, lambda r: forall(Client, lambda c: as_told(s, r, c, slot(s, s.commit_min[r], c)))),
-        forall(Op, lambda o: implies(s.first_executed[o] != 0, lambda: determined(s, o))),
+        forall(Op, lambda o: implies(s.first_executed[o] != NONE, lambda: determined(s, o))),
     )
 
 
@@ -187,7 +202,7 @@ def requests_answered(s: Any) -> Any:
             lambda c: forall(
                 Op,
                 lambda x: forall(
-                    Request, lambda n: implies(n < s.session_replies[c, x], lambda: was_executed(s, c, x, n))
+                    Request, lambda n: implies(some(n) <= s.session_replies[c, x], lambda: was_executed(s, c, x, n))
                 ),
             ),
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     Predicate,
     all_of,
     any_of,
@@ -17,6 +18,7 @@ from viewproof.spec.lang import (
     implies,
     invariant,
     not_,
+    value_of,
     where,
 )
 from viewproof.spec.vsr.config import Config
@@ -77,8 +79,8 @@ def not_executed(s: Any) -> Any:
     return forall(
         Op,
         lambda o: all_of(
-            any_of(s.first_executed[o] != 0, all_of(not_(s.recorded[o]), s.evicted_at[o] == 0)),
-            any_of(s.first_reply[o] == 0, s.first_reply[o] == s.first_executed[o]),
+            any_of(s.first_executed[o] != NONE, all_of(not_(s.recorded[o]), s.evicted_at[o] == 0)),
+            any_of(s.first_reply[o] == NONE, s.first_reply[o] == s.first_executed[o]),
         ),
     )
 
@@ -170,9 +172,9 @@ def since(s: Any, v: Any, o: Any, a: Any, m: Any) -> Any:
     between?
     """
     return all_of(
-        s.first_executed[m] != 0,
+        s.first_executed[m] != NONE,
         s.first_executed[m] == entry_of_view(s, v, m),
-        any_of(m + 1 == o, lambda: s.first_executed[m + 1] == 0),
+        any_of(m + 1 == o, lambda: s.first_executed[m + 1] == NONE),
         forall(between(Op, m + 1, o - 1), lambda q: client_of(s, entry_of_view(s, v, q), q) != client_of(s, a, o)),
     )
 
@@ -183,7 +185,7 @@ def above(s: Any, a: Any, o: Any, m: Any) -> Any:
         between(Op, 1, m),
         lambda p: implies(
             slot(s, m, client_of(s, a, o)) == p,
-            lambda: incarnation_at(s, session_at(s, p)) < s.prepare_incarnation[a - 1, o],
+            lambda: incarnation_at(s, session_at(s, p)) < s.prepare_incarnation[value_of(a), o],
         ),
     )
 

@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import Schema, Sort, action, all_of, require, up_to, where
+from viewproof.spec.lang import (
+    NONE,
+    Index,
+    Schema,
+    action,
+    all_of,
+    as_index,
+    optional,
+    require,
+    up_to,
+    value_of,
+    where,
+)
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import EXECUTED, NORMAL, Client, Op, Replica, Request, View, primary
@@ -26,7 +38,9 @@ from viewproof.spec.vsr.parts.clients.table import (
     unexecuted,
 )
 
-Incarnation = Sort("Incarnation", lo=1)
+
+class Incarnation(Index, lo=1):
+    """How often a client began anew."""
 
 
 def is_on(cfg: Config) -> bool:
@@ -36,7 +50,7 @@ def is_on(cfg: Config) -> bool:
 
 def declare(s: Schema, cfg: Config) -> None:
     """Declare the variables of sessions."""
-    by_primary = lambda view, *_: view % cfg.replicas  # noqa: E731
+    by_primary = lambda view, *_: as_index(Replica, view % cfg.replicas)  # noqa: E731
     s.remove("replies")
     executed = (EXECUTED,)
     session, incarnation = "client table: session, the op of its register", "client table: the register's incarnation"
@@ -45,7 +59,7 @@ def declare(s: Schema, cfg: Config) -> None:
     s.state(
         "session_replies",
         (Client, Op),
-        up_to(Request, plus=1),
+        optional(Request),
         doc="1 + number of the last request of the session that the client was sent a reply to; 0 = it has no session",
     )
     s.register("prepare_session", (View, Op), up_to(Op), sender=by_primary, doc="prepare: session of a request")
@@ -59,7 +73,11 @@ def on_the_wire(state: Any, c: Any, x: Any, s: Any) -> Any:
     last answered request, or older?
     """
     ahead = state.cfg.client_table.in_flight
-    return True if ahead == 0 else all_of(state.session_replies[c, x] != 0, s < state.session_replies[c, x] + ahead)
+    return (
+        True
+        if ahead == 0
+        else all_of(state.session_replies[c, x] != NONE, lambda: s <= value_of(state.session_replies[c, x]) + ahead)
+    )
 
 
 def outcome(state: Any, r: Any, c: Any, x: Any, s: Any) -> Any:

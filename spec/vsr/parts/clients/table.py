@@ -10,8 +10,9 @@ from typing import Any
 
 from viewproof.spec.lang import (
     BOOL,
+    NONE,
+    Label,
     Schema,
-    Sort,
     Values,
     all_of,
     any_of,
@@ -20,15 +21,29 @@ from viewproof.spec.lang import (
     not_,
     point,
     require,
+    some,
     up_to,
+    value_of,
     where,
 )
 from viewproof.spec.vsr.config import ClientTable, Config
 from viewproof.spec.vsr.core.state import ENTRY, EXECUTED, Client, Op, Replica, client_of, request_of
 
-Outcome = Sort("Outcome")
-OUTCOMES = ("new", "in_progress", "no_session", "fenced", "stale", "duplicate", "gap")
-NEW, IN_PROGRESS, NO_SESSION, FENCED, STALE, DUPLICATE, GAP = range(len(OUTCOMES))
+
+class Outcome(Label):
+    """What a primary does with a request."""
+
+    NEW: Outcome
+    IN_PROGRESS: Outcome
+    NO_SESSION: Outcome
+    FENCED: Outcome
+    STALE: Outcome
+    DUPLICATE: Outcome
+    GAP: Outcome
+
+
+NEW, IN_PROGRESS, NO_SESSION, FENCED = Outcome.NEW, Outcome.IN_PROGRESS, Outcome.NO_SESSION, Outcome.FENCED
+STALE, DUPLICATE, GAP = Outcome.STALE, Outcome.DUPLICATE, Outcome.GAP
 DROPPED = (IN_PROGRESS, STALE, GAP)
 
 
@@ -82,7 +97,7 @@ def on_the_wire(state: Any, c: Any, s: Any) -> Any:
     return True if ahead == 0 or not is_on(state.cfg) else s <= state.replies[c] + ahead
 
 
-def is_one_of(y: Any, outcomes: tuple[int, ...]) -> Any:
+def is_one_of(y: Any, outcomes: tuple[Outcome, ...]) -> Any:
     """Is the outcome among these?"""
     return any_of(*(y == wanted for wanted in outcomes))
 
@@ -94,7 +109,7 @@ def is_register(state: Any, entry: Any, o: Any) -> Any:
 
 def session_of(state: Any, entry: Any, o: Any) -> Any:
     """The session of an entry of a client: a register's is its own op."""
-    return where(is_register(state, entry, o), o, state.prepare_session[entry - 1, o])
+    return where(is_register(state, entry, o), o, state.prepare_session[value_of(entry), o])
 
 
 def in_table(state: Any, r: Any, o: Any, entry: Any) -> Any:
@@ -106,7 +121,7 @@ def in_table(state: Any, r: Any, o: Any, entry: Any) -> Any:
     c = client_of(state, entry, o)
     return any_of(
         is_register(state, entry, o),
-        all_of(state.table_op[r, c] != 0, state.table_session[r, c] == state.prepare_session[entry - 1, o]),
+        all_of(state.table_op[r, c] != 0, state.table_session[r, c] == state.prepare_session[value_of(entry), o]),
     )
 
 
@@ -140,12 +155,12 @@ def record(state: Any, r: Any, o: Any, entry: Any) -> None:
     changes = in_table(state, r, o, entry)
     state.table[r, c] = where(changes, s, state.table[r, c])
     state.table_op[r, c] = where(changes, slot_op(state, r, o), state.table_op[r, c])
-    state.recorded[o] = where(state.first_executed[o] == 0, changes, state.recorded[o])
+    state.recorded[o] = where(state.first_executed[o] == NONE, changes, state.recorded[o])
     if table.sessions:
         opens = is_register(state, entry, o)
         state.table_session[r, c] = where(opens, o, state.table_session[r, c])
         state.table_incarnation[r, c] = where(
-            opens, state.prepare_incarnation[entry - 1, o], state.table_incarnation[r, c]
+            opens, state.prepare_incarnation[value_of(entry), o], state.table_incarnation[r, c]
         )
     if table.slots:
         takes = all_of(needs_slot(state, r, o, entry), state.slots_used[r] < table.slots)
@@ -171,10 +186,10 @@ def note_reply(state: Any, sends: Any, c: Any, x: Any, s: Any, p: Any, names: An
     """
     if state.cfg.client_table.sessions:
         old = state.session_replies[c, x]
-        state.session_replies[c, x] = where(all_of(sends, old < s + 1), s + 1, old)
+        state.session_replies[c, x] = where(all_of(sends, old < some(s)), some(s), old)
     else:
         state.replies[c] = where(all_of(sends, state.replies[c] < s), s, state.replies[c])
-    state.first_reply[p] = where(all_of(sends, state.first_reply[p] == 0), names, state.first_reply[p])
+    state.first_reply[p] = where(all_of(sends, state.first_reply[p] == NONE), names, state.first_reply[p])
     state.last_reply[p] = where(sends, names, state.last_reply[p])
 
 
@@ -183,7 +198,7 @@ def evict(state: Any, r: Any, o: Any, c: Any) -> None:
     state.table[r, c] = 0
     state.evicted_to[r] = state.table_op[r, c]
     state.table_op[r, c] = 0
-    state.evicted_at[o] = where(state.first_executed[o] == 0, c, state.evicted_at[o])
+    state.evicted_at[o] = where(state.first_executed[o] == NONE, c, state.evicted_at[o])
     if state.cfg.client_table.sessions:
         state.table_session[r, c] = 0
         state.table_incarnation[r, c] = 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from viewproof.spec.lang import Predicate, all_of, between, exists, not_, witness
+from viewproof.spec.lang import NONE, Predicate, all_of, between, exists, not_, some, witness
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import NORMAL, Client, Op, Replica, Request, client_of, primary
 from viewproof.spec.vsr.parts.clients import sessions
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.invariants import is_of, register_at, same_incarnation
 from viewproof.spec.vsr.parts.clients.sessions import Incarnation
-from viewproof.spec.vsr.parts.clients.table import DUPLICATE, FENCED, GAP, IN_PROGRESS, NO_SESSION, OUTCOMES, STALE
+from viewproof.spec.vsr.parts.clients.table import DUPLICATE, FENCED, GAP, IN_PROGRESS, NO_SESSION, STALE, Outcome
 
 
 def leads(s: Any, r: Any) -> Any:
@@ -20,7 +20,7 @@ def leads(s: Any, r: Any) -> Any:
     return all_of(s.status[r] == NORMAL, primary(s, s.view[r]) == r)
 
 
-def request_meets(s: Any, outcome: int) -> Any:
+def request_meets(s: Any, outcome: Outcome) -> Any:
     """May a request arrive that has this outcome?"""
     if not s.cfg.client_table.sessions:
         met: Callable[..., Any] = lambda r, c: exists(  # noqa: E731
@@ -37,7 +37,7 @@ def request_meets(s: Any, outcome: int) -> Any:
     return exists(Replica, lambda r: all_of(leads(s, r), lambda: exists(Client, lambda c: met(r, c))))
 
 
-def register_meets(s: Any, outcome: int) -> Any:
+def register_meets(s: Any, outcome: Outcome) -> Any:
     """May a register arrive that has this outcome?"""
     return exists(
         Replica,
@@ -51,8 +51,8 @@ def register_meets(s: Any, outcome: int) -> Any:
     )
 
 
-def _meets(kind: str, outcome: int, met: Callable[[Any, int], Any]) -> Predicate:
-    @witness(f"{kind}.{OUTCOMES[outcome]}", f"a {kind} is met with {OUTCOMES[outcome]}")
+def _meets(kind: str, outcome: Outcome, met: Callable[[Any, Outcome], Any]) -> Predicate:
+    @witness(f"{kind}.{Outcome.text(outcome)}", f"a {kind} is met with {Outcome.text(outcome)}")
     def meets(s: Any) -> Any:
         """A normal primary may get it."""
         return met(s, outcome)
@@ -111,8 +111,8 @@ def resent(s: Any) -> Any:
                 lambda c: all_of(
                     not_(client_table.unexecuted(s, r, c)),
                     s.table_op[r, c] != 0,
-                    lambda: s.replied_in[s.table_op[r, c]] != 0,
-                    lambda: s.replied_in[s.table_op[r, c]] <= s.view[r],
+                    lambda: s.replied_in[s.table_op[r, c]] != NONE,
+                    lambda: s.replied_in[s.table_op[r, c]] < some(s.view[r]),
                 ),
             ),
         ),
@@ -131,7 +131,7 @@ def outlived(s: Any) -> Any:
     return exists(
         Op,
         lambda o: all_of(
-            s.first_executed[o] != 0, not_(s.recorded[o]), lambda: client_of(s, s.first_executed[o], o) != 0
+            s.first_executed[o] != NONE, not_(s.recorded[o]), lambda: client_of(s, s.first_executed[o], o) != 0
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import all_of, any_of, between, exists, forall, implies, invariant, not_, witness
+from viewproof.spec.lang import NONE, all_of, any_of, between, exists, forall, implies, invariant, not_, witness
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Op, Replica
 from viewproof.spec.vsr.parts.repair.state import leading
 
@@ -34,7 +34,7 @@ def copy_known(s: Any) -> Any:
 @witness("I5.claimed", "an op is claimed before it is durable")
 def op_claimed(s: Any) -> Any:
     """A primary's head is a prepare that is not in its journal."""
-    return exists(Replica, lambda r: all_of(s.status[r] == NORMAL, s.op[r] > 0, lambda: s.memory[r, s.op[r]] != 0))
+    return exists(Replica, lambda r: all_of(s.status[r] == NORMAL, s.op[r] > 0, lambda: s.memory[r, s.op[r]] != NONE))
 
 
 @witness("I3.head", "a head is adopted without its body")
@@ -46,7 +46,7 @@ def head_without_body(s: Any) -> Any:
             s.status[r] == NORMAL,
             exists(
                 between(Op, s.commit_min[r] + 1, s.op[r]),
-                lambda o: all_of(not_(s.written[r, o]), s.memory[r, o] == 0),
+                lambda o: all_of(not_(s.written[r, o]), s.memory[r, o] == NONE),
             ),
         ),
     )

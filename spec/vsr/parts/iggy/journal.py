@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, largest, require, tagged, where
+from viewproof.spec.lang import NONE, action, all_of, any_of, between, largest, require, some, tagged, value_of, where
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Op, Replica
 from viewproof.spec.vsr.parts.repair.journal import write
@@ -25,7 +25,7 @@ def require_caught_up(state: Any, r: Any) -> None:
 def append(state: Any, r: Any, o: Any) -> None:
     """The primary appends its own prepare at o, whose op it claimed before, and acknowledges it."""
     require(o <= state.op[r])
-    require(state.entry[r, o] != 0)
+    require(state.entry[r, o] != NONE)
     require(state.memory[r, o] == state.entry[r, o])
     require(any_of(o == 1, lambda: state.written[r, o - 1]))
     write(state, r, o)
@@ -37,10 +37,10 @@ def on_prepare(state: Any, r: Any, o: Any) -> None:
     normal.require_next(state, r, o)
     normal.require_slot(state, r, o)
     state.op[r] = o
-    state.entry[r, o] = state.view[r] + 1
-    state.body[r, o] = state.view[r] + 1
+    state.entry[r, o] = some(state.view[r])
+    state.body[r, o] = some(state.view[r])
     state.written[r, o] = True
-    state.ack[state.view[r], r, o] = state.view[r] + 1
+    state.ack[state.view[r], r, o] = some(state.view[r])
 
 
 @action(r=Replica, o=Op)
@@ -50,11 +50,11 @@ def repair(state: Any, r: Any, o: Any) -> None:
     """
     wanted = wanted_at(state, r, o)
     require(any_of(state.status[r] == NORMAL, leading(state, r)))
-    require(wanted != 0)
+    require(wanted != NONE)
     require(o > state.commit_min[r])
     require(state.body[r, o] != wanted)
     require(state.memory[r, o] != wanted)
-    require(available(state, r, wanted - 1, o))
+    require(available(state, r, value_of(wanted), o))
     state.body[r, o] = wanted
     state.written[r, o] = state.entry[r, o] == wanted
     state.ack[state.view[r], r, o] = where(state.status[r] == NORMAL, wanted, state.ack[state.view[r], r, o])
@@ -63,7 +63,7 @@ def repair(state: Any, r: Any, o: Any) -> None:
 def wanted_at(state: Any, r: Any, o: Any) -> Any:
     """The entry that r's log has at o; of the log that it merged, while the view has not started. 0 for none."""
     v = state.view[r]
-    merged = where(o <= state.sv_op[v], lambda: state.sv_entry[v, o], 0)
+    merged = where(o <= state.sv_op[v], lambda: state.sv_entry[v, o], NONE)
     return where(leading(state, r), merged, lambda: state.entry[r, o])
 
 
@@ -85,12 +85,12 @@ def replay(state: Any, r: Any) -> None:
 
 def forget_pipeline(state: Any, r: Any) -> None:
     """What r prepared and did not append is gone."""
-    state.memory.update((r, between(Op, 1, state.op[r])), lambda o: 0)
+    state.memory.update((r, between(Op, 1, state.op[r])), lambda o: NONE)
 
 
 def journal_end(state: Any, r: Any) -> Any:
     """The op above which r's journal holds nothing: its head, or that of the log that it merged last."""
-    return largest(state.op[r], where(state.merged[r] == 0, 0, lambda: state.sv_op[state.merged[r] - 1]))
+    return largest(state.op[r], where(state.merged[r] == NONE, 0, lambda: state.sv_op[value_of(state.merged[r])]))
 
 
 def cut_journal(state: Any, r: Any, low: Any, n: Any, header: Any) -> None:
@@ -100,5 +100,5 @@ def cut_journal(state: Any, r: Any, low: Any, n: Any, header: Any) -> None:
     """
     state.body.update(
         (r, between(Op, low, largest(n, journal_end(state, r)))),
-        lambda o: where(all_of(o <= n, lambda: state.body[r, o] == header(o)), state.body[r, o], 0),
+        lambda o: where(all_of(o <= n, lambda: state.body[r, o] == header(o)), state.body[r, o], NONE),
     )

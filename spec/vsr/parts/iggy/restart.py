@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, between, largest, maximum, require, tagged, where, within
+from viewproof.spec.lang import NONE, action, between, largest, maximum, require, some, tagged, where, within
 from viewproof.spec.vsr.core.restart import load_state
 from viewproof.spec.vsr.core.state import RECOVERING, Length, Op, Replica, Restart
 from viewproof.spec.vsr.parts.iggy.journal import cut_journal, forget_pipeline, journal_end
@@ -25,12 +25,12 @@ def come_back(state: Any, r: Any, k: Any, header: Any) -> None:
     require(within(Restart, state.restarts + 1))
     require(k <= state.commit_max[r])
     log = between(Op, 1, largest(journal_end(state, r), state.sv_op[state.durable_log_view[r]]))
-    n = maximum(log, lambda o: where(header(state, r, o) != 0, o, 0))
+    n = maximum(log, lambda o: where(header(state, r, o) != NONE, o, 0))
     state.restarts = state.restarts + 1
     state.status[r] = RECOVERING
     state.view[r] = state.durable_view[r]
     state.log_view[r] = state.durable_log_view[r]
-    state.merged[r] = 0
+    state.merged[r] = NONE
     state.commit_min[r] = 0
     state.commit_max[r] = k
     load_state(state, r)
@@ -45,5 +45,5 @@ def recovered(state: Any, r: Any, o: Any) -> Any:
     above that a prepare of that view in its journal; 0 for none.
     """
     x = state.durable_log_view[r]
-    appended = where(state.body[r, o] == x + 1, x + 1, 0)
+    appended = where(state.body[r, o] == some(x), some(x), NONE)
     return where(o <= state.sv_op[x], lambda: state.sv_entry[x, o], appended)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     action,
     all_of,
     any_of,
@@ -18,6 +19,7 @@ from viewproof.spec.lang import (
     not_,
     require,
     smallest,
+    some,
     where,
 )
 from viewproof.spec.vsr.core import view_change as core
@@ -101,7 +103,7 @@ def merge(state: Any, r: Any, b: Any, n: Any) -> None:
     def header(o: Any) -> Any:
         return superblock.canonical_header(received, v, b, o)
 
-    require(forall(between(Op, 1, n), lambda o: header(o) != 0))
+    require(forall(between(Op, 1, n), lambda o: header(o) != NONE))
     require(no_conflict(received, v, b, n))
     take_decision(state, r, n, superblock.commit_point(received, v, b), header)
 
@@ -111,7 +113,7 @@ def take_decision(state: Any, r: Any, n: Any, known: Any, header: Any) -> None:
     its log_view, stay, but what differs from the merged one is cut from its journal.
     """
     v = state.view[r]
-    state.merged[r] = v + 1
+    state.merged[r] = some(v)
     state.commit_max[r] = largest(state.commit_max[r], known)
     state.sv_op[v] = n
     state.sv_entry.update((v, between(Op, 1, n)), header)
@@ -131,7 +133,7 @@ def no_conflict(received: Any, v: Any, b: Any, n: Any) -> Any:
             Replica,
             lambda q: any_of(
                 not_(superblock.is_canonical(received, v, q, b)),
-                received.dvc_entry[v, q, o] == 0,
+                received.dvc_entry[v, q, o] == NONE,
                 lambda: received.dvc_entry[v, q, o] == superblock.canonical_header(received, v, b, o),
             ),
         ),
@@ -198,7 +200,7 @@ def install_headers(state: Any, r: Any, v: Any, n: Any, header: Any) -> None:
     low = state.commit_min[r] + 1
     core.enter_view(state, r, v, n)
     changed = between(Op, low, largest(n, state.op[r]))
-    state.entry.update((r, changed), lambda o: where(o <= n, lambda: header(o), 0))
+    state.entry.update((r, changed), lambda o: where(o <= n, lambda: header(o), NONE))
     state.written.update((r, changed), lambda o: all_of(o <= n, lambda: state.body[r, o] == header(o)))
     cut_journal(state, r, low, n, header)
     forget_pipeline(state, r)

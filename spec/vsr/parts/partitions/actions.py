@@ -16,8 +16,10 @@ from viewproof.spec.lang import (
     instead,
     largest,
     not_,
+    number_of,
     require,
     tagged,
+    value_of,
     within,
     without,
 )
@@ -49,7 +51,7 @@ from viewproof.spec.vsr.parts.partitions.state import (
 @action(r=Replica, n=Partition, m=Count)
 def ask_append(state: Any, r: Any, n: Any, m: Any) -> None:
     """The next op that r executes turns out to append m messages to partition n."""
-    require(within(Offset, state.next_offset[r, n] + m))
+    require(within(Offset, state.next_offset[r, n] + number_of(m)))
     v, o = require_unknown(state, r)
     state.asked[v, o] = APPEND
     state.asked_partition[v, o] = n
@@ -85,7 +87,7 @@ def require_unknown(state: Any, r: Any) -> tuple[Any, Any]:
     if state.cfg.partitions.files:
         require_ready(state, r, o)
     require(asked(state, state.entry[r, o], o) == UNKNOWN)
-    return state.entry[r, o] - 1, o
+    return value_of(state.entry[r, o]), o
 
 
 @action(r=Replica, n=Partition)

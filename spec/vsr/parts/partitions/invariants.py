@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     Predicate,
     all_of,
     any_of,
@@ -15,29 +16,36 @@ from viewproof.spec.lang import (
     invariant,
     maximum,
     not_,
+    number_of,
+    some,
+    value_of,
     where,
     witness,
 )
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import Op, Replica
-from viewproof.spec.vsr.parts.partitions.state import APPEND, STORE, Partition, Reader, asked, partition_of
+from viewproof.spec.vsr.parts.partitions.state import APPEND, STORE, Asked, Partition, Reader, asked, partition_of
 
 
-def executed_as(s: Any, o: Any, kind: int) -> Any:
+def executed_as(s: Any, o: Any, kind: Asked) -> Any:
     """Was op o executed, and does it ask that?"""
-    return all_of(s.first_executed[o] != 0, lambda: asked(s, s.first_executed[o], o) == kind)
+    return all_of(s.first_executed[o] != NONE, lambda: asked(s, s.first_executed[o], o) == kind)
 
 
 def appends(s: Any, o: Any, n: Any) -> Any:
     """Was op o executed as an append to partition n?"""
-    return all_of(executed_as(s, o, APPEND), lambda: s.asked_partition[s.first_executed[o] - 1, o] == n)
+    return all_of(executed_as(s, o, APPEND), lambda: s.asked_partition[value_of(s.first_executed[o]), o] == n)
 
 
 def end_after(s: Any, n: Any, k: Any) -> Any:
     """The offset after the last one that ops 1..k gave to messages of partition n."""
     return maximum(
         between(Op, 1, k),
-        lambda o: where(appends(s, o, n), lambda: s.first_given[o] - 1 + s.asked_count[s.first_executed[o] - 1, o], 0),
+        lambda o: where(
+            appends(s, o, n),
+            lambda: value_of(s.first_given[o]) + number_of(s.asked_count[value_of(s.first_executed[o]), o]),
+            0,
+        ),
     )
 
 
@@ -45,15 +53,15 @@ def accepted(s: Any, o: Any, g: Any) -> Any:
     """Was op o executed as an offset of reader g that is not above the end of its partition?"""
     return all_of(
         executed_as(s, o, STORE),
-        lambda: s.asked_reader[s.first_executed[o] - 1, o] == g,
-        lambda: s.asked_offset[s.first_executed[o] - 1, o] <= end_after(s, partition_of(s, g), o - 1),
+        lambda: s.asked_reader[value_of(s.first_executed[o]), o] == g,
+        lambda: s.asked_offset[value_of(s.first_executed[o]), o] <= end_after(s, partition_of(s, g), o - 1),
     )
 
 
 def stored_after(s: Any, g: Any, k: Any) -> Any:
-    """1 + the offset of reader g after ops 1..k: that of the last one accepted; 0 = none."""
+    """The offset of reader g after ops 1..k: that of the last one accepted."""
     last = maximum(between(Op, 1, k), lambda o: where(accepted(s, o, g), o, 0))
-    return where(last == 0, 0, lambda: s.asked_offset[s.first_executed[last] - 1, last] + 1)
+    return where(last == 0, NONE, lambda: some(s.asked_offset[value_of(s.first_executed[last]), last]))
 
 
 def given_up(s: Any, n: Any) -> Any:
@@ -77,8 +85,8 @@ def offsets(s: Any) -> Any:
 
 def given_in_order(s: Any, o: Any) -> Any:
     """The append at op o was given the offsets from the end of the ops before it, by whoever executed it."""
-    n = s.asked_partition[s.first_executed[o] - 1, o]
-    right = all_of(s.first_given[o] == end_after(s, n, o - 1) + 1, s.last_given[o] == s.first_given[o])
+    n = s.asked_partition[value_of(s.first_executed[o]), o]
+    right = all_of(s.first_given[o] == some(end_after(s, n, o - 1)), s.last_given[o] == s.first_given[o])
     return any_of(given_up(s, n), right)
 
 
@@ -102,26 +110,26 @@ def stored_right(s: Any, r: Any, g: Any) -> Any:
     """The offset of reader g at r is the one stored last; it is not above the end."""
     n = partition_of(s, g)
     return all_of(
-        s.stored[r, g] <= s.held[r, n] + 1,
+        s.stored[r, g] <= some(s.held[r, n]),
         any_of(given_up(s, n), lambda: s.stored[r, g] == stored_after(s, g, s.commit_min[r])),
     )
 
 
 def saved_right(s: Any, r: Any, g: Any) -> Any:
     """The offset of reader g in r's snapshot is not above the end there."""
-    return s.saved_stored[r, g] <= s.saved_held[r, partition_of(s, g)] + 1 if s.cfg.checkpoints else True
+    return s.saved_stored[r, g] <= some(s.saved_held[r, partition_of(s, g)]) if s.cfg.checkpoints else True
 
 
 @witness("I15", "a partition holds the messages of two ops")
 def appended_twice(s: Any) -> Any:
     """An op's messages were given offsets after those of another op."""
-    return exists(Op, lambda o: s.first_given[o] > 1)
+    return exists(Op, lambda o: s.first_given[o] > some(0))
 
 
 @witness("I15.stored", "an offset above 0 is stored")
 def offset_stored(s: Any) -> Any:
     """A reader has read a message."""
-    return exists(Replica, lambda r: exists(Reader, lambda g: s.stored[r, g] > 1))
+    return exists(Replica, lambda r: exists(Reader, lambda g: s.stored[r, g] > some(0)))
 
 
 @witness("I15.refused", "an offset above the end was refused")
@@ -161,7 +169,7 @@ def loss_lowered(s: Any) -> Any:
         Replica,
         lambda r: exists(
             Reader,
-            lambda g: all_of(s.stored[r, g] > 0, s.stored[r, g] < stored_after(s, g, s.commit_min[r])),
+            lambda g: all_of(s.stored[r, g] > NONE, s.stored[r, g] < stored_after(s, g, s.commit_min[r])),
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import all_of, between, forall, implies, invariant, within
+from viewproof.spec.lang import NONE, all_of, between, forall, implies, invariant, number_of, within
 from viewproof.spec.vsr.core.lemmas.words import each_view_entry
 from viewproof.spec.vsr.core.state import Op
 from viewproof.spec.vsr.parts.partitions.invariants import end_after, executed_as, held_right, stored_right
@@ -17,8 +17,8 @@ def known(s: Any) -> Any:
     return forall(
         Op,
         lambda o: all_of(
-            implies(s.first_executed[o] != 0, lambda: asked(s, s.first_executed[o], o) != UNKNOWN),
-            (s.first_given[o] != 0) == executed_as(s, o, APPEND),
+            implies(s.first_executed[o] != NONE, lambda: asked(s, s.first_executed[o], o) != UNKNOWN),
+            (s.first_given[o] != NONE) == executed_as(s, o, APPEND),
         ),
     )
 
@@ -34,8 +34,8 @@ def asked_in_order(s: Any) -> Any:
             implies(
                 s.asked[v, o] != UNKNOWN,
                 lambda: all_of(
-                    forall(between(Op, 1, o - 1), lambda p: s.first_executed[p] != 0),
-                    within(Offset, end_after(s, s.asked_partition[v, o], o - 1) + s.asked_count[v, o]),
+                    forall(between(Op, 1, o - 1), lambda p: s.first_executed[p] != NONE),
+                    within(Offset, end_after(s, s.asked_partition[v, o], o - 1) + number_of(s.asked_count[v, o])),
                 ),
             ),
         )

@@ -10,23 +10,60 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import Schema, Sort, all_of, enum, forall, point, require, smallest, up_to, where
+from viewproof.spec.lang import (
+    NONE,
+    Index,
+    Label,
+    Schema,
+    all_of,
+    as_index,
+    forall,
+    number_of,
+    one_of,
+    optional,
+    point,
+    require,
+    smallest,
+    some,
+    up_to,
+    value_of,
+    where,
+)
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import EXECUTED, LOADED_APART, REBUILT, Op, Replica, Rot, View
 
-Partition = Sort("Partition")
-Reader = Sort("Reader")
-Count = Sort("Count", lo=1)
-"""Number of messages of an append."""
-Offset = Sort("Offset")
 
-UNKNOWN, OTHER, APPEND, STORE = range(4)
-ASKED = enum("unknown", "other", "append", "store")
+class Partition(Index):
+    """A partition of messages."""
+
+
+class Reader(Index):
+    """A consumer, or a consumer group."""
+
+
+class Count(Index, lo=1):
+    """Number of messages of an append."""
+
+
+class Offset(Index):
+    """Place of a message in its partition, or the number of those before."""
+
+
+class Asked(Label):
+    """What a prepare asks of a partition."""
+
+    UNKNOWN: Asked
+    OTHER: Asked
+    APPEND: Asked
+    STORE: Asked
+
+
+UNKNOWN, OTHER, APPEND, STORE = Asked.UNKNOWN, Asked.OTHER, Asked.APPEND, Asked.STORE
 
 
 def declare(s: Schema, cfg: Config) -> None:
     """Declare what ops ask, the partitions of a replica, and, with `files`, its segments and indexes."""
-    s.state("asked", (View, Op), ASKED, doc="what the prepare asks of a partition, as far as it is known")
+    s.state("asked", (View, Op), one_of(Asked), doc="what the prepare asks of a partition, as far as it is known")
     s.state("asked_partition", (View, Op), up_to(Partition), doc="append: its partition")
     s.state("asked_count", (View, Op), up_to(Count), doc="append: its number of messages")
     s.state("asked_reader", (View, Op), up_to(Reader), doc="stored offset: whose it is")
@@ -35,11 +72,9 @@ def declare(s: Schema, cfg: Config) -> None:
     next_offset = "offset that the next message gets"
     s.state("held", (Replica, Partition), up_to(Offset), doc=held, tags=apart)
     s.state("next_offset", (Replica, Partition), up_to(Offset), doc=next_offset, tags=(REBUILT,))
-    s.state(
-        "stored", (Replica, Reader), up_to(Offset, plus=1), doc="1 + the reader's stored offset; 0 = none", tags=apart
-    )
-    s.ghost("first_given", (Op,), up_to(Offset, plus=1), doc="1 + the offset that the op's first execution gave")
-    s.ghost("last_given", (Op,), up_to(Offset, plus=1), doc="1 + the offset that its latest execution gave")
+    s.state("stored", (Replica, Reader), optional(Offset), doc="1 + the reader's stored offset; 0 = none", tags=apart)
+    s.ghost("first_given", (Op,), optional(Offset), doc="1 + the offset that the op's first execution gave")
+    s.ghost("last_given", (Op,), optional(Offset), doc="1 + the offset that its latest execution gave")
     if cfg.partitions.files:
         s.state("segment", (Replica, Partition), up_to(Offset), doc="number of messages durable in segment files")
         s.state("index", (Replica, Partition), up_to(Offset), doc="number of messages that the index files list")
@@ -49,23 +84,23 @@ def declare(s: Schema, cfg: Config) -> None:
 
 def partition_of(s: Any, g: Any) -> Any:
     """The partition that reader g reads."""
-    return g % s.cfg.partitions.count
+    return as_index(Partition, g % s.cfg.partitions.count)
 
 
 def asked(s: Any, entry: Any, o: Any) -> Any:
     """What the prepare that an entry names asks."""
-    return s.asked[entry - 1, o]
+    return s.asked[value_of(entry), o]
 
 
 def apply(state: Any, r: Any, o: Any, entry: Any) -> None:
     """Replica r executes that entry at op o: messages get the next offsets; an offset above the end is not stored."""
-    v, n, g = entry - 1, state.asked_partition[entry - 1, o], state.asked_reader[entry - 1, o]
-    count, x = state.asked_count[v, o], state.asked_offset[v, o]
-    given = where(state.asked[v, o] == APPEND, state.next_offset[r, n] + 1, 0)
+    v, n, g = value_of(entry), state.asked_partition[value_of(entry), o], state.asked_reader[value_of(entry), o]
+    count, x = number_of(state.asked_count[v, o]), state.asked_offset[v, o]
+    given = where(state.asked[v, o] == APPEND, some(state.next_offset[r, n]), NONE)
     state.held[r, n] = state.held[r, n] + count
     state.next_offset[r, n] = state.next_offset[r, n] + count
-    state.stored[r, g] = where(is_accepted(state, r, v, o), x + 1, state.stored[r, g])
-    state.first_given[o] = where(state.first_executed[o] == 0, given, state.first_given[o])
+    state.stored[r, g] = where(is_accepted(state, r, v, o), some(x), state.stored[r, g])
+    state.first_given[o] = where(state.first_executed[o] == NONE, given, state.first_given[o])
     state.last_given[o] = given
 
 
@@ -104,7 +139,7 @@ def left(state: Any, r: Any, n: Any) -> Any:
 
 def lowered(state: Any, r: Any, g: Any) -> Any:
     """The reader's stored offset in r's snapshot, at most the end of what is left."""
-    return smallest(state.saved_stored[r, g], left(state, r, partition_of(state, g)) + 1)
+    return smallest(state.saved_stored[r, g], some(left(state, r, partition_of(state, g))))
 
 
 @point
@@ -122,7 +157,7 @@ def next_offset_again(s: Any, r: Any, n: Any) -> Any:
 @point
 def stored_again(s: Any, r: Any, g: Any) -> Any:
     """The reader's stored offset after a restart: that of r's snapshot."""
-    return s.saved_stored[r, g] if s.cfg.checkpoints else 0
+    return s.saved_stored[r, g] if s.cfg.checkpoints else NONE
 
 
 def load_partitions(state: Any, r: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, between, forall, maximum, not_, require, tagged, where, within
+from viewproof.spec.lang import NONE, action, between, forall, maximum, not_, require, tagged, where, within
 from viewproof.spec.vsr.core.restart import load_state
 from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, Restart, View
 from viewproof.spec.vsr.parts.repair.state import set_headers
@@ -38,8 +38,8 @@ def start_alone(state: Any, r: Any, v: Any) -> None:
     state.commit_min[r] = 0
     state.commit_max[r] = n
     load_state(state, r)
-    state.memory.update((r, log), lambda o: 0)
-    set_headers(state, r, log, lambda o: where(o <= n, state.entry[r, o], 0))
+    state.memory.update((r, log), lambda o: NONE)
+    set_headers(state, r, log, lambda o: where(o <= n, state.entry[r, o], NONE))
     state.op[r] = n
     state.sv[v] = True
     state.sv_op[v] = n

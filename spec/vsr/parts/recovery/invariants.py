@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import all_of, any_of, exists, forall, implies, invariant, witness
+from viewproof.spec.lang import NONE, all_of, any_of, exists, forall, implies, invariant, witness
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Op, Replica, View
 
 
 def acknowledged_in(s: Any, v: Any, r: Any) -> Any:
     """After the step: did r acknowledge anything in view v?"""
-    return exists(Op, lambda o: s.after.ack[v, r, o] != 0)
+    return exists(Op, lambda o: s.after.ack[v, r, o] != NONE)
 
 
 def nacked_in(s: Any, v: Any, r: Any) -> Any:
     """After the step: did r nack anything in view v?"""
-    return exists(Op, lambda o: s.after.nack_sent[v, r, o] != 0)
+    return exists(Op, lambda o: s.after.nack_sent[v, r, o] != NONE)
 
 
 @invariant("I6", "view_monotone")

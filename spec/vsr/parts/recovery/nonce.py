@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     Schema,
     action,
     all_of,
@@ -21,8 +22,10 @@ from viewproof.spec.lang import (
     forall,
     maximum,
     require,
+    some,
     tagged,
     up_to,
+    value_of,
     where,
     within,
 )
@@ -57,8 +60,10 @@ def restart(state: Any, r: Any) -> None:
 def replace_disk(state: Any, r: Any) -> None:
     """A replica crashes and comes back with an empty journal, of which there are copies elsewhere; it is told so."""
     require(within(Rot, state.rots + 1))
-    require(exists(between(Op, 1, state.op[r]), lambda o: state.body[r, o] != 0))
-    require(forall(between(Op, 1, state.op[r]), lambda o: any_of(state.body[r, o] == 0, lambda: copied(state, r, o))))
+    require(exists(between(Op, 1, state.op[r]), lambda o: state.body[r, o] != NONE))
+    require(
+        forall(between(Op, 1, state.op[r]), lambda o: any_of(state.body[r, o] == NONE, lambda: copied(state, r, o)))
+    )
     crash(state, r, wiped=True)
     state.rots = state.rots + 1
 
@@ -72,17 +77,17 @@ def crash(state: Any, r: Any, *, wiped: bool) -> None:
     state.status[r] = RECOVERING
     state.view[r] = 0
     state.log_view[r] = 0
-    state.merged[r] = 0
+    state.merged[r] = NONE
     state.commit_min[r] = 0
     state.commit_max[r] = 0
     load_state(state, r)
-    state.memory.update((r, log), lambda o: 0)
+    state.memory.update((r, log), lambda o: NONE)
     if wiped:
         state.wiped[r] = True
-        state.body.update((r, log), lambda o: 0)
+        state.body.update((r, log), lambda o: NONE)
         state.faulty.update((r, log), lambda o: False)
-    state.entry.update((r, log), lambda o: 0 if wiped else state.body[r, o])
-    state.written.update((r, log), lambda o: False if wiped else state.body[r, o] != 0)
+    state.entry.update((r, log), lambda o: NONE if wiped else state.body[r, o])
+    state.written.update((r, log), lambda o: False if wiped else state.body[r, o] != NONE)
 
 
 @tagged("recovery")
@@ -96,12 +101,12 @@ def answer_recovery(state: Any, r: Any, x: Any) -> None:
     require(exists(Replica, lambda q: all_of(q != r, state.nonce[q] == x, state.status[q] == RECOVERING)))
     require(
         any_of(
-            state.answer_view[x, r] != state.view[r] + 1,
+            state.answer_view[x, r] != some(state.view[r]),
             state.answer_op[x, r] != state.op[r],
             state.answer_commit[x, r] != state.commit_max[r],
         )
     )
-    state.answer_view[x, r] = state.view[r] + 1
+    state.answer_view[x, r] = some(state.view[r])
     state.answer_op[x, r] = state.op[r]
     state.answer_commit[x, r] = state.commit_max[r]
     state.answer_entry.update((x, r, between(Op, 1, state.op[r])), lambda o: state.entry[r, o])
@@ -115,7 +120,7 @@ def recover(state: Any, r: Any, p: Any) -> None:
     """
     x = state.nonce[r]
     require_primary(state, r, x, p)
-    v = state.received(r).answer_view[x, p] - 1
+    v = value_of(state.received(r).answer_view[x, p])
     require(is_newest(state, r, x, v))
     require(v >= state.durable_view[r])
     become_backup(state, r, x, p)
@@ -126,19 +131,19 @@ def require_primary(state: Any, r: Any, x: Any, p: Any) -> None:
     received = state.received(r)
     require(state.status[r] == RECOVERING)
     require(p != r)
-    require(received.answer_view[x, p] != 0)
-    require(primary(state, received.answer_view[x, p] - 1) == p)
+    require(received.answer_view[x, p] != NONE)
+    require(primary(state, value_of(received.answer_view[x, p])) == p)
     require(answers(state, r, x) >= state.cfg.quorum_view_change)
 
 
 def answers(state: Any, r: Any, x: Any) -> Any:
     """From how many others did r receive an answer to nonce x?"""
-    return count(Replica, lambda q: all_of(q != r, state.received(r).answer_view[x, q] != 0))
+    return count(Replica, lambda q: all_of(q != r, state.received(r).answer_view[x, q] != NONE))
 
 
 def is_newest(state: Any, r: Any, x: Any, v: Any) -> Any:
     """Is v the highest view in the answers to nonce x that r received?"""
-    return v + 1 == maximum(Replica, lambda q: state.received(r).answer_view[x, q])
+    return some(v) == maximum(Replica, lambda q: state.received(r).answer_view[x, q])
 
 
 def become_backup(state: Any, r: Any, x: Any, p: Any, *, keeps: Any = True) -> None:
@@ -148,7 +153,7 @@ def become_backup(state: Any, r: Any, x: Any, p: Any, *, keeps: Any = True) -> N
     faulty slots stay so.
     """
     received = state.received(r)
-    v = received.answer_view[x, p] - 1
+    v = value_of(received.answer_view[x, p])
     n = received.answer_op[x, p]
     state.status[r] = NORMAL
     state.view[r] = v
@@ -158,7 +163,7 @@ def become_backup(state: Any, r: Any, x: Any, p: Any, *, keeps: Any = True) -> N
 
     def header(o: Any) -> Any:
         sent = received.answer_entry[x, p, o]
-        return where(sent == 0, state.entry[r, o], sent)
+        return where(sent == NONE, state.entry[r, o], sent)
 
     set_log(state, r, 1, n, header, lost=state.wiped[r], keeps=keeps)
     state.wiped[r] = False

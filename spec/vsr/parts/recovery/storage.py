@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, exists, require, tagged, within
+from viewproof.spec.lang import NONE, action, all_of, any_of, exists, require, tagged, within
 from viewproof.spec.vsr.core.state import Op, Replica, Rot
 
 
@@ -17,10 +17,10 @@ def rot(state: Any, r: Any, o: Any) -> None:
     """
     require(within(Rot, state.rots + 1))
     require(o <= state.op[r])
-    require(any_of(state.body[r, o] != 0, state.memory[r, o] != 0))
-    require(any_of(state.body[r, o] == 0, copied(state, r, o)))
+    require(any_of(state.body[r, o] != NONE, state.memory[r, o] != NONE))
+    require(any_of(state.body[r, o] == NONE, copied(state, r, o)))
     state.rots = state.rots + 1
-    state.body[r, o] = 0
+    state.body[r, o] = NONE
     state.written[r, o] = False
     state.faulty[r, o] = True
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     Schema,
     action,
     all_of,
@@ -22,6 +23,7 @@ from viewproof.spec.lang import (
     maximum,
     not_,
     require,
+    some,
     tagged,
     up_to,
     where,
@@ -122,12 +124,14 @@ def never_had(state: Any, r: Any, o: Any, entry: Any) -> Any:
     """Did r never acknowledge that entry at o (0: any): its journal does not hold it, and lost nothing there? A prepare
     in the journal whose header is in no log of r's may be one that it acknowledged.
     """
-    return all_of(not_(state.faulty[r, o]), where(entry == 0, state.body[r, o] == 0, lambda: state.body[r, o] != entry))
+    return all_of(
+        not_(state.faulty[r, o]), where(entry == NONE, state.body[r, o] == NONE, lambda: state.body[r, o] != entry)
+    )
 
 
 def holds(state: Any, r: Any, o: Any, entry: Any) -> Any:
     """Does r hold the prepare that an entry at o names?"""
-    return all_of(entry != 0, any_of(state.body[r, o] == entry, state.memory[r, o] == entry))
+    return all_of(entry != NONE, any_of(state.body[r, o] == entry, state.memory[r, o] == entry))
 
 
 @action(r=Replica, b=Replica, n=Length)
@@ -149,7 +153,7 @@ def require_quorum(state: Any, r: Any, b: Any) -> None:
     received = state.received(r)
     require(state.status[r] == VIEW_CHANGE)
     require(primary(state, v) == r)
-    require(state.merged[r] != v + 1)
+    require(state.merged[r] != some(v))
     require(state.log_view[r] < v)
     require(received.dvc[v, r])
     require(received.dvc[v, b])
@@ -180,12 +184,12 @@ def take_decision(state: Any, r: Any, v: Any, b: Any, n: Any) -> None:
 
     def header(o: Any) -> Any:
         sent = canonical_header(received, v, b, o)
-        return where(sent == 0, state.entry[r, o], sent)
+        return where(sent == NONE, state.entry[r, o], sent)
 
     set_log(state, r, state.commit_min[r] + 1, n, header)
     state.commit_max[r] = largest(state.commit_max[r], commit_point(received, v, b))
     state.log_view[r] = v
-    state.merged[r] = v + 1
+    state.merged[r] = some(v)
 
 
 def counted(received: Any, v: Any, q: Any, b: Any) -> Any:
@@ -200,7 +204,7 @@ def is_canonical(received: Any, v: Any, q: Any, b: Any) -> Any:
 
 def canonical_header(received: Any, v: Any, b: Any, o: Any) -> Any:
     """The header at o in the do_view_changes with b's log_view; 0 if none knows it."""
-    return maximum(Replica, lambda q: where(is_canonical(received, v, q, b), received.dvc_entry[v, q, o], 0))
+    return maximum(Replica, lambda q: where(is_canonical(received, v, q, b), received.dvc_entry[v, q, o], NONE))
 
 
 def is_nacked(state: Any, received: Any, v: Any, b: Any, o: Any) -> Any:
@@ -215,7 +219,7 @@ def is_nacked(state: Any, received: Any, v: Any, b: Any, o: Any) -> Any:
             any_of(
                 received.dvc_op[v, q] < o,
                 received.dvc_nack[v, q, o],
-                all_of(received.dvc_entry[v, q, o] != 0, received.dvc_entry[v, q, o] != entry),
+                all_of(received.dvc_entry[v, q, o] != NONE, received.dvc_entry[v, q, o] != entry),
             ),
         ),
     )
@@ -225,7 +229,7 @@ def is_nacked(state: Any, received: Any, v: Any, b: Any, o: Any) -> Any:
 def is_kept(state: Any, received: Any, v: Any, b: Any, o: Any) -> Any:
     """Does op o stay: its header is known, no nack quorum has spoken against it, and a copy of it is somewhere?"""
     return all_of(
-        canonical_header(received, v, b, o) != 0,
+        canonical_header(received, v, b, o) != NONE,
         not_(is_nacked(state, received, v, b, o)),
         is_present(received, v, b, o),
     )
@@ -247,7 +251,7 @@ def send_start_view(state: Any, r: Any) -> None:
     """The new primary sends start_view once the merged log is durable in its superblock."""
     v = state.view[r]
     require(primary(state, v) == r)
-    require(state.merged[r] == v + 1)
+    require(state.merged[r] == some(v))
     require(state.durable_log_view[r] == v)
     require(not_(state.sv[v]))
     state.sv[v] = True
@@ -294,7 +298,7 @@ def tells_head(state: Any, r: Any, v: Any, n: Any) -> Any:
     received = state.received(r)
     return all_of(
         v == state.view[r],
-        any_of(n >= state.head_limit[r], all_of(received.told_view[x, p] == v + 1, n >= received.told_op[x, p])),
+        any_of(n >= state.head_limit[r], all_of(received.told_view[x, p] == some(v), n >= received.told_op[x, p])),
     )
 
 
@@ -307,8 +311,8 @@ def answer_request_start_view(state: Any, r: Any, x: Any) -> None:
     require(primary(state, v) == r)
     require(any_of(v == 0, state.sv[v]))
     require(exists(Replica, lambda q: all_of(state.nonce[q] == x, state.status[q] == RECOVERING)))
-    require(any_of(state.told_view[x, r] != v + 1, state.told_op[x, r] != state.op[r]))
-    state.told_view[x, r] = v + 1
+    require(any_of(state.told_view[x, r] != some(v), state.told_op[x, r] != state.op[r]))
+    state.told_view[x, r] = some(v)
     state.told_op[x, r] = state.op[r]
 
 
@@ -324,7 +328,7 @@ def restart(state: Any, r: Any) -> None:
     v, x = state.durable_view[r], state.durable_log_view[r]
     known = where(x < v, state.dvc_op[v, r], state.sv_op[x])
     log = between(Op, 1, largest(state.op[r], state.head_limit[r], known))
-    n = maximum(log, lambda o: where(recovered(state, r, v, x, o) != 0, o, 0))
+    n = maximum(log, lambda o: where(recovered(state, r, v, x, o) != NONE, o, 0))
     limit = maximum(log, lambda o: where(all_of(o > n, state.faulty[r, o]), o, 0))
     state.restarts = state.restarts + 1
     state.nonce[r] = state.restarts + 1
@@ -334,11 +338,11 @@ def restart(state: Any, r: Any) -> None:
     leads = any_of(x < v, primary(state, v) == r)
     state.status[r] = where(knows_head, where(leads, VIEW_CHANGE, NORMAL), RECOVERING)
     state.head_limit[r] = where(x < v, 0, limit)
-    state.merged[r] = 0
+    state.merged[r] = NONE
     state.commit_min[r] = 0
     state.commit_max[r] = 0
     load_state(state, r)
-    state.memory.update((r, between(Op, 1, state.op[r])), lambda o: 0)
+    state.memory.update((r, between(Op, 1, state.op[r])), lambda o: NONE)
     set_headers(state, r, log, lambda o: recovered(state, r, v, x, o))
     state.op[r] = n
 
@@ -347,7 +351,7 @@ def recovered(state: Any, r: Any, v: Any, x: Any, o: Any) -> Any:
     """The header at o after a crash: what the superblock says, and above that what view x prepared and the journal
     holds; 0 for none.
     """
-    from_journal = where(state.body[r, o] == x + 1, x + 1, 0)
+    from_journal = where(state.body[r, o] == some(x), some(x), NONE)
     return where(
         x < v,
         state.dvc_entry[v, r, o],

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import all_of, any_of, between, count, exists, forall, implies, invariant, not_, where, witness
+from viewproof.spec.lang import (
+    NONE,
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    forall,
+    implies,
+    invariant,
+    not_,
+    some,
+    where,
+    witness,
+)
 from viewproof.spec.vsr.core.invariants import carries, chosen
 from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, View, entry_of_view, primary
 from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
@@ -77,12 +91,12 @@ def bounds(s: Any) -> Any:
         lambda r: all_of(
             s.after.commit_min[r] <= s.after.commit_max[r],
             s.after.commit_min[r] <= s.after.op[r],
-            any_of(s.after.op[r] == 0, lambda: s.after.entry[r, s.after.op[r]] != 0, s.after.status[r] != NORMAL),
+            any_of(s.after.op[r] == 0, lambda: s.after.entry[r, s.after.op[r]] != NONE, s.after.status[r] != NORMAL),
             forall(
                 between(Op, 1, s.commit_min[r]),
                 lambda o: any_of(
                     s.after.body[r, o] == s.body[r, o],
-                    s.after.body[r, o] == 0,
+                    s.after.body[r, o] == NONE,
                     s.after.body[r, o] == s.executed[r, o],
                 ),
             ),
@@ -102,7 +116,9 @@ def chain(s: Any) -> Any:
                 s.sv[v],
                 lambda: forall(
                     between(Op, 1, s.sv_op[v]),
-                    lambda o: follows(s, s.sv_entry[v, o], o, lambda: where(o == 1, 0, lambda: s.sv_entry[v, o - 1])),
+                    lambda o: follows(
+                        s, s.sv_entry[v, o], o, lambda: where(o == 1, NONE, lambda: s.sv_entry[v, o - 1])
+                    ),
                 ),
             ),
         ),
@@ -110,7 +126,7 @@ def chain(s: Any) -> Any:
             Replica,
             lambda r: forall(
                 between(Op, 1, s.commit_min[r]),
-                lambda o: follows(s, s.executed[r, o], o, lambda: where(o == 1, 0, lambda: s.executed[r, o - 1])),
+                lambda o: follows(s, s.executed[r, o], o, lambda: where(o == 1, NONE, lambda: s.executed[r, o - 1])),
             ),
         ),
     )
@@ -118,7 +134,7 @@ def chain(s: Any) -> Any:
 
 def follows(s: Any, entry: Any, o: Any, before: Any) -> Any:
     """Is `entry` at op o a prepare whose parent is `before`?"""
-    return all_of(entry != 0, lambda: parent_of(s, entry, o) == before(), lambda: before() <= entry)
+    return all_of(entry != NONE, lambda: parent_of(s, entry, o) == before(), lambda: before() <= entry)
 
 
 @invariant("I11", "honest_nack")
@@ -142,10 +158,10 @@ def honest_nack(s: Any) -> Any:
 
 def says_nack(s: Any, v: Any, r: Any, o: Any) -> Any:
     """Does r, in a message of view v, say that it never had what the log has at o?"""
-    gap = all_of(s.dvc[v, r], o >= s.dvc_low[v, r], s.dvc_entry[v, r, o] == 0)
+    gap = all_of(s.dvc[v, r], o >= s.dvc_low[v, r], s.dvc_entry[v, r, o] == NONE)
     if s.cfg.repair.recovery != "nonce":
         return all_of(s.dvc[v, r], any_of(s.dvc_op[v, r] < o, s.dvc_nack[v, r, o]))
-    return any_of(s.nack_sent[v, r, o] != 0, gap)
+    return any_of(s.nack_sent[v, r, o] != NONE, gap)
 
 
 def never_acked(s: Any, v: Any, r: Any, o: Any) -> Any:
@@ -153,8 +169,8 @@ def never_acked(s: Any, v: Any, r: Any, o: Any) -> Any:
     return forall(
         between(View, 0, v - 1),
         lambda w: any_of(
-            s.ack[w, r, o] == 0,
-            all_of(s.nack_sent[v, r, o] != 0, s.ack[w, r, o] != s.nack_sent[v, r, o]),
+            s.ack[w, r, o] == NONE,
+            all_of(s.nack_sent[v, r, o] != NONE, s.ack[w, r, o] != s.nack_sent[v, r, o]),
             void(s, w, r, o),
         ),
     )
@@ -177,8 +193,8 @@ def many_never_acked(s: Any, r: Any, o: Any) -> Any:
     entry = s.entry[r, o]
 
     def never(w: Any, q: Any) -> Any:
-        no_ack = any_of(s.ack[w, q, o] == 0, lambda: void(s, w, q, o))
-        return where(entry == 0, no_ack, s.ack[w, q, o] != entry)
+        no_ack = any_of(s.ack[w, q, o] == NONE, lambda: void(s, w, q, o))
+        return where(entry == NONE, no_ack, s.ack[w, q, o] != entry)
 
     replicas = count(Replica, lambda q: forall(between(View, 0, s.view[r] - 1), lambda w: never(w, q)))
     return replicas >= quorum_nack(s.cfg)
@@ -217,7 +233,7 @@ def carries_log_view(s: Any, v: Any, r: Any) -> Any:
             between(Op, 1, s.dvc_op[v, r]),
             lambda o: any_of(
                 s.dvc_entry[v, r, o] == entry_of_view(s, x, o),
-                all_of(s.dvc_entry[v, r, o] == 0, o < s.dvc_op[v, r]),
+                all_of(s.dvc_entry[v, r, o] == NONE, o < s.dvc_op[v, r]),
             ),
         ),
     )
@@ -251,7 +267,7 @@ def copy_known(s: Any) -> Any:
 def ack_lost(s: Any) -> Any:
     """A replica acknowledged what its journal does not hold any more, and knows it."""
     return exists(
-        View, lambda v: exists(Replica, lambda r: exists(Op, lambda o: all_of(s.ack[v, r, o] != 0, s.faulty[r, o])))
+        View, lambda v: exists(Replica, lambda r: exists(Op, lambda o: all_of(s.ack[v, r, o] != NONE, s.faulty[r, o])))
     )
 
 
@@ -260,7 +276,7 @@ def gap_in_log(s: Any) -> Any:
     """A normal replica does not know a header below its head."""
     return exists(
         Replica,
-        lambda r: all_of(s.status[r] == NORMAL, exists(between(Op, 1, s.op[r]), lambda o: s.entry[r, o] == 0)),
+        lambda r: all_of(s.status[r] == NORMAL, exists(between(Op, 1, s.op[r]), lambda o: s.entry[r, o] == NONE)),
     )
 
 
@@ -272,7 +288,7 @@ def prepare_discarded(s: Any) -> Any:
     return exists(
         Replica,
         lambda r: all_of(
-            s.merged[r] == s.view[r] + 1,
+            s.merged[r] == some(s.view[r]),
             s.dvc_op[s.view[r], r] > s.op[r],
             forall(Replica, lambda q: s.dvc_log_view[s.view[r], q] <= s.dvc_log_view[s.view[r], r]),
         ),

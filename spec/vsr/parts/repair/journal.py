@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, exists, not_, require, where
+from viewproof.spec.lang import NONE, action, all_of, any_of, exists, not_, require, some, value_of, where
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, View, is_prepared, primary
 from viewproof.spec.vsr.parts.repair.state import available, chained, connects, leading, parent_of
@@ -20,7 +20,7 @@ def require_view_fixed(state: Any, r: Any) -> None:
 
 def hold_in_memory(state: Any, r: Any, v: Any, o: Any) -> None:
     """The primary holds what it prepared in memory until it is written."""
-    state.memory[r, o] = v + 1
+    state.memory[r, o] = some(v)
 
 
 @action(r=Replica, o=Op)
@@ -38,21 +38,21 @@ def on_prepare(state: Any, r: Any, o: Any) -> None:
     require(any_of(o > state.op[r] + 1, lambda: received.prepare_parent[v, o] == header_below(state, r, o)))
     normal.require_slot(state, r, o)
     state.op[r] = o
-    state.entry[r, o] = v + 1
+    state.entry[r, o] = some(v)
     state.written[r, o] = False
-    state.memory[r, o] = v + 1
+    state.memory[r, o] = some(v)
 
 
 def header_below(state: Any, r: Any, o: Any) -> Any:
     """The header that r knows at the op before o; 0 for the first op."""
-    return where(o == 1, 0, lambda: state.entry[r, o - 1])
+    return where(o == 1, NONE, lambda: state.entry[r, o - 1])
 
 
 @action(r=Replica, o=Op)
 def append(state: Any, r: Any, o: Any) -> None:
     """The prepare of o that r holds in memory is written, in any order, and acknowledged if r may (seed 002)."""
     require(o <= state.op[r])
-    require(state.entry[r, o] != 0)
+    require(state.entry[r, o] != NONE)
     require(state.memory[r, o] == state.entry[r, o])
     if state.cfg.replicas == 1:  # a cluster of one appends in order: nobody could fill a hole
         require(any_of(o == 1, lambda: state.written[r, o - 1]))
@@ -66,10 +66,10 @@ def repair(state: Any, r: Any, o: Any) -> None:
     """
     require(any_of(state.status[r] == NORMAL, leading(state, r)))
     require(o <= state.op[r])
-    require(state.entry[r, o] != 0)
+    require(state.entry[r, o] != NONE)
     require(not_(state.written[r, o]))
     require(state.memory[r, o] != state.entry[r, o])
-    require(available(state, r, state.entry[r, o] - 1, o))
+    require(available(state, r, value_of(state.entry[r, o]), o))
     write(state, r, o)
 
 
@@ -83,7 +83,7 @@ def write(state: Any, r: Any, o: Any) -> None:
     state.written[r, o] = True
     state.body[r, o] = entry
     state.faulty[r, o] = False
-    state.memory[r, o] = where(state.memory[r, o] == entry, 0, state.memory[r, o])
+    state.memory[r, o] = where(state.memory[r, o] == entry, NONE, state.memory[r, o])
     state.ack[v, r, o] = where(all_of(may_acknowledge(state, r), o > state.commit_min[r]), entry, state.ack[v, r, o])
 
 
@@ -126,7 +126,7 @@ def repair_header(state: Any, r: Any, o: Any, w: Any) -> None:
     """A replica takes the header of (w, o), sent by one that knows it, if its own log asks for it: its next header
     names it as parent, or it is of the same view as its head (seed 002: request_headers, headers).
     """
-    entry = w + 1
+    entry = some(w)
     require(any_of(state.status[r] == NORMAL, leading(state, r)))
     require(o < state.op[r])
     require(o > state.commit_min[r])
@@ -142,7 +142,7 @@ def asked_for(state: Any, r: Any, o: Any, entry: Any) -> Any:
     """Must r's log have that entry at o: its headers lead there from the head down, or the head is of its view?"""
     return any_of(
         all_of(
-            state.entry[r, o + 1] != 0,
+            state.entry[r, o + 1] != NONE,
             lambda: parent_of(state, state.entry[r, o + 1], o + 1) == entry,
             lambda: chained(state, r, o + 2, state.op[r]),
         ),
@@ -158,8 +158,8 @@ def drop_header(state: Any, r: Any, o: Any) -> None:
     require(leading(state, r))
     require(o > state.commit_max[r])
     require(o < state.op[r])
-    require(state.entry[r, o] != 0)
+    require(state.entry[r, o] != NONE)
     require(chained(state, r, o + 2, state.op[r]))
-    require(all_of(state.entry[r, o + 1] != 0, lambda: not_(connects(state, r, o + 1))))
-    state.entry[r, o] = 0
+    require(all_of(state.entry[r, o + 1] != NONE, lambda: not_(connects(state, r, o + 1))))
+    state.entry[r, o] = NONE
     state.written[r, o] = False

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import Predicate, all_of, any_of, between, count, exists, forall, implies, invariant, not_
+from viewproof.spec.lang import (
+    NONE,
+    Predicate,
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    forall,
+    implies,
+    invariant,
+    not_,
+    some,
+    value_of,
+)
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.invariants import carries
 from viewproof.spec.vsr.core.lemmas.words import (
@@ -28,7 +42,7 @@ def durable_views(s: Any) -> Any:
         each_vote_entry(
             lambda v, r, o: all_of(
                 implies(s.dvc[v, r], v <= s.durable_view[r]),
-                implies(s.nack_sent[v, r, o] != 0, v <= s.durable_view[r]),
+                implies(s.nack_sent[v, r, o] != NONE, v <= s.durable_view[r]),
             )
         ),
     )
@@ -39,7 +53,7 @@ def merged(s: Any) -> Any:
     """A replica merged only for a view that it leads and has reached, on do_view_changes of a quorum and its own."""
     return each_vote(
         lambda v, r: implies(
-            s.merged[r] == v + 1,
+            s.merged[r] == some(v),
             lambda: all_of(
                 v > 0,
                 primary(s, v) == r,
@@ -58,10 +72,10 @@ def journal(s: Any) -> Any:
     """
     return each_entry(
         lambda r, o: all_of(
-            s.written[r, o] == all_of(s.entry[r, o] != 0, s.body[r, o] == s.entry[r, o]),
-            implies(s.faulty[r, o], all_of(s.body[r, o] == 0, o <= s.op[r])),
-            any_of(s.body[r, o] == 0, lambda: exists_prepare(s, s.body[r, o], o)),
-            any_of(s.memory[r, o] == 0, lambda: exists_prepare(s, s.memory[r, o], o)),
+            s.written[r, o] == all_of(s.entry[r, o] != NONE, s.body[r, o] == s.entry[r, o]),
+            implies(s.faulty[r, o], all_of(s.body[r, o] == NONE, o <= s.op[r])),
+            any_of(s.body[r, o] == NONE, lambda: exists_prepare(s, s.body[r, o], o)),
+            any_of(s.memory[r, o] == NONE, lambda: exists_prepare(s, s.memory[r, o], o)),
         )
     )
 
@@ -73,12 +87,12 @@ def log_entries(s: Any) -> Any:
     """
     return each_entry(
         lambda r, o: all_of(
-            any_of(o <= s.op[r], all_of(s.entry[r, o] == 0, not_(s.written[r, o]))),
-            any_of(o != s.op[r], s.entry[r, o] != 0, s.merged[r] > s.log_view[r] + 1),
-            s.memory[r, o] <= s.log_view[r] + 1,
-            any_of(s.entry[r, o] <= s.view[r], s.status[r] == NORMAL),
+            any_of(o <= s.op[r], all_of(s.entry[r, o] == NONE, not_(s.written[r, o]))),
+            any_of(o != s.op[r], s.entry[r, o] != NONE, s.merged[r] > some(s.log_view[r])),
+            s.memory[r, o] <= some(s.log_view[r]),
+            any_of(s.entry[r, o] < some(s.view[r]), s.status[r] == NORMAL),
             any_of(
-                s.body[r, o] <= s.view[r],
+                s.body[r, o] < some(s.view[r]),
                 all_of(s.status[r] == NORMAL, o <= s.op[r], s.entry[r, o] == s.body[r, o]),
             ),
         )
@@ -92,9 +106,9 @@ def ack_kept(s: Any) -> Any:
     """
     return each_vote_entry(
         lambda v, r, o: implies(
-            all_of(s.ack[v, r, o] != 0, v == s.log_view[r]),
+            all_of(s.ack[v, r, o] != NONE, v == s.log_view[r]),
             all_of(
-                any_of(s.merged[r] > v + 1, all_of(o <= s.op[r], s.entry[r, o] == s.ack[v, r, o])),
+                any_of(s.merged[r] > some(v), all_of(o <= s.op[r], s.entry[r, o] == s.ack[v, r, o])),
                 any_of(s.entry[r, o] != s.ack[v, r, o], s.body[r, o] == s.ack[v, r, o], s.faulty[r, o]),
             ),
         )
@@ -140,9 +154,9 @@ def nack(s: Any) -> Any:
     """A nack is of a prepare that was sent in an earlier view; its sender acknowledged it in no view before."""
     return each_vote_entry(
         lambda v, r, o: any_of(
-            s.nack_sent[v, r, o] == 0,
+            s.nack_sent[v, r, o] == NONE,
             lambda: all_of(
-                s.nack_sent[v, r, o] <= v,
+                s.nack_sent[v, r, o] < some(v),
                 exists_prepare(s, s.nack_sent[v, r, o], o),
                 forall(between(View, 0, v - 1), lambda w: s.ack[w, r, o] != s.nack_sent[v, r, o]),
             ),
@@ -155,8 +169,8 @@ def canonical_log(s: Any) -> Any:
     """Each header that a replica knows is that of its log_view's log, unless it merged a log since."""
     return each_entry(
         lambda r, o: any_of(
-            s.entry[r, o] == 0,
-            s.merged[r] > s.log_view[r] + 1,
+            s.entry[r, o] == NONE,
+            s.merged[r] > some(s.log_view[r]),
             lambda: s.entry[r, o] == entry_of_view(s, s.log_view[r], o),
         )
     )
@@ -166,7 +180,7 @@ def canonical_log(s: Any) -> Any:
 def offer_prepared(s: Any) -> Any:
     """Each header of an offer is of a prepare that was sent."""
     return each_vote_entry(
-        lambda v, r, o: any_of(s.dvc_entry[v, r, o] == 0, lambda: exists_prepare(s, s.dvc_entry[v, r, o], o))
+        lambda v, r, o: any_of(s.dvc_entry[v, r, o] == NONE, lambda: exists_prepare(s, s.dvc_entry[v, r, o], o))
     )
 
 
@@ -177,7 +191,7 @@ def offer_gap(s: Any) -> Any:
         lambda v, r, o: implies(
             all_of(s.dvc[v, r], not_(reworked(s, v, r)), o >= s.dvc_low[v, r]),
             any_of(
-                s.ack[s.dvc_log_view[v, r], r, o] == 0,
+                s.ack[s.dvc_log_view[v, r], r, o] == NONE,
                 s.dvc_entry[v, r, o] == s.ack[s.dvc_log_view[v, r], r, o],
             ),
         )
@@ -189,8 +203,8 @@ def leader_gap(s: Any) -> Any:
     """A header that a new primary does not know below its head is of nothing that it acknowledged in its log_view."""
     return each_entry(
         lambda r, o: implies(
-            all_of(leading(s, r), o <= s.op[r], s.entry[r, o] == 0),
-            s.ack[s.log_view[r], r, o] == 0,
+            all_of(leading(s, r), o <= s.op[r], s.entry[r, o] == NONE),
+            s.ack[s.log_view[r], r, o] == NONE,
         )
     )
 
@@ -204,7 +218,7 @@ def primary_knows(s: Any) -> Any:
                 o <= s.commit_min[r],
                 all_of(o <= s.op[r], s.status[r] == NORMAL, primary(s, s.view[r]) == r),
             ),
-            s.entry[r, o] != 0,
+            s.entry[r, o] != NONE,
         )
     )
 
@@ -215,9 +229,9 @@ def executed_chain(s: Any) -> Any:
     return forall(
         Op,
         lambda o: any_of(
-            s.first_executed[o] == 0,
+            s.first_executed[o] == NONE,
             o == 1,
-            lambda: s.prepare_parent[s.first_executed[o] - 1, o] == s.first_executed[o - 1],
+            lambda: s.prepare_parent[value_of(s.first_executed[o]), o] == s.first_executed[o - 1],
         ),
     )
 
@@ -251,7 +265,7 @@ def leader_carries(s: Any) -> Any:
     """
 
     def has(r: Any, w: Any, p: Any) -> Any:
-        return all_of(p <= s.op[r], any_of(s.entry[r, p] == 0, s.entry[r, p] == entry_of_view(s, w, p)))
+        return all_of(p <= s.op[r], any_of(s.entry[r, p] == NONE, s.entry[r, p] == entry_of_view(s, w, p)))
 
     return each_vote_entry(
         lambda w, r, o: implies(

@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, between, count, exists, maximum, not_, require, where
+from viewproof.spec.lang import (
+    NONE,
+    action,
+    all_of,
+    any_of,
+    between,
+    count,
+    exists,
+    maximum,
+    not_,
+    require,
+    some,
+    where,
+)
 from viewproof.spec.vsr.core.state import VIEW_CHANGE, Op, Replica, View, is_prepared, primary
 from viewproof.spec.vsr.parts.repair.state import chained, leading
 
@@ -30,7 +43,7 @@ def nack(state: Any, r: Any, o: Any, w: Any) -> None:
     Silence where it has it, or where its slot is faulty: it may have acknowledged that (seed 002). A nack is a
     promise like a do_view_change: its sender takes part in no earlier view any more.
     """
-    v, entry = state.view[r], w + 1
+    v, entry = state.view[r], some(w)
     require(state.status[r] == VIEW_CHANGE)
     require(primary(state, v) != r)
     require(w < v)
@@ -60,17 +73,17 @@ def discard_if(state: Any, r: Any, o: Any, is_nacked: Any) -> None:
     require(o > state.commit_max[r])
     require(o <= state.op[r])
     require(not_(state.written[r, o]))
-    require(any_of(entry == 0, lambda: chained(state, r, state.commit_max[r] + 1, state.op[r])))
+    require(any_of(entry == NONE, lambda: chained(state, r, state.commit_max[r] + 1, state.op[r])))
     others = count(
         Replica,
         lambda q: all_of(
             q != r,
-            where(entry == 0, lambda: is_nacked(received, v, q, o), lambda: received.nack_sent[v, q, o] == entry),
+            where(entry == NONE, lambda: is_nacked(received, v, q, o), lambda: received.nack_sent[v, q, o] == entry),
         ),
     )
     require(others >= nacks_needed(state, state.faulty[r, o]))
     gone = between(Op, o, state.op[r])
-    state.entry.update((r, gone), lambda p: 0)
+    state.entry.update((r, gone), lambda p: NONE)
     state.written.update((r, gone), lambda p: False)
     state.faulty.update((r, gone), lambda p: False)
     state.op[r] = o - 1
@@ -80,7 +93,7 @@ def has_gap(received: Any, v: Any, q: Any, o: Any) -> Any:
     """Does q's do_view_change cover op o and name no header there? Below the lowest op that it covers it says nothing
     (seed 002).
     """
-    return all_of(received.dvc[v, q], o >= received.dvc_low[v, q], received.dvc_entry[v, q, o] == 0)
+    return all_of(received.dvc[v, q], o >= received.dvc_low[v, q], received.dvc_entry[v, q, o] == NONE)
 
 
 def lowest_covered(state: Any, r: Any) -> Any:
@@ -89,7 +102,7 @@ def lowest_covered(state: Any, r: Any) -> Any:
     """
     unknown = maximum(
         between(Op, 1, state.op[r]),
-        lambda o: where(all_of(state.faulty[r, o], state.entry[r, o] == 0), o, 0),
+        lambda o: where(all_of(state.faulty[r, o], state.entry[r, o] == NONE), o, 0),
     )
     room = state.cfg.repair.headers
     if not room:

@@ -10,7 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from viewproof.spec.lang import Schema, all_of, any_of, between, exists, forall, largest, up_to, where
+from viewproof.spec.lang import (
+    NONE,
+    Schema,
+    all_of,
+    any_of,
+    between,
+    exists,
+    forall,
+    largest,
+    some,
+    up_to,
+    value_of,
+    where,
+)
 from viewproof.spec.lang.vocabulary import Between
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import ENTRY, VIEW_CHANGE, Op, Replica, Rot, View, is_prepared
@@ -37,12 +50,12 @@ def declare_bits(s: Schema) -> None:
 
 def leading(s: Any, r: Any) -> Any:
     """Is r the primary of its view that merged a quorum of do_view_changes, and has not started the view yet?"""
-    return all_of(s.status[r] == VIEW_CHANGE, s.merged[r] == s.view[r] + 1)
+    return all_of(s.status[r] == VIEW_CHANGE, s.merged[r] == some(s.view[r]))
 
 
 def parent_of(s: Any, entry: Any, o: Any) -> Any:
     """The entry at o-1 that the prepare named by `entry` at op o follows."""
-    return s.prepare_parent[entry - 1, o]
+    return s.prepare_parent[value_of(entry), o]
 
 
 def connects(s: Any, r: Any, o: Any) -> Any:
@@ -52,20 +65,20 @@ def connects(s: Any, r: Any, o: Any) -> Any:
 
 def chained(s: Any, r: Any, lo: Any, hi: Any) -> Any:
     """Does r know every header from lo to hi, each connected to the one below it?"""
-    return forall(between(Op, lo, hi), lambda o: all_of(s.entry[r, o] != 0, lambda: connects(s, r, o)))
+    return forall(between(Op, lo, hi), lambda o: all_of(s.entry[r, o] != NONE, lambda: connects(s, r, o)))
 
 
 def available(s: Any, r: Any, view: Any, o: Any) -> Any:
     """Can the prepare (view, o) reach r? Some replica must still hold it, unless what was sent may arrive for ever."""
     if s.cfg.repair.lasting:
         return is_prepared(s, view, o, s.received(r))
-    return exists(Replica, lambda q: any_of(s.body[q, o] == view + 1, s.memory[q, o] == view + 1))
+    return exists(Replica, lambda q: any_of(s.body[q, o] == some(view), s.memory[q, o] == some(view)))
 
 
-def set_headers(s: Any, r: Any, ops: Between, header: Callable[[Any], Any]) -> None:
+def set_headers(s: Any, r: Any, ops: Between[Op], header: Callable[[Any], Any]) -> None:
     """Replica r knows these headers at a range of ops now (0: none); those whose prepare it holds are clean."""
     s.entry.update((r, ops), header)
-    s.written.update((r, ops), lambda o: all_of(header(o) != 0, lambda: s.body[r, o] == header(o)))
+    s.written.update((r, ops), lambda o: all_of(header(o) != NONE, lambda: s.body[r, o] == header(o)))
 
 
 def set_log(
@@ -75,6 +88,6 @@ def set_log(
     as it `keeps` what it knows; all are, if the journal was `lost`. What was faulty may be above the log, up to `top`.
     """
     changed = between(Op, lo, largest(n, s.op[r], top))
-    set_headers(s, r, changed, lambda o: where(o <= n, lambda: header(o), 0))
+    set_headers(s, r, changed, lambda o: where(o <= n, lambda: header(o), NONE))
     s.faulty.update((r, changed), lambda o: all_of(keeps, o <= n, any_of(lost, s.faulty[r, o])))
     s.op[r] = n

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     action,
     all_of,
     any_of,
@@ -16,6 +17,7 @@ from viewproof.spec.lang import (
     maximum,
     not_,
     require,
+    some,
     where,
     within,
 )
@@ -75,7 +77,7 @@ def do_view_change(state: Any, r: Any) -> None:
     state.dvc_commit[v, r] = state.commit_max[r]
     state.dvc_low[v, r] = low
     state.dvc_entry.update((v, r, between(Op, low, state.op[r])), lambda o: state.entry[r, o])
-    state.dvc_reworked[v, r] = state.merged[r] > state.log_view[r] + 1
+    state.dvc_reworked[v, r] = state.merged[r] > some(state.log_view[r])
 
 
 @action(r=Replica, b=Replica)
@@ -91,11 +93,11 @@ def merge(state: Any, r: Any, b: Any) -> None:
 
     def header(o: Any) -> Any:
         sent = canonical_header(state, r, v, b, o)
-        return where(sent == 0, where(o == n, 0, state.entry[r, o]), sent)
+        return where(sent == NONE, where(o == n, NONE, state.entry[r, o]), sent)
 
     set_log(state, r, state.commit_min[r] + 1, n, header)
     state.commit_max[r] = largest(state.commit_max[r], known)
-    state.merged[r] = v + 1
+    state.merged[r] = some(v)
 
 
 def require_merge(state: Any, r: Any, b: Any) -> None:
@@ -104,7 +106,7 @@ def require_merge(state: Any, r: Any, b: Any) -> None:
     received = state.received(r)
     require(state.status[r] == VIEW_CHANGE)
     require(primary(state, v) == r)
-    require(state.merged[r] != v + 1)
+    require(state.merged[r] != some(v))
     require(received.dvc[v, r])
     require(received.dvc[v, b])
     require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
@@ -118,7 +120,7 @@ def canonical_header(state: Any, r: Any, v: Any, b: Any, o: Any) -> Any:
         lambda q: where(
             all_of(offered_by(state, r, v, q, b), received.dvc_log_view[v, q] == received.dvc_log_view[v, b]),
             received.dvc_entry[v, q, o],
-            0,
+            NONE,
         ),
     )
 
