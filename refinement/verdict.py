@@ -43,7 +43,8 @@ class Violation:
 
     `prefix_length` counts the events accepted before it; `state_before` holds the leaves of the spec state
     that the accepted prefix changed; `why_not` says, for the nearest actions, which guard was false with which values;
-    `carried` are the columns of the event that the format does not have.
+    `carried` are the columns of the event that the format does not have; `rule` is the rule that was broken, in words;
+    `changes` says what of the node fell back or jumped on this line; `story` are the last steps of each replica.
     """
 
     run_id: str
@@ -62,6 +63,9 @@ class Violation:
     state_before: Mapping[str, Any] = field(default_factory=dict)
     why_not: tuple[str, ...] = ()
     carried: Mapping[str, Any] = field(default_factory=dict)
+    rule: str = ""
+    changes: tuple[str, ...] = ()
+    story: tuple[str, ...] = ()
 
 
 VIOLATION_COLUMNS = (

@@ -19,6 +19,7 @@ from viewproof.refinement.checker.evidence import Evidence
 from viewproof.refinement.checker.explain import explain
 from viewproof.refinement.checker.partial import PartialRun
 from viewproof.refinement.checker.state import Missing, Reject, RunState
+from viewproof.refinement.checker.story import told
 from viewproof.refinement.mapping import CONFIGURED
 from viewproof.refinement.mapping.boot import FEATURE_MAX
 from viewproof.refinement.mapping.partitions import PARTITIONS
@@ -127,9 +128,16 @@ class _Judge:
         evidence = Evidence.of(self.rows, program.rules)
         boot = evidence.configuration(self.boot)
         if boot == self.boot:
-            return _judge_partial(plain, self.rows, evidence)
+            return self._with_story(_judge_partial(plain, self.rows, evidence))
         self.boot = boot
         return self.verdict(boot)
+
+    def _with_story(self, verdict: RunVerdict) -> RunVerdict:
+        if not verdict.violations:
+            return verdict
+        story, changes = told(self.rows, verdict.events)
+        found = tuple(replace(v, story=story, changes=changes) for v in verdict.violations)
+        return replace(verdict, violations=found)
 
 
 def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from viewproof.refinement.checker.state import Reject, RunState
+from viewproof.refinement.checker.story import columns_of_event, rule_in_words
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.values import show_value
 from viewproof.refinement.verdict import Violation
@@ -47,12 +48,13 @@ def explain(run_id: str, spec: Spec, before: PartialCells, state: RunState, row:
         rule_id=reject.rule,
         severity="error",
         message=f"{event} at node {node}: {reject.message}",
-        expected=expected,
-        observed=observed,
+        expected=expected or reject.message,
+        observed=observed or columns_of_event(row),
         rule_fingerprint=hashlib.blake2b(f"{event}|{reject.rule}".encode(), digest_size=8).hexdigest(),
         prefix_length=state.events,
         state_before=dict(leaves(spec, before, node)),
         why_not=tuple(why),
+        rule=rule_in_words(spec, reject.rule, event),
     )
 
 

@@ -22,6 +22,9 @@ _VIEWS = frozenset({"view", "log_view", "durable_view", "durable_log_view"})
 _OP, _COMMIT_MIN = _NAMES.index("op"), _NAMES.index("commit_min")
 
 
+NO_ENTRY = '"" (no entry)'
+
+
 class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of the program
     """An event that the specification does not explain.
 
@@ -161,7 +164,7 @@ class RunState:
         if known is not None and known != checksum:
             rule, what = ("I10", "parent") if column == "m_parent" else ("I7", "prepare")
             message = f"the {what} at op {op}, prepared in view {entry - 1}, has another checksum"
-            raise Reject(rule, message, known, checksum)
+            raise Reject(rule, message, known, checksum or NO_ENTRY)
         other = self.names.get(checksum)
         if other is not None and other != key:
             raise Reject(

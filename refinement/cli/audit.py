@@ -73,6 +73,7 @@ _MASTER = re.compile(
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
 @click.option("--interp", is_flag=True, help="Take each spec step by the reference interpreter: slow, the oracle.")
+@click.option("--why", is_flag=True, help="Print the steps of each replica that led to a violation.")
 @json_option
 @click.option("--junit", "junit_file", type=_FILE, help="Write JUnit XML.")
 @click.option("--sarif", "sarif_file", type=_FILE, help="Write SARIF 2.1.0.")
@@ -89,6 +90,7 @@ def audit(
     master: str,
     workers: int,
     interp: bool,
+    why: bool,
     json_file: Path | None,
     junit_file: Path | None,
     sarif_file: Path | None,
@@ -116,7 +118,7 @@ def audit(
             report = api.judge_logs(
                 logs, options, engine=engine, master=master, workers=workers, progress=progress, log=note
             )
-        return publish(report, files)
+        return publish(report, files, why=why)
     try:
         inputs = api.survey_inputs(map(_from_stdin, paths), options)
     except api.AuditOptionError as error:
@@ -129,7 +131,7 @@ def audit(
         report = api.judge_inputs(
             inputs, options, judge, engine=engine, master=master, workers=workers, progress=progress, log=note
         )
-    return publish(report, files)
+    return publish(report, files, why=why)
 
 
 def _from_stdin(path: str) -> str:
@@ -161,11 +163,11 @@ def _note_unread(inputs: Inputs) -> None:
         note(f"{len(inputs.repeated)} paths lead to files that are read already, the first: {inputs.repeated[0]}")
 
 
-def publish(report: AuditReport, files: Files) -> int:
+def publish(report: AuditReport, files: Files, *, why: bool = False) -> int:
     """Print the report, then write it in every form asked for; the exit code, 2 where one cannot be written."""
     closed: BrokenPipeError | None = None
     try:
-        _print(report)
+        _print(report, why)
     except BrokenPipeError as error:
         closed = error
     code = report.exit_code
@@ -192,8 +194,8 @@ def publish(report: AuditReport, files: Files) -> int:
     return code
 
 
-def _print(report: AuditReport) -> None:
-    for line in text.lines(report):
+def _print(report: AuditReport, why: bool) -> None:
+    for line in text.lines(report, why=why):
         click.echo(line)
     sys.stdout.flush()
     rate = f", {report.events / report.seconds:,.0f} events/s" if report.seconds and report.events else ""

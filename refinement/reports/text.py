@@ -16,12 +16,15 @@ MISSING = "evidence is missing"
 """Said of a run that violates, before its violations: what is missing may be what they follow from."""
 
 
-def lines(report: AuditReport) -> Iterator[str]:
-    """The whole report, line by line; control characters that come from the input are escaped."""
-    return map(printable, _lines(report))
+def lines(report: AuditReport, *, why: bool = False) -> Iterator[str]:
+    """The whole report, line by line; control characters that come from the input are escaped.
+
+    `why`: with the steps of each replica that led to a violation.
+    """
+    return map(printable, _lines(report, why))
 
 
-def _lines(report: AuditReport) -> Iterator[str]:
+def _lines(report: AuditReport, why: bool) -> Iterator[str]:
     yield from map(str, report.problems)
     if report.problems_more:
         yield f"… and {report.problems_more} more places with malformed input"
@@ -33,19 +36,19 @@ def _lines(report: AuditReport) -> Iterator[str]:
     for verdict in report.verdicts:
         conforming += verdict.verdict == "conforms"
         if verdict.verdict != "conforms" or conforming <= RUNS_SHOWN:
-            yield from _run(verdict)
+            yield from _run(verdict, why)
     if conforming > RUNS_SHOWN:
         yield f"… and {conforming - RUNS_SHOWN} more runs that conform"
     yield from _summary(report)
 
 
-def _run(verdict: RunVerdict) -> Iterator[str]:
+def _run(verdict: RunVerdict, why: bool) -> Iterator[str]:
     yield f"{verdict.verdict:<13}{verdict.run_id}  ({how_far(verdict)})"
     if verdict.violations:
         for reason in verdict.missing:
             yield f"    {MISSING}: {reason}; the violation below may follow from it"
     for violation in verdict.violations:
-        yield from violation_lines(violation)
+        yield from violation_lines(violation, why=why)
     if not verdict.violations:
         for reason in verdict.missing:
             yield f"    missing: {reason}"
@@ -87,13 +90,17 @@ def _allowed(verdict: RunVerdict) -> dict[str, int]:
     return counts
 
 
-def violation_lines(violation: Violation) -> Iterator[str]:
-    """One violation: place, message, expected and observed, accepted prefix, state before, why not."""
+def violation_lines(violation: Violation, *, why: bool = False) -> Iterator[str]:
+    """One violation: place, message, rule, expected and observed, accepted prefix, state before, why not; and `why`."""
     yield f"    {violation.file}:{violation.line}: {violation.rule_id}: {violation.message}"
     yield f"        event: {violation.action}, node {violation.node}, seq {violation.seq}"
+    if violation.rule:
+        yield f"        rule: {violation.rule}"
     if violation.expected or violation.observed:
         yield f"        expected: {violation.expected}"
         yield f"        observed: {violation.observed}"
+    if violation.changes:
+        yield f"        on this line: {', '.join(violation.changes)}"
     for name, value in violation.carried.items():
         yield f"        {name}: {value if isinstance(value, str) else json.dumps(value, default=str)}"
     if violation.prefix_length:
@@ -106,6 +113,10 @@ def violation_lines(violation: Violation) -> Iterator[str]:
         yield "        why not:"
         for reason in violation.why_not:
             yield f"            {reason}"
+    if why and violation.story:
+        yield "        what led there:"
+        for step in violation.story:
+            yield f"            {step}"
 
 
 def _summary(report: AuditReport) -> Iterator[str]:

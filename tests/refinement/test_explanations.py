@@ -1,0 +1,74 @@
+"""A violation is told: the rule in words, what was expected and observed, what changed, and what led there."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.refinement.traces import change, put, simulated
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.checker.story import STEPS_SHOWN
+from viewproof.refinement.cli import cli
+from viewproof.refinement.schema import INDEX, Row
+from viewproof.refinement.verdict import AuditOptions, Violation
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    return simulated(tmp_path_factory.mktemp("run"), 5, replicas=3, requests=12)
+
+
+def violation(rows: list[Row]) -> Violation | None:
+    return next(iter(check_run("run", rows, AuditOptions()).violations), None)
+
+
+def test_nothing_that_a_reader_needs_is_blank(rows: list[Row]) -> None:
+    rng, found = random.Random(3), 0
+    for _ in range(60):
+        made = change(rng, rows)
+        told = violation(made.rows)
+        if told is None:
+            continue
+        found += 1
+        assert all((told.expected, told.observed, told.rule, told.message)), (made.event, made.column, told)
+        place = re.escape(f"{told.file}:{told.line}")
+        assert any(re.search(place + r"\]$", step) for step in told.story), "the story ends at the line"
+        for node in range(3):
+            assert sum(step.startswith(f"node {node}: ") for step in told.story) <= STEPS_SHOWN
+    assert found > 30
+
+
+def test_what_fell_back_on_the_line_is_said(rows: list[Row]) -> None:
+    at = next(i for i, row in enumerate(rows) if row[INDEX["event"]] == "execute" and row[INDEX["commit_min"]] > 4)
+    told = violation([*rows[:at], put(rows[at], commit_min=1, commit_max=1), *rows[at + 1 :]])
+    assert told is not None
+    assert any(text.startswith("commit_min fell back from ") for text in told.changes)
+
+
+def test_a_broken_chain_is_i10(rows: list[Row]) -> None:
+    at = next(i for i, row in enumerate(rows) if row[INDEX["event"]] == "on_request" and row[INDEX["m_op"]] > 2)
+    told = violation([*rows[:at], put(rows[at], m_parent=""), *rows[at + 1 :]])
+    assert told is not None
+    assert (told.rule_id, told.observed) == ("I10", '"" (no entry)')
+    assert told.rule.startswith("each prepare's parent")
+
+
+def test_why_prints_what_led_there(tmp_path: Path) -> None:
+    for file in sorted(Path("traces/recorded/steady").glob("*.ndjson")):
+        lines = file.read_text().splitlines()
+        if file.stem == "replica-1":
+            record = json.loads(lines[40]) | {"commit_max": 10_000}
+            lines[40] = json.dumps(record)
+        (tmp_path / file.name).write_text("\n".join(lines) + "\n")
+    plain = CliRunner().invoke(cli, ["audit", str(tmp_path)])
+    told = CliRunner().invoke(cli, ["audit", str(tmp_path), "--why"])
+    assert plain.exit_code == told.exit_code == 1
+    assert "what led there:" not in plain.output
+    assert "what led there:" in told.output
+    assert f"replica-1.ndjson:41: observed.commit_max: {record['event']} at node 1" in told.output
+    assert "on this line: commit_max jumped from" in told.output
