@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the connection."""
-        if self._transport is not None:
+        if self._transport is not None and self.alive:
             self._transport.close()
 
 

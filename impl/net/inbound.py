@@ -130,7 +130,7 @@ class Inbound(asyncio.Protocol):
 
     def refuse(self, reason: str, temporary: bool = False) -> None:
         """Log, tell the other side, close. ``temporary``: it may try again."""
-        self._host.log.note(f"{self.name}: {reason}; closing")
+        self._host.log.note(f"{self.name}: {reason}; closing", reason)
         self.part(reason, temporary)
 
     def part(self, reason: str, temporary: bool = True) -> None:
@@ -145,7 +145,7 @@ class Inbound(asyncio.Protocol):
     def abort(self, reason: str) -> None:
         """Log, close without a word: the other side does not read."""
         self._host.log.note(f"{self.name}: {reason}; closing")
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.abort()
 
     def look(self, now: float, limits: Limits) -> None:
@@ -204,8 +204,8 @@ class Inbound(asyncio.Protocol):
         if frame.reason and hello is not None and hello.role == "replica":
             self._host.peers.note(hello.number, "refuses", f"replica {hello.number} refuses this one: {frame.reason}")
         if frame.reason:
-            self._host.log.note(f"{self.name} refused: {frame.reason}")
-        if self._transport is not None:
+            self._host.log.note(f"{self.name} refused: {frame.reason}", frame.reason)
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
 
     def _check_certificate(self, hello: Hello) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +29,9 @@ CLIENTS_MAX = 1024
 
 PENDING_MAX = 32
 """Connections that have not said hello."""
+
+SAME_MAX = 5
+"""Lines of one kind in a period of the log."""
 
 FILES_OF_PROCESS = 24
 FILES_OF_GROUP = 8
@@ -67,7 +71,10 @@ def limits_of(replica_count: int, groups: int, clients: int | None = None) -> Li
 
 
 class LogBudget:
-    """Lets so many lines a ``period`` (seconds) through, and says how many it held back."""
+    """Lets so many lines a ``period`` (seconds) through, and says how many it held back.
+
+    Of lines with the same ``what`` the first ``SAME_MAX`` of a period are let through.
+    """
 
     def __init__(
         self,
@@ -83,12 +90,16 @@ class LogBudget:
         self._since = clock()
         self._written = 0
         self._held = 0
+        self._same: Counter[str] = Counter()
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, what: str | None = None) -> None:
         """A line for the log."""
         self.release()
-        if self._written < self._lines:
+        seen = 0 if what is None else self._same[what]
+        if self._written < self._lines and seen < SAME_MAX:
             self._written += 1
+            if what is not None:
+                self._same[what] += 1
             self._write(text)
         else:
             self._held += 1
@@ -101,3 +112,4 @@ class LogBudget:
         if self._held:
             self._write(f"{self._held} more lines like these in {now - self._since:.0f} s were left out")
         self._since, self._written, self._held = now, 0, 0
+        self._same.clear()

@@ -35,7 +35,25 @@ CONNECT_TIMEOUT_SECONDS = 2.0
 UNACKNOWLEDGED_SECONDS_MAX = 5.0
 
 
-class PeerLink(asyncio.Protocol):
+class _Dialled(asyncio.Protocol):
+    """One connection of a link; what an earlier one still hears is nothing to it."""
+
+    def __init__(self, link: PeerLink) -> None:
+        self._link = link
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        if not self._link.on_made(self, transport):
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._link.on_data(self, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._link.on_lost(self, exc)
+
+
+class PeerLink:
     """The dialled connection to one other replica. ``send`` only collects; ``flush`` writes what was collected.
 
     ``connected``: the other side has said hello, and is who it should be.
@@ -49,6 +67,7 @@ class PeerLink(asyncio.Protocol):
         self._log = log
         self._address = peers.addresses[peer]
         self._transport: asyncio.Transport | None = None
+        self._dialled: _Dialled | None = None
         self._lost = asyncio.Event()
         self._reader = FrameReader(HELLO_SIZE_MAX)
         self._outgoing: list[bytes] = []
@@ -68,7 +87,8 @@ class PeerLink(asyncio.Protocol):
         if not self._outgoing:
             return
         transport = self._transport
-        if transport is not None and transport.get_write_buffer_size() <= BUFFER_BYTES_MAX:
+        ready = self.connected and transport is not None and not transport.is_closing()
+        if transport is not None and ready and transport.get_write_buffer_size() <= BUFFER_BYTES_MAX:
             transport.write(b"".join(self._outgoing))
         else:
             self.dropped += len(self._outgoing)
@@ -85,33 +105,48 @@ class PeerLink(asyncio.Protocol):
                 started = loop.time()
                 try:
                     async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
-                        options = dialling_options(self._peers.tls, self._address[0])
-                        await loop.create_connection(lambda: self, *self._address, **options)
+                        await self._dial(_Dialled(self))
                     await self._lost.wait()
                 except ssl.SSLError as error:
                     self._refusal = str(error)
                     self._note("dialled", f"replica {self.peer} at {address_text(self._address)}: {error}")
                 except (OSError, TimeoutError):
                     pass
+                self._let_go()
                 if loop.time() - started > BACKOFF_SECONDS_MAX and not self._refusal:
                     backoff = BACKOFF_SECONDS_MIN
                 await asyncio.sleep(backoff * self._random.uniform(0.5, 1.0))
                 backoff = min(backoff * 2, BACKOFF_SECONDS_MAX)
         finally:
-            if self._transport is not None:
-                self._transport.abort()
+            self._let_go()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say who we are."""
-        assert isinstance(transport, asyncio.Transport)
+    async def _dial(self, dialled: _Dialled) -> None:
+        self._dialled = dialled
+        options = dialling_options(self._peers.tls, self._address[0])
+        await asyncio.get_running_loop().create_connection(lambda: dialled, *self._address, **options)
+
+    def _let_go(self) -> None:
+        """Whatever is left of a connection ends, unheard."""
+        transport, self._transport, self._dialled, self.connected = self._transport, None, None, False
+        self._outgoing.clear()
+        if transport is not None and not transport.is_closing():
+            transport.abort()
+
+    def on_made(self, dialled: _Dialled, transport: asyncio.Transport) -> bool:
+        """Say who we are; False if nobody waits for this connection any more."""
+        if dialled is not self._dialled:
+            return False
         self._transport = transport
         self._reader = FrameReader(HELLO_SIZE_MAX)
         self._expires_at = expiry_of(transport)
         _set_user_timeout(transport)
         transport.write(frame_control(self._peers.hello()))
+        return True
 
-    def data_received(self, data: bytes) -> None:
+    def on_data(self, dialled: _Dialled, data: bytes) -> None:
         """The other side says hello, or goodbye with a reason; protocol messages come on the connection it dialled."""
+        if dialled is not self._dialled or self._transport is None or self._transport.is_closing():
+            return
         try:
             for _, frame in self._reader.feed_routed(data):
                 if isinstance(frame, Goodbye):
@@ -161,16 +196,18 @@ class PeerLink(asyncio.Protocol):
 
     def redial(self) -> None:
         """Begin a new connection."""
-        if self._transport is not None:
-            self._transport.close()
+        self._let_go()
+        self._lost.set()
 
     def look(self) -> None:
         """A certificate that has ended ends the connection."""
-        if self._transport is not None and time.time() > self._expires_at:
+        if self.connected and time.time() > self._expires_at:
             self._close(f"replica {self.peer} at {address_text(self._address)}: its certificate has expired", "expired")
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def on_lost(self, dialled: _Dialled, exc: Exception | None) -> None:
         """Wake ``keep_up``."""
+        if dialled is not self._dialled:
+            return
         if isinstance(exc, ssl.SSLError) and exc.reason != "APPLICATION_DATA_AFTER_CLOSE_NOTIFY":
             self._refusal = str(exc)
             self._note("refuses", f"replica {self.peer} at {address_text(self._address)} ended the connection: {exc}")

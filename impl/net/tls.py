@@ -36,6 +36,7 @@ CERTIFICATE_NAME = "certificate.pem"
 KEY_NAME = "key.pem"
 
 HANDSHAKE_SECONDS = 10.0
+SHUTDOWN_SECONDS = 2.0
 
 _URI = re.compile(r"viewproof:cluster/(\d{1,20})/(?:(replica|client)/(\d{1,20})|(clients))")
 
@@ -112,12 +113,20 @@ class Tls:
 
 def accepting_options(tls: Tls | None) -> dict[str, Any]:
     """What `connect_accepted_socket` is told."""
-    return {} if tls is None else {"ssl": tls.accepting, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
+    if tls is None:
+        return {}
+    return {
+        "ssl": tls.accepting,
+        "ssl_handshake_timeout": HANDSHAKE_SECONDS,
+        "ssl_shutdown_timeout": SHUTDOWN_SECONDS,
+    }
 
 
 def dialling_options(tls: Tls | None, host: str) -> dict[str, Any]:
     """What `create_connection` is told, to a host that the certificate there must name."""
-    return {} if tls is None else {"ssl": tls.dialling, "server_hostname": host}
+    if tls is None:
+        return {}
+    return {"ssl": tls.dialling, "server_hostname": host, "ssl_shutdown_timeout": SHUTDOWN_SECONDS}
 
 
 def subject_error(transport: asyncio.BaseTransport, cluster: int, role: str, number: int) -> str | None:

@@ -186,6 +186,7 @@ def test_certificates_are_renewed_while_all_processes_run(cluster: Cluster) -> N
 
 
 def renewals(cluster: Cluster, replica: int) -> int:
+    assert cluster.alive(replica), cluster.log_tail(replica, 40)
     return cluster.log_path(replica).read_text().count("new certificates are in use")
 
 
