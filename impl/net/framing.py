@@ -107,7 +107,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True, forbid_un
 
     version: int
     cluster: int
-    role: str
+    role: Reason
     number: Number
     sessions: bool = False
     incarnation: Number = 0

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["BUFFER_BYTES_MAX", "CLIENT_BYTES_MAX", "CLIENT_SEND_BYTES_MAX", "Limits", "LogBudget", "limits_of"]
+__all__ = ["BUFFER_BYTES_MAX", "CLIENT_BYTES_MAX", "CLIENT_SEND_BYTES_MAX", "Limits", "LogBudget", "limits_of", "shown"]
 
 BUFFER_BYTES_MAX = 64 << 20
 """Bytes that may wait in the send buffer of a connection to a replica."""
@@ -70,6 +70,11 @@ def limits_of(replica_count: int, groups: int, clients: int | None = None) -> Li
     return Limits(clients=min(clients or CLIENTS_MAX, left - pending), pending=pending)
 
 
+def shown(text: str) -> str:
+    """A text of others as one line without control characters."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
 class LogBudget:
     """Lets so many lines a ``period`` (seconds) through, and says how many it held back.
 
@@ -93,7 +98,8 @@ class LogBudget:
         self._same: Counter[str] = Counter()
 
     def note(self, text: str, what: str | None = None) -> None:
-        """A line for the log."""
+        """A line for the log, whatever others have written into it."""
+        text = shown(text)
         self.release()
         seen = 0 if what is None else self._same[what]
         if self._written < self._lines and seen < SAME_MAX:

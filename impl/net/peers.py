@@ -15,6 +15,7 @@ import msgspec
 from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.configuration import Configuration, address_differences, differences
 from viewproof.impl.net.framing import PROTOCOL_VERSION, Hello, Position
+from viewproof.impl.net.limits import shown
 from viewproof.impl.net.tls import Tls
 
 __all__ = ["Peers", "is_older", "newer"]
@@ -148,7 +149,7 @@ class Peers:
 
     def note(self, peer: int, what: str, text: str, lasting: bool = False) -> bool:
         """A problem with a peer; ``lasting``: until it is taken back. True if it was not known already."""
-        now = self._clock()
+        now, text = self._clock(), shown(text)
         before = self._problems.get((peer, what))
         self._problems[peer, what] = text, float("inf") if lasting else now + PROBLEM_SECONDS
         return before is None or before[0] != text or before[1] < now

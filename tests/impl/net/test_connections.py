@@ -270,6 +270,17 @@ def test_the_log_has_a_budget() -> None:
     now[0] = 11.0
     budget.note("another")
     assert lines == ["line 0", "line 1", "3 more lines like these in 11 s were left out", "another"]
+    budget.note("a\nforged line\x1b[31m")
+    assert lines[-1] == "a\N{REPLACEMENT CHARACTER}forged line\N{REPLACEMENT CHARACTER}[31m"
+
+
+def test_the_log_says_the_same_few_times_only() -> None:
+    lines: list[str] = []
+    budget = LogBudget(lines.append, clock=lambda: 0.0)
+    for number in range(50):
+        budget.note(f"from port {number}", "the same")
+    budget.note("another")
+    assert lines == [*(f"from port {number}" for number in range(5)), "another"]
 
 
 def test_nobody_is_harmed_by_a_connection_that_ends_at_once(tmp_path: Path) -> None:
