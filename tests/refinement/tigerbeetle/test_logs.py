@@ -164,6 +164,6 @@ def test_spark_gives_the_same_verdicts() -> None:
 def test_a_violation_shows_the_values_of_the_guard() -> None:
     (verdict,) = judged(shipped(QUICK)).verdicts
     (violation,) = verdict.violations
-    assert violation.observed == "op[0] = 1, prepared[0, 2] = 3, view[0] = 0"
+    assert violation.observed == "view[0] = 0, op[0] = 1, prepared[0, 2] = 3"
     assert violation.state_before["commit_min[0]"] == "1"
     assert "(--allow view.solo_keeps_view)" in violation.why_not[1]
