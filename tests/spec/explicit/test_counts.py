@@ -1,29 +1,115 @@
-"""State counts of the core protocol, pinned: a change of them is a change of the protocol (or of an engine)."""
+"""Counts of the core, steps to each mistake, and documents: as pinned in `counts.toml`."""
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
+
 import pytest
 
+from tests.spec.counts import (
+    FAULTS,
+    PINNED,
+    SEARCHES,
+    UPDATE,
+    counts_of,
+    documented,
+    instance,
+    pinned,
+    require_counts,
+    require_steps,
+    with_pinned_counts,
+)
 from viewproof.spec.engines import explicit
 from viewproof.spec.vsr import model
+from viewproof.spec.vsr.fault_models import FAULT_MODELS
+from viewproof.spec.vsr.progress import goals
 
-SMALL = [
-    ({"replicas": 2, "views": 2, "ops": 1, "requests": 1, "restarts": 1}, (770, 1_639, 16)),
-    ({"replicas": 3, "views": 1, "ops": 2, "requests": 2, "restarts": 0}, (1_036, 4_535, 17)),
-    ({"replicas": 2, "views": 3, "ops": 1, "requests": 1, "restarts": 0}, (2_356, 3_961, 20)),
+DOCS = sorted((Path(__file__).parents[3] / "docs").glob("*.md"))
+GENERATED = {"faults.md", "tla.md"}
+"""Documents whose numbers a command writes: `benchmarks.faults`, `benchmarks.tlc`; and tests hold them."""
+CORE: list[tuple[str, dict[str, int]]] = [
+    ("core", {"views": 1, "ops": 1, "requests": 1}),
+    ("core", {"views": 2}),
+    ("core", {"views": 2, "clients": 2, "requests": 1}),
+    ("core_restart", {}),
+    ("core_restart", {"ops": 1, "requests": 1}),
 ]
-"""Sizes → distinct, generated, depth."""
+"""Instances that only documents name."""
 
 
-@pytest.mark.parametrize(("sizes", "counts"), SMALL, ids=["two-restart", "one-view", "three-views"])
-def test_small_models_have_the_pinned_counts(sizes: dict[str, int], counts: tuple[int, int, int]) -> None:
-    found = explicit.explore(model("core", **sizes))
-    assert found.verdict == "holds"
-    assert (found.distinct, found.generated, found.depth) == counts
+@pytest.mark.parametrize(("name", "sizes"), CORE, ids=lambda value: str(value))
+def test_the_core_holds_with_the_pinned_counts(name: str, sizes: dict[str, int]) -> None:
+    require_counts(explicit.explore(model(name, **sizes)), name, **sizes)
 
 
 def test_core_with_three_replicas_three_views_two_ops_holds_with_the_pinned_counts() -> None:
     found = explicit.explore(model("core"))
-    assert found.verdict == "holds"
-    assert (found.distinct, found.generated, found.depth) == (55_666_326, 176_116_395, 40)
+    require_counts(found, "core")
     assert found.unwitnessed.keys() <= {"L2"}
+
+
+@pytest.mark.parametrize("fault", sorted(FAULT_MODELS))
+def test_a_mistake_is_found_in_the_pinned_steps(fault: str) -> None:
+    chosen = FAULT_MODELS[fault]
+    spec = chosen.spec(fault)
+    if not chosen.stops_progress:
+        found = explicit.explore(spec)
+        assert found.broken == chosen.breaks
+    else:
+        wanted = [g for g in goals(spec.instance, spec.cfg) if g.id == chosen.breaks]
+        (answer,) = explicit.always_reaches(spec, wanted)
+        found = answer.result
+    require_steps(found, fault)
+
+
+def test_what_is_pinned_is_named_as_a_search_names_it() -> None:
+    for name in pinned()[SEARCHES]:
+        model_name, *options = name.split(" --")
+        sizes = {size: int(number) for size, number in (option.split() for option in options)}
+        assert instance(model_name, **sizes) == name
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
+def test_a_document_has_the_pinned_counts(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if os.environ.get(UPDATE):
+        page.write_text(with_pinned_counts(text), encoding="utf-8")
+        text = page.read_text(encoding="utf-8")
+    assert text == with_pinned_counts(text), f"{UPDATE}=1 takes them"
+
+
+@pytest.mark.parametrize("page", [p for p in DOCS if p.name not in GENERATED], ids=lambda page: page.stem)
+def test_a_document_says_of_which_instance_a_count_is(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    said = {match.start("number") for match, _ in documented(text)}
+    large = {f"{count:,}" for counts in pinned()[SEARCHES].values() for count in counts if count > 9_999}
+    unsaid = [match[0] for match in re.finditer(r"\d[\d,]+", text) if match[0] in large and match.start() not in said]
+    assert unsaid == [], "name the instance: 12,649<!-- core --views 2 --ops 1 --requests 1 -->"
+
+
+def test_the_table_of_mistakes_has_the_pinned_steps() -> None:
+    (page,) = (p for p in DOCS if p.name == "faults.md")
+    rows = re.findall(r"^\| `([\w.]+)` .*?: [\w., ]+ in (\d+) steps?,", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {fault: int(steps) for fault, steps in rows} == {f: pinned()[FAULTS][f] for f in FAULT_MODELS}
+
+
+def test_a_wrong_number_in_a_document_is_noticed_and_corrected() -> None:
+    found = counts_of("discard")
+    right = f"{found.distinct:,}<!-- discard --> states, {found.depth}<!-- discard: depth --> steps deep"
+    wrong = re.sub(r"\d[\d,]*", "7", right)
+    assert with_pinned_counts(wrong) == with_pinned_counts(right) == right
+    command = "vsr check core --views 2 --ops 1 --requests 1     # 7 states"
+    assert f"# {counts_of('core', views=2, ops=1, requests=1).distinct:,} states" in with_pinned_counts(command)
+    with pytest.raises(KeyError):
+        with_pinned_counts("7<!-- core --views 9 -->")
+
+
+def test_a_search_that_counts_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(UPDATE, raising=False)
+    before = PINNED.read_bytes()
+    found = explicit.explore(model("core", replicas=2, views=2, ops=1, requests=1))
+    with pytest.raises(AssertionError, match="core --replicas 2"):
+        require_counts(found, "core", replicas=2, views=2)
+    assert PINNED.read_bytes() == before

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.spec.counts import UPDATE
 from tests.spec.tla.shelf import IDLE, INSTANCE, READING, Place, Reader, clear, schema, shelf
 from viewproof.refinement.cli import cli
 from viewproof.spec.engines.tla import export
@@ -48,8 +49,6 @@ from viewproof.spec.lang.record import record_predicate
 from viewproof.spec.vsr import model
 
 GOLDEN = Path(__file__).parent / "golden"
-UPDATE = "VSR_UPDATE_GOLDEN"
-"""Set this environment variable to write the golden files anew; then read the difference."""
 
 NODES: list[tuple[Callable[[Any], Any], str]] = [
     (lambda s: s.steps + 1 == 2, "steps + 1 = 2"),

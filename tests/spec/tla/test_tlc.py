@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 
+from tests.spec.counts import require_counts, require_steps
 from tests.spec.generated_models import models
 from tests.spec.tla.models import BROKEN, HOLDS, TLC_VERSION, Broken, Judged
 from viewproof.spec.engines import explicit, interp
@@ -40,17 +41,14 @@ def broken_by_last_step(spec: Spec, found: explicit.Result) -> set[str]:
 
 @holds
 def test_explicit_has_the_counts_that_tlc_gave(judged: Judged) -> None:
-    found = explicit.explore(judged.spec())
-    assert found.verdict == "holds"
-    assert (found.distinct, found.generated, found.depth) == judged.counts
+    require_counts(explicit.explore(judged.spec()), judged.name, **judged.sizes)
 
 
 @broken
 def test_explicit_breaks_what_tlc_broke_in_as_many_steps(judged: Broken) -> None:
     spec = judged.spec()
     found = explicit.explore(spec)
-    assert found.verdict == "violated"
-    assert len(found.behaviour) == judged.steps
+    require_steps(found, judged.fault)
     assert export(spec).properties[judged.operator] in broken_by_last_step(spec, found)
 
 

@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 from benchmarks.ir import TRUE, differences, digests, normal, recorded
+from tests.spec.counts import UPDATE
 
 GOLDEN = Path(__file__).parent / "golden" / "ir.txt"
-UPDATE = "VSR_UPDATE_GOLDEN"
-"""Set this environment variable to write the golden anew; `python -m benchmarks.ir OLD NEW` shows what changed."""
 
 
 def test_the_recorded_models_are_those_of_the_golden() -> None:
