@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,7 +62,11 @@ class Part:
 
     `changes` are made to other parts, `removes` names actions that make no sense with this one. `lemmas` are what a
     proof needs; `untrue` are the ids of those of other parts that do not hold with this one, in an instance with
-    crashes or without.
+    crashes or without. `needs` are witnesses that are out of reach without the actions of a tag.
+
+    Of finite models: `models` by name, as the protocol has them; `sizes` are those sizes that are its own, each with
+    what the configuration lacks for it ("" for nothing). With the part on, `fit` is the configuration at a size, and
+    `ranges` are the indices that the part adds then.
     """
 
     name: str
@@ -75,6 +79,11 @@ class Part:
     witnesses: Callable[[Any], tuple[Predicate, ...]] = _nothing
     lemmas: Callable[[Any], tuple[Predicate, ...]] = _nothing
     untrue: Callable[[Any, bool], Collection[str]] = lambda cfg, crashes: ()
+    needs: Mapping[str, Collection[Predicate]] = field(default_factory=dict)
+    models: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Callable[[Any], Mapping[str, str]] = lambda cfg: {}
+    fit: Callable[[Any, Any], Any] = lambda cfg, bounds: cfg
+    ranges: Callable[[Any, Any], Mapping[str, int]] = lambda cfg, bounds: {}
 
 
 @dataclass
@@ -86,6 +95,7 @@ class Composition:
     invariants: dict[str, Predicate] = field(default_factory=dict)
     witnesses: list[Predicate] = field(default_factory=list)
     around: dict[str, Around] = field(default_factory=dict)
+    needs: list[tuple[str, Predicate]] = field(default_factory=list)
     _removed: set[str] = field(default_factory=set)
 
     def add(self, part: Part, cfg: Any) -> None:
@@ -101,6 +111,7 @@ class Composition:
         for predicate in part.invariants(cfg):
             self._new(part, self.invariants, predicate.id, predicate)
         self.witnesses.extend(part.witnesses(cfg))
+        self.needs += [(tag, witness) for tag, witnesses in part.needs.items() for witness in witnesses]
 
     def spec(
         self,
@@ -109,13 +120,13 @@ class Composition:
         instance: Instance,
         *,
         without: Collection[str] = (),
-        unreachable: Collection[Predicate] = (),
     ) -> Spec:
-        """The specification of an instance, without the actions that have one of these tags, and witnesses that it
-        cannot reach.
+        """The specification of an instance, without the actions that have one of these tags, and the witnesses that
+        need them.
         """
         kept = [act for act in self.actions.values() if not act.tags & set(without)]
         actions = tuple(self.around[a.name].put(a) if a.name in self.around else a for a in kept)
+        unreachable = [witness for tag, witness in self.needs if tag in without]
         witnesses = tuple(w for w in self.witnesses if w not in unreachable)
         invariants = tuple(self.invariants.values())
         return Spec(name, self.schema, cfg, actions, invariants, witnesses, instance, self.around)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from viewproof.spec.lang import Instance, SpecError
 
@@ -30,7 +32,7 @@ class Bounds:
     quorum_view_change: int = 0
 
     def instance(self, replicas: int) -> Instance:
-        """The index ranges: views 0..views-1, ops 1..ops, clients 1..clients."""
+        """The index ranges of the core: views 0..views-1, ops 1..ops, clients 1..clients."""
         for name, value in vars(self).items():
             if value < (1 if name in ("views", "ops", "clients", "requests") else 0):
                 raise SpecError(f"{name} must be at least 1, not {value}")
@@ -42,8 +44,6 @@ class Bounds:
                 "Client": self.clients,
                 "Request": self.requests,
                 "Restart": self.restarts,
-                **({"Incarnation": self.incarnations} if self.incarnations else {}),
-                **(self._of_partitions() if self.partitions else {}),
             }
         )
 
@@ -52,10 +52,11 @@ class Bounds:
         sizes = {"quorum_replication": self.quorum_replication, "quorum_view_change": self.quorum_view_change}
         return {name: size for name, size in sizes.items() if size}
 
-    def _of_partitions(self) -> dict[str, int]:
-        return {
-            "Partition": self.partitions - 1,
-            "Reader": (self.readers or self.partitions) - 1,
-            "Count": self.messages or 1,
-            "Offset": self.ops * (self.messages or 1),
-        }
+
+@dataclass(frozen=True)
+class Model:
+    """A named bounded model: its own sizes, and options of its configuration, where it is more than the core."""
+
+    bounds: Bounds
+    options: Mapping[str, Any] = field(default_factory=dict)
+    replicas: int = 3

@@ -8,6 +8,7 @@ With an option of the configuration at its default the core is left exactly as i
 from __future__ import annotations
 
 from viewproof.spec.lang import Part
+from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants, normal, restart, state, view_change
 from viewproof.spec.vsr.core.lemmas import LEMMAS
@@ -45,6 +46,8 @@ CORE = Part(
     invariants=lambda cfg: invariants.INVARIANTS,
     witnesses=lambda cfg: invariants.WITNESSES,
     lemmas=lambda cfg: LEMMAS,
+    needs={"crash": (invariants.restarted_normal,)},
+    models={"core": Model(Bounds(views=3, ops=2)), "core_restart": Model(Bounds(views=2, ops=2, restarts=1))},
 )
 
 PARTS: tuple[Part, ...] = (

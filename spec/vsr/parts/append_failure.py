@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import NONE, Part, action, all_of, at, between, exists, forall, not_, require, some, witness
+from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import Op, Replica, View, durable, is_prepared, primary
 
@@ -63,4 +64,5 @@ APPEND_FAILURE = Part(
     actions=lambda cfg: (append_failed,),
     changes=lambda cfg: (at(normal.require_room, require_unsent),),
     witnesses=lambda cfg: (primary_lacks_own, committed_without_primary),
+    models={"append_failure": Model(Bounds(views=2, ops=2, requests=2), {"failing_appends": True})},
 )

@@ -31,6 +31,7 @@ from viewproof.spec.lang import (
     where,
     witness,
 )
+from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.lemmas.words import each_replica, each_view_entry
 from viewproof.spec.vsr.core.normal import is_request, note_executed, prepare, require_committed, require_room
@@ -241,4 +242,6 @@ CONTROL = Part(
     invariants=lambda cfg: (same_digest,),
     witnesses=lambda cfg: (enabled_across_views,),
     lemmas=lambda cfg: LEMMAS,
+    ranges=lambda cfg, bounds: {"Feature": cfg.features},
+    models={"control": Model(Bounds(views=2, ops=2, requests=1), {"features": 2, "unsupported": frozenset({(1, 2)})})},
 )

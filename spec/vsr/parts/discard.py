@@ -33,6 +33,7 @@ from viewproof.spec.lang import (
     within,
     witness,
 )
+from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants
 from viewproof.spec.vsr.core.invariants import carries
@@ -200,4 +201,5 @@ DISCARDS = Part(
     ),
     invariants=lambda cfg: (honest_nack,),
     witnesses=lambda cfg: (prepare_discarded,),
+    models={"discard": Model(Bounds(views=2, ops=1, requests=1, restarts=1), {"discards": True})},
 )

@@ -40,6 +40,7 @@ from viewproof.spec.lang import (
     within,
     witness,
 )
+from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants, restart, view_change
 from viewproof.spec.vsr.core.normal import require_slot
@@ -301,4 +302,5 @@ LOSSES = Part(
     changes=changes,
     witnesses=witnesses,
     untrue=lambda cfg, crashes: AFTER_LOSS,
+    models={"loss": Model(Bounds(views=2, ops=1, requests=1, restarts=1), {"losses": True, "checkpoints": True})},
 )

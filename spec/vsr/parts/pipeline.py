@@ -26,6 +26,7 @@ from viewproof.spec.lang import (
     where,
     witness,
 )
+from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants, normal, view_change
 from viewproof.spec.vsr.core.lemmas.words import chosen_up_to, each_view_entry
@@ -126,4 +127,5 @@ PIPELINE = Part(
     ),
     witnesses=lambda cfg: (head_knows_more,),
     lemmas=lambda cfg: LEMMAS,
+    models={"pipeline": Model(Bounds(views=2, ops=2, clients=2, requests=1), {"pipeline": 1})},
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viewproof.spec.lang import Change, Part, at, replaces
+from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants, normal, restart, state, view_change
 from viewproof.spec.vsr.parts.checkpoints import checkpoint, lemmas, snapshot
@@ -26,6 +27,7 @@ def changes(cfg: Config) -> tuple[Change, ...]:
     )
 
 
+SMALL = Bounds(views=2, ops=2, requests=2, restarts=1)
 CHECKPOINTS = Part(
     "checkpoints",
     lambda cfg: cfg.checkpoints,
@@ -38,4 +40,10 @@ CHECKPOINTS = Part(
     invariants=lambda cfg: (checkpoint.replay_safe,),
     witnesses=checkpoint.witnesses,
     lemmas=lemmas.lemmas,
+    needs={"crash": (checkpoint.executed_after_restart,)},
+    models={
+        "checkpoint": Model(SMALL, {"checkpoints": True}),
+        "ring": Model(SMALL, {"checkpoints": True, "journal_slots": 1}),
+        "drain": Model(SMALL, {"checkpoints": True, "journal_slots": 1, "drains_later": True}),
+    },
 )

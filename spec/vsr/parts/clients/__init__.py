@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from viewproof.spec.lang import Action, Change, Part, at, replaces
-from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.bounds import Bounds, Model
+from viewproof.spec.vsr.config import ClientTable, Config
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.lemmas import clients, messages
@@ -30,6 +33,12 @@ def changes(cfg: Config) -> tuple[Change, ...]:
     )
 
 
+def fit(cfg: Config, bounds: Bounds) -> Config:
+    """Slots are those of the size, or as many as there are clients: more are never used."""
+    slots = bounds.slots or min(cfg.client_table.slots, bounds.clients)
+    return replace(cfg, client_table=replace(cfg.client_table, slots=slots))
+
+
 CLIENTS = Part(
     "clients",
     table.is_on,
@@ -40,6 +49,14 @@ CLIENTS = Part(
     witnesses=witnesses.of,
     lemmas=lemmas.lemmas,
     untrue=lambda cfg, crashes: {lemma.id for lemma in clients.LEMMAS},
+    sizes=lambda cfg: {"slots": "" if cfg.client_table.slots else "fixed number of slots"},
+    fit=fit,
+    ranges=lambda cfg, bounds: {"Outcome": len(table.Outcome.labels) - 1},
+    models={
+        "iggy": Model(
+            Bounds(views=2, ops=4, clients=2, requests=2), {"client_table": ClientTable(slots=2, gaps=True)}, replicas=2
+        )
+    },
 )
 SESSIONS = Part(
     "sessions",
@@ -51,4 +68,17 @@ SESSIONS = Part(
     ),
     changes=lambda cfg: (replaces(normal.on_request, sessions.on_request),),
     untrue=lambda cfg, crashes: {messages.prepare_fields.id},
+    sizes=lambda cfg: {"incarnations": "" if cfg.client_table.sessions else "sessions"},
+    ranges=lambda cfg, bounds: {"Incarnation": max(1, bounds.incarnations)},
+    models={
+        "clients": Model(
+            Bounds(views=2, ops=2, clients=2, requests=1, incarnations=1),
+            {"client_table": ClientTable(slots=1, sessions=True)},
+        ),
+        "sessions": Model(
+            Bounds(views=2, ops=4, clients=2, requests=2, incarnations=2),
+            {"client_table": ClientTable(slots=1, sessions=True, in_flight=2)},
+            replicas=2,
+        ),
+    },
 )

@@ -5,7 +5,8 @@ merges with nacks, and a replica that is mute after a crash until it is answered
 from __future__ import annotations
 
 from viewproof.spec.lang import Action, Change, Part, before, replaces
-from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.bounds import Bounds, Model
+from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core import restart as core_restart
 from viewproof.spec.vsr.core.lemmas import LEMMAS
@@ -15,9 +16,6 @@ from viewproof.spec.vsr.parts.iggy import journal as iggy
 from viewproof.spec.vsr.parts.recovery import alone
 from viewproof.spec.vsr.parts.repair import journal, lemmas, state
 from viewproof.spec.vsr.parts.repair import view_change as repaired
-
-AFTER_A_CRASH = (invariants.replayed, invariants.rejoined)
-"""Witnesses that need a crash."""
 
 
 def changes(cfg: Config) -> tuple[Change, ...]:
@@ -49,6 +47,11 @@ def actions(cfg: Config) -> tuple[Action, ...]:
     return (iggy.replay,) if cfg.replicas > 1 else ()
 
 
+OF_OTHERS = (
+    *(invariants.head_without_body, invariants.merged_log_waits),
+    *(invariants.replayed, invariants.rejoined),
+)
+PROBE = Repair("probe")
 IGGY = Part(
     "iggy",
     lambda cfg: cfg.repair.recovery == "probe",
@@ -59,7 +62,18 @@ IGGY = Part(
     invariants=lambda cfg: (invariants.copy_known,) if cfg.replicas > 1 else (),
     witnesses=lambda cfg: (
         invariants.op_claimed,
-        *((invariants.head_without_body, invariants.merged_log_waits, *AFTER_A_CRASH) if cfg.replicas > 1 else ()),
+        *(OF_OTHERS if cfg.replicas > 1 else ()),
     ),
     untrue=lambda cfg, crashes: {lemma.id for lemma in (*LEMMAS, *lemmas.lemmas(cfg))},
+    needs={"crash": (invariants.replayed, invariants.rejoined)},
+    models={
+        "iggy_views": Model(Bounds(views=3, ops=1, requests=1), {"repair": PROBE}),
+        "iggy_log": Model(Bounds(views=2, ops=2, clients=2, requests=1), {"repair": PROBE}),
+        "iggy_crash": Model(Bounds(views=2, ops=1, requests=1, restarts=1), {"repair": PROBE}),
+        "iggy_four": Model(
+            Bounds(views=2, ops=1, requests=1),
+            {"repair": PROBE, "quorum_replication": 2, "quorum_view_change": 3},
+            replicas=4,
+        ),
+    },
 )

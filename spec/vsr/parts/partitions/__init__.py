@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from viewproof.spec.lang import Change, Part, at
-from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.bounds import Bounds, Model
+from viewproof.spec.vsr.config import Config, Partitions
 from viewproof.spec.vsr.core import normal, restart
 from viewproof.spec.vsr.parts.checkpoints import checkpoint, snapshot
 from viewproof.spec.vsr.parts.partitions import actions, invariants, lemmas, state
@@ -21,6 +24,31 @@ def changes(cfg: Config) -> tuple[Change, ...]:
     )
 
 
+def sizes(cfg: Config) -> dict[str, str]:
+    """Damage is to segment files."""
+    missing = "" if cfg.partitions.count else "partitions"
+    counted = dict.fromkeys(("partitions", "readers", "messages"), missing)
+    return {**counted, "rots": "" if cfg.partitions.files else "segment files"}
+
+
+def fit(cfg: Config, bounds: Bounds) -> Config:
+    """As many partitions as the size has."""
+    count = bounds.partitions or cfg.partitions.count
+    return replace(cfg, partitions=replace(cfg.partitions, count=count))
+
+
+def ranges(cfg: Config, bounds: Bounds) -> dict[str, int]:
+    """One reader of each partition and one message in an append, where nothing is said."""
+    count, messages = cfg.partitions.count, bounds.messages or 1
+    return {
+        "Partition": count - 1,
+        "Reader": (bounds.readers or count) - 1,
+        "Count": messages,
+        "Offset": bounds.ops * messages,
+        **({"Rot": bounds.rots} if cfg.partitions.files else {}),
+    }
+
+
 PARTITIONS = Part(
     "partitions",
     lambda cfg: cfg.partitions.count > 0,
@@ -30,4 +58,18 @@ PARTITIONS = Part(
     invariants=lambda cfg: (invariants.offsets,),
     witnesses=invariants.witnesses,
     lemmas=lambda cfg: lemmas.LEMMAS,
+    needs={
+        "crash": (invariants.crash_before_manifest, invariants.loss_lowered),
+        "fault": (invariants.segment_damaged, invariants.loss_lowered),
+    },
+    sizes=sizes,
+    fit=fit,
+    ranges=ranges,
+    models={
+        "partitions": Model(
+            Bounds(views=2, ops=2, requests=2, restarts=1, rots=1, partitions=1, readers=1, messages=2),
+            {"checkpoints": True, "partitions": Partitions(count=1, files=True)},
+            replicas=2,
+        )
+    },
 )

@@ -174,11 +174,6 @@ def loss_lowered(s: Any) -> Any:
     )
 
 
-AFTER_A_CRASH = (crash_before_manifest, loss_lowered)
-AFTER_ROT = (segment_damaged, loss_lowered)
-"""Witnesses that a model without crashes, or without damage, leaves out."""
-
-
 def witnesses(cfg: Config) -> tuple[Predicate, ...]:
     """Those of files only where they are modelled, and of a loss where it can be accepted."""
     files = (index_lags, crash_before_manifest, segment_damaged, *((loss_lowered,) if cfg.replicas == 1 else ()))

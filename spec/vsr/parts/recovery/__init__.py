@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from viewproof.spec.lang import Change, Part, replaces
-from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.bounds import Bounds, Model
+from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import restart
 from viewproof.spec.vsr.core.lemmas.words import asks_first
 from viewproof.spec.vsr.parts.recovery import alone, invariants, nonce, superblock
 from viewproof.spec.vsr.parts.repair import invariants as repaired
 from viewproof.spec.vsr.parts.repair import view_change
-
-AFTER_RECOVERY = (invariants.recovered_later, invariants.unsure_of_head)
-"""Witnesses that need a crash."""
-AFTER_ROT = (repaired.ack_lost, invariants.unsure_of_head)
-"""Witnesses that need a slot that goes bad."""
 
 
 def of_nonce(cfg: Config) -> tuple[Change, ...]:
@@ -41,6 +37,7 @@ def of_superblock(cfg: Config) -> tuple[Change, ...]:
     )
 
 
+SMALL = Bounds(views=2, ops=1, requests=1, restarts=1, rots=1)
 NONCE = Part(
     "nonce",
     lambda cfg: cfg.repair.recovery == "nonce",
@@ -48,6 +45,16 @@ NONCE = Part(
     actions=lambda cfg: (nonce.replace_disk, nonce.answer_recovery, nonce.recover) if cfg.replicas > 1 else (),
     changes=of_nonce,
     witnesses=lambda cfg: (invariants.recovered_later,) if cfg.replicas > 1 else (),
+    needs={"crash": (invariants.recovered_later,)},
+    models={
+        "recovery": Model(SMALL, {"repair": Repair("nonce")}),
+        "headers": Model(Bounds(views=2, ops=2, clients=2, requests=1), {"repair": Repair("nonce", headers=1)}),
+        "diskless": Model(
+            Bounds(views=2, ops=1, requests=1, restarts=1),
+            {"repair": Repair("nonce", diskless=True), "quorum_replication": 3, "quorum_view_change": 2},
+            replicas=4,
+        ),
+    },
 )
 BY_SUPERBLOCK = (superblock.update_superblock, superblock.send_start_view, superblock.answer_request_start_view)
 SUPERBLOCK = Part(
@@ -59,4 +66,16 @@ SUPERBLOCK = Part(
     removes=lambda cfg: ("do_view_change", "nack", "discard", "drop_header"),
     invariants=lambda cfg: (repaired.copy_known,),
     witnesses=lambda cfg: (invariants.recovered_later, invariants.unsure_of_head) if cfg.replicas > 1 else (),
+    needs={
+        "crash": (invariants.recovered_later, invariants.unsure_of_head),
+        "fault": (invariants.unsure_of_head,),
+    },
+    models={
+        "superblock": Model(SMALL, {"repair": Repair("superblock")}),
+        "alone": Model(
+            Bounds(views=3, ops=2, clients=2, requests=1, restarts=2, rots=1),
+            {"repair": Repair("superblock")},
+            replicas=1,
+        ),
+    },
 )

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from viewproof.spec.lang import Action, Change, Part, at, before, replaces
-from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.bounds import Bounds, Model
+from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core import view_change as core_view_change
@@ -68,4 +69,8 @@ REPAIR = Part(
     ),
     lemmas=lemmas.lemmas,
     untrue=lambda cfg, crashes: lemmas.REPLACED | lemmas.without(cfg, crashes),
+    needs={"fault": (invariants.ack_lost,)},
+    sizes=lambda cfg: {"rots": "repair of journals" if cfg.repair.recovery in ("", "probe") else ""},
+    ranges=lambda cfg, bounds: {"Rot": bounds.rots},
+    models={"repair": Model(Bounds(views=2, ops=1, requests=1, rots=1), {"repair": Repair("nonce")})},
 )
