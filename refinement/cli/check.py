@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from viewproof.api import check as api
+from viewproof.refinement.cli.check_import import imported, show_imported
 from viewproof.refinement.cli.check_portfolio import Wanted, search_portfolio, show_covered
 from viewproof.refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
 from viewproof.refinement.cli.models import SIZES, bounded_model, fault_model, model_options, witness_search
@@ -22,7 +23,7 @@ from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_
 from viewproof.spec.engines import explicit
 from viewproof.spec.engines.explicit.memory import available_bytes
 from viewproof.spec.engines.explicit.result import Result
-from viewproof.spec.engines.story import Ending
+from viewproof.spec.engines.story import Ending, Question
 from viewproof.spec.lang import Spec
 from viewproof.spec.protocols import protocol_of, protocol_of_model, shapes_of
 from viewproof.spec.vsr.profiles import PROFILES
@@ -31,7 +32,7 @@ __all__ = ["check", "show_change", "show_value"]
 
 EXIT_CODES = {"holds": EXIT_CONFORMS, "violated": EXIT_VIOLATES, "inconclusive": EXIT_INCONCLUSIVE}
 SEARCH, SHAPES, WALKS = "a search of one size", "the model's shapes", "--simulate"
-ALWAYS, SOMETIMES, INTERP = "--always", "--sometimes", "--engine interp"
+ALWAYS, SOMETIMES, INTERP, IMPORT = "--always", "--sometimes", "--engine interp", "--import"
 _BOUNDS = frozenset({"workers", "max_states", "memory"})
 _SAVED = frozenset({"checkpoint", "resume", "symmetry", "por"})
 APPLIES = {
@@ -41,6 +42,7 @@ APPLIES = {
     ALWAYS: _BOUNDS,
     SOMETIMES: _BOUNDS | _SAVED,
     INTERP: frozenset({"invariants", "itf", "max_states"}),
+    IMPORT: frozenset({"trace"}),
 }
 """Question → the options that apply to it, besides those that apply to all."""
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
@@ -90,6 +92,12 @@ _folder = click.Path(path_type=Path, file_okay=False)
 @click.option("--coverage", is_flag=True, help="Show each guard conjunct: how often it was the first false one.")
 @click.option("--engine", type=click.Choice(["explicit", "interp"]), default="explicit", show_default=True)
 @click.option("--itf", type=OutputFile(), help="Write the counterexample as ITF.")
+@click.option(
+    "--import",
+    "trace",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Take the behaviour in this ITF file (Apalache, Quint, vsr export itf) instead of a search.",
+)
 @click.option("--exhaust", is_flag=True, help="After the model's shapes larger ones, until time or memory ends.")
 @click.option("--minutes", type=Seconds(zero=True), help="With --exhaust: begin no shape after so many minutes.")
 @click.option("--again", is_flag=True, help="Search shapes again that were searched before (they are kept by content).")
@@ -121,6 +129,8 @@ def check(
         return _always(spec, answer, options, json_file)
     if question == SOMETIMES:
         return _sometimes(spec, answer, options, json_file)
+    if question == IMPORT:
+        return _imported(spec, asked, answer, options, json_file)
     if question == INTERP:
         result = interpreted(spec, options["invariants"], options["max_states"])
     else:
@@ -144,7 +154,7 @@ def check(
 def _question(ctx: click.Context, name: str, faults: tuple[str, ...]) -> str:
     """What is asked; two questions at once are refused."""
     options = ctx.params
-    flags = {WALKS: "simulate", ALWAYS: "always", SOMETIMES: "sometimes"}
+    flags = {WALKS: "simulate", ALWAYS: "always", SOMETIMES: "sometimes", IMPORT: "trace"}
     asked = [question for question, flag in flags.items() if options[flag]]
     asked += [INTERP] if options["engine"] == "interp" else []
     if len(asked) > 1:
@@ -181,6 +191,21 @@ def _shapes(
     answer |= answer_questions(told, parse_questions(spec, options))
     code = EXIT_CODES[covered.verdict]
     save_json({**answer, "exit_code": code}, json_file)
+    return code
+
+
+def _imported(
+    spec: Spec, asked: list[Question], answer: dict[str, Any], options: dict[str, Any], json_file: Path | None
+) -> int:
+    """A behaviour from a file: told as one that was found."""
+    result = imported(spec, options["trace"])
+    told = tell(spec, result.behaviour, about=answer["sizes"], faults=answer["faults"], broken=result.broken)
+    write_page(told, options["html"])
+    show_imported(result, len(result.behaviour))
+    show_behaviour(spec, result.behaviour)
+    answer |= answer_questions(told, asked)
+    code = EXIT_CODES[result.verdict]
+    save_json({**answer, "exit_code": code, "imported": str(options["trace"]), **result.to_json()}, json_file)
     return code
 
 

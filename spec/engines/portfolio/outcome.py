@@ -17,6 +17,9 @@ from viewproof.spec.engines.portfolio.digest import digest
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.errors import RangeError
 
+ENGINE = ("emit", "kernel", "layout", "lower", "machine", "memory", "rounds", "search", "stutter")
+"""Modules of `explicit` that decide what a search finds."""
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -51,9 +54,9 @@ class Outcome:
 
 @cache
 def _engine() -> bytes:
-    """What an outcome depends on besides the specification: the engine's own text."""
+    """What an outcome depends on besides the specification: the text of the engine that searches."""
     folder = Path(explicit.__file__).parent
-    return b"\0".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
+    return b"\0".join((folder / f"{name}.py").read_bytes() for name in ENGINE)
 
 
 def _path(shape: Shape) -> Path:
