@@ -14,7 +14,6 @@ TEXT = '''
 """Voters decide what a quorum voted for."""
 
 from viewproof.spec.lang import *
-from viewproof.spec.lang import Instance, Schema, Sort, Spec, action, invariant, witness
 
 Voter, Round = Sort("Voter"), Sort("Round")
 
@@ -22,34 +21,34 @@ Voter, Round = Sort("Voter"), Sort("Round")
 @action(r=Voter, x=Round)
 def vote(s, r, x):
     """A voter votes once."""
-    require(s.voted[r] == 0)
-    s.voted[r] = x + 1
+    require(s.voted[r] == NONE)
+    s.voted[r] = some(x)
 
 
 @action(r=Voter, x=Round)
 def decide(s, r, x):
     """Enough voted the same."""
-    require(count(Voter, lambda q: s.voted[q] == x + 1) >= s.cfg)
-    s.decided[r] = x + 1
+    require(count(Voter, lambda q: s.voted[q] == some(x)) >= s.cfg)
+    s.decided[r] = some(x)
 
 
 @invariant("J1", "agreement")
 def agreement(s):
     """No two voters decide differently."""
     return forall(Voter, lambda a: forall(Voter, lambda b: any_of(
-        s.decided[a] == 0, s.decided[b] == 0, s.decided[a] == s.decided[b])))
+        s.decided[a] == NONE, s.decided[b] == NONE, s.decided[a] == s.decided[b])))
 
 
 @witness("J1", "a decision")
 def decision(s):
     """Somebody decides."""
-    return exists(Voter, lambda a: s.decided[a] != 0)
+    return exists(Voter, lambda a: s.decided[a] != NONE)
 
 
 def votes(voters=3, quorum=2):
     schema = Schema()
-    schema.state("voted", (Voter,), up_to(Round, plus=1), doc="1 + what it voted for")
-    schema.state("decided", (Voter,), up_to(Round, plus=1), doc="1 + what it decided")
+    schema.state("voted", (Voter,), optional(Round), doc="1 + what it voted for")
+    schema.state("decided", (Voter,), optional(Round), doc="1 + what it decided")
     return Spec("votes", schema, quorum, (vote, decide), (agreement,), (decision,),
                 Instance({"Voter": voters - 1, "Round": 1}))
 

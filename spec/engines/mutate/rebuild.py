@@ -1,4 +1,4 @@
-"""From a recorded action back to one that runs: what the interpreter, and whoever records, needs of a mutant."""
+"""From a recorded action back to one that runs: what the interpreter needs of a mutant."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ _QUANTIFIERS = {"forall": forall, "exists": exists, "count": count}
 
 
 def with_ir(spec: Spec, changed: ActionIR) -> Spec:
-    """The specification with one action as recorded in `changed`; the other records are shared."""
+    """The specification with one action as recorded in `changed`; the other records are shared.
+
+    A mutant need not keep to sorts, so it cannot be recorded again: take it as it is.
+    """
     new = spec.with_actions({changed.name: runnable(changed, spec.action(changed.name))})
     irs = tuple(changed if ir.name == changed.name else ir for ir in spec.action_irs)
     new.__dict__.update(action_irs=irs, invariant_irs=spec.invariant_irs, witness_irs=spec.witness_irs)
@@ -88,7 +91,7 @@ def _domain(binder: Binder, state: Any, env: Env) -> Any:
 
 
 def value(expr: Expr, state: Any, env: Env) -> Any:
-    """The expression in the words of the language: a number where the state is concrete, else recorded again."""
+    """The expression in the words of the language, on concrete states."""
     match expr:
         case Const():
             return bool(expr.value) if expr.is_bool else expr.value

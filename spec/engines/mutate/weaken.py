@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from viewproof.spec.engines.mutate.text import text
-from viewproof.spec.lang.expr import Binder, Const, Expr, Op, Quant, Read, Within, binary, walk
+from viewproof.spec.lang.expr import Binder, Const, Expr, Op, Quant, Read, Within, walk
 from viewproof.spec.lang.schema import Schema, Var
 
 Change = tuple[str, str, Expr]
@@ -73,7 +73,7 @@ def _quantified(expr: Quant, up: bool) -> Iterator[Change]:
         yield kind, part, replace(expr, body=new)
     b = expr.binder
     if (expr.kind == "forall") is up and not isinstance(b.lo, Const):
-        yield "range begins one later", text(b.lo), replace(expr, binder=Binder(b.name, binary("add", b.lo, 1), b.hi))
+        yield "range begins one later", text(b.lo), replace(expr, binder=Binder(b.name, _more(b.lo), b.hi))
 
 
 def _compared(expr: Op, up: bool) -> Iterator[Change]:
@@ -85,11 +85,11 @@ def _compared(expr: Op, up: bool) -> Iterator[Change]:
     a, b = expr.args
     whole = text(expr)
     if expr.op == "lt":
-        changed = replace(expr, op="le") if up else replace(expr, args=(binary("add", a, 1), b))
+        changed = replace(expr, op="le") if up else replace(expr, args=(_more(a), b))
         yield ("one more" if up else "one fewer"), whole, changed
     elif expr.op == "le":
         yield (
-            ("one more", whole, replace(expr, args=(a, binary("add", b, 1))))
+            ("one more", whole, replace(expr, args=(a, _more(b))))
             if up
             else (
                 "one fewer",
@@ -110,14 +110,19 @@ def _counted(expr: Op, n: int, up: bool) -> Iterator[Change]:
         grows = (n == 1) is up
         if grows:
             other = expr.args[1 - n]
-            step = binary("sub", other, 1) if n == 1 else binary("add", other, 1)
-            if isinstance(other, Const):
-                step = Const(other.value + (-1 if n == 1 else 1))
+            step = _more(other, -1 if n == 1 else 1)
             args = (step, counted) if n == 1 else (counted, step)
             yield "quorum one smaller" if n == 1 else "one more may be counted", "", replace(expr, args=args)
         for kind, part, new in weaker(counted.body, grows):
             changed = replace(counted, body=new)
             yield kind, part, replace(expr, args=(*expr.args[:n], changed, *expr.args[n + 1 :]))
+
+
+def _more(expr: Expr, by: int = 1) -> Expr:
+    """The value and one more, or one less."""
+    if isinstance(expr, Const):
+        return Const(expr.value + by)
+    return Op("add" if by > 0 else "sub", (expr, Const(abs(by))))
 
 
 def _is_name(expr: Expr) -> bool:

@@ -18,6 +18,7 @@ from viewproof.spec.engines.smt.steps import StepTerms
 from viewproof.spec.engines.smt.terms import Term, evaluate
 from viewproof.spec.lang import Predicate, all_of, not_
 from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.sorts import Constant
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def _cell(s: object, leaf: Leaf) -> object:
 
 
 def _value(leaf: Leaf, s: object) -> object:
-    is_bool = s.schema.vars[leaf.var].values.is_bool  # type: ignore[attr-defined]
-    return bool(leaf.value) if is_bool else leaf.value
+    values = s.schema.vars[leaf.var].values  # type: ignore[attr-defined]
+    return bool(leaf.value) if values.is_bool else Constant(leaf.value, values.kind)
 
 
 def explain(problem: Problem, failure: Failure) -> Counterexample:

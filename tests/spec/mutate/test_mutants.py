@@ -15,6 +15,7 @@ from viewproof.spec.engines.mutate import Mutant, all_mutants, hunt, mutants, su
 from viewproof.spec.engines.mutate.rebuild import runnable
 from viewproof.spec.engines.portfolio import Outcome, Shape, cover, digest, search
 from viewproof.spec.lang import (
+    NONE,
     Instance,
     Schema,
     Sort,
@@ -25,7 +26,9 @@ from viewproof.spec.lang import (
     any_of,
     count,
     invariant,
+    optional,
     require,
+    some,
     up_to,
     witness,
 )
@@ -39,34 +42,34 @@ Voter = Sort("Voter")
 @action(r=Voter)
 def vote(s, r):  # type: ignore[no-untyped-def]
     """A voter votes once, for the round it is in."""
-    require(s.voted[r] == 0)
-    s.voted[r] = s.round[r] + 1
+    require(s.voted[r] == NONE)
+    s.voted[r] = some(s.round[r])
 
 
 @action(r=Voter)
 def move(s, r):  # type: ignore[no-untyped-def]
     """A voter that has not voted goes on to the next round."""
-    require(all_of(s.voted[r] == 0, s.round[r] < 1))
+    require(all_of(s.voted[r] == NONE, s.round[r] < 1))
     s.round[r] = s.round[r] + 1
 
 
 @action(r=Voter)
 def decide(s, r):  # type: ignore[no-untyped-def]
     """A majority voted in the voter's round."""
-    require(count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2)
-    s.decided[r] = s.round[r] + 1
+    require(count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2)
+    s.decided[r] = some(s.round[r])
 
 
 @invariant("J1", "agreement")
 def agreement(s):  # type: ignore[no-untyped-def]
     """No two voters decide differently."""
-    return any_of(s.decided[0] == 0, s.decided[1] == 0, s.decided[0] == s.decided[1])
+    return any_of(s.decided[0] == NONE, s.decided[1] == NONE, s.decided[0] == s.decided[1])
 
 
 @witness("J1", "a decision")
 def decision(s):  # type: ignore[no-untyped-def]
     """Somebody decides."""
-    return s.decided[0] != 0
+    return s.decided[0] != NONE
 
 
 def votes(voters: int) -> Spec:
@@ -74,8 +77,8 @@ def votes(voters: int) -> Spec:
     schema = Schema()
     rounds = Sort("Round")
     schema.state("round", (Voter,), up_to(rounds), doc="where it is")
-    schema.state("voted", (Voter,), up_to(rounds, plus=1), doc="1 + the round in which it voted")
-    schema.state("decided", (Voter,), up_to(rounds, plus=1), doc="1 + the round for which it decided")
+    schema.state("voted", (Voter,), optional(rounds), doc="1 + the round in which it voted")
+    schema.state("decided", (Voter,), optional(rounds), doc="1 + the round for which it decided")
     bounds = Instance({"Voter": voters - 1, "Round": 1})
     return Spec("votes", schema, None, (vote, move, decide), (agreement,), (decision,), bounds)
 
@@ -94,35 +97,39 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_kind_of_mutant_is_made_and_named_by_its_text() -> None:
     ids = [mutant.id for mutant in mutants(votes(3), frozenset({"decide", "move"}))]
     assert ids == [
-        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | left out",
-        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | part left out | voted[r] == 0",
-        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | or less | voted[r] == 0",
-        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | or more | voted[r] == 0",
-        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | part left out | round[r] < 1",
-        "move | all_of(s.voted[r] == 0, s.round[r] < 1) | one more | round[r] < 1",
+        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | left out",
+        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | part left out | voted[r] == 0",
+        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | or less | voted[r] == 0",
+        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | or more | voted[r] == 0",
+        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | part left out | round[r] < 1",
+        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | one more | round[r] < 1",
         "move | round[r] = … | left out",
-        "decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2 | left out",
-        "decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2 | quorum one smaller",
-        "decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2 | or less | voted[q] == (round[r] + 1)",
-        "decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2 | or more | voted[q] == (round[r] + 1)",
+        "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2 | left out",
+        "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2 | quorum one smaller",
+        "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2 | or less | voted[q] == (round[r] + 1)",
+        "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2 | or more | voted[q] == (round[r] + 1)",
         "decide | decided[r] = … | left out",
     ]
 
 
 def test_a_shape_notices_a_mutant_by_an_invariant_a_range_a_witness_or_an_action() -> None:
     found = fates(Shape("3", votes(3)))
-    count_of = "decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2"
+    count_of = "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2"
     assert found[f"{count_of} | left out"] == "J1"
     assert found[f"{count_of} | quorum one smaller"] == "J1"
-    assert found["move | all_of(s.voted[r] == 0, s.round[r] < 1) | part left out | round[r] < 1"] == "leaves its range"
+    assert (
+        found["move | all_of(s.voted[r] == NONE, s.round[r] < 1) | part left out | round[r] < 1"] == "leaves its range"
+    )
     assert found["decide | decided[r] = … | left out"] == "witness of J1 not reached"
     assert found["vote | voted[r] = … | left out"] == "witness of J1 not reached"
 
 
 def test_a_mutant_that_no_shape_notices_is_said_to_be_open() -> None:
-    assert fates(Shape("2", votes(2)))["decide | count(Voter, lambda q: s.voted[q] == s.round[r] + 1) >= 2 | left out"]
+    assert fates(Shape("2", votes(2)))[
+        "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2 | left out"
+    ]
     found = fates(Shape("3", votes(3)))
-    assert found["vote | s.voted[r] == 0 | or less | voted[r] == 0"] is None
+    assert found["vote | s.voted[r] == NONE | or less | voted[r] == 0"] is None
 
 
 def test_shapes_in_which_the_specification_itself_is_wrong_are_refused() -> None:
@@ -131,21 +138,15 @@ def test_shapes_in_which_the_specification_itself_is_wrong_are_refused() -> None
         survey([Shape("3", wrong)])
 
 
-@pytest.mark.parametrize("name", ["core_restart", "combined", "superblock", "partitions"])
-def test_an_action_made_again_from_its_record_is_recorded_the_same(name: str) -> None:
-    spec = model(name)
-    again = replace(spec, actions=tuple(runnable(spec.ir(a.name), a) for a in spec.actions))
-    for one, other in zip(spec.action_irs, again.action_irs, strict=True):
-        assert len(one.guards) == len(other.guards)
-        assert [u.var.name for u in one.updates] == [u.var.name for u in other.updates]
-        assert one.reads() == other.reads()
-
-
-def test_an_action_made_again_from_its_record_does_the_same() -> None:
-    spec = model("core", views=2, ops=1, requests=1, restarts=1)
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("core", {"views": 2, "ops": 1, "requests": 1, "restarts": 1}), ("combined", {}), ("superblock", {})],
+)
+def test_an_action_made_again_from_its_record_does_the_same(name: str, sizes: dict[str, int]) -> None:
+    spec = model(name, **sizes)
     again = replace(spec, actions=tuple(runnable(spec.ir(a.name), a) for a in spec.actions))
     one, other = (interp.explore(s, max_states=400) for s in (spec, again))
-    assert one.distinct > 400
+    assert one.distinct >= 400
     assert (one.per_action, one.witnessed, one.depth) == (other.per_action, other.witnessed, other.depth)
 
 
