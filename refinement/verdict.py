@@ -28,13 +28,14 @@ EXIT_INCONCLUSIVE = 4
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
     """How to judge: the profile of the spec, the named deviations (faults) that are permitted, the columns to judge
-    without, as if they had never been there, and who reads the input.
+    without, as if they had never been there, who reads the input, and columns of the configuration that no boot shows.
     """
 
     profile: str = "core"
     allow: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     adapter: str = "native"
+    configuration: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,9 +62,11 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engi
     stream = chain([boot], stream)
     if any(boot[INDEX[name]] is None for name in _CONFIGURATION):
         boot = Evidence.of(rows).boot or boot
+    boot = _with(boot, {name: value for name, value in options.configuration if boot[INDEX[name]] is None})
     missing = [name for name in _CONFIGURATION if boot[INDEX[name]] is None]
     if missing:
-        return RunVerdict(run_id, "inconclusive", 0, missing=tuple(f"{n} is not in the first event" for n in missing))
+        texts = tuple(f"{n} is not in the first event, nor in any boot: say it with --set {n}=…" for n in missing)
+        return RunVerdict(run_id, "inconclusive", 0, missing=texts)
     judge = _Judge(run_id, rows, boot, options, engine)
     verdict = judge.verdict(boot, stream)
     if verdict.verdict != "violates":

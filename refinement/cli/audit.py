@@ -69,6 +69,7 @@ _MASTER = re.compile(
 @click.option("--allow", multiple=True, metavar="FAULT", help="Permit a known deviation; the report says where used.")
 @click.option("--without", multiple=True, metavar="COLUMN", help="Judge as if the column were never there.")
 @click.option("--adapter", metavar="MODULE:NAME", default="", help="Read logs of another system (docs/adapters.md).")
+@click.option("--set", "given", multiple=True, metavar="COLUMN=N", help="Configuration that no boot of a run shows.")
 @click.option("--engine", type=click.Choice(api.ENGINES), default="local", show_default=True)
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
@@ -86,6 +87,7 @@ def audit(
     allow: tuple[str, ...],
     without: tuple[str, ...],
     adapter: str,
+    given: tuple[str, ...],
     engine: str,
     master: str,
     workers: int,
@@ -108,7 +110,7 @@ def audit(
         raise click.BadParameter("the file's name must end in .parquet or .ndjson", param_hint="--violations")
     _check_master(engine, master)
     try:
-        options = api.audit_options(input, profile, allow, without, adapter)
+        options = api.audit_options(input, profile, allow, without, adapter, _configuration(given))
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
     if input == "tigerbeetle":
@@ -132,6 +134,17 @@ def audit(
             inputs, options, judge, engine=engine, master=master, workers=workers, progress=progress, log=note
         )
     return publish(report, files, why=why)
+
+
+def _configuration(given: tuple[str, ...]) -> dict[str, int]:
+    """COLUMN=N, each as column and number."""
+    found = {}
+    for word in given:
+        column, _, value = word.partition("=")
+        if not value.isdecimal():
+            raise click.BadParameter(f"{word!r} is not COLUMN=N, such as replicas=3", param_hint="--set")
+        found[column] = int(value)
+    return found
 
 
 def _from_stdin(path: str) -> str:

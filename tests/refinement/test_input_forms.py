@@ -84,6 +84,34 @@ def test_a_waived_column_is_said_and_not_looked_at(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "j").read_text())["options"]["without"] == ["m_reply"]
 
 
+SET = ("--set", "replicas=3", "--set", "quorum_replication=2", "--set", "quorum_view_change=2")
+
+
+def middle(tmp_path: Path, **changed: int) -> Path:
+    """A log kept by retention: its lines from the middle on; one of them may be changed."""
+    for file in sorted(STEADY.glob("*.ndjson")):
+        records = [json.loads(line) for line in file.read_text().splitlines()]
+        left = [record for record in records if record["clock"] > 1500]
+        if file.stem == "replica-0":
+            left[100] |= changed
+        fakes.write_lines(tmp_path / file.name, left)
+    return tmp_path
+
+
+def test_a_log_from_the_middle_is_judged_from_where_it_begins(tmp_path: Path) -> None:
+    code, output = audit(str(middle(tmp_path)), judge=True)
+    assert (code, "say it with --set replicas=" in output) == (4, True)
+    code, output = audit(str(tmp_path), *SET, judge=True)
+    assert (code, "of node 0: no such event in the input" in output) == (4, True)
+    code, output = audit(str(middle(tmp_path, commit_max=100_000)), *SET, judge=True)
+    assert (code, "observed.commit_max" in output) == (1, True)
+
+
+@pytest.mark.parametrize("given", ["replicas", "replicas=x", "m_op=3", "replicas=0"])
+def test_a_configuration_that_there_is_none_is_refused(given: str) -> None:
+    assert audit(str(STEADY), "--set", given)[0] == 2
+
+
 @pytest.mark.parametrize(("column", "text"), [("m_parnt", 'did you mean "m_parent"?'), ("seq", "without seq")])
 def test_a_column_that_cannot_be_waived_is_refused(column: str, text: str) -> None:
     code, output = audit(str(STEADY), "--without", column)

@@ -13,7 +13,8 @@ from tests.refinement.removals import REMOVALS
 from tests.refinement.traces import simulated
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.refinement.checker import check_run
-from viewproof.refinement.schema import Row
+from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
+from viewproof.refinement.schema import INDEX, Row
 from viewproof.refinement.verdict import AuditOptions
 
 REPLICAS = (3, 5, 2)
@@ -23,7 +24,8 @@ LONG_TOTAL = 20_000
 def judged(rows: list[Row], kind: str, name: str, seed: int, number: int) -> str:
     """The verdict on a run of which something was taken away; the run itself conforms."""
     left = REMOVALS[kind](random.Random(f"{name} {seed} {kind} {number}"), rows)
-    verdict = check_run("run", left, AuditOptions())
+    shown = tuple((name, rows[0][INDEX[name]]) for name in CONFIGURATION_COLUMNS if rows[0][INDEX[name]] is not None)
+    verdict = check_run("run", left, AuditOptions(configuration=shown))
     place = f"profile {name}, seed {seed}, {kind} {number}"
     assert verdict.verdict != "violates", f"{place}: {verdict.violations}"
     assert verdict.verdict == "conforms" or verdict.missing, place

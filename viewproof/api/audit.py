@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from viewproof.refinement.adapter import adapter as load_adapter
 from viewproof.refinement.discovery import Inputs, survey
 from viewproof.refinement.interrupts import held
 from viewproof.refinement.local import Progress
+from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
 from viewproof.refinement.schema import BY_NAME, COLUMNS, nearest
 from viewproof.refinement.tigerbeetle.inputs import Logs, survey_logs
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun
@@ -37,6 +38,7 @@ def audit(
     allow: Sequence[str] = (),
     without: Sequence[str] = (),
     adapter: str = "",
+    configuration: Mapping[str, int] | None = None,
     engine: str = "local",
     master: str = "local[*]",
     workers: int = 1,
@@ -54,7 +56,8 @@ def audit(
     `input` is native (docs of the format: traces/README.md) or tigerbeetle (docs/tigerbeetle.md); `profile` is core,
     or for the latter a profile of it; `allow` permits deviations by name (docs/faults.md);
     `without` names columns to judge without, as if they were never there;
-    `adapter` names one from outside the package (`module:NAME`, docs/adapters.md); `engine` is local, with
+    `adapter` names one from outside the package (`module:NAME`, docs/adapters.md); `configuration` is what no boot of a
+    run shows, by column; `engine` is local, with
     `workers` processes (which import the main module again: a script needs `if __name__ == "__main__"`), or spark, on
     `master`; `interp` takes each step by the reference interpreter; `progress(done, total, name)` is called after each
     directory, `log` with notes. Raises `AuditOptionError` for an option that is unknown or has no meaning here.
@@ -66,7 +69,7 @@ def audit(
     if not paths or workers < 1:
         raise AuditOptionError("paths", "an audit needs at least one path, and one worker")
     names = [str(path) for path in paths]
-    options = audit_options(input, profile, allow, without, adapter)
+    options = audit_options(input, profile, allow, without, adapter, configuration)
     if input == "tigerbeetle":
         logs = survey_logs(names)
         return judge_logs(logs, options, engine=engine, master=master, workers=workers, progress=progress, log=log)
@@ -77,8 +80,9 @@ def audit(
 
 
 def audit_options(
-    input: str, profile: str, allow: Sequence[str], without: Sequence[str] = (), adapter: str = ""
-) -> AuditOptions:
+    input: str, profile: str, allow: Sequence[str], without: Sequence[str] = (), adapter: str = "",
+    configuration: Mapping[str, int] | None = None,
+) -> AuditOptions:  # fmt: skip
     """The options of an audit. Raises `AuditOptionError` for a profile, deviation or column that this input does not
     have.
     """
@@ -99,7 +103,14 @@ def audit_options(
         _require_known(once)
     if adapter and input != "native":
         raise AuditOptionError("adapter", f"an adapter is an input of its own, and not of --input {input}")
-    return AuditOptions(profile, once, tuple(dict.fromkeys(without)), adapter or NATIVE)
+    given = tuple((configuration or {}).items())
+    for column, value in given:
+        if input != "native" or column not in CONFIGURATION_COLUMNS:
+            text = f"{column} is no column of the configuration; there are: {', '.join(CONFIGURATION_COLUMNS)}"
+            raise AuditOptionError("set", text)
+        if not BY_NAME[column].accepts(value):
+            raise AuditOptionError("set", f"{column} is {BY_NAME[column].expected}, not {value}")
+    return AuditOptions(profile, once, tuple(dict.fromkeys(without)), adapter or NATIVE, given)
 
 
 def survey_inputs(paths: Iterable[str], options: AuditOptions) -> Inputs:
