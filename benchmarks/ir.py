@@ -16,7 +16,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -62,8 +62,10 @@ def _ranges(update: Any) -> tuple[Any, ...]:
     return tuple((b.name.name, b.lo.key(), b.hi.key()) for b in update.binders)
 
 
-def recorded(package: str = "viewproof.spec", *, with_faults: bool = True) -> Recorded:
-    """All that is recorded of the models of a checkout, in this process."""
+def recorded(package: str = "viewproof.spec", *, faults_of: Mapping[str, Collection[str]] | None = None) -> Recorded:
+    """All that is recorded of the models of a checkout, in this process; with `faults_of`, only these mistakes of each
+    model.
+    """
     vsr = import_module(f"{package}.vsr")
     lemmas_of = import_module(f"{package}.vsr.lemmas").lemmas_of
     record = import_module(f"{package}.lang.record").record_predicate
@@ -75,7 +77,7 @@ def recorded(package: str = "viewproof.spec", *, with_faults: bool = True) -> Re
         for lemma in lemmas_of(spec.cfg):
             ir = record(lemma.id, lemma.title, lemma.fn, spec.schema, spec.cfg, lemma.doc)
             found[f"{name} lemma {lemma.id}"] = repr(normal(ir.cond.key()))
-        for fault in sorted(vsr.FAULTS) if with_faults else ():
+        for fault in sorted(vsr.FAULTS if faults_of is None else faults_of.get(name, ())):
             try:
                 wrong = vsr.model(name, faults=(fault,))
             except refused:

@@ -11,7 +11,14 @@ from viewproof.api import check as api
 from viewproof.refinement.cli.check_import import imported, show_imported
 from viewproof.refinement.cli.check_portfolio import Wanted, search_portfolio, show_covered
 from viewproof.refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
-from viewproof.refinement.cli.models import SIZES, bounded_model, fault_model, model_options, witness_search
+from viewproof.refinement.cli.models import (
+    SIZES,
+    ProfileName,
+    bounded_model,
+    fault_model,
+    model_options,
+    witness_search,
+)
 from viewproof.refinement.cli.options import OutputFile, Seconds
 from viewproof.refinement.cli.output import json_option, note, save_json
 from viewproof.refinement.cli.own_model import is_own
@@ -26,7 +33,6 @@ from viewproof.spec.engines.explicit.result import Result
 from viewproof.spec.engines.story import Ending, Question
 from viewproof.spec.lang import Spec
 from viewproof.spec.protocols import protocol_of, protocol_of_model, shapes_of
-from viewproof.spec.vsr.profiles import PROFILES
 
 __all__ = ["check", "show_change", "show_value"]
 
@@ -72,9 +78,7 @@ _folder = click.Path(path_type=Path, file_okay=False)
 
 @click.command()
 @model_options
-@click.option(
-    "--profile", type=click.Choice(list(PROFILES)), default="core", help="Options of the protocol.", show_default=True
-)
+@click.option("--profile", type=ProfileName(), default="core", help="Options of the protocol.", show_default=True)
 @click.option("--workers", type=_count, help="Threads; they never change the result.  [default: the cores]")
 @click.option("--max-states", type=_count, help="Stop, inconclusive, at this number of distinct states.")
 @click.option("--memory", type=Size(), help="Memory for states; files take what is more.  [default: 60 % of the free]")

@@ -14,6 +14,7 @@ from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
 from viewproof.refinement.cli.own_model import is_own, keep_sizes, own_model
 from viewproof.spec.lang import Predicate, Spec, SpecError
 from viewproof.spec.protocols import FAULTS, MODELS, PROTOCOLS
+from viewproof.spec.vsr.profiles import PROFILES, require_profile
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -53,6 +54,21 @@ class ModelName(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         if value not in MODELS and not is_own(value):
             known = ", ".join(repr(name) for name in sorted(MODELS))
             self.fail(f"{value!r} is not one of {known}, nor a file of one's own, ./my_model.py[:NAME].", param, ctx)
+        return str(value)
+
+
+class ProfileName(click.Choice):  # type: ignore[type-arg,unused-ignore]
+    """A profile of the protocol; a name that is not one is refused with the reason."""
+
+    def __init__(self) -> None:
+        super().__init__(list(PROFILES))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, if there is such a profile."""
+        try:
+            require_profile(str(value))
+        except SpecError as error:
+            self.fail(str(error), param, ctx)
         return str(value)
 
 

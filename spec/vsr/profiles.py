@@ -38,8 +38,8 @@ OF_LOGS = {"tigerbeetle-2022": "recovery-nonce", "tigerbeetle-2026": "recovery-s
 """Specification of another system's logs, which only an audit knows → the profile of the protocol that is nearest."""
 
 
-def profile_options(name: str, replicas: int) -> Options:
-    """The options of a profile. Raises `SpecError` for an unknown one, or replicas that it does not have."""
+def require_profile(name: str) -> None:
+    """Raises `SpecError` for a name that is no profile; of another system's logs it says which one is meant."""
     if name in OF_LOGS:
         raise SpecError(
             f"{name} is the specification by which logs of that system are audited, and has no bounded model; "
@@ -47,6 +47,11 @@ def profile_options(name: str, replicas: int) -> Options:
         )
     if name not in PROFILES:
         raise SpecError(f"unknown profile {name}; there are: {', '.join(PROFILES)}")
+
+
+def profile_options(name: str, replicas: int) -> Options:
+    """The options of a profile. Raises `SpecError` for an unknown one, or replicas that it does not have."""
+    require_profile(name)
     return PROFILES[name](replicas)
 
 

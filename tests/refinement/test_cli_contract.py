@@ -37,6 +37,20 @@ def test_the_exit_code_is_the_verdict_though_nobody_reads_the_output(words: tupl
     assert b"Traceback" not in told
 
 
+@pytest.mark.parametrize(
+    ("profile", "reason"),
+    [
+        ("tigerbeetle-2022", "the protocol with the same recovery is recovery-nonce"),
+        ("tigerbeetle-2026", "the protocol with the same recovery is recovery-superblock"),
+        ("vsr", "unknown profile vsr; there are: core, paper"),
+    ],
+)
+def test_a_name_that_is_no_profile_is_refused_with_the_reason(profile: str, reason: str) -> None:
+    answer = CliRunner().invoke(check, ["core", "--profile", profile])
+    assert answer.exit_code == 2
+    assert reason in " ".join(answer.output.split())
+
+
 def test_a_disk_that_is_full_is_an_error_of_the_tool() -> None:
     with open("/dev/full", "wb") as full:
         process = vsr("check", "core", *SMALL, stdout=full.fileno())

@@ -5,6 +5,7 @@ but for those that the mistake says it drops.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,13 +15,28 @@ from typing import Any
 
 import pytest
 
-from viewproof.spec.lang import Instance, Part, Spec, SpecError, action, at, before, compose, replaces, require
-from viewproof.spec.vsr import FAULTS, Config, build, model
+from viewproof.spec.lang import (
+    Instance,
+    Part,
+    Spec,
+    SpecError,
+    action,
+    at,
+    before,
+    compose,
+    instead,
+    replaces,
+    require,
+    without,
+)
+from viewproof.spec.vsr import FAULTS, Config, build, model, models
 from viewproof.spec.vsr.config import ClientTable, Partitions, Repair
 from viewproof.spec.vsr.core import normal
-from viewproof.spec.vsr.core.state import Replica
+from viewproof.spec.vsr.core.state import Op, Replica
 from viewproof.spec.vsr.faults import alternatives
+from viewproof.spec.vsr.faults.kinds import Fault, instead_of
 from viewproof.spec.vsr.parts import CORE, PARTS
+from viewproof.spec.vsr.parts.checkpoints import checkpoint
 from viewproof.spec.vsr.parts.loss import require_takes_part
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -191,6 +207,59 @@ def test_a_mistake_drops_what_it_says_with_any_two_parts() -> None:
 @pytest.mark.long
 def test_a_mistake_drops_what_it_says_in_every_combination() -> None:
     require_what_is_dropped(None)
+
+
+def alone(monkeypatch: pytest.MonkeyPatch, mistake: Fault) -> None:
+    """Let this be what there is of mistakes."""
+    monkeypatch.setitem(FAULTS, mistake.id, mistake)
+    monkeypatch.setattr(sys.modules[__name__], "FAULTS", {mistake.id: mistake})
+
+
+OUT_OF_ORDER = FAULTS["commit.out_of_order"]
+
+
+def test_a_mistake_that_drops_a_guard_and_does_not_say_so_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone(monkeypatch, OUT_OF_ORDER)
+    require_what_is_dropped(0)
+    alone(monkeypatch, replace(OUT_OF_ORDER, drops=()))
+    with pytest.raises(AssertionError, match=r"commit\.out_of_order drops .*commit_max.* does not say so"):
+        require_what_is_dropped(0)
+
+
+def test_a_mistake_that_says_more_than_it_drops_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone(monkeypatch, replace(OUT_OF_ORDER, drops=(*OUT_OF_ORDER.drops, "state.status[r] == NORMAL")))
+    with pytest.raises(AssertionError, match=r"commit\.out_of_order"):
+        require_what_is_dropped(0)
+
+
+@action(r=Replica, o=Op)
+def on_prepare_anywhere(state: Any, r: Any, o: Any) -> None:
+    """A prepare is taken where the ring has no room for it."""
+    with without(checkpoint.require_drained):
+        normal.on_prepare.fn(state, r, o)
+
+
+def test_a_mistake_that_drops_the_guard_of_a_part_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in = instead_of(normal.on_prepare, act=on_prepare_anywhere)
+    alone(monkeypatch, replace(OUT_OF_ORDER, stands_in=(stand_in,), drops=()))
+    require_what_is_dropped(1)
+    with pytest.raises(AssertionError, match=r"commit\.out_of_order drops .* does not say so, under .*journal_slots=1"):
+        require_what_is_dropped(2)
+
+
+@action(r=Replica, o=Op)
+def on_prepare(state: Any, r: Any, o: Any) -> None:
+    """The core's, written anew without the point at which parts ask for room."""
+    with instead({normal.require_slot: lambda state, r, o: None}), without(checkpoint.require_drained):
+        normal.on_prepare.fn(state, r, o)
+
+
+def test_an_action_that_does_not_inherit_the_guards_of_parts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    careless = part(changes=lambda cfg: (replaces(normal.on_prepare, on_prepare),))
+    cfg = Config(3, checkpoints=True, journal_slots=1)
+    assert lost(unbounded(cfg), cfg) == []
+    monkeypatch.setattr(models, "PARTS", (*PARTS, careless))
+    assert {(name, action) for name, action, _ in lost(unbounded(cfg), cfg)} == {("checkpoints", "on_prepare")}
 
 
 @pytest.mark.parametrize(("name", "fault"), [(name, fault) for name, faults in LOST_BEFORE.items() for fault in faults])
