@@ -32,7 +32,6 @@ class Evidence:
 
     boot: Row | None = None
     boots: list[Row] = field(default_factory=list)
-    first: Row | None = None
     holes_after: dict[tuple[int, int], str] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
     ends: dict[int, int] = field(default_factory=dict)
@@ -59,7 +58,6 @@ class Evidence:
 
     def _take(self, row: Row, uses: list[Row]) -> None:
         node, seq = row[_NODE], row[_SEQ]
-        self.first = self.first or row
         if row[_EVENT] in BOOTS:
             self.boots.append(row)
             if self.boot is None and row[_REPLICAS] is not None:

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from viewproof.refinement.checker.state import first_clear
 from viewproof.refinement.mapping.partitions import PARTITIONS, reader
 from viewproof.refinement.schema import BY_NAME, INDEX
 from viewproof.spec.engines.guards import Evaluator, Span
-from viewproof.spec.engines.guards.cells import Cells, from_truth
+from viewproof.spec.engines.guards.cells import Cells
 from viewproof.spec.engines.guards.evaluate import Env
 from viewproof.spec.lang import Schema
 from viewproof.spec.lang.expr import Const, Expr, Name, Op, Read
@@ -264,9 +263,4 @@ def _unshown(column: str) -> Span:
     return Span(declared.minimum, None) if declared.kind == "int" else ANY
 
 
-def truth_value(truth: bool | None) -> Any:
-    """A truth value as a value."""
-    return from_truth(truth)
-
-
-__all__ = ["ANY", "Apply", "Column", "Row", "Shown", "TermEvaluator", "Terms", "Text", "first_clear"]
+__all__ = ["ANY", "Apply", "Column", "Row", "Shown", "TermEvaluator", "Terms", "Text"]

@@ -2,9 +2,9 @@
 
 Expressions are Python text over the event's columns (`node`, `m_op`, …), the spec state (`spec.view[node]`) and the
 number of `replica_count` and the quorums `q_r`, `q_v`. A column the trace does not show is filled from the message
-that was sent (`m_from`, `m_seq`), else from `infer`; if a line needs it all the same, the run is inconclusive by its
-name. The lines of a rule are taken in order; one with `when` only if the specification is built with that option
-(`options.options_of`), or with "-" before it, without:
+that was sent (`m_from`, `m_seq`), else from `infer`, else it is not known (`checker.partial`). The lines of a rule are
+taken in order; one with `when` only if the specification is built with that option (`options.options_of`), or with "-"
+before it, without:
 
 | line | meaning |
 |---|---|
@@ -38,15 +38,12 @@ class Optional:
 
 @dataclass(frozen=True)
 class Check(Optional):
-    """`column` must equal `expected`, where observed; if it is `needed`, it must be observed. `rule` is the invariant
-    that says so, if one does.
-    """
+    """`column` must equal `expected`. `rule` is the invariant that says so, if one does."""
 
     column: str
     expected: str
     rule: str = ""
     only_if: str = ""
-    needed: bool = False
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ ASKED: tuple[Line, ...] = (
         "the entry asked something else of the replica that executed it before",
         when="partitions",
     ),
-    Check("m_count", f"spec.asked_count{_ASKED}", only_if=_APPENDS, needed=True, when="partitions"),
+    Check("m_count", f"spec.asked_count{_ASKED}", only_if=_APPENDS, when="partitions"),
     Holds(
         f"{_PARTITION} == spec.asked_partition{_ASKED}",
         "m_namespace",
@@ -55,7 +55,7 @@ ASKED: tuple[Line, ...] = (
         only_if=_APPENDS,
         when="partitions",
     ),
-    Check("m_offset", f"spec.asked_offset{_ASKED}", only_if=_STORES, needed=True, when="partitions"),
+    Check("m_offset", f"spec.asked_offset{_ASKED}", only_if=_STORES, when="partitions"),
     Holds(
         f"{_READER} == spec.asked_reader{_ASKED}",
         "m_consumer",
@@ -63,7 +63,7 @@ ASKED: tuple[Line, ...] = (
         only_if=_STORES,
         when="partitions",
     ),
-    Check("m_offset", f"{_END} - m_count", "I15", _APPENDS, needed=True, when="partitions"),
+    Check("m_offset", f"{_END} - m_count", "I15", _APPENDS, when="partitions"),
     Check("m_operation", f"'store' if m_offset <= {_END} else 'refused'", "I15", _STORES, when="partitions"),
 )
 """After it: every replica that executes an entry is asked the same. An append's messages got the offsets up to the end;
