@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from viewproof.refinement.cli import check_portfolio
 from viewproof.refinement.cli.check import APPLIES, check
 from viewproof.refinement.cli.models import SIZES
 from viewproof.refinement.cli.mutate import mutate
 from viewproof.spec.engines.mutate import mutants
-from viewproof.spec.vsr import model
+from viewproof.spec.engines.mutate.rebuild import with_ir
+from viewproof.spec.engines.portfolio import Shape
+from viewproof.spec.lang import Spec
+from viewproof.spec.lang.expr import Const, Op, Read
+from viewproof.spec.sizes import Size
 
 SMALL = ("--views", "2", "--ops", "1", "--requests", "1")
 FAULT = ("core", "--fault", "state.getstate_truncates")
@@ -88,28 +95,42 @@ def test_every_option_of_check_is_about_some_question_or_all() -> None:
     assert {p.name for p in check.params} == everywhere | about_some
 
 
-@pytest.mark.long
-def test_a_check_without_a_size_finds_a_break_that_its_own_size_has_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    changed = {m.kind: m for m in mutants(model("core"), frozenset({"start_view"}))}["minor key first"]
-    from viewproof.refinement.cli import check_portfolio
+def offers_ordered_by_op(spec: Spec) -> Spec:
+    """The best offer is chosen by op before log_view."""
+    (mutant,) = [m for m in mutants(spec, frozenset({"start_view"})) if m.kind == "minor key first"]
+    return mutant.of(spec)
 
+
+def log_view_of_the_head(spec: Spec) -> Spec:
+    """log_view in an offer is the view of the head prepare."""
+    ir, variables = spec.ir("do_view_change"), spec.schema.vars
+    (offered,) = [u for u in ir.updates if u.var.name == "dvc_log_view"]
+    r = offered.index[1]
+    head = Read(variables["op"], (r,))
+    entry = Read(variables["entry"], (r, head))
+    view = Op("ite", (Op("eq", (head, Const(0)), True), Const(0), Op("sub", (entry, Const(1)))))
+    updates = tuple(replace(u, value=view) if u is offered else u for u in ir.updates)
+    return with_ir(spec, replace(ir, updates=updates))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("mistake", "steps"), [(offers_ordered_by_op, 15), (log_view_of_the_head, 18)])
+def test_a_check_without_a_size_finds_a_break_that_one_size_had_not(
+    mistake: Callable[[Spec], Spec], steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build = check_portfolio._shape
-    monkeypatch.setattr(check_portfolio, "_shape", lambda wanted, size: _mutated(build(wanted, size), changed.id))
+
+    def planted(wanted: check_portfolio.Wanted, size: Size) -> Shape:
+        shape = build(wanted, size)
+        return Shape(shape.name, mistake(shape.spec), shape.max_states)
+
+    monkeypatch.setattr(check_portfolio, "_shape", planted)
     monkeypatch.setattr("viewproof.spec.engines.portfolio.outcome.cache_dir", lambda: tmp_path / "explicit")
     answer = CliRunner().invoke(check, ["core", "--json", str(tmp_path / "a.json")], standalone_mode=False)
     assert answer.return_value == 1
-    assert "violated: I2 durability, after 15 steps" in answer.output
+    assert f"violated: I2 durability, after {steps} steps" in answer.output
     told = json.loads((tmp_path / "a.json").read_text())
     assert (told["exit_code"], told["broken"], told["mutants"]["known"]) == (1, "I2", False)
-
-
-def _mutated(shape, id):  # type: ignore[no-untyped-def]
-    from viewproof.spec.engines.portfolio import Shape
-
-    mutant = next(m for m in mutants(shape.spec, frozenset({"start_view"})) if m.id == id)
-    return Shape(shape.name, mutant.of(shape.spec), shape.max_states)
 
 
 def test_mutate_says_what_it_cannot_do() -> None:
