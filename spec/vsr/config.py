@@ -17,13 +17,19 @@ class ClientTable:
     """How clients are remembered (docs/clients-and-control.md).
 
     `slots` 0: one for every client. `sessions`: clients register. `gaps`: request numbers may skip. `in_flight`: how
-    many requests a client sends without an answer (0: any number; for traces).
+    many requests a client sends without an answer (0: any number; for traces). `cached`: a slot keeps the last so many
+    replies, and its client's largest number over all its sessions (0: the last reply, and its number; Iggy has 5).
     """
 
     slots: int = 0
     sessions: bool = False
     gaps: bool = False
     in_flight: int = 1
+    cached: int = 0
+
+    def __post_init__(self) -> None:
+        if self.cached and not (self.sessions and self.gaps):
+            raise SpecError("a table that keeps several replies has sessions, and numbers with gaps")
 
 
 @dataclass(frozen=True)

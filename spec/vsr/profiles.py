@@ -31,7 +31,11 @@ PROFILES: dict[str, Callable[[int], Options]] = {
         "repair": Repair("superblock"),
         **_flexible_quorums("recovery-superblock", 6, replicas),
     },
-    "iggy": lambda replicas: {"repair": Repair("probe"), **_flexible_quorums("iggy", 7, replicas)},
+    "iggy": lambda replicas: {
+        "repair": Repair("probe"),
+        "client_table": ClientTable(slots=8192, sessions=True, gaps=True, cached=5),
+        **_flexible_quorums("iggy", 7, replicas),
+    },
 }
 """Profile → its options for a number of replicas."""
 OF_LOGS = {"tigerbeetle-2022": "recovery-nonce", "tigerbeetle-2026": "recovery-superblock"}

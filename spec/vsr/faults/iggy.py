@@ -1,4 +1,4 @@
-"""Mistakes in Iggy's replication (docs/iggy.md): five as the build has it, and others that it avoids."""
+"""Mistakes in Iggy's replication (docs/iggy.md): six as the build has it, and others that it avoids."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from viewproof.spec.lang import (
     forall,
     largest,
     maximum,
+    not_,
     require,
     some,
     tagged,
@@ -119,18 +120,27 @@ def start_view_over_hole(state: Any, r: Any) -> None:
     changed = between(Op, low, largest(n, state.op[r]))
     state.entry.update((r, changed), lambda o: where(o <= n, lambda: entry(o), NONE))
     state.written.update((r, changed), lambda o: all_of(o <= n, lambda: state.body[r, o] == entry(o)))
-    state.ack.update((v, r, between(Op, largest(state.commit_max[r], low), n)), entry)
+    state.ack.update((v, r, between(Op, state.commit_max[r] + 1, n)), entry)
     core.send_start_view(state, v, n, entry, state.commit_max[r])
 
 
 @action(r=Replica)
 def execute_pipeline(state: Any, r: Any) -> None:
-    """A primary executes what its pipeline has next, whatever is missing below [Iggy, later]."""
-    missing = maximum(
-        between(Op, state.commit_min[r] + 1, state.commit_max[r]), lambda p: where(state.written[r, p], 0, p)
-    )
-    over_hole = all_of(primary(state, state.view[r]) == r, missing > 0)
-    o = where(over_hole, missing, state.commit_min[r]) + 1
+    """A primary executes the head of its pipeline, whatever is missing below. When a view starts that is what is above
+    the commit number, each with an acknowledgement of the primary's own [Iggy, later].
+    """
+    v, low = state.view[r], state.commit_min[r] + 1
+    known = between(Op, low, state.commit_max[r])
+
+    def missing(p: Any) -> Any:
+        return not_(any_of(state.written[r, p], state.memory[r, p] != NONE))
+
+    def below_pipeline(p: Any) -> Any:
+        return forall(between(Op, low, p), lambda q: state.ack[v, r, q] == NONE)
+
+    over_hole = all_of(primary(state, v) == r, exists(known, missing))
+    head = maximum(known, lambda p: where(below_pipeline(p), p, 0))
+    o = where(over_hole, head, state.commit_min[r]) + 1
     normal.require_ready(state, r, o)
     require(normal.is_request(state, state.entry[r, o], o))
     normal.require_table_slot(state, r, o)

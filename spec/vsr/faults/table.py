@@ -95,8 +95,20 @@ def resend_naming_view(state: Any, r: Any, c: Any) -> None:
         clients.resend_reply.fn(state, r, c)
 
 
+def own_number(state: Any, r: Any, c: Any, s: Any) -> Any:
+    """The number of the entry that is executed, 0 for a register."""
+    return s
+
+
+@action(r=Replica)
+def execute_resetting_watermark(state: Any, r: Any) -> None:
+    """A register sets the watermark of its client's slot back: its numbers count from the start [Iggy, later]."""
+    with instead({client_table.slot_number: own_number}):
+        normal.execute.fn(state, r)
+
+
 def _without_sessions(cfg: Config) -> Config:
-    return replace(cfg, client_table=replace(cfg.client_table, sessions=False))
+    return replace(cfg, client_table=replace(cfg.client_table, sessions=False, cached=0))
 
 
 def _with_gaps(cfg: Config) -> Config:
@@ -105,6 +117,10 @@ def _with_gaps(cfg: Config) -> Config:
 
 def _needs_slots(cfg: Config) -> str:
     return "" if cfg.client_table.slots else "needs a client table with slots"
+
+
+def _needs_cache(cfg: Config) -> str:
+    return "" if cfg.client_table.cached else "needs a table that keeps several replies; see the model iggy_clients"
 
 
 def _needs_sessions(cfg: Config) -> str:
@@ -141,6 +157,11 @@ FAULTS = (
         (instead_of(sessions.on_register, act=on_register_again),),
         refuses=_needs_sessions,
         drops=("register_outcome(state, r, c, n) == NEW",),
+    ),
+    Fault(
+        "table.watermark_reset",
+        (instead_of(normal.execute, act=execute_resetting_watermark),),
+        refuses=_needs_cache,
     ),
     Fault(
         "table.reply_from_current_view",

@@ -15,6 +15,7 @@ from viewproof.spec.vsr.core.lemmas import LEMMAS
 from viewproof.spec.vsr.parts.append_failure import APPEND_FAILURE
 from viewproof.spec.vsr.parts.checkpoints import CHECKPOINTS
 from viewproof.spec.vsr.parts.clients import CLIENTS, SESSIONS
+from viewproof.spec.vsr.parts.clients.cache import CACHE
 from viewproof.spec.vsr.parts.control import CONTROL
 from viewproof.spec.vsr.parts.discard import DISCARDS
 from viewproof.spec.vsr.parts.fence import FENCE
@@ -53,6 +54,7 @@ CORE = Part(
 PARTS: tuple[Part, ...] = (
     CLIENTS,
     SESSIONS,
+    CACHE,
     CONTROL,
     PIPELINE,
     APPEND_FAILURE,

@@ -127,6 +127,7 @@ ALONE: dict[str, dict[str, Any]] = {
     "superblock": {"repair": Repair("superblock")},
     "fence": {"fence": True},
     "iggy": {"repair": Repair("probe")},
+    "cache": {"client_table": ClientTable(sessions=True, gaps=True, cached=2)},
 }
 
 

@@ -13,13 +13,16 @@ from viewproof.spec.lang import (
     all_of,
     any_of,
     between,
+    cases,
     count,
     exists,
     forall,
     implies,
     invariant,
+    joined,
     maximum,
     not_,
+    point,
     some,
     value_of,
     where,
@@ -71,8 +74,14 @@ def same_request(s: Any, o: Any, p: Any) -> Any:
     a, b = s.first_executed[o], s.first_executed[p]
     same = [client_of(s, a, o) == client_of(s, b, p), request_of(s, a, o) == request_of(s, b, p)]
     if s.cfg.client_table.sessions:
-        same += [not_(is_register(s, a, o)), session_at(s, o) == session_at(s, p)]
+        same += [not_(is_register(s, a, o)), in_one_session(s, o, p)]
     return all_of(client_of(s, a, o) != 0, *same)
+
+
+@joined(any_of)
+def in_one_session(s: Any, o: Any, p: Any) -> Any:
+    """Must a request be known at o from the execution at p: are both of one session?"""
+    return session_at(s, o) == session_at(s, p)
 
 
 def same_incarnation(s: Any, o: Any, p: Any) -> Any:
@@ -139,7 +148,11 @@ def table_is_function(s: Any) -> Any:
 
 def as_told(s: Any, r: Any, c: Any, p: Any) -> Any:
     """Is r's slot of client c that of the entry executed at p; empty if p is 0?"""
-    parts = [s.table_op[r, c] == p, s.table[r, c] == where(p == 0, 0, lambda: request_of(s, s.first_executed[p], p))]
+    parts = [
+        s.table_op[r, c] == p,
+        s.table[r, c] == where(p == 0, 0, lambda: number_at(s, c, p)),
+        *more_of_slot(s, r, c, p),
+    ]
     if s.cfg.client_table.sessions:
         session = where(p == 0, 0, lambda: session_at(s, p))
         parts += [
@@ -147,6 +160,18 @@ def as_told(s: Any, r: Any, c: Any, p: Any) -> Any:
             s.table_incarnation[r, c] == where(p == 0, 0, lambda: incarnation_at(s, session_at(s, p))),
         ]
     return all_of(*parts)
+
+
+@point
+def number_at(s: Any, c: Any, p: Any) -> Any:
+    """The request number of client c's slot, whose last entry is that at p."""
+    return request_of(s, s.first_executed[p], p)
+
+
+@cases
+def more_of_slot(s: Any, r: Any, c: Any, p: Any) -> tuple[Any, ...]:
+    """What else r's slot of client c has, whose last entry is that at p (0: there is none)."""
+    return ()
 
 
 def live(s: Any, o: Any, c: Any) -> Any:
@@ -188,9 +213,15 @@ def was_executed(s: Any, c: Any, x: Any, n: Any) -> Any:
         lambda o: all_of(
             is_of(s, o, c),
             lambda: request_of(s, s.first_executed[o], o) == n,
-            (lambda: session_at(s, o) == x) if s.cfg.client_table.sessions else True,
+            (lambda: answers_in(s, o, x)) if s.cfg.client_table.sessions else True,
         ),
     )
+
+
+@point
+def answers_in(s: Any, o: Any, x: Any) -> Any:
+    """Does the execution of a request at o make the answer in session x good?"""
+    return session_at(s, o) == x
 
 
 @invariant("L2", "requests_answered")

@@ -16,6 +16,7 @@ from viewproof.spec.lang import (
     all_of,
     as_index,
     optional,
+    point,
     require,
     up_to,
     value_of,
@@ -74,10 +75,14 @@ def on_the_wire(state: Any, c: Any, x: Any, s: Any) -> Any:
     """
     ahead = state.cfg.client_table.in_flight
     return (
-        True
-        if ahead == 0
-        else all_of(state.session_replies[c, x] != NONE, lambda: s <= value_of(state.session_replies[c, x]) + ahead)
+        True if ahead == 0 else all_of(state.session_replies[c, x] != NONE, lambda: s <= answered(state, c, x) + ahead)
     )
+
+
+@point
+def answered(state: Any, c: Any, x: Any) -> Any:
+    """The number up to which client c, in session x, has answers: each session counts from 1."""
+    return value_of(state.session_replies[c, x])
 
 
 def outcome(state: Any, r: Any, c: Any, x: Any, s: Any) -> Any:

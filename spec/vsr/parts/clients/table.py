@@ -75,6 +75,7 @@ def unexecuted(state: Any, r: Any, c: Any) -> Any:
     )
 
 
+@point
 def by_number(state: Any, r: Any, c: Any, s: Any) -> Any:
     """Outcome of request number s of a client that has a slot, in its session."""
     t = state.table[r, c]
@@ -143,6 +144,12 @@ def require_table_slot(state: Any, r: Any, o: Any) -> None:
 
 
 @point
+def slot_number(state: Any, r: Any, c: Any, s: Any) -> Any:
+    """The request number that the slot of client c has once its request s (0: a register) is executed."""
+    return s
+
+
+@point
 def slot_op(state: Any, r: Any, o: Any) -> Any:
     """The op that the slot of the client of op o is given."""
     return o
@@ -153,7 +160,7 @@ def record(state: Any, r: Any, o: Any, entry: Any) -> None:
     c, s = client_of(state, entry, o), request_of(state, entry, o)
     table = state.cfg.client_table
     changes = in_table(state, r, o, entry)
-    state.table[r, c] = where(changes, s, state.table[r, c])
+    state.table[r, c] = where(changes, slot_number(state, r, c, s), state.table[r, c])
     state.table_op[r, c] = where(changes, slot_op(state, r, o), state.table_op[r, c])
     state.recorded[o] = where(state.first_executed[o] == NONE, changes, state.recorded[o])
     if table.sessions:
@@ -193,6 +200,7 @@ def note_reply(state: Any, sends: Any, c: Any, x: Any, s: Any, p: Any, names: An
     state.last_reply[p] = where(sends, names, state.last_reply[p])
 
 
+@point
 def evict(state: Any, r: Any, o: Any, c: Any) -> None:
     """Client c loses its slot on r to the entry that is executed at o."""
     state.table[r, c] = 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from viewproof.spec.lang import Action, Change, Part, before, replaces
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import Config, Repair
+from viewproof.spec.vsr.config import ClientTable, Config, Repair
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core import restart as core_restart
 from viewproof.spec.vsr.core.lemmas import LEMMAS
@@ -74,6 +74,11 @@ IGGY = Part(
             Bounds(views=2, ops=1, requests=1),
             {"repair": PROBE, "quorum_replication": 2, "quorum_view_change": 3},
             replicas=4,
+        ),
+        "iggy_whole": Model(
+            Bounds(views=2, ops=3, clients=2, requests=1, incarnations=2),
+            {"repair": PROBE, "client_table": ClientTable(slots=1, sessions=True, gaps=True, cached=2)},
+            replicas=2,
         ),
     },
 )
