@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.spec.lang import (
+    NONE,
     Goal,
     Instance,
     all_of,
@@ -23,6 +24,7 @@ from viewproof.spec.lang import (
     forall,
     invariant,
     not_,
+    value_of,
     within,
 )
 from viewproof.spec.vsr.config import Config
@@ -74,7 +76,8 @@ def all_answered(s: Any) -> Any:
 def session_answered(s: Any, c: Any, x: Any) -> Any:
     """Was client c sent the reply to the last request of session x, and were all of them executed?"""
     return all_of(
-        not_(within(Request, s.session_replies[c, x])),
+        s.session_replies[c, x] != NONE,
+        lambda: not_(within(Request, value_of(s.session_replies[c, x]) + 1)),
         forall(Request, lambda n: was_executed(s, c, x, n)),
     )
 
