@@ -283,7 +283,7 @@ def log_view_meaning(s: Any) -> Any:
                 s.dvc[v, r],
                 lambda: all_of(
                     any_of(s.dvc_log_view[v, r] == 0, s.sv[s.dvc_log_view[v, r]]),
-                    s.sv_op[s.dvc_log_view[v, r]] <= s.dvc_op[v, r],
+                    reaches_start(s, v, r),
                     forall(
                         between(Op, 1, s.dvc_op[v, r]),
                         lambda o: s.dvc_entry[v, r, o] == entry_of_view(s, s.dvc_log_view[v, r], o),
@@ -292,6 +292,12 @@ def log_view_meaning(s: Any) -> Any:
             ),
         ),
     )
+
+
+@point
+def reaches_start(s: Any, v: Any, r: Any) -> Any:
+    """Is all of the log that its log_view started with in r's do_view_change of view v?"""
+    return s.sv_op[s.dvc_log_view[v, r]] <= s.dvc_op[v, r]
 
 
 @witness("I1", "two replicas executed one op")

@@ -1,7 +1,8 @@
 """Known mistakes of real code, as named switches: each replaces or adds one action, or bends the configuration.
 
 Off by default; the normal actions do not know them. What else is known of one (what is wrong, the source, the model
-and the runs in which it shows) is its record in viewproof/faults.toml. One file per area; `FAULTS` holds all.
+and the runs in which it shows) is its record in viewproof/faults.toml. A part that is a folder
+has its own in it (`faults.py`); here are those of the core, of small parts and of several. `FAULTS` holds all.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewproof.spec.lang import Action, Spec, SpecError
-from viewproof.spec.vsr.faults import boot, commit, control, core, iggy, recovery, table, view
+from viewproof.spec.vsr.faults import boot, commit, control, core, view
 from viewproof.spec.vsr.faults.kinds import Fault, named
+from viewproof.spec.vsr.parts.clients import faults as of_clients
+from viewproof.spec.vsr.parts.iggy import faults as of_iggy
+from viewproof.spec.vsr.parts.recovery import faults as of_recovery
 
 __all__ = ["FAULTS", "Alternatives", "Fault", "alternatives", "fault"]
 
-AREAS = (core, view, commit, control, boot, table, recovery, iggy)
+AREAS = (core, view, commit, control, boot, of_clients, of_recovery, of_iggy)
 FAULTS: dict[str, Fault] = {f.id: f for area in AREAS for f in area.FAULTS}
 
 

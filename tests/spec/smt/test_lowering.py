@@ -28,8 +28,9 @@ from viewproof.spec.lang import Spec
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
-from viewproof.spec.vsr.faults import core, table
+from viewproof.spec.vsr.faults import core
 from viewproof.spec.vsr.lemmas import LEMMAS
+from viewproof.spec.vsr.parts.clients import faults as table
 
 CORES = {
     "plain": lambda: model("core_restart", views=3, ops=2, restarts=1),
