@@ -9,7 +9,7 @@ import pytest
 from tests.spec.counts import require_counts
 from tests.spec.explicit.test_differential import facts
 from viewproof.spec.engines import explicit, interp
-from viewproof.spec.lang import action, all_of, between, count, require, tagged, within
+from viewproof.spec.lang import action, all_of, between, count, require, some, tagged, value_of, within
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.core.restart import start_again
 from viewproof.spec.vsr.core.state import VIEW_CHANGE, Op, Replica, Restart, View, is_prepared
@@ -46,10 +46,10 @@ def discard(state: Any, r: Any, o: Any) -> None:
     require(o <= state.op[r])
     entry = state.entry[r, o]
     received = state.received(r)
-    others = count(Replica, lambda q: all_of(q != r, received.nack[q, entry - 1, o] > state.durable_log_view[r]))
+    others = count(Replica, lambda q: all_of(q != r, received.nack[q, value_of(entry), o] > state.durable_log_view[r]))
     require(others >= state.cfg.replicas - state.cfg.quorum_replication)
     lost = between(Op, o, state.op[r])
-    state.gone.update((r, between(View, 0, state.view[r]), lost), lambda w, p: state.entry[r, p] == w + 1)
+    state.gone.update((r, between(View, 0, state.view[r]), lost), lambda w, p: state.entry[r, p] == some(w))
     start_again(state, r, o - 1, state.durable_view[r], state.durable_log_view[r], 0, cut=True)
 
 
