@@ -45,7 +45,7 @@ from viewproof.spec.vsr.core.state import (
     primary,
     request_of,
 )
-from viewproof.spec.vsr.parts.clients import invariants, sessions, table
+from viewproof.spec.vsr.parts.clients import invariants, lemmas, sessions, table
 from viewproof.spec.vsr.parts.clients.invariants import is_of
 
 
@@ -217,6 +217,7 @@ CACHE = Part(
     actions=lambda cfg: (resend_cached,) if cfg.client_table.cached > 1 else (),
     changes=changes,
     witnesses=lambda cfg: (refused_as_applied, *((older_reply_sent,) if cfg.client_table.cached > 1 else ())),
+    untrue=lambda cfg, crashes: {lemma.id for lemma in lemmas.lemmas(cfg)},
     models={
         "iggy_clients": Model(
             Bounds(views=2, ops=4, clients=2, requests=1, incarnations=2),
