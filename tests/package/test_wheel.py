@@ -25,7 +25,7 @@ pytestmark = pytest.mark.xdist_group("package")
 
 SMALL = ("core", "--views", "2", "--ops", "1", "--requests", "1")
 FAULT = ("core", "--fault", "state.getstate_truncates")
-ENDINGS = {"py", "j2", "css", "js", "typed", "md", "ndjson"}
+ENDINGS = {"py", "j2", "css", "js", "typed", "md", "ndjson", "json", "toml"}
 
 
 def names(wheel: Path) -> set[str]:
@@ -175,6 +175,11 @@ def test_a_cluster_of_processes(installed: Installed) -> None:
         addresses = ",".join(json.loads((installed.work / "ready.json").read_text())["addresses"])
         check(installed.vsr("repl", "--addresses", addresses, stdin="put a 1\nget a\n"), 0, "ok\n1\n")
     check(installed.vsr("audit", "three/traces"), 0, "verdict: conforms")
+
+
+def test_authority(installed: Installed) -> None:
+    check(installed.vsr("authority", "tls", "--addresses", "127.0.0.1:7001,127.0.0.1:7002,127.0.0.1:7003"), 0, "tls")
+    assert (installed.work / "tls" / "replica-2").is_dir()
 
 
 def test_record_and_bench(installed: Installed) -> None:

@@ -12,7 +12,9 @@ from viewproof.spec.engines import interp
 from viewproof.spec.engines.smt.proof import Proof, prove
 from viewproof.spec.lang import Predicate, Spec, any_of, forall
 from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.kinds import agree
 from viewproof.spec.lang.schema import Var
+from viewproof.spec.lang.sorts import Constant
 
 Progress = Callable[[str], None]
 
@@ -92,7 +94,7 @@ def sample(spec: Spec, *, runs: int, length: int, seed: int = 1) -> list[State]:
 def candidates(spec: Spec, states: Iterable[State]) -> list[Predicate]:
     """Generated candidates that hold in these states: how two variables of the same indices relate, cell by cell.
 
-    x ≤ y and x = y for integers; "x is at its initial value, or y is not" for all.
+    x ≤ y and x = y where both are of one kind; "x is at its initial value, or y is not" for all.
     """
     shapes: dict[tuple[Any, ...], list[Var]] = {}
     for var in spec.schema.vars.values():
@@ -110,19 +112,24 @@ def _relations(x: Var, y: Var) -> Iterator[Predicate]:
     def predicate(text: str, body: Callable[[Any, Any], Any]) -> Predicate:
         return Predicate(f"candidate.{text}", text, cells(body), f"Generated: {text}.")
 
-    if not x.values.is_bool and not y.values.is_bool:
+    comparable = agree(x.values.kind, y.values.kind)
+    if comparable and not x.values.is_bool:
         yield predicate(f"{x.name} <= {y.name}", lambda a, b: a <= b)
-    if x.name < y.name and x.values.is_bool == y.values.is_bool:
+    if comparable and x.name < y.name:
         yield predicate(f"{x.name} = {y.name}", lambda a, b: a == b)
     yield predicate(f"{x.name} only with {y.name}", lambda a, b: any_of(_is_init(a, x), lambda: _is_set(b, y)))
 
 
 def _is_init(value: Any, var: Var) -> Any:
-    return value == (bool(var.init) if var.values.is_bool else var.init)
+    return value == _initial(var)
 
 
 def _is_set(value: Any, var: Var) -> Any:
-    return value != (bool(var.init) if var.values.is_bool else var.init)
+    return value != _initial(var)
+
+
+def _initial(var: Var) -> int:
+    return bool(var.init) if var.values.is_bool else Constant(var.init, var.values.kind)
 
 
 def _each(s: Any, x: Var, y: Var, body: Callable[[Any, Any], Any]) -> Any:

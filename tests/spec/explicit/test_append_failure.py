@@ -10,7 +10,7 @@ import pytest
 from tests.spec.counts import require_counts
 from tests.spec.explicit.test_differential import facts
 from viewproof.spec.engines import explicit, interp
-from viewproof.spec.lang import Spec, action, between, require, within
+from viewproof.spec.lang import NONE, Spec, action, between, require, within
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import Client, Op, Replica, Request
@@ -42,7 +42,7 @@ def append_failed(state: Any, r: Any, o: Any) -> None:
     """It leaves out that what leaves the log must not be durable."""
     require(o <= state.op[r])
     require(o > state.commit_min[r])
-    state.entry.update((r, between(Op, o, state.op[r])), lambda p: 0)
+    state.entry.update((r, between(Op, o, state.op[r])), lambda p: NONE)
     state.op[r] = o - 1
 
 

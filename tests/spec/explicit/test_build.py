@@ -103,10 +103,10 @@ def test_a_changed_guard_compiles_one_action_and_the_list_of_actions(tmp_path: P
     assert build(program).compiled == 0
 
     def append(state: Any, r: Any, o: Any) -> None:
-        require(state.view[r] <= o)
+        require(state.view[r] < 2)
         normal.append.fn(state, r, o)
 
     changed = spec.with_actions({"append": replace(normal.append, fn=append)})
     assert build(emit(changed)).compiled == 2
     found = explicit.explore(changed, notify=lambda text: None)
-    assert found.coverage[2].guards[0][0].startswith("require(state.view[r] <= o)")
+    assert found.coverage[2].guards[0][0].startswith("require(state.view[r] < 2)")
