@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from viewproof.impl.faults.commit import ExecutesAnyOp
 from viewproof.impl.faults.stand_ins import StandIns
 from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.durable import BootRefusedError, SuperblockState
 from viewproof.impl.interface.messages import Prepare
 from viewproof.impl.replica.boot import Boot
 from viewproof.impl.replica.checkpoints import Checkpoints, CheckpointWork
-from viewproof.impl.replica.commit_path import CommitPath
 from viewproof.impl.replica.journal import Journal
 from viewproof.impl.replica.log import Log
 from viewproof.impl.replica.restore import Restorer
@@ -20,7 +20,7 @@ from viewproof.impl.storage.file import File
 from viewproof.impl.storage.segments import FoundSegment, SegmentStore
 
 
-class ExecutesJournal(CommitPath):
+class ExecutesJournal(ExecutesAnyOp):
     """All of the journal is executed."""
 
     def begin(self) -> None:

@@ -13,14 +13,21 @@ from viewproof.impl.replica.start_views import OnInstalled, StartViews
 from viewproof.impl.replica.view_change import ViewChange
 
 
-class ExecutesDurable(CommitPath):
+class ExecutesAnyOp(CommitPath):
+    """Base of what executes the wrong ops: the replica does not notice it."""
+
+    def require_next(self, op: int) -> None:
+        """Nothing is required."""
+
+
+class ExecutesDurable(ExecutesAnyOp):
     """What is durable is executed."""
 
     def execute_limit(self) -> int:
         return self.state.durable_op
 
 
-class CommitsOutOfOrder(CommitPath):
+class CommitsOutOfOrder(ExecutesAnyOp):
     """Every op with a quorum is executed, whatever lies before it."""
 
     def commit_acknowledged(self) -> None:

@@ -37,6 +37,13 @@ class EvictsInHashOrder(AtNode, ClientTable):
         return int.from_bytes(hashlib.blake2b(seeded, digest_size=8).digest(), "little")
 
 
+class RecordsAnySlot(ClientTable):
+    """A slot may be replaced by an older one."""
+
+    def require_newer(self, before: Slot, slot: Slot) -> None:
+        """Nothing is required."""
+
+
 class TakesUnknownClients(ClientTable):
     """Whoever has no slot begins."""
 
@@ -103,11 +110,11 @@ class AsksRecorded(Requests):
 
 
 STAND_INS: StandIns = {
-    "table.evict_by_commit_max": {"replies": StampsCommitMax},
+    "table.evict_by_commit_max": {"replies": StampsCommitMax, "client_table": RecordsAnySlot},
     "table.evict_hash_order": {"client_table": EvictsInHashOrder},
     "table.evict_forgets": {"client_table": TakesUnknownClients, "requests": TakesSessionless},
     "table.gap_accepted": {"requests": TakesGaps},
     "table.record_uncommitted": {"normal": RecordsPrepared, "requests": AsksRecorded},
-    "table.replayed_register": {"requests": TakesOldRegisters},
+    "table.replayed_register": {"requests": TakesOldRegisters, "client_table": RecordsAnySlot},
     "table.reply_from_current_view": {"replies": StampsCurrentView},
 }

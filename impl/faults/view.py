@@ -88,6 +88,20 @@ class KeepsOwnPrepares(Installation):
         return super().body_of(header)
 
 
+class ChoosesShortestLog(ViewChange):
+    """The smallest offer is chosen."""
+
+    def best_offer(self) -> DoViewChange:
+        return min(self.do_view_changes.values(), key=lambda offer: (offer.log_view, offer.op, offer.replica))
+
+
+class TakesContradictions(Installation):
+    """What is executed is not looked at."""
+
+    def require_executed(self, what: str, view: int, op: int, headers: tuple[PrepareHeader, ...]) -> None:
+        """Nothing is required."""
+
+
 class GoesOnAlone(Boot):
     """The only replica goes on in its view."""
 
@@ -105,5 +119,6 @@ STAND_INS: StandIns = {
     "view.pipeline_not_rebuilt": {"view_change": ForgetsTail},
     "view.acks_survive_view": {"acknowledgements": CountsOldAcks},
     "view.pipeline_after_repair": {"installation": KeepsOwnPrepares},
+    "replica.contradicts_executed": {"view_change": ChoosesShortestLog, "installation": TakesContradictions},
     "view.solo_keeps_view": {"boot": GoesOnAlone},
 }

@@ -117,10 +117,14 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True, forbid_un
 
 
 class Goodbye(msgspec.Struct, frozen=True, tag="goodbye", array_like=True):
-    """Last frame of a side that closes the connection, with the reason. ``temporary``: the other side may come back."""
+    """Last frame of a side that closes the connection, with the reason. ``temporary``: the other side may come back.
+
+    ``stops``: the process ends, and why.
+    """
 
     reason: str
     temporary: bool = False
+    stops: bool = False
 
 
 class NotPrimary(msgspec.Struct, frozen=True, tag="not_primary", array_like=True):

@@ -20,7 +20,7 @@ from typing import Protocol, TypeVarTuple
 
 from viewproof.impl.faults import parts_with
 from viewproof.impl.groups.group import Group
-from viewproof.impl.interface.checks import InvariantError
+from viewproof.impl.interface.checks import ContradictionError, InvariantError
 from viewproof.impl.interface.effects import (
     AppendPrepares,
     Effect,
@@ -176,6 +176,8 @@ class GroupHost:
             self._carry_out(handler(*inputs))
         except UnknownEntryError as error:
             self._process.fail(ServerError(f"{self._name()}: {error}"))
+        except ContradictionError as error:
+            self._process.fail(ServerError(f"{self._name()}: {error}; its data directory is left as it is"))
         except InvariantError as error:
             self._process.fail(ServerError(f"{self._name()} contradicts itself: {error}"))
         except Exception as error:  # a bug: its state is unknown now, so it must not go on

@@ -133,11 +133,11 @@ class Inbound(asyncio.Protocol):
         self._host.log.note(f"{self.name}: {reason}; closing", reason)
         self.part(reason, temporary)
 
-    def part(self, reason: str, temporary: bool = True) -> None:
-        """Tell the other side, close."""
+    def part(self, reason: str, temporary: bool = True, stops: bool = False) -> None:
+        """Tell the other side, close. ``stops``: this process ends."""
         if self._transport is not None and not self._transport.is_closing():
             if reason:
-                self._transport.write(frame_control(Goodbye(reason[:REASON_SIZE_MAX], temporary)))
+                self._transport.write(frame_control(Goodbye(reason[:REASON_SIZE_MAX], temporary, stops)))
             self._transport.close()
         elif self._transport is None and self.task is not None:
             self.task.cancel()

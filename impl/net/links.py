@@ -174,6 +174,10 @@ class PeerLink:
         return self._peers.refusal(hello, self.peer)
 
     def _on_goodbye(self, frame: Goodbye) -> None:
+        if frame.stops:
+            text = f"replica {self.peer} at {address_text(self._address)} has stopped: {frame.reason}"
+            if self._peers.note(self.peer, "stopped", text, lasting=True):
+                self._log.note(text)
         if frame.temporary:
             return
         self._refusal = frame.reason

@@ -96,6 +96,7 @@ class Peers:
             while len(former) > INCARNATIONS_MAX:
                 del former[next(iter(former))]
         self._current[number] = hello.incarnation
+        self._problems.pop((number, "stopped"), None)
         self.hear(hello.positions)
         others = address_differences(self.addresses, hello.addresses)
         if others:

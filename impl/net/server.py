@@ -176,7 +176,8 @@ class Server:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             for connection in tuple(self._host.connections):
-                connection.part("")
+                told = "" if self.failure is None or connection.is_client else str(self.failure)
+                connection.part(told, stops=True)
             for group in self._groups:
                 await group.close()
         if self.failure is not None:

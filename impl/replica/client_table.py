@@ -76,7 +76,6 @@ class ClientTable:
         if slot is not None:
             if slot.session != session:
                 return None
-            check(request >= slot.request, f"client {client}: request {request} executed after {slot.request}")
         elif not self.takes_unknown:
             return None
         incarnation = 0 if slot is None else slot.incarnation
@@ -91,6 +90,9 @@ class ClientTable:
         check(slot.client >= 1, f"client {slot.client} is below 1")
         evicted: int | None = None
         place = self.places.get(slot.client)
+        before = None if place is None else self.slots[place]
+        if before is not None:
+            self.require_newer(before, slot)
         if place is None:
             place = self._free_place()
             if place is None:
@@ -98,6 +100,18 @@ class ClientTable:
             self.places[slot.client] = place
         self._set(place, slot)
         return evicted
+
+    def require_newer(self, before: Slot, slot: Slot) -> None:
+        """A slot is replaced by a later one of its client only: the same log is executed once, in order (seed 000)."""
+        name = f"client {slot.client}"
+        check(slot.client == before.client, f"{name}: its place is that of client {before.client}")
+        check(slot.op > before.op, f"{name}: op {slot.op} executed after {before.op}")
+        if slot.request:
+            check(slot.request > before.request, f"{name}: request {slot.request} executed after {before.request}")
+            return
+        check(slot.session > before.session, f"{name}: session {slot.session} opened after {before.session}")
+        incarnations = f"incarnation {slot.incarnation} registered after {before.incarnation}"
+        check(slot.incarnation > before.incarnation, f"{name}: {incarnations}")
 
     def _free_place(self) -> int | None:
         if self.config.slots == 0:

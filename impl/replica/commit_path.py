@@ -5,6 +5,7 @@ One path for primary and backups: `execute_committed` is the only caller of the 
 
 from __future__ import annotations
 
+from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.messages import PrepareHeader, PrepareOk
 from viewproof.impl.replica.acknowledgements import Acknowledgements
 from viewproof.impl.replica.checkpoints import Checkpoints
@@ -97,6 +98,7 @@ class CommitPath:
 
     def execute(self, op: int) -> None:
         """Applies the committed entry at `op`."""
+        self.require_next(op)
         state, config = self.state, self.state.config
         prepare = state.log[op]
         header = prepare.header
@@ -109,6 +111,12 @@ class CommitPath:
         asked = asked_columns(prepare.body, result) if config.traced and config.shows_partitions else {}
         self.replies.emit_execute(header, reply, evicted, asked)
         self.checkpoints.take_due()
+
+    def require_next(self, op: int) -> None:
+        """commit_min rises by exactly one, and never above commit_max (seed 000)."""
+        state = self.state
+        check(op == state.commit_min + 1, f"op {op} is to be executed at commit_min {state.commit_min}")
+        check(op <= state.commit_max, f"op {op} is to be executed at commit_max {state.commit_max}")
 
     def raise_commit_min(self, header: PrepareHeader) -> None:
         """The entry is executed."""

@@ -7,7 +7,7 @@ write is durable the replica keeps its view, its log_view and its whole log.
 
 from __future__ import annotations
 
-from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.checks import ContradictionError, check
 from viewproof.impl.interface.effects import WriteSnapshot
 from viewproof.impl.interface.messages import (
     Prepare,
@@ -66,6 +66,7 @@ class Installation:
         if target.view < state.view or self._is_superseded(target):
             state.target = None
             return
+        self.require_executed(f"the log of view {target.view}", target.view, target.op, target.headers)
         if target.snapshot is None and not state.log.connects(target.headers):
             state.target = None  # a failed append took away the entry below the window
             return
@@ -77,6 +78,21 @@ class Installation:
         if self.journal.busy or (target.snapshot is None and state.overflows(target.op)):
             return  # in the second case for the checkpoint that is pending
         self._write(target)
+
+    def require_executed(self, what: str, view: int, op: int, headers: tuple[PrepareHeader, ...]) -> None:
+        """The log that starts `view`, called `what`, has all that this replica executed. Raises `ContradictionError`.
+
+        Nothing is installed then, and nothing written: log, superblock and trace stay as they are, for whoever looks.
+        """
+        state = self.state
+        differs = state.log.differs(headers, state.commit_min)
+        if differs is not None:
+            at, checksum = differs
+            raise ContradictionError(
+                f"{what} has the entry {checksum} at op {at}, where this replica executed {state.log.checksum(at)}"
+            )
+        if op < state.commit_min and view > state.log_view:
+            raise ContradictionError(f"{what} ends at op {op}; this replica executed up to op {state.commit_min}")
 
     def _write(self, target: InstallTarget) -> None:
         """All of the log is here: what the journal lacks is written, then the superblock."""

@@ -74,6 +74,19 @@ class Log:
             return base <= headers[-1].op and headers[base - headers[0].op].checksum == self.base_checksum
         return self.checksum(headers[0].op - 1) == headers[0].parent
 
+    def differs(self, headers: tuple[PrepareHeader, ...], last: int) -> tuple[int, str] | None:
+        """The lowest op up to `last` at which a window has another entry, and that entry's checksum; None: nowhere."""
+        if not headers:
+            return None
+        first = headers[0]
+        shown = [(first.op - 1, first.parent)]
+        shown += [(header.op, header.checksum) for header in headers[: max(0, last - first.op + 1)]]
+        for op, checksum in shown:
+            own = self.checksum(op) if op <= last else None
+            if own is not None and own != checksum:
+                return op, checksum
+        return None
+
     def append(self, prepare: Prepare) -> None:
         """The entry at op + 1."""
         header = prepare.header

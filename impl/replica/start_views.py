@@ -146,6 +146,8 @@ class StartViews:
         if message.view < state.view:
             self.out.ignore("start_view: of an older view")
             return
+        what = f"the start_view of view {message.view} from replica {message.replica}"
+        self.installation.require_executed(what, message.view, message.op, message.headers)
         state.timers.heard_at = state.ticks
         if message.view == state.view and state.status is Status.NORMAL:
             self._on_start_view_again(message)
@@ -209,7 +211,7 @@ class StartViews:
     def _request_longer_window(self, message: StartView) -> None:
         from_op = self.lower_from_op(message.headers)
         if from_op is None:
-            self.out.ignore("start_view: contradicts the executed prefix")
+            self.out.ignore("start_view: ends below what is executed")
             return
         self.request(message.view, from_op, urgent=True)
 

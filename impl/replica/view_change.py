@@ -6,6 +6,7 @@ and log_view before start_view. At most one do_view_change per view, ever: none 
 
 from __future__ import annotations
 
+from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.messages import DoViewChange, RequestDoViewChange, RequestStartView, StartViewChange
 from viewproof.impl.replica.acknowledgements import Acknowledgements
 from viewproof.impl.replica.commit_path import CommitPath
@@ -226,6 +227,8 @@ class ViewChange:
         if state.target is not None and state.target.as_primary:
             return
         best = self.best_offer()
+        what = f"the log of view {best.log_view}, offered by replica {best.replica} for view {state.view},"
+        self.installation.require_executed(what, state.view, best.op, best.headers)
         if not state.log.connects(best.headers):
             self._request_longer_offer(best)
             return
@@ -256,8 +259,8 @@ class ViewChange:
     def _request_longer_offer(self, best: DoViewChange) -> None:
         from_op = self.start_views.lower_from_op(best.headers)
         state = self.state
-        if from_op is None or best.replica == state.node:
-            self.out.ignore("do_view_change: contradicts the executed prefix")
+        check(from_op is not None and best.replica != state.node, "an offer that begins above commit_min is another's")
+        if from_op is None:
             return
         self.out.send(best.replica, RequestDoViewChange(state.view, from_op, state.node, state.clock))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 from viewproof.impl.faults import quorums_with
+from viewproof.impl.interface.checks import ContradictionError
 from viewproof.impl.interface.durable import ConfigurationError, Quorums, quorums_default
 from viewproof.impl.sim.checkers import Failure
 from viewproof.impl.sim.cluster import SimCluster
@@ -115,10 +116,12 @@ def profile_of_run(
 
 
 def stopped_by(phases: Callable[[], None]) -> Failure | None:
-    """Runs the phases. The failure, if a replica contradicts itself, which stops the run; its trace so far is kept."""
+    """Runs the phases. The failure, if a replica contradicts itself, or others contradict what it executed, which stops
+    the run; its trace so far is kept.
+    """
     try:
         phases()
-    except (AssertionError, LookupError, JournalError, StorageError, ValueError) as error:
+    except (ContradictionError, AssertionError, LookupError, JournalError, StorageError, ValueError) as error:
         return Failure("replica", f"{type(error).__name__}: {error}")
     return None
 

@@ -83,13 +83,49 @@ def test_without_sessions_an_evicted_client_begins_anew() -> None:
     assert table.get(1) == Slot(1, 0, 0, 5, 4, 0, b"again")
 
 
-def test_what_no_log_can_hold_is_an_error() -> None:
+@pytest.mark.parametrize(
+    ("client", "request_number", "op", "error"),
+    [
+        (0, 5, 3, "client 0 is below 1"),
+        (1, 3, 3, "request 3 executed after 4"),
+        (1, 4, 3, "request 4 executed after 4"),
+        (1, 5, 2, "op 2 executed after 2"),
+        (1, 4, 1, "op 1 executed after 2"),
+    ],
+)
+def test_a_reply_that_no_log_can_give_is_not_recorded(client: int, request_number: int, op: int, error: str) -> None:
     table = ClientTable(CLIENTS_PAPER)
-    with pytest.raises(InvariantError, match="client 0"):
-        table.record(0, 0, 1, 1, 0, b"")
-    table.record(1, 0, 4, 1, 0, b"")
-    with pytest.raises(InvariantError, match="request 3 executed after 4"):
-        table.record(1, 0, 3, 2, 0, b"")
+    table.record(1, 0, 4, 2, 0, b"right")
+    before = table.to_bytes()
+    with pytest.raises(InvariantError, match=error):
+        table.record(client, 0, request_number, op, 0, b"wrong")
+    assert table.to_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("session", "incarnation", "op", "error"),
+    [
+        (9, 3, 4, "op 4 executed after 4"),
+        (4, 3, 9, "session 4 opened after 4"),
+        (9, 2, 9, "incarnation 2 registered after 2"),
+        (3, 1, 3, "op 3 executed after 4"),
+    ],
+)
+def test_a_session_that_no_log_can_open_is_not_recorded(session: int, incarnation: int, op: int, error: str) -> None:
+    table = ClientTable(CLIENTS_SESSIONS)
+    registered(table, 7, 4, incarnation=2)
+    before = table.to_bytes()
+    with pytest.raises(InvariantError, match=error):
+        table.register(7, session, incarnation, op, 0, b"")
+    assert table.to_bytes() == before
+
+
+def test_a_slot_in_the_place_of_another_client_is_an_error() -> None:
+    table = ClientTable(CLIENTS_PAPER)
+    table.record(1, 0, 1, 1, 0, b"")
+    table.places[2] = table.places[1]
+    with pytest.raises(InvariantError, match="client 2: its place is that of client 1"):
+        table.record(2, 0, 1, 2, 0, b"")
 
 
 def test_impossible_configurations_are_refused() -> None:

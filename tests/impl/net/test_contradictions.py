@@ -1,0 +1,71 @@
+"""A server stops before a log that contradicts what it executed; the others say why, until it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from tests.impl.net.raw import RawConnection, replica_hello
+from tests.impl.net.waiting import wait_for
+from viewproof.impl.interface.messages import StartView, make_header
+from viewproof.impl.net.client import SyncClient
+from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.framing import frame_message
+from viewproof.impl.storage.recover import diagnose
+from viewproof.refinement.cli import cli
+
+
+def problems_of(cluster: Cluster, out: Path) -> list[str]:
+    """What `vsr status` says is wrong."""
+    words = ["status", "--addresses", cluster.address_list(), "--cluster", str(cluster.cluster), "--json", str(out)]
+    CliRunner().invoke(cli, words)
+    problems: list[str] = json.loads(out.read_text())["problems"]
+    return problems
+
+
+def test_a_server_stops_before_a_log_that_contradicts_what_it_executed(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster", cluster=7) as cluster:
+        cluster.format()
+        cluster.start_all()
+        with SyncClient(cluster.addresses, 7) as client:
+            client.put(b"k", b"v")
+        primary = asyncio.run(cluster.wait_ready())
+        victim, liar = (node for node in range(3) if node != primary)
+        cluster.kill(liar)
+
+        def view_of_victim() -> int:
+            status = asyncio.run(cluster.statuses())[victim]
+            return -1 if status is None or status.commit_min == 0 else status.view
+
+        wait_for(lambda: view_of_victim() >= 0, "the victim executes")
+        view = view_of_victim() + 3
+        view += (liar - view) % 3
+        header = make_header(parent="", view=0, op=1, client=9, request=1, commit=0, body=b"another")
+        with RawConnection(cluster.addresses[victim], replica_hello(cluster.addresses[victim], liar)) as connection:
+            connection.socket.sendall(frame_message(StartView(view, 1, 1, (header,), liar)))
+            wait_for(lambda: not cluster.alive(victim), "the victim stops")
+        reason = f"replica {victim}: the start_view of view {view} from replica {liar} has the entry {header.checksum}"
+        log = cluster.log_path(victim).read_text()
+        assert reason in log
+        assert "Traceback" not in log
+        assert cluster.stop(victim) == 2
+        superblock = diagnose(cluster.data_path(victim)).agreed
+        assert superblock is not None
+        assert superblock.view < view
+
+        def told() -> bool:
+            return any(
+                f"has stopped: {reason}" in problem for problem in problems_of(cluster, tmp_path / "status.json")
+            )
+
+        wait_for(told, "`vsr status` shows why the victim stopped")
+        cluster.start(victim)
+        cluster.start(liar)
+        asyncio.run(cluster.wait_ready())
+        wait_for(lambda: not told(), "it is shown no more")
+        with SyncClient(cluster.addresses, 7) as client:
+            assert client.get(b"k") == b"v"
+        assert set(cluster.stop_all().values()) == {0}
