@@ -88,7 +88,7 @@ def test_tables_fail_on_other_bytes_at_an_equal_commit_min() -> None:
     for node in (0, 1):
         checker.on_execute(node, link[node], event("execute"))
     assert checker.failures == []
-    link[2].state.client_table.record(9, 1, 1, 2, 0, b"another result")
+    link[2].state.client_table.record(9, 1, 2, 3, 0, b"another result")
     checker.on_event(2, link[2], event("on_start_view"))
     assert "replica 2 has another client table at commit_min 2 than replica 0" in checker.failures[0].message
 

@@ -246,7 +246,7 @@ CAUGHT = {
     "view.blind_start_view_head": "digests",
     "boot.view_from_last_prepare": "views",
     "boot.all_zero": "at_most_once",
-    "boot.replays_uncommitted": "replies",
+    "boot.replays_uncommitted": "bounds",
 }
 LIVENESS = "commit.out_of_order"
 

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from tests.impl.net.raw import RawConnection, replica_hello
 from tests.impl.net.waiting import wait_for
 from viewproof.impl.interface.messages import StartView, make_header
-from viewproof.impl.net.client import SyncClient
 from viewproof.impl.net.cluster import Cluster
 from viewproof.impl.net.framing import frame_message
+from viewproof.impl.net.sync_client import SyncClient
 from viewproof.impl.storage.recover import diagnose
 from viewproof.refinement.cli import cli
 
