@@ -156,7 +156,10 @@ WRONG = [["--profile", "papers"], ["--simulate", "--always"], ["--sometimes", "I
 def test_the_command_refuses_what_does_not_go_together(wrong: list[str]) -> None:
     answer = CliRunner().invoke(check, ["core", *SMALL, *wrong])
     assert answer.exit_code == 2
-    assert "is not one of 'core', 'paper'" in CliRunner().invoke(check, ["core", "--profile", "papers"]).output
+    assert (
+        "unknown profile papers; there are: core, paper"
+        in CliRunner().invoke(check, ["core", "--profile", "papers"]).output
+    )
 
 
 def test_an_unknown_number_of_goals_is_refused() -> None:
