@@ -66,19 +66,8 @@ def recovery_superblock(
     of the others, knows of. Answers of replicas that were recovered themselves count only with `others_restarted`: all
     processes of the others were started anew since. Raises RecoveryError, TooFewAnswersError.
     """
-    if not 0 <= replica < len(statuses):
-        raise RecoveryError(f"replica {replica} has no place among {len(statuses)} addresses")
-    if len(statuses) == 1:
-        raise RecoveryError("a single replica has nobody to recover from: restore its files from a backup")
-    if statuses[replica] is not None:
-        raise RecoveryError(f"replica {replica} answers at its address: it is running, and is not to be recovered")
+    _check_addresses(statuses, replica, cluster)
     answers = [status for status in statuses if status is not None]
-    for index, status in enumerate(statuses):
-        if status is not None and (status.replica, status.cluster) != (index, cluster):
-            raise RecoveryError(
-                f"the address of replica {index} of cluster {cluster} is that of replica {status.replica} of "
-                f"cluster {status.cluster}"
-            )
     agreed = _agreed(answers, len(statuses))
     _check_copies(copies, agreed, replica, cluster, group)
     needed = agreed.replica_count - agreed.quorums.view_change + 1
@@ -116,6 +105,22 @@ def recovery_superblock(
         recovery=secrets.randbits(62) | 1,
         recoveries=max([copy.recoveries for copy in copies] + heard, default=0) + 1,
     )
+
+
+def _check_addresses(statuses: Sequence[Status | None], replica: int, cluster: int) -> None:
+    """Each address must be that of its own replica, and the replica to be recovered must not run."""
+    if not 0 <= replica < len(statuses):
+        raise RecoveryError(f"replica {replica} has no place among {len(statuses)} addresses")
+    if len(statuses) == 1:
+        raise RecoveryError("a single replica has nobody to recover from: restore its files from a backup")
+    if statuses[replica] is not None:
+        raise RecoveryError(f"replica {replica} answers at its address: it is running, and is not to be recovered")
+    for index, status in enumerate(statuses):
+        if status is not None and (status.replica, status.cluster) != (index, cluster):
+            raise RecoveryError(
+                f"the address of replica {index} of cluster {cluster} is that of replica {status.replica} of "
+                f"cluster {status.cluster}"
+            )
 
 
 def _check_quorum(answers: Sequence[Status], quorums: Quorums) -> None:
