@@ -14,7 +14,7 @@ from viewproof.spec.lang import Predicate, Spec, SpecError
 from viewproof.spec.oxia import fault_models as oxia_faults
 from viewproof.spec.oxia import models as oxia_models
 from viewproof.spec.oxia import progress as oxia_progress
-from viewproof.spec.sizes import Size
+from viewproof.spec.sizes import Portfolio, Size
 from viewproof.spec.vsr import fault_models as vsr_faults
 from viewproof.spec.vsr import models as vsr_models
 from viewproof.spec.vsr import progress as vsr_progress
@@ -43,7 +43,7 @@ class Protocol:
     options: Mapping[str, Mapping[str, Any]]
     faults: Mapping[str, Any]
     fault_models: Mapping[str, Any]
-    shapes: Mapping[str, tuple[Size, ...]]
+    shapes: Mapping[str, Portfolio]
     build: Callable[..., Spec]
     goals: Callable[[Spec], tuple[Any, ...]]
     lemmas: Callable[[Spec], tuple[Predicate, ...]]
@@ -105,7 +105,13 @@ def protocol_of(spec: Spec) -> Protocol | None:
     return next((p for p in PROTOCOLS if isinstance(spec.cfg, p.config)), None)
 
 
+def portfolio_of(name: str) -> Portfolio:
+    """What a check of a named model without a size searches."""
+    protocol = protocol_of_model(name)
+    own = Size(protocol.replicas.get(name, 3), protocol.models[name]).to_the_end()
+    return protocol.shapes.get(name) or Portfolio(name, (own,))
+
+
 def shapes_of(name: str) -> tuple[Size, ...]:
     """The sizes of a named model that a check of it searches, the cheapest first."""
-    protocol = protocol_of_model(name)
-    return protocol.shapes.get(name) or (Size(protocol.replicas.get(name, 3), protocol.models[name]).to_the_end(),)
+    return portfolio_of(name).sizes

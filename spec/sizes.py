@@ -44,3 +44,16 @@ class Size:
     def to_the_end(self) -> Size:
         """The same without a bound of states."""
         return replace(self, max_states=1 << 32)
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """The sizes that a check of a model searches, the cheapest first.
+
+    `table`: the model under which its table of mutants is kept (models that differ by size only share it). `beside`:
+    models whose tables have the places that this one has from them; its own table is of the rest.
+    """
+
+    table: str
+    sizes: tuple[Size, ...]
+    beside: tuple[str, ...] = ()

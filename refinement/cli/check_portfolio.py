@@ -14,7 +14,7 @@ from viewproof.refinement.cli.searching import progress_line
 from viewproof.spec.engines.portfolio import Covered, Outcome, Shape, cover, digest
 from viewproof.spec.lang import Spec, SpecError
 from viewproof.spec.mutants import recorded
-from viewproof.spec.protocols import protocol_of_model, shapes_of
+from viewproof.spec.protocols import portfolio_of, protocol_of_model, shapes_of
 from viewproof.spec.sizes import Size
 
 MEMORY_BYTES = 2 * 10**9
@@ -103,23 +103,29 @@ def in_words(outcome: Outcome) -> str:
 
 def mutants_covered(name: str, searched: list[Shape]) -> dict[str, Any]:
     """How many mutants the shapes notice, if the recorded table is about this very specification."""
-    table = recorded(name)
+    portfolio = portfolio_of(name)
+    table = recorded(portfolio.table)
     if table is None:
         return {"known": False, "text": f"no table of mutants is recorded for {name} (vsr mutate {name})"}
     own = [shape for shape in searched if shape.name in {s["name"] for s in table["shapes"]}]
     if table["digest"] != digest(*(shape.spec for shape in own)):
-        return {"known": False, "text": f"the specification was changed: vsr mutate {name} says which places matter"}
+        text = f"the specification was changed: vsr mutate {portfolio.table} says which places matter"
+        return {"known": False, "text": text}
     killed = sum(1 for m in table["mutants"] if m["death"] is not None)
     reasons = sum(1 for m in table["mutants"] if m["death"] is None and m["reason"])
     total = len(table["mutants"])
     open_ = total - killed - reasons
-    text = f"{killed} of {total} mutants are noticed in these shapes, {reasons} are explained (docs/mutants.md)"
+    what = "mutants of its own places" if portfolio.beside else "mutants"
+    text = f"{killed} of {total} {what} are noticed in these shapes, {reasons} are explained (docs/mutants.md)"
+    if portfolio.beside:
+        text += f"; the others are those of {', '.join(portfolio.beside)}"
     return {
         "known": True,
         "mutants": total,
         "killed": killed,
         "explained": reasons,
-        "text": text + (f", {open_} are neither" if open_ else ""),
+        "open": open_,
+        "text": text + (f"; {open_} are open" if open_ else ""),
     }
 
 

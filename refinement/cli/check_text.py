@@ -34,6 +34,16 @@ def show_result(spec: Spec, result: Result, *, coverage: bool = False, deadlock:
         click.echo(f"a nearest state without a successor, after {len(result.deadlock)} steps:")
         show_behaviour(spec, result.deadlock)
     _show_coverage(result, coverage)
+    if result.verdict == "holds" and (lacks := unmet(result)):
+        click.echo(f"but in this size {lacks}")
+
+
+def unmet(result: Result) -> str:
+    """What a search that ended never met, in words: actions never enabled, witnesses not reached; empty if nothing."""
+    idle = [action.name for action in result.coverage if not action.generated]
+    vacuous = [id for id in result.unwitnessed if id in result.invariants]
+    what = ((idle, "never enabled"), (vacuous, "vacuous"))
+    return "; ".join(f"{word}: {', '.join(names)}" for names, word in what if names)
 
 
 def show_behaviour(spec: Spec, steps: list[Step]) -> None:

@@ -13,10 +13,10 @@ from viewproof.refinement.cli.output import json_option, note, save_json, steps
 from viewproof.refinement.reports.mutants import document
 from viewproof.refinement.reports.table import write_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
-from viewproof.spec.engines.mutate import Mutant, Report, hunt, survey
-from viewproof.spec.engines.portfolio import digest
+from viewproof.spec.engines.mutate import Mutant, Report, all_mutants, hunt, survey
+from viewproof.spec.engines.portfolio import Shape, digest
 from viewproof.spec.mutants import FOLDER, FORMAT, reason_of, tables
-from viewproof.spec.protocols import MODELS
+from viewproof.spec.protocols import MODELS, portfolio_of
 
 
 @click.command()
@@ -36,8 +36,9 @@ def mutate(
     Each guard is left out and weakened, each part of it left out, each quorum made one smaller, each order of two keys
     turned round; each update is left out, its condition taken always and never, its variable exchanged for one of the
     same kind; each cell that a crash leaves is lost in it. A mutant is noticed if an invariant breaks, a step leaves
-    its range, or over all shapes a witness is not reached or an action not taken. Exit code 4: some mutant is neither
-    noticed nor explained (spec/mutants/reasons.py). What was searched is kept: the same command goes on where it
+    its range, or over all shapes a witness is not reached or an action not taken. A model of parts tries its own
+    places; those that it has from a smaller model are in that one's table. Exit code 4: some mutant is open, neither
+    noticed nor explained (spec/mutants/reasons.toml). What was searched is kept: the same command goes on where it
     stopped.
     """
     if page is not None:
@@ -47,18 +48,22 @@ def mutate(
             return EXIT_CONFORMS
     if name is None:
         raise click.UsageError("a MODEL is missing")
+    portfolio = portfolio_of(name)
+    if portfolio.table != name:
+        raise click.UsageError(f"{name} is {portfolio.table} in other sizes: vsr mutate {portfolio.table}")
     if record and (actions or part):
         raise click.UsageError("--record keeps the table of a whole model: not with --action or --part")
-    searched = shapes(Wanted(name, "core", (), workers, None, False, None, False))
+    searched = model_shapes(name)
     known = {action.name for shape in searched for action in shape.spec.actions}
     if unknown := sorted(set(actions) - known):
         raise click.UsageError(f"no action {', '.join(unknown)} in {name}; there are: {', '.join(sorted(known))}")
+    others = elsewhere(name)
     ground = survey(searched, workers)
     reports = []
     with steps("mutants") as bar:
         for report in hunt(
             searched, ground, actions=frozenset(actions) or None, workers=workers,
-            wanted=lambda mutant: part is None or _in_part(mutant, part),
+            wanted=lambda mutant: mutant.id not in others and (part is None or _in_part(mutant, part)),
             explained=lambda mutant: bool(reason_of(name, mutant.id)),
             progress=lambda done, total, report: bar(done, total, report.mutant.action),
         ):  # fmt: skip
@@ -67,6 +72,7 @@ def mutate(
     table: dict[str, Any] = {
         "format": FORMAT,
         "model": name,
+        "beside": list(portfolio.beside),
         "digest": digest(*(shape.spec for shape in searched)),
         "shapes": [
             {"name": s.name, "states": ground.states[s.name], "bounded": s.name in ground.bounded} for s in searched
@@ -79,11 +85,21 @@ def mutate(
     noticed = sum(1 for r in reports if r.death is not None)
     click.echo(
         f"{name}: {noticed} of {len(reports)} mutants are noticed, {len(reports) - noticed - len(left)} are explained, "
-        f"{len(left)} are neither"
+        f"{len(left)} are open"
     )
     code = EXIT_INCONCLUSIVE if left else EXIT_CONFORMS
     save_json({**table, "exit_code": code}, json_file)
     return code
+
+
+def elsewhere(name: str) -> frozenset[str]:
+    """Ids of the mutants of a model that are in the tables of smaller models."""
+    return frozenset(id for other in portfolio_of(name).beside for id in all_mutants(model_shapes(other)))
+
+
+def model_shapes(name: str) -> list[Shape]:
+    """The shapes of a model under the core's profile."""
+    return shapes(Wanted(name, "core", (), None, None, False, None, False))
 
 
 def _in_part(mutant: Mutant, part: str) -> bool:
@@ -106,6 +122,7 @@ def _row(name: str, report: Report) -> dict[str, Any]:
         "id": mutant.id,
         "action": mutant.action,
         "place": mutant.place,
+        "written": mutant.written,
         "kind": mutant.kind,
         "part": mutant.part,
         "file": mutant.source.file,

@@ -28,6 +28,7 @@ def _model(table: dict[str, Any]) -> str:
     left = [m for m in rows if not m["death"] and not m["reason"]]
     lines = [
         f"\n## {table['model']}\n",
+        *([f"Its own places; the others are those of {', '.join(table['beside'])}.\n"] if table["beside"] else []),
         f"{len(noticed)} of {len(rows)} mutants are noticed, {len(explained)} are explained, {len(left)} are open.\n",
         "| shape | size | states | needed first by |",
         "|---|---|---|---|",
@@ -38,15 +39,19 @@ def _model(table: dict[str, Any]) -> str:
         lines.append(f"| {number[shape['name']]} | {shape['name']} | {states} | {first} mutants |")
     lines += ["", "### Noticed", "", "| action | place | mutant | by | steps | shape |", "|---|---|---|---|---|---|"]
     lines += [
-        f"| `{m['action']}` | {_code(m['place'])} | {_what(m)} | {m['death']['by']} | {m['death']['steps'] or ''} "
+        f"| `{m['action']}` | {_place(m)} | {_what(m)} | {m['death']['by']} | {m['death']['steps'] or ''} "
         f"| {number.get(m['death']['shape'], 'all')} |"
         for m in noticed
     ]
     for title, found in (("Explained", explained), ("Open", left)):
         if found:
             lines += ["", f"### {title}", "", "| action | place | mutant | why |", "|---|---|---|---|"]
-            lines += [f"| `{m['action']}` | {_code(m['place'])} | {_what(m)} | {m['reason']} |" for m in found]
+            lines += [f"| `{m['action']}` | {_place(m)} | {_what(m)} | {m['reason']} |" for m in found]
     return "\n".join(lines) + "\n"
+
+
+def _place(mutant: dict[str, Any]) -> str:
+    return _code(mutant["written"] or mutant["place"])
 
 
 def _what(mutant: dict[str, Any]) -> str:

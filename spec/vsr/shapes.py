@@ -6,11 +6,12 @@ bound of states is searched up to it, level by level.
 
 from __future__ import annotations
 
-from viewproof.spec.sizes import Size
+from viewproof.spec.sizes import Portfolio, Size
 from viewproof.spec.vsr.bounds import Bounds
 
-SHAPES: dict[str, tuple[Size, ...]] = {
-    "core": (
+CORE = Portfolio(
+    "core",
+    (
         Size(3, Bounds(views=2, ops=1, requests=1)),
         Size(3, Bounds(views=2, ops=1, requests=1, restarts=1, quorum_replication=3, quorum_view_change=1)),
         Size(3, Bounds(views=2, ops=1, requests=1, restarts=1)),
@@ -27,5 +28,6 @@ SHAPES: dict[str, tuple[Size, ...]] = {
         Size(3, Bounds(views=3, ops=2, clients=2, requests=1)),
         Size(3, Bounds(views=4, ops=1, requests=1), 16_000_000),
     ),
-}
-"""Model name → its shapes, the cheapest first. A model that is not here has one, its own size."""
+)
+SHAPES: dict[str, Portfolio] = {"core": CORE, "core_restart": CORE}
+"""Model name → its shapes. A model that is not here has one, its own size."""

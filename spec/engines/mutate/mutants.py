@@ -1,7 +1,7 @@
 """Which mutants there are: one place of one recorded action, left out, weakened or exchanged.
 
-A mutant's id names the place by its source text and what is done to it, not by line or number, so it is the same in
-every size of a model, and stays so while other places change.
+A mutant's id names the place by what is recorded there and what is done to it, not by line, number or source text, so
+it is the same in every size of a model, and stays so while other places change or the text is written anew.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ CRASH = "crash"
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mutant: action, place (source text), what is done there (`kind`, and `part` if it is not the whole)."""
+    """One mutant: action, place (what is recorded there; `written`: the guard's source text, empty for an update), what
+    is done there (`kind`, and `part` if it is not the whole).
+    """
 
     action: str
     place: str
@@ -32,6 +34,7 @@ class Mutant:
     part: str
     source: Source
     changed: ActionIR
+    written: str = ""
     number: int = 1
 
     @property
@@ -63,10 +66,13 @@ def _of_guards(ir: ActionIR) -> Iterator[Mutant]:
     for n, guard in enumerate(ir.guards):
         if isinstance(guard.cond, Within):
             continue
-        place = guard_text(guard.source)
+        place, written = text(guard.cond), guard_text(guard.source)
 
-        def made(kind: str, part: str, guards: tuple[Guard, ...], guard: Guard = guard, place: str = place) -> Mutant:
-            return Mutant(ir.name, place, kind, part, guard.source, replace(ir, guards=guards))
+        def made(
+            kind: str, part: str, guards: tuple[Guard, ...], guard: Guard = guard, place: str = place,
+            written: str = written,
+        ) -> Mutant:  # fmt: skip
+            return Mutant(ir.name, place, kind, part, guard.source, replace(ir, guards=guards), written)
 
         yield made("left out", "", ir.guards[:n] + ir.guards[n + 1 :])
         for kind, part, cond in weaker(guard.cond):

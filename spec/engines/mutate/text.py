@@ -39,6 +39,8 @@ def _read(expr: Read) -> str:
 
 def _operation(expr: Op) -> str:
     parts = [text(arg) for arg in expr.args]
+    if any(isinstance(arg, Quant) and arg.kind == "count" for arg in expr.args):
+        parts = ["quorum" if isinstance(arg, Const) else part for part, arg in zip(parts, expr.args, strict=True)]
     if expr.op == "mod":
         parts[1] = "n"  # how many there are: the size of the model, not its text
     if expr.op in _INFIX:

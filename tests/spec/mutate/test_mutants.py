@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.spec.counts import counts_of
+from viewproof.refinement.cli.mutate import elsewhere, model_shapes
 from viewproof.refinement.reports.mutants import document
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.engines.mutate import Mutant, all_mutants, hunt, mutants, survey
@@ -33,7 +34,7 @@ from viewproof.spec.lang import (
     witness,
 )
 from viewproof.spec.mutants import reason_of, reasons, tables
-from viewproof.spec.protocols import protocol_of_model, shapes_of
+from viewproof.spec.protocols import portfolio_of
 from viewproof.spec.vsr import model
 
 Voter = Sort("Voter")
@@ -97,28 +98,28 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_kind_of_mutant_is_made_and_named_by_its_text() -> None:
     ids = [mutant.id for mutant in mutants(votes(3), frozenset({"decide", "move"}))]
     assert ids == [
-        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | left out",
-        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | part left out | voted[r] == 0",
-        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | or less | voted[r] == 0",
-        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | or more | voted[r] == 0",
-        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | part left out | round[r] < 1",
-        "move | all_of(s.voted[r] == NONE, s.round[r] < 1) | one more | round[r] < 1",
+        "move | all_of(voted[r] == 0, round[r] < 1) | left out",
+        "move | all_of(voted[r] == 0, round[r] < 1) | part left out | voted[r] == 0",
+        "move | all_of(voted[r] == 0, round[r] < 1) | or less | voted[r] == 0",
+        "move | all_of(voted[r] == 0, round[r] < 1) | or more | voted[r] == 0",
+        "move | all_of(voted[r] == 0, round[r] < 1) | part left out | round[r] < 1",
+        "move | all_of(voted[r] == 0, round[r] < 1) | one more | round[r] < 1",
         "move | round[r] = … | left out",
-        "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2 | left out",
-        "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2 | quorum one smaller",
-        "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2 | or less | voted[q] == (round[r] + 1)",
-        "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2 | or more | voted[q] == (round[r] + 1)",
+        "decide | quorum <= count(Voter, q: voted[q] == (round[r] + 1)) | left out",
+        "decide | quorum <= count(Voter, q: voted[q] == (round[r] + 1)) | quorum one smaller",
+        "decide | quorum <= count(Voter, q: voted[q] == (round[r] + 1)) | or less | voted[q] == (round[r] + 1)",
+        "decide | quorum <= count(Voter, q: voted[q] == (round[r] + 1)) | or more | voted[q] == (round[r] + 1)",
         "decide | decided[r] = … | left out",
     ]
 
 
 def test_a_shape_notices_a_mutant_by_an_invariant_a_range_a_witness_or_an_action() -> None:
     found = fates(Shape("3", votes(3)))
-    count_of = "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2"
+    count_of = "decide | quorum <= count(Voter, q: voted[q] == (round[r] + 1))"
     assert found[f"{count_of} | left out"] == "J1"
     assert found[f"{count_of} | quorum one smaller"] == "J1"
     assert (
-        found["move | all_of(s.voted[r] == NONE, s.round[r] < 1) | part left out | round[r] < 1"] == "leaves its range"
+        found["move | all_of(voted[r] == 0, round[r] < 1) | part left out | round[r] < 1"] == "leaves its range"
     )
     assert found["decide | decided[r] = … | left out"] == "witness of J1 not reached"
     assert found["vote | voted[r] = … | left out"] == "witness of J1 not reached"
@@ -126,10 +127,10 @@ def test_a_shape_notices_a_mutant_by_an_invariant_a_range_a_witness_or_an_action
 
 def test_a_mutant_that_no_shape_notices_is_said_to_be_open() -> None:
     assert fates(Shape("2", votes(2)))[
-        "decide | count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2 | left out"
+        "decide | quorum <= count(Voter, q: voted[q] == (round[r] + 1)) | left out"
     ]
     found = fates(Shape("3", votes(3)))
-    assert found["vote | s.voted[r] == NONE | or less | voted[r] == 0"] is None
+    assert found["vote | voted[r] == 0 | or less | voted[r] == 0"] is None
 
 
 def test_shapes_in_which_the_specification_itself_is_wrong_are_refused() -> None:
@@ -233,14 +234,11 @@ def test_a_table_that_is_kept_is_about_the_specification_and_each_mutant_is_noti
     table: dict[str, Any],
 ) -> None:
     name = table["model"]
-    build = protocol_of_model(name).build
-    shapes = [
-        Shape(size.name, build(name, replicas=size.replicas, bounds=size.bounds, profile="core"))
-        for size in shapes_of(name)
-    ]
+    shapes = model_shapes(name)
+    assert table["beside"] == list(portfolio_of(name).beside)
     assert [shape["name"] for shape in table["shapes"]] == [shape.name for shape in shapes]
     assert table["digest"] == digest(*(shape.spec for shape in shapes)), f"vsr mutate {name} --record makes it again"
-    assert {mutant["id"] for mutant in table["mutants"]} == set(all_mutants(shapes))
+    assert {mutant["id"] for mutant in table["mutants"]} == set(all_mutants(shapes)) - elsewhere(name)
     for mutant in table["mutants"]:
         assert bool(mutant["death"]) != bool(mutant["reason"]), mutant["id"]
         assert mutant["death"] or mutant["reason"] == reason_of(name, mutant["id"])
