@@ -17,7 +17,7 @@ from viewproof.impl.replica.journal import Journal
 from viewproof.impl.replica.log import Log
 from viewproof.impl.replica.restore import Restorer
 from viewproof.impl.storage.file import File
-from viewproof.impl.storage.segments import FoundSegment, SegmentStore
+from viewproof.impl.storage.segments import FoundSegment, SegmentRef, SegmentStore
 
 
 class ExecutesJournal(ExecutesAnyOp):
@@ -161,6 +161,16 @@ class LosesMessages(SegmentStore):
         """Stored offsets are lowered in silence."""
 
 
+class RemakesSegments(SegmentStore):
+    """A segment that is not there any more is made anew, and what is new is written where it would have gone."""
+
+    def is_to_mend(self, found: int | None, size: int) -> bool:
+        return False
+
+    def open_to_add(self, durable: SegmentRef) -> File:
+        return self._open(self.path(durable.key))
+
+
 INDEX_ENDS = "the index ends here"
 
 
@@ -199,6 +209,7 @@ STAND_INS: StandIns = {
     "boot.offset_from_index": {"segments": EndsWhereIndexEnds},
     "boot.offset_clamp": {"segments": TakesDamagedSegments},
     "boot.recreates_missing_file": {"segments": TakesMissingSegments},
+    "storage.remakes_vanished_segment": {"segments": RemakesSegments},
     "boot.swallows_sync_error": {"disk": IgnoresSyncFailure, "segments": IgnoresSegmentSyncFailure},
     "boot.one_bad_entry_forever": {"disk": RefusesTorn},
     "boot.ring_evicts_live": {"journal": TakesLiveSlots, "disk": OverwritesLive},

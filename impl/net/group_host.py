@@ -41,7 +41,7 @@ from viewproof.impl.replica.proposals import UnknownEntryError
 from viewproof.impl.storage.data_file import DataFile
 from viewproof.impl.storage.file import StorageError, WriteRefusedError
 from viewproof.impl.trace.events import TraceEvent
-from viewproof.impl.trace.files import TraceWriter
+from viewproof.impl.trace.files import TraceError, TraceWriter
 
 REQUEST_QUEUE_MAX = 1024
 """Requests that wait for room in the pipeline; further ones are dropped, and their clients ask again."""
@@ -82,10 +82,9 @@ class GroupHost:
         self._trace = trace
         if data.journal_slots and not config.checkpoint_interval:
             raise ServerError(f"{data.path}: the journal is a ring, which is drained by checkpoints; take some")
-        known = len(data.problems)
+        self._known_problems = len(data.problems)
         durable = data.durable_state()
-        for problem in data.problems[known:]:
-            logger.warning("%s", problem)
+        self._log_problems()
         self.replica = Replica(
             durable,
             ReplicaConfig(
@@ -161,7 +160,12 @@ class GroupHost:
         self._step(self.replica.boot)
 
     def tick(self) -> None:
-        """One tick has passed."""
+        """One tick has passed. Without its trace the process has to stop: what it did cannot be shown."""
+        try:
+            if self._trace is not None:
+                self._trace.require_whole()
+        except (TraceError, OSError) as error:
+            self._process.fail(ServerError(str(error)))
         self._step(self.replica.on_tick)
 
     def on_message(self, message: Message) -> None:
@@ -275,7 +279,14 @@ class GroupHost:
             return
         else:
             self._step(self.replica.on_io_done, effect)
+        self._log_problems()
         self._process.flush()
+
+    def _log_problems(self) -> None:
+        """A warning for each problem of the data directory that was found, or mended, since the last."""
+        for problem in self._data.problems[self._known_problems :]:
+            logger.warning("%s", problem)
+        self._known_problems = len(self._data.problems)
 
     async def close(self) -> None:
         """Waits for the write in flight; the process is stopping."""

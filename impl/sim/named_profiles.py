@@ -28,6 +28,7 @@ FAILING = replace(
 )
 LOST_SUPERBLOCKS = replace(CRASHES, superblock_damage=0.2)
 PARTITIONS = replace(CRASHES, plane=Plane.PARTITIONS, snapshot_damage=0.5)
+VANISHING = replace(CRASHES, plane=Plane.PARTITIONS, vanish=0.3)
 ROT = SimProfile(
     loss=0.05,
     crash_interval_ticks=100,
@@ -94,12 +95,13 @@ NAMED_PROFILES: dict[str, SimProfile] = {
     "failing-writes": FAILING,
     "lost-superblocks": LOST_SUPERBLOCKS,
     "partitions": PARTITIONS,
+    "vanishing": VANISHING,
     "rot": ROT,
     "late": LATE,
     "storm": STORM,
 }
 """Crashes, with a journal that just holds what it must; besides, writes and syncs that fail, superblocks that are lost
-for good, or the state machine of partitions and snapshots that are lost; ring journals on disks that rot; the same, one
-replica at a time, with messages that come late; so much loss and so short timeouts that views often end before anything
-commits.
+for good, or the state machine of partitions and snapshots that are lost, or segments that vanish or are cut under a
+running process; ring journals on disks that rot; the same, one replica at a time, with messages that come late; so much
+loss and so short timeouts that views often end before anything commits.
 """

@@ -22,9 +22,10 @@ class SimProfile:
     a while; a partition cuts paths, in both directions or in one. A crash lasts `restart_ticks_mean`, with probability
     `outage_long` that of long outages. `crash_in_view_change` is per event of a view change. `*_failure` are per write
     (`sync_failure` per boot); a full disk refuses all but superblock writes. `superblock_damage` is per crash: the
-    replica never comes back; after `snapshot_damage` it does if another one still has its snapshot. With `ring` the
-    journal is one of `journal_slots` slots; `rot` is per crash, `lost_write` and `misdirected_write` are per write of
-    it (`impl.sim.rot` says what they leave). The fields from `pipeline_max` on are those of `ReplicaConfig`.
+    replica never comes back; after `snapshot_damage` it does if another one still has its snapshot. `vanish` is per
+    snapshot: a segment or an index is gone or cut by then, though the process runs. With `ring` the journal is one of
+    `journal_slots` slots; `rot` is per crash, `lost_write` and `misdirected_write` are per write of it (`impl.sim.rot`
+    says what they leave). The fields from `pipeline_max` on are those of `ReplicaConfig`.
 
     `plane` is what the clients' operations are of. `features`: which replicas support all features: "none", "all",
     "partial" (not one of them), or "upgrade" (some; the others once they restart).
@@ -66,6 +67,7 @@ class SimProfile:
     sync_failure: float = 0.0
     superblock_damage: float = 0.0
     snapshot_damage: float = 0.0
+    vanish: float = 0.0
     ring: bool = False
     rot: float = 0.0
     lost_write: float = 0.0
@@ -126,6 +128,7 @@ class SimProfile:
             sync_failure=0.0,
             superblock_damage=0.0,
             snapshot_damage=0.0,
+            vanish=0.0,
             rot=0.0,
             lost_write=0.0,
             misdirected_write=0.0,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from viewproof.impl.storage.file import MemoryFileSystem
 from viewproof.impl.storage.segments import SegmentFileError, SegmentStore, decode_manifest
 
@@ -30,6 +32,20 @@ class SegmentFiles:
         except SegmentFileError:
             return None, 0
         return data, len(self.store.rebuild_indexes())
+
+    def strike(self, random: Random) -> str:
+        """Removes or cuts a file of a running process, behind its back. Returns what was done, "" without files."""
+        names = [name for name in self.files.names("disk") if self.files.size_of(f"disk/{name}")]
+        if not names:
+            return ""
+        file = self.files.open(f"disk/{random.choice(names)}")
+        if random.random() < 0.5:
+            self.files.remove(file.path)
+            self.files.sync_directory("disk")
+            return "removed"
+        file.truncate(random.randrange(file.size()))
+        file.sync()
+        return "cut"
 
     def damage(self, content: bytes) -> str:
         """Damages a segment of the snapshot whose file holds `content`, or says that the file itself is to be lost.

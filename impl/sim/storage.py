@@ -129,6 +129,7 @@ class SimStorage:
         if isinstance(io, AppendPrepares):
             self._append(io)
         elif isinstance(io, WriteSnapshot):
+            self._strike_running()
             try:
                 self.snapshots[io.op] = (io.checksum, self.segments.store.store(io.data))
             except SegmentFileError as error:
@@ -139,6 +140,12 @@ class SimStorage:
             self.unsynced = []
         else:
             self.superblock = io.superblock
+
+    def _strike_running(self) -> None:
+        """Now and then a segment or an index vanishes, or is cut, while the process runs."""
+        vanish = self.profile.vanish
+        if vanish and self.random.random() < vanish and (done := self.segments.strike(self.random)):
+            self.statistics[f"{done} while running"] += 1
 
     def _drain(self, op: int, *, stale: bool) -> None:
         if self.superblock.checkpoint < op:

@@ -161,15 +161,29 @@ class DataFile:
             self.problems.append(str(error))
 
     def append(self, prepares: Sequence[Prepare], repair: bool = False) -> None:
-        """Durable when it returns (effect AppendPrepares). Raises JournalError, JournalRefusedError if it can go on."""
+        """Durable when it returns (effect AppendPrepares). Raises JournalError, JournalRefusedError if it can go on.
+
+        Here and below FileVanishedError if a file was cut or replaced while the process ran, in a way that cannot be
+        made good; what could is a problem.
+        """
+        self._journal.require_whole()
         self._journal.append(prepares, repair)
+        self._keep_files()
 
     def write_snapshot(self, op: int, data: bytes) -> None:
         """Durable when it returns (effect WriteSnapshot). Raises WriteRefusedError."""
         self._snapshots.write(op, data)
+        self.problems += self._snapshots.mended()
 
     def drain(self, op: int, stale: bool = False, end: int | None = None) -> None:
-        """Durable when it returns (effect DrainJournal). Raises JournalError, WriteRefusedError if it can go on."""
+        """Durable when it returns (effect DrainJournal). Raises JournalError, WriteRefusedError if it can go on.
+
+        Nothing is drained before the snapshot that takes its place is there, with all its segments.
+        """
+        self._journal.require_whole()
+        self._keep_files()
+        self._snapshots.keep(self._superblock.state.checkpoint)
+        self.problems += self._snapshots.mended()
         state = self._superblock.state
         if state.checkpoint < op:
             raise JournalError(f"{self.path}: drain up to op {op}, but the checkpoint is {state.checkpoint}")
@@ -181,6 +195,25 @@ class DataFile:
         """Durable when it returns (effect WriteSuperblock). Raises SuperblockError."""
         self._superblock.write(state)
         self._journal.on_superblock(state)
+        self._keep_files()
+
+    def _keep_files(self) -> None:
+        """The files that are open have their names, or get them again."""
+        superblock = os.path.join(self.path, SUPERBLOCK_NAME)
+        try:
+            journal_mended = self._journal.keep(self._files)
+            superblock_mended = self._superblock.keep(self._files)
+            if superblock_mended:
+                self._release()
+                self._release = self._files.lock(superblock)
+        except BlockingIOError as error:
+            raise DataFileError(f"{superblock} was taken by another process while this one ran") from error
+        except OSError as error:
+            raise DataFileError(
+                f"{error.filename or self.path}: a file vanished while the process ran, and cannot be written again: "
+                f"{error.strerror or error}"
+            ) from error
+        self.problems += [text for text in (journal_mended, superblock_mended) if text]
 
     def close(self) -> None:
         """Close both files and give up the lock."""

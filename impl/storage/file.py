@@ -11,18 +11,26 @@ import errno
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from enum import Enum, auto
 from pathlib import Path
 
 __all__ = [
+    "TEMPORARY_SUFFIX",
     "File",
     "FileSystem",
     "MemoryFile",
     "MemoryFileSystem",
+    "Presence",
     "RealFile",
     "RealFileSystem",
     "StorageError",
     "WriteRefusedError",
+    "write_atomically",
 ]
+
+
+TEMPORARY_SUFFIX = ".new"
+"""Of the name that a file has until it is whole."""
 
 
 class StorageError(Exception):
@@ -31,6 +39,15 @@ class StorageError(Exception):
 
 class WriteRefusedError(StorageError):
     """A write failed, nothing of it counts, and the storage goes on as if it had not been asked for."""
+
+
+class Presence(Enum):
+    """What has the name of an open file: that file, none, or another one; or its directory is gone, too."""
+
+    HERE = auto()
+    MISSING = auto()
+    REPLACED = auto()
+    NO_DIRECTORY = auto()
 
 
 class File(ABC):
@@ -79,6 +96,14 @@ class FileSystem(ABC):
         """True if a file or directory of this name exists."""
 
     @abstractmethod
+    def size_of(self, path: str) -> int | None:
+        """Length of the file of this name, None if there is none."""
+
+    @abstractmethod
+    def presence(self, file: File) -> Presence:
+        """Whether the name that an open file had is still its own."""
+
+    @abstractmethod
     def names(self, directory: str) -> list[str]:
         """Names of the files in a directory, sorted."""
 
@@ -99,6 +124,24 @@ class FileSystem(ABC):
         """Take ``path`` for this process alone; returns the release. Raises BlockingIOError if another has it."""
 
 
+def write_atomically(files: FileSystem, path: str, data: bytes) -> None:
+    """A file of this name and content, durable when this returns; a crash leaves the one before, or none.
+
+    Raises OSError; a temporary file may then be left.
+    """
+    temporary = path + TEMPORARY_SUFFIX
+    if files.exists(temporary):
+        files.remove(temporary)
+    file = files.create(temporary)
+    try:
+        file.write_at(0, data)
+        file.sync()
+    finally:
+        file.close()
+    files.rename(temporary, path)
+    files.sync_directory(os.path.dirname(path))
+
+
 class RealFile(File):
     """A file of the operating system: pread, pwrite, fdatasync (without ``synced``: none, for measurements only)."""
 
@@ -109,6 +152,11 @@ class RealFile(File):
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
+
+    def identity(self) -> tuple[int, int]:
+        """Device and inode."""
+        found = os.fstat(self._descriptor)
+        return found.st_dev, found.st_ino
 
     def read_at(self, offset: int, length: int) -> bytes:
         parts: list[bytes] = []
@@ -168,6 +216,21 @@ class RealFileSystem(FileSystem):
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
+
+    def size_of(self, path: str) -> int | None:
+        try:
+            return os.stat(path).st_size
+        except FileNotFoundError:
+            return None
+
+    def presence(self, file: File) -> Presence:
+        if not isinstance(file, RealFile):
+            raise TypeError(f"{file.path}: not a file of the operating system")
+        try:
+            found = os.stat(file.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return Presence.MISSING if os.path.isdir(os.path.dirname(file.path) or ".") else Presence.NO_DIRECTORY
+        return Presence.HERE if (found.st_dev, found.st_ino) == file.identity() else Presence.REPLACED
 
     def names(self, directory: str) -> list[str]:
         return sorted(entry.name for entry in os.scandir(directory) if entry.is_file(follow_symlinks=False))
@@ -331,6 +394,13 @@ class MemoryFileSystem(FileSystem):
 
     def exists(self, path: str) -> bool:
         return path in self.files
+
+    def size_of(self, path: str) -> int | None:
+        return self.files[path].size() if path in self.files else None
+
+    def presence(self, file: File) -> Presence:
+        found = self.files.get(file.path)
+        return Presence.MISSING if found is None else Presence.HERE if found is file else Presence.REPLACED
 
     def lock(self, path: str) -> Callable[[], None]:
         self.open(path)

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 from viewproof.impl.interface.durable import DamagedLog, SuperblockState
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, PrepareHeader
-from viewproof.impl.storage.file import File, FileSystem, WriteRefusedError
+from viewproof.impl.storage.file import TEMPORARY_SUFFIX, File, FileSystem, WriteRefusedError
 from viewproof.impl.storage.journal_scan import read_record, scan
 from viewproof.impl.storage.records import (
     BODY_SIZE_MAX,
@@ -51,7 +51,7 @@ from viewproof.impl.storage.records import (
     padded,
     veil,
 )
-from viewproof.impl.storage.snapshots import TEMPORARY_SUFFIX
+from viewproof.impl.storage.vanished import require_size, with_name
 
 RECORD_SIZE_MIN = padded(RECORD_HEADER_SIZE)
 
@@ -275,6 +275,21 @@ class Journal:
     def relics(self, op: int) -> int:
         """Number of entries at or below ``op``."""
         return sum(record.header.op <= op for record in self._by_checksum.values())
+
+    def require_whole(self) -> None:
+        """Raises FileVanishedError if the file is shorter than what is durable in it."""
+        require_size(self._file, self._end)
+
+    def keep(self, files: FileSystem) -> str:
+        """A file that lost its name gets a durable copy under it; returns what was done. Raises FileVanishedError,
+        OSError.
+        """
+        file = with_name(files, self._file)
+        if file is self._file:
+            return ""
+        self._file.close()
+        self._file = file
+        return f"{file.path}: it was gone while the process ran: it was written again"
 
     def close(self) -> None:
         """Close the file."""

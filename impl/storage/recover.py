@@ -16,12 +16,12 @@ from itertools import count
 from viewproof.impl.interface.durable import SuperblockState
 from viewproof.impl.interface.ranges import range_error
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
-from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError
+from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError, write_atomically
 from viewproof.impl.storage.journal import Journal
 from viewproof.impl.storage.overlay import OverlayFile
 from viewproof.impl.storage.ring import RingJournal
 from viewproof.impl.storage.ring_file import Geometry, is_ring, read_ring_header
-from viewproof.impl.storage.snapshots import SnapshotFileError, Snapshots, write_atomically
+from viewproof.impl.storage.snapshots import SnapshotFileError, Snapshots
 from viewproof.impl.storage.superblock import (
     COPIES,
     COPY_SIZE,

@@ -38,6 +38,7 @@ from viewproof.impl.storage.records import (
 from viewproof.impl.storage.ring_cells import Cell, RingCells, RingRecovery
 from viewproof.impl.storage.ring_file import SECTOR, Geometry, encode_ring_header, read_ring_header, round_up
 from viewproof.impl.storage.ring_table import Bounds, Decision, Found, decide
+from viewproof.impl.storage.vanished import require_size, with_name
 
 HEADER_MAGIC = 0x56535248  # "VSRH"
 
@@ -456,6 +457,21 @@ class RingJournal(RingCells):
         return any(
             found.clean and found.header is not None and found.header.checksum == checksum for found in self._cells
         )
+
+    def require_whole(self) -> None:
+        """Raises FileVanishedError if the file is shorter than what is durable in it."""
+        require_size(self._file, self.geometry.size)
+
+    def keep(self, files: FileSystem) -> str:
+        """A file that lost its name gets a durable copy under it; returns what was done. Raises FileVanishedError,
+        OSError.
+        """
+        file = with_name(files, self._file)
+        if file is self._file:
+            return ""
+        self._file.close()
+        self._file = file
+        return f"{file.path}: it was gone while the process ran: it was written again"
 
     def close(self) -> None:
         """Close the file."""

@@ -11,6 +11,7 @@ lag; nothing is taken from it: at boot it is compared with the messages, and reb
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import struct
@@ -22,7 +23,7 @@ import msgspec
 from viewproof.impl.machine.partition_log import HEAD_BYTES, Segment, SegmentError, record_positions, scan_segment
 from viewproof.impl.machine.snapshot import HEAD_SIZE, Contents, SnapshotError, decode_snapshot
 from viewproof.impl.machine.state_machine import State, StateError, decode_state, encode_state
-from viewproof.impl.storage.file import File, FileSystem, StorageError
+from viewproof.impl.storage.file import File, FileSystem, StorageError, write_atomically
 
 __all__ = ["SEGMENT_PREFIX", "Manifest", "SegmentFileError", "SegmentRef", "SegmentStore", "decode_manifest"]
 
@@ -102,13 +103,18 @@ class FoundSegment:
 
 
 class SegmentStore:
-    """The segment files in one data directory."""
+    """The segment files in one data directory.
+
+    A file that vanished or was cut while the process runs is written again from memory, before anything is added to it;
+    `mended` takes each by name.
+    """
 
     def __init__(self, files: FileSystem, directory: str) -> None:
         self._files = files
         self._directory = directory
         self._durable: dict[Key, SegmentRef] = {}
         self._lagging: list[FoundSegment] = []
+        self.mended: list[str] = []
 
     def path(self, key: Key) -> str:
         """The file of a segment."""
@@ -142,18 +148,20 @@ class SegmentStore:
         return _encode_manifest(Manifest(data[:HEAD_SIZE], kept, refs))
 
     def _write(self, namespace: int, base: int, content: bytes, *, closed: bool) -> SegmentRef:
-        """Writes what is not durable of a segment."""
+        """Writes what is not durable of a segment, or no longer there."""
         before = self._durable.get((namespace, base), SegmentRef(namespace, base, base, 0, b""))
-        if before.size == len(content):
+        if before.size == len(content) and not self._lacks(before):
             return before
         if before.size and _checksum(content[: before.size]) != before.checksum:
             raise SegmentFileError(
                 f"{self.path(before.key)}: its {before.size} durable bytes are not how the segment of the state begins:"
                 " they are not of one log"
             )
+        if before.size:
+            self._keep(before, content)
         positions = record_positions(content, max(before.size, HEAD_BYTES))
         ref = SegmentRef(namespace, base, before.end + len(positions), len(content), _checksum(content))
-        file = self._open(self.path(ref.key))
+        file = self.open_to_add(before)
         try:
             file.write_at(before.size, content[before.size :])
             if file.size() > len(content):
@@ -164,6 +172,48 @@ class SegmentStore:
         self._write_index(ref, before.end, _index_entries(namespace, before.end, positions), synced=closed)
         self._durable[ref.key] = ref
         return ref
+
+    def _lacks(self, ref: SegmentRef) -> bool:
+        """True if the segment's file, or its index, is gone or shorter than it was written."""
+        index = (ref.end - ref.base) * ENTRY_BYTES
+        return self._is_short(self.path(ref.key), ref.size) or self._is_short(self.index_path(ref.key), index)
+
+    def _is_short(self, path: str, size: int) -> bool:
+        return (self._files.size_of(path) or 0) < size
+
+    def _keep(self, ref: SegmentRef, content: bytes) -> None:
+        """Writes the durable part of a segment again from memory, if its file is gone or was cut; its index as well."""
+        path, index_path = self.path(ref.key), self.index_path(ref.key)
+        found = self._files.size_of(path)
+        if self.is_to_mend(found, ref.size):
+            what = "is gone" if found is None else f"was cut to {found} bytes"
+            write_atomically(self._files, path, content[: ref.size])
+            self.mended.append(f"{path}: it {what} while the process ran: its {ref.size} bytes were written again")
+        index_size = (ref.end - ref.base) * ENTRY_BYTES
+        if self._is_short(index_path, index_size):
+            positions = record_positions(content[: ref.size])
+            write_atomically(self._files, index_path, _index_entries(ref.namespace, ref.base, positions))
+            self.mended.append(f"{index_path}: it was gone or cut while the process ran: written again")
+
+    def is_to_mend(self, found: int | None, size: int) -> bool:
+        """True if a file of which `size` bytes are durable is not there, or has fewer (`found`)."""
+        return found is None or found < size
+
+    def open_to_add(self, durable: SegmentRef) -> File:
+        """The segment's file, made anew only if nothing is durable in it. Raises OSError if it has less than that."""
+        path = self.path(durable.key)
+        if durable.size == 0:
+            return self._open(path)
+        file = self._files.open(path)
+        found = file.size()
+        if found < durable.size:
+            file.close()
+            raise OSError(errno.EIO, f"cut to {found} bytes, {durable.size} were durable", path)
+        return file
+
+    def lacking(self) -> bool:
+        """True if a file that was written is gone, or shorter than it was."""
+        return any(self._lacks(ref) for ref in self._durable.values())
 
     def _write_index(self, ref: SegmentRef, start: int, entries: bytes, *, synced: bool) -> None:
         """Entries for the messages from offset `start` to the end of the segment."""

@@ -10,13 +10,18 @@ from __future__ import annotations
 import os
 
 from viewproof.impl.machine.snapshot import Snapshot, checksum_snapshot
-from viewproof.impl.storage.file import FileSystem, StorageError, WriteRefusedError
-from viewproof.impl.storage.segments import SegmentFileError, SegmentStore
+from viewproof.impl.storage.file import (
+    TEMPORARY_SUFFIX,
+    FileSystem,
+    StorageError,
+    WriteRefusedError,
+    write_atomically,
+)
+from viewproof.impl.storage.segments import SEGMENT_PREFIX, SegmentFileError, SegmentStore
 
-__all__ = ["SNAPSHOT_PREFIX", "TEMPORARY_SUFFIX", "SnapshotFileError", "Snapshots", "write_atomically"]
+__all__ = ["SNAPSHOT_PREFIX", "SnapshotFileError", "Snapshots"]
 
 SNAPSHOT_PREFIX = "snapshot-"
-TEMPORARY_SUFFIX = ".new"
 
 
 _REMEDY = "Another replica's snapshot of the same op can take its place (it is the same there, byte for byte)"
@@ -26,24 +31,6 @@ class SnapshotFileError(StorageError):
     """The snapshot that the superblock refers to cannot be read; the text names file and remedy."""
 
 
-def write_atomically(files: FileSystem, path: str, data: bytes) -> None:
-    """A file of this name and content, durable when this returns; a crash leaves the one before, or none.
-
-    Raises OSError; a temporary file may then be left.
-    """
-    temporary = path + TEMPORARY_SUFFIX
-    if files.exists(temporary):
-        files.remove(temporary)
-    file = files.create(temporary)
-    try:
-        file.write_at(0, data)
-        file.sync()
-    finally:
-        file.close()
-    files.rename(temporary, path)
-    files.sync_directory(os.path.dirname(path))
-
-
 class Snapshots:
     """The snapshots in one data directory, their messages in `segments`."""
 
@@ -51,6 +38,7 @@ class Snapshots:
         self._files = files
         self._directory = directory
         self._segments = segments(files, directory)
+        self._newest = (0, b"", 0)  # op and bytes of the last one that was written or read, and size of its file
 
     def path(self, op: int) -> str:
         """The file of the snapshot at ``op``."""
@@ -60,23 +48,49 @@ class Snapshots:
         """Durable when it returns. Raises WriteRefusedError; the snapshots before are then as they were."""
         path = self.path(op)
         try:
-            write_atomically(self._files, path, self._segments.store(data))
+            content = self._segments.store(data)
+            write_atomically(self._files, path, content)
         except OSError as error:
             self._remove_temporary(path)
             raise WriteRefusedError(
                 f"{error.filename or path}: cannot write the snapshot of op {op}: {error.strerror or error}"
             ) from error
+        self._newest = op, data, len(content)
+
+    def keep(self, op: int) -> None:
+        """Writes the snapshot at ``op`` again if a file of it is gone or was cut since. Raises WriteRefusedError.
+
+        It is the last one that was written or read; without messages that can be read there is none to look after.
+        """
+        newest, data, size = self._newest
+        if newest != op:
+            return
+        path = self.path(op)
+        found = self._files.size_of(path)
+        gone = found is None or found < size
+        if gone or self._segments.lacking():
+            self.write(op, data)
+        if gone:
+            what = "is gone" if found is None else f"was cut to {found} of {size} bytes"
+            self._segments.mended.append(f"{path}: it {what} while the process ran: it was written again")
+
+    def mended(self) -> list[str]:
+        """What was written again since this was last asked, because it vanished or was cut while the process ran."""
+        found, self._segments.mended = self._segments.mended, []
+        return found
 
     def read(self, op: int, checksum: str) -> Snapshot:
         """The verified snapshot at ``op``. Raises SnapshotFileError."""
         path = self.path(op)
-        data = self._loaded(path, self._content(path))
+        content = self._content(path)
+        data = self._loaded(path, content)
         found = checksum_snapshot(data)
         if not self._segments.is_whole(found, checksum):
             raise SnapshotFileError(
                 f"{path}: the snapshot ({len(data)} bytes) has the checksum {found}, the superblock says {checksum}: "
                 f"it is damaged. {_REMEDY}"
             )
+        self._newest = op, data, len(content)
         return Snapshot(op, found, data)
 
     def _content(self, path: str) -> bytes:
@@ -130,8 +144,8 @@ class Snapshots:
         if above:
             doomed += [
                 os.path.join(self._directory, name)
-                for name in self._snapshot_names()
-                if name.endswith(TEMPORARY_SUFFIX)
+                for name in self._files.names(self._directory)
+                if name.startswith((SNAPSHOT_PREFIX, SEGMENT_PREFIX)) and name.endswith(TEMPORARY_SUFFIX)
             ]
         try:
             for path in doomed:

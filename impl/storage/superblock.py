@@ -26,7 +26,8 @@ from dataclasses import replace
 
 from viewproof.impl.interface.durable import ClientTableConfig, Quorums, SuperblockState
 from viewproof.impl.interface.ranges import range_error
-from viewproof.impl.storage.file import File, StorageError
+from viewproof.impl.storage.file import File, FileSystem, StorageError
+from viewproof.impl.storage.vanished import with_name
 
 __all__ = ["COPIES", "COPY_SIZE", "QUORUM", "Superblock", "SuperblockError", "SuperblockRangeError"]
 
@@ -221,6 +222,21 @@ class Superblock:
                 f"{state.head_op}: the checkpoint may not fall, nor pass the head"
             )
         self._write_copies(state, range(COPIES))
+
+    def keep(self, files: FileSystem) -> str:
+        """A file that was cut, or lost its name, is written again; returns what was done. Raises FileVanishedError,
+        OSError.
+        """
+        found = self._file.size()
+        if found < COPIES * COPY_SIZE:
+            self._write_copies(self.state, range(COPIES))
+            return f"{self._file.path}: it was cut to {found} bytes while the process ran: it was written again"
+        file = with_name(files, self._file)
+        if file is self._file:
+            return ""
+        self._file.close()
+        self._file = file
+        return f"{file.path}: it was gone while the process ran: it was written again"
 
     def close(self) -> None:
         """Close the file."""

@@ -33,6 +33,7 @@ class TraceWriter:
         if path.exists():
             self._recover()
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._size = os.fstat(self._descriptor).st_size
 
     def _recover(self) -> None:
         with self.path.open("r+b") as file:
@@ -49,6 +50,18 @@ class TraceWriter:
                 self.clock = max(self.clock, event.clock)
             file.truncate(end)
 
+    def require_whole(self) -> None:
+        """Raises `TraceError` if the file was removed, replaced or cut while it was written."""
+        found = os.fstat(self._descriptor)
+        try:
+            named = os.stat(self.path)
+        except FileNotFoundError as error:
+            raise TraceError(f"{self.path}: the trace was removed while the process ran") from error
+        if (named.st_dev, named.st_ino) != (found.st_dev, found.st_ino):
+            raise TraceError(f"{self.path}: another file took the name of the trace while the process ran")
+        if found.st_size < self._size:
+            raise TraceError(f"{self.path}: the trace was cut to {found.st_size} bytes while the process ran")
+
     def write(self, event: TraceEvent) -> None:
         """Writes the event; it is in the file (page cache) when this returns. Raises `OSError`."""
         self.write_all((event,))
@@ -59,6 +72,7 @@ class TraceWriter:
         written = os.write(self._descriptor, lines)
         while written < len(lines):
             written += os.write(self._descriptor, lines[written:])
+        self._size += len(lines)
         self.seq = events[-1].seq
         self.clock = events[-1].clock
 
