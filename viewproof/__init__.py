@@ -1,8 +1,8 @@
 """Viewstamped Replication, written once: a specification, a replica, and an audit that holds traces against it.
 
 The public interface, described in docs/api.md: what `vsr` does, as functions that return values (`model`, `check`,
-`reach`, `prove`, `counterexamples`, `simulate`, `audit`), and the words in which a specification is written. Importing
-the package loads none of it: each name is imported when it is first used.
+`reach`, `replay`, `prove`, `counterexamples`, `simulate`, `audit`), and the words in which a specification is written.
+Importing the package loads none of it: each name is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from viewproof.api.model import model as model
     from viewproof.api.prove import counterexamples as counterexamples
     from viewproof.api.prove import prove as prove
+    from viewproof.api.replay import replay as replay
     from viewproof.api.simulate import simulate as simulate
     from viewproof.impl.faults import FaultError as FaultError
     from viewproof.impl.interface.durable import ConfigurationError as ConfigurationError
@@ -50,6 +51,7 @@ _HOMES = {
     "model": "viewproof.api.model",
     "prove": "viewproof.api.prove",
     "reach": "viewproof.api.check",
+    "replay": "viewproof.api.replay",
     "samples": "viewproof.api.data",
     "simulate": "viewproof.api.simulate",
     **dict.fromkeys(_LANGUAGE, "viewproof.spec.lang"),
@@ -76,6 +78,7 @@ __all__ = [
     "model",
     "prove",
     "reach",
+    "replay",
     "require",
     "samples",
     "simulate",

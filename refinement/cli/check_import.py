@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-from viewproof.spec.engines import interp
 from viewproof.spec.engines.explicit.result import Result
 from viewproof.spec.engines.itf import from_itf, steps_between
+from viewproof.spec.engines.walk import judged
 from viewproof.spec.lang import Spec, SpecError
-from viewproof.spec.lang.concrete import State
 
 
 def imported(spec: Spec, file: Path) -> Result:
@@ -24,18 +23,7 @@ def imported(spec: Spec, file: Path) -> Result:
         steps = steps_between(spec, from_itf(spec, document))
     except SpecError as problem:
         raise click.UsageError(f"{file}: {problem.message}") from problem
-    result = Result(spec.name, "holds", invariants=[p.id for p in spec.invariants], behaviour=steps)
-    transitions = {p.name for p in spec.invariant_irs if p.is_transition}
-    before = State.initial()
-    for number, after in enumerate([before, *(step.state for step in steps)]):
-        for predicate in spec.invariants:
-            states = (before, after) if predicate.id in transitions else (after,)
-            if not interp.holds(spec, predicate, *states):
-                result.verdict, result.broken, result.title = "violated", predicate.id, predicate.title
-                result.behaviour = steps[:number]
-                return result
-        before = after
-    return result
+    return judged(spec, steps)
 
 
 def show_imported(result: Result, steps: int) -> None:

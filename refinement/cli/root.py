@@ -26,6 +26,7 @@ COMMANDS = {
     "bench": "viewproof.refinement.cli.bench:bench",
     "check": "viewproof.refinement.cli.check:check",
     "cluster": "viewproof.refinement.cli.server:cluster",
+    "explore": "viewproof.refinement.cli.explore:explore",
     "export": "viewproof.refinement.cli.export:export",
     "format": "viewproof.refinement.cli.server:format_data",
     "mutate": "viewproof.refinement.cli.mutate:mutate",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from viewproof.refinement.cli.check_text import show_value
 from viewproof.refinement.cli.options import OutputFile
 from viewproof.refinement.cli.output import note
 from viewproof.refinement.reports import behaviour as page
+from viewproof.refinement.reports.behaviour import tell
 from viewproof.spec.engines import story
 from viewproof.spec.lang import Spec
-from viewproof.spec.lang.concrete import State
-from viewproof.spec.protocols import FAULTS
+
+__all__ = ["answer_questions", "parse_questions", "story_options", "tell", "write_page"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,18 +36,6 @@ def story_options(command: Command) -> Command:
     for option in reversed(OPTIONS):
         command = option(command)
     return command
-
-
-def tell(
-    spec: Spec, taken: Sequence[story.Taken], *, about: str, faults: Sequence[str] = (), broken: str | None = None,
-    ending: story.Ending | None = None,
-) -> story.Story:  # fmt: skip
-    """The story of a behaviour that breaks the invariant `broken`, or ends as `ending` says."""
-    if broken is not None:
-        ending = story.broken(spec, broken, [State.initial(), *(step.state for step in taken)], show_value)
-    marks = {a.name: FAULTS[f].doc for f in faults for a in (*FAULTS[f].actions, *FAULTS[f].added)}
-    texts = [f"{FAULTS[f].doc} ({f})" for f in faults]
-    return story.tell(spec, taken, show=show_value, about=about, ending=ending, marks=marks, faults=texts)
 
 
 def parse_questions(spec: Spec, options: dict[str, Any]) -> list[story.Question]:

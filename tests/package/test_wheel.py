@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -93,6 +94,15 @@ def test_check(installed: Installed) -> None:
     assert "[spec/vsr/" in told
     assert "honest_ack" in (installed.work / "page.html").read_text()
     assert json.loads((installed.work / "c.json").read_text())["exit_code"] == 1
+
+
+def test_explore(installed: Installed) -> None:
+    log = installed.work / "log"
+    with running(installed, "explore", *SMALL, "--no-open") as process:
+        wait_for(lambda: "Ctrl-C" in log.read_text(), process)
+        address = log.read_text().split()[0]
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            assert "Next steps" in answer.read().decode()
 
 
 def test_mutate(installed: Installed) -> None:

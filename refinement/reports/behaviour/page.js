@@ -1,10 +1,11 @@
 "use strict";
 (function () {
-  const story = JSON.parse(document.getElementById("story").textContent);
+  const SMALLEST = 0.6;
+  let story = null;
   const details = document.getElementById("details");
   const tools = {};
   for (const id of ["filter", "by-action", "by-lane", "by-var"]) tools[id] = document.getElementById(id);
-  const last = story.steps.length;
+  let last = 0;
   let chosen = 0;
   let asked = "";
   let every = false;
@@ -35,6 +36,7 @@
   }
 
   function fillSelects() {
+    for (const id of ["by-action", "by-lane", "by-var"]) tools[id].replaceChildren(tools[id].options[0]);
     new Set(story.steps.map((step) => step.action)).forEach((name) => option(tools["by-action"], name));
     const sort = story.lanes.sort.toLowerCase();
     story.lanes.members.forEach((member) => option(tools["by-lane"], String(member), sort + " " + member));
@@ -49,7 +51,7 @@
     for (const message of [...step.sends, ...step.uses]) words.push(message.message);
     return words.join("\n").toLowerCase();
   }
-  const haystacks = story.steps.map(haystack);
+  let haystacks = [];
 
   function matches(step) {
     const words = tools.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -197,8 +199,10 @@
     if (scroll && box) box.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
+  /** Keeps what others have put there. */
   function saveHash() {
-    const words = new URLSearchParams();
+    const words = new URLSearchParams(location.hash.slice(1));
+    for (const name of ["step", "why-not", ...Object.keys(tools)]) words.delete(name);
     words.set("step", chosen);
     for (const [id, element] of Object.entries(tools)) if (element.value) words.set(id, element.value);
     if (asked) words.set("why-not", asked);
@@ -234,10 +238,12 @@
     event.preventDefault();
     keys[event.key]();
   });
-  document.querySelectorAll(".step").forEach((e) => e.addEventListener("click", (event) => {
+  document.getElementById("drawing").addEventListener("click", (event) => {
+    const box = event.target.closest(".step");
+    if (!box) return;
     event.preventDefault();
-    choose(+e.dataset.step, { scroll: false });
-  }));
+    choose(+box.dataset.step, { scroll: false });
+  });
   Object.values(tools).forEach((e) => e.addEventListener("input", applyFilter));
   document.getElementById("tools").addEventListener("submit", (event) => event.preventDefault());
   document.getElementById("previous").addEventListener("click", () => move(-1));
@@ -247,10 +253,34 @@
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
   });
-  const measure = () => document.documentElement.style.setProperty("--head", document.querySelector("header").offsetHeight + "px");
+  /** The drawing is made smaller until its lanes fit, down to where it can still be read. */
+  function fit() {
+    const drawing = document.getElementById("drawing");
+    const lanes = drawing.querySelector(".lanes");
+    if (lanes) drawing.style.zoom = Math.max(SMALLEST, Math.min(1, document.getElementById("diagram").clientWidth / parseFloat(lanes.style.width)));
+  }
+
+  function measure() {
+    document.documentElement.style.setProperty("--head", document.querySelector("header").offsetHeight + "px");
+    fit();
+  }
   addEventListener("resize", measure);
-  addEventListener("hashchange", readHash);
-  fillSelects();
-  measure();
-  readHash();
+  addEventListener("hashchange", () => story && readHash());
+
+  /** Show a behaviour whose drawing is on the page, at the last of its steps. */
+  function load(told) {
+    story = told;
+    last = story.steps.length;
+    haystacks = story.steps.map(haystack);
+    if (!(asked in story.actions)) asked = "";
+    fillSelects();
+    measure();
+  }
+
+  const embedded = document.getElementById("story").textContent;
+  window.behaviourPage = { load, choose, applyFilter, chosen: () => chosen, make, cellName };
+  if (embedded !== "null") {
+    load(JSON.parse(embedded));
+    readHash();
+  }
 })();

@@ -17,6 +17,22 @@ _PACKAGE = "viewproof.refinement.reports.behaviour"
 
 def render(story: Story, document: dict[str, Any] | None = None) -> str:
     """The page; `document` is the story's JSON if it is at hand."""
+    return _fill(
+        "page.html.j2", story, document=document or to_json(story), style=_own("page.css"), script=_own("page.js")
+    )
+
+
+def page_files() -> tuple[Markup, Markup]:
+    """The style and the script of the page, for one that shows a behaviour among other things."""
+    return _own("page.css"), _own("page.js")
+
+
+def render_drawing(story: Story) -> str:
+    """The sequence diagram alone, for a page that is there already."""
+    return _fill("diagram.html.j2", story)
+
+
+def _fill(template: str, story: Story, **more: Any) -> str:
     environment = Environment(
         loader=PackageLoader(_PACKAGE, "."),
         autoescape=True,
@@ -25,13 +41,8 @@ def render(story: Story, document: dict[str, Any] | None = None) -> str:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "ensure_ascii": False, "separators": (",", ":")}
-    return environment.get_template("page.html.j2").render(
-        story=story,
-        drawing=diagram.draw(story),
-        document=document or to_json(story),
-        style=_own("page.css"),
-        script=_own("page.js"),
-        box_height=diagram.BOX_HEIGHT,
+    return environment.get_template(template).render(
+        story=story, drawing=diagram.draw(story), box_height=diagram.BOX_HEIGHT, **more
     )
 
 

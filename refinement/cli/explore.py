@@ -1,0 +1,118 @@
+"""`vsr explore`: a page on which one chooses the steps of a bounded model."""
+
+from __future__ import annotations
+
+import signal
+import webbrowser
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from viewproof.api import model as api
+from viewproof.api.check import check as search
+from viewproof.api.check import never
+from viewproof.refinement.cli.check_import import imported
+from viewproof.refinement.cli.models import SIZES, ProfileName, bounded_model, model_options
+from viewproof.refinement.cli.output import note
+from viewproof.refinement.cli.own_model import is_own
+from viewproof.refinement.explorer import Goal, Server, Subject, serve
+from viewproof.spec.engines.explicit import Progress
+from viewproof.spec.engines.explicit.result import Step
+from viewproof.spec.lang import Spec, SpecError
+
+
+@click.command()
+@model_options
+@click.option("--profile", type=ProfileName(), default="core", help="Options of the protocol.", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page.  [default: a free one]")
+@click.option("--open/--no-open", "opens", default=True, help="Open the page in a browser.", show_default=True)
+@click.option(
+    "--import",
+    "trace",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Begin with the behaviour in this ITF file.",
+)
+@click.option(
+    "--max-states", type=click.IntRange(1), default=20_000_000, show_default=True, help="Bound of a search for a goal."
+)
+def explore(
+    name: str, faults: tuple[str, ...], replicas: int | None, profile: str, port: int, opens: bool, trace: Path | None,
+    max_states: int, invariants: tuple[str, ...], **sizes: int | None,
+) -> int:  # fmt: skip
+    """Choose the steps of a model, one by one, on a page of this machine (127.0.0.1).
+
+    The page shows which steps are enabled, and of the others the guard in the way with its values; one goes back, on,
+    and jumps to witnesses and to breaks of invariants; mistakes are switched on and off; a behaviour is saved as a
+    scenario test in Python, as ITF, or as a page. Ctrl-C ends it.
+    """
+    if invariants:
+        raise click.UsageError("--invariant does not apply to vsr explore: the page shows all of them")
+    spec, text = bounded_model(name, replicas, faults, {key: sizes[key] for key in SIZES}, profile)
+    if is_own(name):
+        subject = _own(spec, text, max_states)
+    else:
+        subject = _named(name, api.model_size(name, replicas, faults, sizes), faults, profile, max_states)
+    if trace is not None:
+        subject = replace(subject, begin=tuple((s.action, s.args) for s in imported(spec, trace).behaviour))
+    try:
+        server = Server(subject, port)
+    except OSError as problem:
+        raise click.UsageError(f"port {port} cannot be listened on: {problem.strerror}") from None
+    click.echo(server.address)
+    note("Ctrl-C ends it")
+    if opens:
+        webbrowser.open(server.address)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.default_int_handler)
+    serve(server)
+    return 0
+
+
+def _own(spec: Spec, text: str, max_states: int) -> Subject:
+    return Subject(spec.name, text, lambda faults: spec, _searching(max_states))
+
+
+def _named(name: str, size: api.ModelSize, faults: tuple[str, ...], profile: str, max_states: int) -> Subject:
+    """A model that is here, in these sizes whatever mistakes are switched on."""
+    protocol = size.protocol
+    own = vars(protocol.models[name])
+    sizes = {key: value for key, value in vars(size.bounds).items() if value != own[key]}
+    replicas = {} if size.replicas == protocol.replicas.get(name, 3) else {"replicas": size.replicas}
+
+    def build(chosen: tuple[str, ...]) -> Spec:
+        # with one mistake and no size the model would be that in which it is found quickly
+        return api.model(name, replicas=size.replicas, faults=chosen, profile=profile, **vars(size.bounds))
+
+    def python(chosen: tuple[str, ...]) -> str:
+        more = {} if profile == "core" else {"profile": profile}
+        given = {**replicas, **(vars(size.bounds) if len(chosen) == 1 else sizes), **more}
+        if chosen:
+            given["faults"] = list(chosen)
+        return f"viewproof.model({', '.join([repr(name), *(f'{key}={value!r}' for key, value in given.items())])})"
+
+    known = {id: fault.doc for id, fault in protocol.faults.items() if _builds(build, id)}
+    return Subject(name, str(size), build, _searching(max_states), known, python, (), faults)
+
+
+def _builds(build: Callable[[tuple[str, ...]], Spec], fault: str) -> bool:
+    """Can this mistake be made in the model?"""
+    try:
+        build((fault,))
+    except SpecError:
+        return False
+    return True
+
+
+def _searching(max_states: int) -> Callable[[Spec, Goal, Callable[[int], None]], list[Step] | None]:
+    def find(spec: Spec, goal: Goal, tell: Callable[[int], None]) -> list[Step] | None:
+        def progress(now: Progress) -> None:
+            tell(now.distinct)
+
+        searched = spec if goal.breaks else never(spec, goal.id)
+        found = search(searched, invariants=(goal.id,), max_states=max_states, progress=progress)
+        return None if found.verdict == "inconclusive" else found.behaviour
+
+    return find
+
