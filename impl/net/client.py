@@ -39,7 +39,7 @@ from viewproof.impl.machine.state_machine import (
     encode_operation,
 )
 from viewproof.impl.net.address import Address, address_text
-from viewproof.impl.net.connection import Connection, open_connection
+from viewproof.impl.net.connection import Connection, fetch_status, open_connection
 from viewproof.impl.net.errors import (
     ClientBusyError,
     ClientClosedError,
@@ -53,11 +53,7 @@ from viewproof.impl.net.errors import (
     UncertainError,
     UnreachableError,
 )
-from viewproof.impl.net.framing import (
-    Goodbye,
-    NotPrimary,
-    frame_message,
-)
+from viewproof.impl.net.framing import Goodbye, NotPrimary, Status, frame_message
 from viewproof.impl.net.tls import Tls
 
 __all__ = [
@@ -238,6 +234,23 @@ class Client:
     async def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
         """Set ``key`` to ``value`` if its value is ``expected`` (None: absent); True if that was so."""
         return _expect(await self.execute(CompareAndSet(key, expected, value)), Outcome).success
+
+    async def is_feature_enabled(self, feature: int) -> bool:
+        """True if the replica that it talks to has the feature enabled, at what it has executed."""
+        return bool((await self._status()).features >> feature - 1 & 1)
+
+    async def database_checksum(self) -> tuple[int, str]:
+        """commit_min of the replica that it talks to, and the database checksum there, "" without the feature."""
+        answer = await self._status()
+        return answer.commit_min, answer.checksum
+
+    async def _status(self) -> Status:
+        self._check_usable()
+        address = self.addresses[self._target]
+        answer = await fetch_status(address, self._cluster, CONNECT_SECONDS, self._group, self._tls)
+        if answer is None:
+            raise UnreachableError(f"the replica at {address_text(address)} does not answer", False)
+        return answer
 
     async def close(self) -> None:
         """Close the connection. An outstanding request is left without an answer."""

@@ -153,7 +153,8 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     ``recoveries``: how often `vsr recover` put it back. ``refused`` counts what the process did not take from its
     connections, by name; ``connections``: those of replicas and of clients that it has, and the most of clients.
     ``problems``: what is wrong between it and other replicas; ``configuration``: digest of what must be the same on
-    all; ``heard``: what it heard the others to hold.
+    all; ``heard``: what it heard the others to hold. ``digest``: of all that it executed, up to ``commit_min``;
+    ``checksum``: the database checksum there, "" until the feature is active.
     """
 
     cluster: int
@@ -181,6 +182,8 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     problems: tuple[str, ...] = ()
     configuration: str = ""
     heard: tuple[Position, ...] = ()
+    digest: str = ""
+    checksum: str = ""
 
 
 Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status | Holds

@@ -13,8 +13,9 @@ import asyncio
 import functools
 import logging
 import secrets
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVarTuple
 
@@ -23,6 +24,7 @@ from viewproof.impl.groups.group import Group
 from viewproof.impl.interface.checks import ContradictionError, InvariantError
 from viewproof.impl.interface.effects import (
     AppendPrepares,
+    DrainJournal,
     Effect,
     Emit,
     IoEffect,
@@ -31,10 +33,11 @@ from viewproof.impl.interface.effects import (
     WriteSnapshot,
     WriteSuperblock,
 )
-from viewproof.impl.interface.messages import Message
+from viewproof.impl.interface.messages import Message, Reply
 from viewproof.impl.net.framing import Position, Status, frame_message
 from viewproof.impl.net.inbound import Inbound
 from viewproof.impl.net.links import PeerLink
+from viewproof.impl.net.metrics import GroupMetrics, Sample, counter, gauge
 from viewproof.impl.net.server_config import ServerConfig, ServerError, trace_path
 from viewproof.impl.replica import Replica, ReplicaConfig
 from viewproof.impl.replica.proposals import UnknownEntryError
@@ -45,6 +48,13 @@ from viewproof.impl.trace.files import TraceError, TraceWriter
 
 REQUEST_QUEUE_MAX = 1024
 """Requests that wait for room in the pipeline; further ones are dropped, and their clients ask again."""
+
+_WRITE_NAMES: dict[type, str] = {
+    AppendPrepares: "append",
+    WriteSuperblock: "superblock",
+    WriteSnapshot: "snapshot",
+    DrainJournal: "drain",
+}
 
 _InputTs = TypeVarTuple("_InputTs")
 
@@ -73,13 +83,20 @@ class GroupHost:
     """One replica with its data directory and its trace."""
 
     def __init__(
-        self, group: Group, process: Process, config: ServerConfig, data: DataFile, trace: TraceWriter | None
+        self,
+        group: Group,
+        process: Process,
+        config: ServerConfig,
+        data: DataFile,
+        trace: TraceWriter | None,
+        metrics: GroupMetrics,
     ) -> None:
         self.group = group
         self._process = process
         self._config = config
         self._data = data
         self._trace = trace
+        self.metrics = metrics
         if data.journal_slots and not config.checkpoint_interval:
             raise ServerError(f"{data.path}: the journal is a ring, which is drained by checkpoints; take some")
         self._known_problems = len(data.problems)
@@ -143,7 +160,28 @@ class GroupHost:
             group_name=self.group.name,
             checkpoint=superblock.checkpoint,
             recoveries=superblock.recoveries,
+            digest=replica.state.digest,
+            checksum=replica.state.enabled.checksum,
         )
+
+    def samples(self, labels: tuple[tuple[str, str], ...]) -> Iterator[Sample]:
+        """What is measured of it, for whoever asks on the metrics' port."""
+        state = self.replica.state
+        labels = (*labels, ("group", self.group.name))
+        yield from self.metrics.samples(labels)
+        yield counter("viewproof_commits_total", labels, state.commit_min)
+        for name in ("view", "log_view", "op", "commit_min", "commit_max", "checkpoint"):
+            yield gauge(f"viewproof_{name}", labels, getattr(state, name))
+        yield gauge("viewproof_normal", labels, str(state.status) == "normal")
+        yield gauge("viewproof_primary", labels, state.is_normal_primary)
+        yield gauge("viewproof_journal_bytes", labels, self._data.journal_bytes)
+        queues = {
+            "requests": len(self.replica.requests.queue),
+            "pipeline": state.op - state.commit_max,
+            "writes": len(self._io_queue) + (self._io_running is not None),
+        }
+        for name, length in queues.items():
+            yield gauge("viewproof_queue_length", (*labels, ("queue", name)), length)
 
     def position(self, incarnation: int) -> Position:
         """What its data directory holds, durably. The end of a log that is being installed or mended is not known."""
@@ -193,7 +231,9 @@ class GroupHost:
         """A line in the log for each change of status or view."""
         replica = self.replica
         if self._logged != (replica.state.status, replica.state.view):
+            changed = self._logged[1] != replica.state.view
             self._logged = (replica.state.status, replica.state.view)
+            self.metrics.on_view(changed, started=str(replica.state.status) == "normal")
             role = ", primary" if replica.state.is_normal_primary else ""
             logger.info("%s: %s in view %d%s", self._name(), replica.state.status, replica.state.view, role)
 
@@ -209,6 +249,7 @@ class GroupHost:
             elif isinstance(effect, Send):
                 self._process.links[effect.to].send(self._frame(effect.message))
             elif isinstance(effect, SendClient):
+                self.metrics.on_answer(effect.client, "replied" if isinstance(effect.message, Reply) else "evicted")
                 connection = self._process.clients.get((self.group.number, effect.client))
                 if connection is not None:
                     connection.send(frame_message(effect.message, self.group.number))
@@ -245,6 +286,11 @@ class GroupHost:
 
     def _write(self, effect: IoEffect) -> None:
         """In the storage thread."""
+        began = time.perf_counter()
+        self._do_write(effect)
+        self.metrics.on_written(_WRITE_NAMES[type(effect)], time.perf_counter() - began)
+
+    def _do_write(self, effect: IoEffect) -> None:
         if isinstance(effect, AppendPrepares):
             self._append(effect)
         elif isinstance(effect, WriteSuperblock):

@@ -16,13 +16,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
 import logging
 import secrets
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,6 +43,7 @@ from viewproof.impl.net.inbound import Inbound, InboundHost
 from viewproof.impl.net.limits import limits_of
 from viewproof.impl.net.links import PeerLink
 from viewproof.impl.net.listener import Listener
+from viewproof.impl.net.metrics import GroupMetrics, Sample, counter, exposition, gauge, serve_metrics
 from viewproof.impl.net.peers import Peers
 from viewproof.impl.net.server_config import (
     CHECKPOINT_INTERVAL,
@@ -68,11 +71,19 @@ POSITION_TICKS = 10
 logger = logging.getLogger("viewproof.impl.net")
 
 
+class Opened(NamedTuple):
+    """The files of one group."""
+
+    data: DataFile
+    trace: TraceWriter | None
+    metrics: GroupMetrics
+
+
 class Server:
     """The process. ``run`` returns after ``stop``; it raises ServerError if it has to give up."""
 
-    def __init__(self, config: ServerConfig, opened: dict[Group, tuple[DataFile, TraceWriter | None]]) -> None:
-        superblock = next(iter(opened.values()))[0].superblock
+    def __init__(self, config: ServerConfig, opened: dict[Group, Opened]) -> None:
+        superblock = next(iter(opened.values())).data.superblock
         self._config = config
         limits = limits_of(superblock.replica_count, len(opened), config.clients_max)
         if limits is None:
@@ -82,7 +93,7 @@ class Server:
             replica=superblock.replica,
             addresses=config.addresses,
             configuration=configuration_of(
-                [data.superblock for data, _ in opened.values()], config.checkpoint_interval, config.segment_bytes
+                [files.data.superblock for files in opened.values()], config.checkpoint_interval, config.segment_bytes
             ),
             incarnation=secrets.randbits(62) | 1,
             sessions=superblock.clients.sessions,
@@ -101,9 +112,7 @@ class Server:
         self.links = {peer: PeerLink(peer, self._peers, self._host.log) for peer in others}
         self.clients = self._host.clients
         self.failure: ServerError | None = None
-        self._groups = GroupTable(
-            {group: GroupHost(group, self, config, data, trace) for group, (data, trace) in opened.items()}
-        )
+        self._groups = GroupTable({group: GroupHost(group, self, config, *files) for group, files in opened.items()})
         self._flush_due: asyncio.Handle | None = None
         self._told: tuple[Position, ...] = ()
         self._done = asyncio.Event()
@@ -129,6 +138,28 @@ class Server:
             configuration=self._peers.configuration.digest,
             heard=self._peers.heard,
         )
+
+    def metrics(self) -> str:
+        """What the process measures, as Prometheus reads it."""
+        self._forget_clients()
+        return exposition(self._samples())
+
+    def _samples(self) -> Iterator[Sample]:
+        labels = (("replica", str(self._peers.replica)),)
+        for group in self._groups:
+            yield from group.samples(labels)
+        replicas, clients, _ = self._host.counts()
+        yield gauge("viewproof_connections", (*labels, ("of", "replicas")), replicas)
+        yield gauge("viewproof_connections", (*labels, ("of", "clients")), clients)
+        for name, times in sorted(self._host.refused.items()):
+            yield counter("viewproof_refused_total", (*labels, ("what", name)), times)
+
+    def _forget_clients(self) -> None:
+        for group in self._groups:
+            group.metrics.keep(functools.partial(self._is_connected, group.group.number))
+
+    def _is_connected(self, group: int, client: int) -> bool:
+        return (group, client) in self.clients
 
     def _positions(self) -> tuple[Position, ...]:
         """What the data directories hold; nothing is said of it by a process with mistakes switched on."""
@@ -157,6 +188,7 @@ class Server:
             ) from error
         except OSError as error:
             raise ServerError(f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}") from error
+        measured = await self._open_metrics(listener)
         tasks = [asyncio.create_task(link.keep_up()) for link in self.links.values()]
         tasks.append(asyncio.create_task(self._host.look_after()))
         if self._peers.tls is not None:
@@ -172,6 +204,8 @@ class Server:
             await self._done.wait()
         finally:
             listener.close()
+            if measured is not None:
+                measured.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -182,6 +216,14 @@ class Server:
                 await group.close()
         if self.failure is not None:
             raise self.failure
+
+    async def _open_metrics(self, listener: Listener) -> asyncio.Server | None:
+        port = self._config.metrics_port
+        try:
+            return None if port is None else await serve_metrics(port, self.metrics)
+        except OSError as error:
+            listener.close()
+            raise ServerError(f"cannot serve metrics on 127.0.0.1:{port}: {error.strerror or error}") from error
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         """None of them ends before the process, but for a mistake of this program."""
@@ -216,6 +258,7 @@ class Server:
                 group.tick()
             if number % POSITION_TICKS == 0:
                 self._tell_positions()
+                self._forget_clients()
             self.flush()
 
     def _on_peer_message(self, number: int, message: Message) -> None:
@@ -235,9 +278,12 @@ class Server:
         group = self._groups[number]
         self._host.took(connection, number, request.client)
         replica = group.replica
-        if replica.state.is_normal_primary and self._takes(request, group):
+        primary = replica.state.is_normal_primary
+        if primary and self._takes(request, group):
+            group.metrics.on_request(request.client, request.request)
             group.on_message(request)
             return
+        group.metrics.on_turned_away("refused" if primary else "not_primary")
         hint = NotPrimary(request.client, request.request, replica.state.view, str(replica.state.status), number)
         connection.send(frame_control(hint))
 
@@ -302,14 +348,15 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
             raise ServerError(f"{error.filename or config.trace}: {error.strerror or error}") from error
 
 
-def _open(config: ServerConfig, group: Group, stack: contextlib.ExitStack) -> tuple[DataFile, TraceWriter | None]:
+def _open(config: ServerConfig, group: Group, stack: contextlib.ExitStack) -> Opened:
     """The data directory and the trace of one group; both are closed with ``stack``."""
+    metrics = GroupMetrics()
     data = open_data_file(
         data_path(config.data, group),
         config.cluster,
         config.replica,
         len(config.addresses),
-        file_system=RealFileSystem(config.synced),
+        file_system=RealFileSystem(config.synced, metrics.sync_seconds.observe),
         check_views=not config.faults,
         group=group.number,
         segments=segments_with(config.faults),
@@ -318,12 +365,12 @@ def _open(config: ServerConfig, group: Group, stack: contextlib.ExitStack) -> tu
     stack.callback(data.close)
     _report_recovery(data, config.synced)
     if config.trace is None:
-        return data, None
+        return Opened(data, None, metrics)
     trace = TraceWriter(trace_path(config.trace, group))
     stack.callback(trace.close)
     if trace.clock > COUNTER_MAX:
         raise ServerError(f"{trace.path}: its last event has clock {trace.clock}, which is out of range: begin another")
-    return data, trace
+    return Opened(data, trace, metrics)
 
 
 class _StdinWatcher(asyncio.Protocol):
@@ -376,6 +423,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tls", type=Path, help="directory of the certificate, its key and the authority")
     parser.add_argument("--without-tls", action="store_true", help="serve other machines all the same")
     parser.add_argument("--clients-max", type=int, help="connections of clients, at most")
+    parser.add_argument("--metrics-port", type=int, help="where this machine may read what the process measures")
     parser.add_argument("--accept-loss", action="store_true", help="start without lost messages, if on its own")
     parser.add_argument("--flush-each", action="store_true", help="one flush for every entry: for measurements only")
     parser.add_argument("--no-sync", action="store_true", help="flush nothing to the disk: for measurements only")
@@ -403,6 +451,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 clients_max=options.clients_max,
                 tls=options.tls,
                 without_tls=options.without_tls,
+                metrics_port=options.metrics_port,
                 flush_each=options.flush_each,
                 synced=not options.no_sync,
                 groups=parse_groups(options.groups),

@@ -41,7 +41,8 @@ class ServerConfig:
     ``accept_loss``: start without messages that are lost, if there is no other replica.
     ``clients_max``: connections of clients, as many as the limit of open files leaves room for, and not above the
     default of impl/net/limits.py unless given. ``tls``: directory of the process's certificate (impl/net/tls.py);
-    without it only addresses of this machine are served, unless ``without_tls``.
+    without it only addresses of this machine are served, unless ``without_tls``. ``metrics_port``: where this machine
+    may read what the process measures (impl/net/metrics.py); None: nowhere.
     To measure what durability costs, and for nothing else: without ``synced`` nothing is flushed to the disk, with
     ``flush_each`` every entry is written and flushed on its own, also those that could share one flush.
     """
@@ -66,6 +67,7 @@ class ServerConfig:
     clients_max: int | None = None
     tls: Path | None = None
     without_tls: bool = False
+    metrics_port: int | None = None
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:

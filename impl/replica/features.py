@@ -123,6 +123,13 @@ class FeatureState:
             raise StateError(f"the enabled features are out of range 1..{FEATURE_MAX}, or their ops below 1")
         if len(checksum) not in (0, 2 * CHECKSUM_BYTES) or set(checksum) - set("0123456789abcdef"):
             raise StateError(f"the database checksum is {checksum!r}, not {2 * CHECKSUM_BYTES} hexadecimal digits")
+        enabled = any(feature == DATABASE_CHECKSUM for feature, _ in pairs)
+        if enabled != bool(checksum):
+            raise StateError(
+                "feature 1 (database_checksum) is enabled, and there is no checksum"
+                if enabled
+                else "there is a database checksum, and feature 1 (database_checksum) is not enabled"
+            )
         state = cls()
         state.ops = dict(pairs)
         state.mask = sum(1 << feature - 1 for feature in state.ops)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum, auto
@@ -143,12 +144,18 @@ def write_atomically(files: FileSystem, path: str, data: bytes) -> None:
 
 
 class RealFile(File):
-    """A file of the operating system: pread, pwrite, fdatasync (without ``synced``: none, for measurements only)."""
+    """A file of the operating system: pread, pwrite, fdatasync, of which `on_sync` is told the seconds.
 
-    def __init__(self, path: str, descriptor: int, synced: bool = True) -> None:
+    Without ``synced`` nothing is flushed: for measurements only.
+    """
+
+    def __init__(
+        self, path: str, descriptor: int, synced: bool = True, on_sync: Callable[[float], None] | None = None
+    ) -> None:
         self.path = path
         self._descriptor = descriptor
         self._synced = synced
+        self._on_sync = on_sync
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
@@ -180,7 +187,10 @@ class RealFile(File):
 
     def sync(self) -> None:
         if self._synced:
+            began = time.perf_counter()
             os.fdatasync(self._descriptor)
+            if self._on_sync is not None:
+                self._on_sync(time.perf_counter() - began)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
@@ -194,8 +204,9 @@ class RealFile(File):
 class RealFileSystem(FileSystem):
     """Directories and files of the operating system. Without ``synced`` what is written is not durable."""
 
-    def __init__(self, synced: bool = True) -> None:
+    def __init__(self, synced: bool = True, on_sync: Callable[[float], None] | None = None) -> None:
         self._synced = synced
+        self._on_sync = on_sync
 
     def create(self, path: str) -> File:
         parent = Path(path).parent
@@ -209,10 +220,10 @@ class RealFileSystem(FileSystem):
         except OSError:
             os.close(descriptor)
             raise
-        return RealFile(path, descriptor, self._synced)
+        return RealFile(path, descriptor, self._synced, self._on_sync)
 
     def open(self, path: str) -> File:
-        return RealFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC), self._synced)
+        return RealFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC), self._synced, self._on_sync)
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)

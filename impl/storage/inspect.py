@@ -66,7 +66,7 @@ class SnapshotView:
     """A snapshot file. ``in_use``: the superblock refers to it. ``reason``: why it cannot be used, or "".
 
     ``keys`` are those of the store, ``clients`` those with a slot, ``features`` the enabled ones and the ops of their
-    entries.
+    entries, ``database`` the database checksum ("" without the feature).
     """
 
     name: str
@@ -79,6 +79,7 @@ class SnapshotView:
     keys: int = 0
     clients: int = 0
     features: tuple[tuple[int, int], ...] = ()
+    database: str = ""
     table: tuple[ClientView, ...] = ()
 
 
@@ -210,6 +211,7 @@ def _snapshot_view(files: FileSystem, directory: str, name: str, superblock: Sup
         keys=len(restored.state_machine.store),
         clients=len(restored.client_table.places),
         features=tuple(sorted(restored.enabled.ops.items())),
+        database=restored.enabled.checksum,
         table=tuple(
             ClientView(place, slot.client, slot.session, slot.incarnation, slot.request, slot.op)
             for place, slot in enumerate(restored.client_table.slots)

@@ -133,6 +133,8 @@ def _print_snapshots(found: Inspection) -> None:
                 f"    entry {snapshot.entry.checksum} of view {snapshot.entry.view}, {snapshot.keys} keys, "
                 f"{snapshot.clients} clients, features: {features}"
             )
+            if snapshot.database:
+                click.echo(f"    database checksum {snapshot.database}")
 
 
 def _print_journal(found: Inspection, records: int) -> None:

@@ -37,7 +37,7 @@ COMMANDS = {
     "repl": "viewproof.refinement.cli.server:repl",
     "simulate": "viewproof.refinement.cli.simulate:simulate",
     "start": "viewproof.refinement.cli.server:start",
-    "status": "viewproof.refinement.cli.server:status",
+    "status": "viewproof.refinement.cli.status:status",
 }
 """Command → module and attribute. A command whose module is not there is not listed."""
 

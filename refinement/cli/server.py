@@ -1,4 +1,4 @@
-"""The real server and its clients: format, start, status, repl, cluster, record."""
+"""The real server and its clients: format, start, repl, cluster, record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,12 @@ import click
 import msgspec
 
 from viewproof.impl.faults import FAULTS
-from viewproof.impl.groups.group import SINGLE, Group, group_name, parse_group, parse_groups
+from viewproof.impl.groups.group import SINGLE, Group, parse_group, parse_groups
 from viewproof.impl.interface.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
 from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
-from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.bench import UNREACHABLE_SECONDS
 from viewproof.impl.net.client import EvictedError
 from viewproof.impl.net.cluster import Cluster
-from viewproof.impl.net.connection import fetch_status
-from viewproof.impl.net.framing import Status
 from viewproof.impl.net.record import RecordOptions, RecordResult, RoundResult
 from viewproof.impl.net.record import record as record_run
 from viewproof.impl.net.record import rounds as record_rounds
@@ -33,13 +29,15 @@ from viewproof.impl.net.server import ServerConfig, parse_addresses, run_server
 from viewproof.impl.net.server_config import CHECKPOINT_INTERVAL, data_path
 from viewproof.impl.net.sync_client import SyncClient
 from viewproof.impl.net.tls import Tls
-from viewproof.impl.replica.features import FEATURES, feature_numbers, parse_features
+from viewproof.impl.replica.features import FEATURES, parse_features
 from viewproof.impl.storage.data_file import format_data_file
 from viewproof.impl.storage.ring_file import SLOT_SIZE_DEFAULT, SLOTS_DEFAULT, Geometry
 from viewproof.refinement.cli import repl as lines
 from viewproof.refinement.cli.options import (
     OutputFile,
     Seconds,
+    addresses_option,
+    cluster_id_option,
     json_option,
     json_option_of_maker,
     protect,
@@ -53,8 +51,6 @@ from viewproof.refinement.discovery import is_trace
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
-_addresses = click.option("--addresses", required=True, help="HOST:PORT of all replicas by index, with commas.")
-_cluster_id = click.option("--cluster", "cluster_id", type=click.IntRange(0), default=1, show_default=True)
 _groups = click.option(
     "--groups",
     default=SINGLE.name,
@@ -113,7 +109,7 @@ _features = click.option(
     help="Slots of a ring: at least the ops between two checkpoints and the pipeline.",
 )
 @_groups
-@_cluster_id
+@cluster_id_option
 @json_option
 def format_data(
     directory: Path,
@@ -149,7 +145,7 @@ def format_data(
 @click.command()
 @click.argument("directory", type=_DIRECTORY)
 @click.option("--replica", type=click.IntRange(0), required=True, help="Index of this replica.")
-@_addresses
+@addresses_option
 @click.option("--cluster", "cluster_id", type=click.IntRange(0), help="Cluster id that the data must have.")
 @click.option("--trace", type=OutputFile(made=True), help="Trace file, continued if it exists.")
 @click.option("--run", default="run", show_default=True, help="Run id written to the trace.")
@@ -161,6 +157,7 @@ def format_data(
 @click.option(
     "--clients-max", type=click.IntRange(1), help="Connections of clients; what open files allow unless given."
 )
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve GET /metrics on it, to this machine alone.")
 @click.option("--accept-loss", is_flag=True, help="Start without messages that are lost, if there is no other replica.")
 @_groups
 @_features
@@ -178,6 +175,7 @@ def start(
     tls: Path | None,
     without_tls: bool,
     clients_max: int | None,
+    metrics_port: int | None,
     accept_loss: bool,
     groups: tuple[Group, ...],
     features: tuple[str, ...],
@@ -205,6 +203,7 @@ def start(
             segment_bytes=segment_bytes,
             accept_loss=accept_loss,
             clients_max=clients_max,
+            metrics_port=metrics_port,
             tls=tls,
             without_tls=without_tls,
             groups=groups,
@@ -216,84 +215,9 @@ def start(
 
 
 @click.command()
-@_addresses
-@_cluster_id
-@click.option("--timeout", type=Seconds(), default=1.0, show_default=True, help="Seconds.")
-@tls_option
-@json_option
-def status(addresses: str, cluster_id: int, timeout: float, tls: Path | None, json_file: Path | None) -> int:
-    """Ask every replica how it is, and what is wrong between them.
-
-    Exit code 4 if one does not answer, 1 if replicas refuse each other, or are not where the addresses say.
-    """
-    parsed = parse_addresses(addresses)
-    shown = None if tls is None else Tls(tls)
-
-    async def ask(address: Address) -> list[Status | None]:
-        first = await fetch_status(address, cluster_id, timeout, tls=shown)
-        others = () if first is None else first.groups[1:]
-        return [first, *[await fetch_status(address, cluster_id, timeout, group, shown) for group in others]]
-
-    async def ask_all() -> list[list[Status | None]]:
-        return list(await asyncio.gather(*map(ask, parsed)))
-
-    found = asyncio.run(ask_all())
-    answers = [answer for of_replica in found for answer in of_replica]
-    width = max((len(_group_text(answer)) for answer in answers if answer is not None), default=0)
-    for index, ((host, port), of_replica) in enumerate(zip(parsed, found, strict=True)):
-        for answer in of_replica:
-            click.echo(f"replica {index} {host}:{port}  {_status_text(answer, width)}")
-    problems = _problems(parsed, [of_replica[0] for of_replica in found])
-    for problem in problems:
-        note(f"problem: {problem}")
-    code = EXIT_VIOLATES if problems else EXIT_CONFORMS if all(answers) else EXIT_INCONCLUSIVE
-    replicas = [None if answer is None else _fields_of(answer) for answer in answers]
-    save_json({"replicas": replicas, "problems": problems, "exit_code": code}, json_file)
-    return code
-
-
-def _problems(addresses: Sequence[Address], answers: Sequence[Status | None]) -> list[str]:
-    """What is wrong by what each address answered."""
-    found: list[str] = []
-    for index, (address, answer) in enumerate(zip(addresses, answers, strict=True)):
-        if answer is None:
-            continue
-        at = address_text(address)
-        if answer.replica != index:
-            found.append(f"the replica at {at} is {answer.replica}, not {index}: give the addresses by index")
-        if answer.replica_count != len(addresses):
-            found.append(f"the replica at {at} is one of {answer.replica_count}; {len(addresses)} addresses were given")
-        found += [f"replica {answer.replica}: {problem}" for problem in answer.problems]
-        if answer.refused:
-            refused = ", ".join(f"{name} {count}" for name, count in answer.refused)
-            note(f"replica {answer.replica} has refused: {refused}")
-    return found
-
-
-def _fields_of(answer: Status) -> dict[str, Any]:
-    """By name."""
-    return msgspec.structs.asdict(answer) | {"heard": list(map(msgspec.structs.asdict, answer.heard))}
-
-
-def _group_text(answer: Status) -> str:
-    return "" if answer.group == SINGLE.number else answer.group_name or group_name(answer.group)
-
-
-def _status_text(answer: Status | None, width: int) -> str:
-    """One line, the group's name padded to `width`."""
-    if answer is None:
-        return "no answer"
-    fields = ("view", "log_view", "op", "commit_min", "commit_max", "checkpoint")
-    text = answer.status + "  " + "  ".join(f"{name} {getattr(answer, name)}" for name in fields)
-    if answer.features:
-        text += "  features " + ",".join(map(str, feature_numbers(answer.features)))
-    return text if answer.group == SINGLE.number else f"{_group_text(answer):<{width}}  {text}"
-
-
-@click.command()
-@_addresses
+@addresses_option
 @click.option("--group", default=SINGLE.name, show_default=True, help="As in --groups: one of them.")
-@_cluster_id
+@cluster_id_option
 @tls_option
 @json_option
 def repl(addresses: str, group: str, cluster_id: int, tls: Path | None, json_file: Path | None) -> int:

@@ -160,6 +160,9 @@ def test_enabled_features_survive_their_bytes_and_equal_ones_have_equal_bytes(op
         (b"\x92\x91\x92\x40\x01\xa0", r"out of range 1\.\.63"),
         (b"\x92\x91\x92\x01\x00\xa0", "ops below 1"),
         (b"\x92\x90\xa3abc", "database checksum is 'abc'"),
+        (b"\x92\x91\x92\x01\x05\xa0", "is enabled, and there is no checksum"),
+        (b"\x92\x90\xd9\x20" + b"a" * 32, r"a database checksum, and feature 1 \(database_checksum\) is not enabled"),
+        (b"\x92\x91\x92\x02\x05\xd9\x20" + b"a" * 32, "is not enabled"),
     ],
 )
 def test_bytes_that_are_no_enabled_features_are_refused(data: bytes, message: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.impl.net.waiting import SECONDS
+from tests.refinement.traces import load
 from viewproof.impl.groups.group import BOTH_PLANES, METADATA, PARTITIONS
 from viewproof.impl.interface.messages import Request
 from viewproof.impl.machine.namespaces import NamespaceError
@@ -20,7 +21,10 @@ from viewproof.impl.net.framing import FrameError, FrameReader, StatusRequest, f
 from viewproof.impl.net.partitions import OffsetError, PartitionsClient
 from viewproof.impl.net.server import serve
 from viewproof.impl.net.server_config import ServerConfig, ServerError
+from viewproof.impl.storage.inspect import inspect_data_file
 from viewproof.impl.trace.files import read_ndjson
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 
 async def enabled(cluster: Cluster) -> set[int]:
@@ -126,12 +130,16 @@ async def fill(cluster: Cluster, first: int) -> None:
     assert offsets == list(range(first, first + 40))
 
 
-async def digests(cluster: Cluster) -> list[tuple[int, int]]:
-    """(features, commit_min) of every replica of the partitions group, once they are level."""
+async def digests(cluster: Cluster) -> list[tuple[int, int, str, str]]:
+    """Features, commit_min, digest, database checksum of each replica of the partitions group, once they are level."""
     deadline = time.monotonic() + SECONDS
     while True:
         found = await cluster.statuses(group=PARTITIONS)
-        level = [(status.features, status.commit_min) for status in found if status is not None]
+        level = [
+            (status.features, status.commit_min, status.digest, status.checksum)
+            for status in found
+            if status is not None
+        ]
         alike = len(level) == cluster.replica_count and len(set(level)) == 1
         if (alike and level[0][0]) or time.monotonic() > deadline:
             return level
@@ -147,10 +155,20 @@ def test_features_and_messages_survive_checkpoints_and_restarts_of_all(tmp_path:
             cluster.start_all()
             asyncio.run(fill(cluster, 40 * number))
             level = asyncio.run(digests(cluster))
-            assert len(set(level)) == 1
-            assert level[0][0] == 1
+            assert (len(level), len(set(level))) == (3, 1)
+            features, commit_min, _, checksum = level[0]
+            assert (features, len(checksum)) == (1, 32)
+            assert asyncio.run(asked(cluster)) == (True, False, (commit_min, checksum))
             for replica in range(3):
                 cluster.kill(replica)
+        for group in BOTH_PLANES:
+            verdict = check_run(group.run("run"), load(cluster.trace_path(0, group).parent), AuditOptions())
+            assert verdict.verdict == "conforms", (verdict.missing, verdict.violations)
+        inspected = [inspect_data_file(cluster.data_path(replica) / "partitions") for replica in range(3)]
+        used = [view for found in inspected for view in found.snapshots if view.in_use]
+        by_op = {view.op: {other.database for other in used if other.op == view.op} for view in used}
+        assert [len(checksums) for checksums in by_op.values()] == [1] * len(by_op)
+        assert all(view.database and view.features for view in used)
         with cluster.trace_path(0, PARTITIONS).open("rb") as file:
             events = read_ndjson(file)
         restarts = [event for event in events if event.event == "restart"]
@@ -158,6 +176,12 @@ def test_features_and_messages_survive_checkpoints_and_restarts_of_all(tmp_path:
         assert all((event.checkpoint or 0) >= 16 for event in restarts)
         assert restarts[1].features == 1, "at the first one the entry may lie above the checkpoint"
         assert len([event for event in events if event.event == "propose_feature"]) <= 1
+
+
+async def asked(cluster: Cluster) -> tuple[bool, bool, tuple[int, str]]:
+    """What a client is told of features 1 and 2, and of the database checksum."""
+    async with PartitionsClient(cluster.addresses, 1) as client:
+        return await client.is_feature_enabled(1), await client.is_feature_enabled(2), await client.database_checksum()
 
 
 async def enable(cluster: Cluster) -> None:
