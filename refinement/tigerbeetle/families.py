@@ -56,8 +56,7 @@ def _constants_2022(cfg: Config, nodes: int) -> Mapping[str, Any]:
     early = {(f"@{label}", by_count[case]): body for label, (by_count, body) in _EARLY_CASES_2022.items()}
     return {
         "SLOTS": state_2022.SLOTS,
-        "PIPELINE": state_2022.PIPELINE,
-        "RECOVERY_HEADERS": state_2022.RECOVERY_HEADERS,
+        "HEADER_SIZE": state_2022.HEADER_SIZE,
         "SECTOR": state_2022.SECTOR,
         "KIND": state_2022.KIND,
         "STATUS": state_2022.Status.labels,
@@ -169,6 +168,7 @@ def _constants_2026(cfg: Config, nodes: int) -> Mapping[str, Any]:
     return {
         "SLOTS": state_2026.SLOTS,
         "SUFFIX": state_2026.SUFFIX,
+        "HEADER_SIZE": state_2026.HEADER_SIZE,
         "KIND": state_2026.KIND,
         "OTHER": state_2026.KIND["other"],
         "COMPOSED": ("prepare", "prepare_ok", "commit", "exit_view", "join_view", "view", "get_view", "headers"),

@@ -76,6 +76,7 @@ _MESSAGES: Final = (
         Let("mview", "message.view"),
         Let("mop", "message.op"),
         Let("mcommit", "message.commit"),
+        Let("headers", "message.number('size') // HEADER_SIZE - 1"),
         Took("due", optional=True),
         If(
             "command == 'ping' or command == 'pong'",
@@ -126,14 +127,13 @@ _MESSAGES: Final = (
             Eq("mop", "op[node]"),
             Eq("mcommit", "commit_max[node]"),
             Eq("mlog_view", "log_view[node]"),
-            Do("do_view_change", m="m", low="newest(entry[node], op[node], PIPELINE)"),
+            Do("do_view_change", m="m", low="newest(entry[node], op[node], headers)", h="headers"),
         ),
         If(
             "command == 'start_view'",
             Eq("mview", "view[node]"),
             Eq("mop", "op[node]"),
-            Eq("mcommit", "commit_max[node]"),
-            Do("send_start_view", m="m", low="newest(entry[node], op[node], PIPELINE)"),
+            Do("send_start_view", m="m", low="newest(entry[node], op[node], headers)", h="headers", k="mcommit"),
         ),
         If(
             "command == 'recovery'",
@@ -149,7 +149,8 @@ _MESSAGES: Final = (
                 "answer_recovery",
                 m="m",
                 n="nonce_of(message.string('context'))",
-                low="newest(entry[node], op[node], RECOVERY_HEADERS)",
+                low="newest(entry[node], op[node], headers)",
+                h="headers",
             ),
         ),
         If(

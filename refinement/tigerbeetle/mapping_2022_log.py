@@ -192,43 +192,44 @@ _VIEW_CHANGE: Final = (
     ),
 )
 
+NOT_BROUGHT: Final = "no message at hand carries a header of such an op that was not gone through yet"
 _HEADER: Final = ("set_header", "header_breaks")
 
 _REPAIR: Final = (
     Rule(
         "header_clean",
-        Eq("op", "next_header(node)"),
+        Ok("takes_header(node, op)", NOT_BROUGHT),
         Ok("entry[node, op] != 0 and not dirty[node, op]", "the slot is not clean"),
     ),
     Rule(
         "header_gap",
-        Eq("op", "next_header(node)"),
+        Ok("takes_header(node, op)", NOT_BROUGHT),
         Ok("entry[node, op] == 0", "the slot is not empty"),
         Expect(_HEADER, "op * 4"),
     ),
     Rule(
         "header_dirty",
-        Eq("op", "next_header(node)"),
+        Ok("takes_header(node, op)", NOT_BROUGHT),
         Ok("entry[node, op] != 0 and dirty[node, op]", "the slot is not dirty"),
         Expect(_HEADER, "op * 4 + 1"),
     ),
     Rule(
         "header_connects",
-        Eq("op", "next_header(node)"),
+        Ok("takes_header(node, op)", NOT_BROUGHT),
         Ok("entry[node, op] != 0", "the slot is empty"),
         Expect(_HEADER, "op * 4 + 2"),
     ),
     Rule(
         "header_older",
-        Eq("op", "next_header(node)"),
+        Ok("takes_header(node, op)", NOT_BROUGHT),
         Ok("entry[node, op] != 0", "the slot is empty"),
         Expect(_HEADER, "op * 4 + 3"),
     ),
     Rule("header_breaks", Took("g"), Eq("op", "g // 4")),
-    Rule("header_exists", Eq("op", "next_header(node)"), Ok("entry[node, op] != 0", "the slot is empty")),
-    Rule("header_newer", Eq("op", "next_header(node)"), Ok("entry[node, op] != 0", "the slot is empty")),
-    Rule("header_advances", Eq("op", "op[node]"), Ok("next_header(node) > op", "the header is not above the head")),
-    Rule("header_changes", Eq("op", "op[node]"), Ok("next_header(node) == op", "the header is not of the head's op")),
+    Rule("header_exists", Ok("takes_header(node, op)", NOT_BROUGHT), Ok("entry[node, op] != 0", "the slot is empty")),
+    Rule("header_newer", Ok("takes_header(node, op)", NOT_BROUGHT), Ok("entry[node, op] != 0", "the slot is empty")),
+    Rule("header_advances", Eq("op", "op[node]"), Ok("takes_header_above(node, op)", NOT_BROUGHT)),
+    Rule("header_changes", Eq("op", "op[node]"), Ok("takes_header(node, op)", NOT_BROUGHT)),
     Rule(
         "repair_break",
         Eq("view", "view[node]"),

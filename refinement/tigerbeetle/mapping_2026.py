@@ -214,12 +214,10 @@ _MESSAGES: Final = (
             Eq("mop", "list_op[node]"),
             Eq("mcommit", "commit_min[node]"),
             Eq("mcheckpoint", "checkpoint[node]"),
-            Ok(
-                "message.number('size') == 256 * (list_op[node] - list_low[node] + 2)",
-                "it does not carry the headers of the log that the replica left",
-            ),
-            Do("join_view", m="m"),
-            Note("take_bits(message, m, node, list_low[node], list_op[node])"),
+            Let("low", "mop + 2 - message.number('size') // HEADER_SIZE"),
+            Ok("0 <= low <= mop and message.number('size') % HEADER_SIZE == 0", "it does not carry whole headers"),
+            Do("join_view", m="m", low="low"),
+            Note("take_bits(message, m, node, low, list_op[node])"),
         ),
         If(
             "command == 'view'",

@@ -93,7 +93,7 @@ class Names:
         self.opened = -1
         self.later: set[int] = set()
         self.to_clients: set[str] = set()
-        self.walk: list[list[int]] = [[] for _ in range(nodes)]
+        self.walk: list[Counter[int]] = [Counter() for _ in range(nodes)]
         self.rows: dict[int, list[int]] = {}
         self.asked_top: dict[int, int] = {}
         self.outer = [0] * nodes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from viewproof.refinement.tigerbeetle.headers import Message
 from viewproof.refinement.tigerbeetle.names import HEADERS_ASKED, Names, Prepared, Reject, Row, reply_identity
 
@@ -257,8 +259,8 @@ class Run(Names):
     # headers that a message brings
 
     def walks(self, node: int, *messages: int) -> None:
-        """The replica goes through the headers of these messages now, each from its head down."""
-        ops: list[int] = []
+        """The replica goes through the headers of these messages now, in whatever order."""
+        ops: Counter[int] = Counter()
         for m in messages:
             message = self.messages.get(m)
             if message is None:
@@ -266,12 +268,12 @@ class Run(Names):
             row = self.rows.get(m)
             if row is None:
                 row = self.rows[m] = self._row(m)
-            ops += row[:HEADERS_ASKED] or ([message.op] if message.command == "prepare" else [])
-        self.walk[node] = ops[::-1]
+            ops.update(row[:HEADERS_ASKED] or ([message.op] if message.command == "prepare" else []))
+        self.walk[node] = ops
 
     def walks_votes(self, node: int) -> None:
         """The same for the votes that it counted."""
-        self.walks(node, *(m for _, m in sorted(self.store.v_dvc_of[node].items()) if m))
+        self.walks(node, *filter(None, self.store.v_dvc_of[node].values()))
 
     def _row(self, m: int) -> list[int]:
         header = self.store.v_m_header
@@ -282,10 +284,24 @@ class Run(Names):
         """Message m carries headers up to op hi."""
         self.asked_top[m] = hi
 
-    def next_header(self, node: int) -> int:
-        """The op of the header that comes next; without any, of the prepare that the primary repairs for itself."""
+    def takes_header(self, node: int, op: int) -> bool:
+        """Does it go through a header of this op: one of those messages, or (with none left) that of the prepare which
+        the primary repairs for itself?
+        """
         walk = self.walk[node]
-        return walk.pop() if walk else int(self.store.v_pipeline_lo[node])
+        if not walk:
+            return op == int(self.store.v_pipeline_lo[node])
+        if op not in walk:
+            return False
+        walk[op] -= 1
+        if not walk[op]:
+            del walk[op]
+        return True
+
+    def takes_header_above(self, node: int, op: int) -> bool:
+        """Does it go through one above that op?"""
+        top = max(self.walk[node], default=self.store.v_pipeline_lo[node])
+        return int(top) > op and self.takes_header(node, top)
 
     # rows of the store
 

@@ -74,6 +74,7 @@ def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     state.join_quorum[r] = False
     state.list_op[r] = 0
     state.list_low[r] = 0
+    state.list_floor[r] = 0
     state.list_header.update((r, Op), lambda o: 0)
     state.exit_from.update((r, Replica), lambda q: False)
     state.join_of.update((r, Replica), lambda q: 0)
@@ -108,6 +109,7 @@ def read_list(state: Any, r: Any, o: Any, e: Any, low: Any) -> None:
     require(state.up[r])
     state.list_op[r] = where(state.list_low[r] == 0, largest(o, state.list_op[r]), state.list_op[r])
     state.list_low[r] = o
+    state.list_floor[r] = o
     state.list_header[r, o] = e
 
 

@@ -362,19 +362,22 @@ def client_send(state: Any, m: Any, q: Any, k: Any) -> None:
 def address(state: Any, r: Any, m: Any, q: Any) -> None:
     """A composed message is sent to q."""
     require(state.up[r])
+    state.sent_before[r] = state.sent[m, q]
     state.sent[m, q] = True
 
 
 @action(r=Replica, m=Message, q=Replica)
 def hold_back(state: Any, r: Any, m: Any, q: Any) -> None:
-    """A message of a view that is not durable is not sent after all (I6)."""
+    """A message of a view that is not durable is not sent after all (I6); what was sent to q before, by r or another
+    (a request by its client), stays.
+    """
     require(
         any_of(
             state.m_view[m] > state.durable_view[r],
             state.log_view[r] > state.durable_log_view[r],
         )
     )
-    state.sent[m, q] = False
+    state.sent[m, q] = state.sent_before[r]
 
 
 @action(r=Replica, m=Message, e=Prepare)

@@ -25,10 +25,10 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     NORMAL,
     PIPELINE,
     RECOVERING,
-    RECOVERY_HEADERS,
     ROOT,
     SLOTS,
     VIEW_CHANGE,
+    Count,
     Message,
     Nonce,
     Op,
@@ -356,15 +356,15 @@ def start_recovery(state: Any, r: Any, n: Any) -> None:
     state.nonce_used[n] = True
 
 
-@action(r=Replica, m=Message, n=Nonce, low=Op)
-def answer_recovery(state: Any, r: Any, m: Any, n: Any, low: Any) -> None:
+@action(r=Replica, m=Message, n=Nonce, low=Op, h=Count)
+def answer_recovery(state: Any, r: Any, m: Any, n: Any, low: Any, h: Any) -> None:
     """Only a normal replica answers, with the nonce asked under."""
     asked = state.current[r]
     require(state.up[r])
     require(state.status[r] == NORMAL)
     require(state.m_kind[asked] == KIND["recovery"])
     require(state.m_nonce[asked] == n)
-    carry_headers(state, r, m, low, RECOVERY_HEADERS)
+    carry_headers(state, r, m, low, h, state.commit_max[r])
     state.m_kind[m] = KIND["recovery_response"]
     state.m_nonce[m] = n
 

@@ -86,9 +86,9 @@ KIND = {label: getattr(MessageKind, label.upper()) for label in MessageKind.labe
 SLOTS = 128
 """Slots of the journal in the simulator's build; the checkpoint stays 0, so ops end below it."""
 PIPELINE = 32
-"""Most prepares in the pipeline, and most headers in a do_view_change or start_view."""
-RECOVERY_HEADERS = 8
-"""Most headers in a recovery_response."""
+"""Most prepares in the pipeline."""
+HEADER_SIZE = 128
+"""Bytes of a message without content, and of each header that it carries."""
 SECTOR = 32
 """Headers per sector of the header ring."""
 ROOT = 1
@@ -176,6 +176,8 @@ def _history(s: Schema) -> None:
     s.state("prepared", (View, Op), up_to(Prepare), doc="the prepare of that view and op")
     s.state("acked", (Replica, Prepare), BOOL, doc="has the replica ever acknowledged it?")
     s.state("promise", (Replica, Op), up_to(Prepare), doc="prepare it acknowledged there, and no later log dropped")
+    s.state("start_commit", (Replica,), up_to(Op), doc="commit number when it last started a view, as primary")
+    s.state("start_message", (Replica,), up_to(Message), doc="first start_view of that view; 0 = not sent yet")
     s.state("promised", (Replica,), up_to(View), doc="highest view it sent a start_view_change or do_view_change of")
     s.state("took_part", (Replica,), BOOL, doc="has it ever prepared for others, acknowledged or voted?")
     s.state("canonical", (Op,), up_to(Prepare), doc="prepare executed at that op by whoever was first")

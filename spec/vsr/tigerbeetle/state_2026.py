@@ -51,6 +51,8 @@ SLOTS = 32
 PIPELINE = 4
 CHECKPOINT_OPS = 20
 COMPACTION_OPS = 4
+HEADER_SIZE = 256
+"""Bytes of a message without content, and of each header that it carries."""
 SUFFIX = PIPELINE + 1
 """Most headers in a row that a view message carries."""
 ROOT = 1
@@ -95,6 +97,9 @@ def _replica(s: Schema) -> None:
     s.state("nonce", (Replica,), up_to(Nonce), doc="nonce of the questions for a view since the start; 0 = none yet")
     s.state("list_op", (Replica,), up_to(Op), doc="head of the headers of its last join_view or view")
     s.state("list_low", (Replica,), up_to(Op), doc="lowest op of them")
+    s.state(
+        "list_floor", (Replica,), up_to(Op), doc="lowest op of those that it may vote with, known or not, in memory"
+    )
     s.state("list_header", (Replica, Op), up_to(Prepare), doc="those headers; 0 = blank")
     s.state("next_slot", (Replica,), up_to(Op), doc="slot whose recovery is decided next")
 
@@ -131,6 +136,7 @@ def _votes(s: Schema) -> None:
 
 def _messages(s: Schema) -> None:
     s.state("sent", (Message, Replica), BOOL, doc="has the message been sent to that replica?")
+    s.state("sent_before", (Replica,), BOOL, doc="was what it sent last sent to the same replica before, by anyone?")
     s.state("m_kind", (Message,), one_of(MessageKind), doc="its kind; none = it does not exist")
     s.state("m_from", (Message,), up_to(Replica), doc="the replica that composed it")
     s.state("m_view", (Message,), up_to(View), doc="its view")

@@ -109,35 +109,32 @@ def start_view_change_quorum(state: Any, r: Any) -> None:
     state.svc_quorum[r] = True
 
 
-@action(r=Replica, m=Message, low=Op)
-def do_view_change(state: Any, r: Any, m: Any, low: Any) -> None:
+@action(r=Replica, m=Message, low=Op, h=Count)
+def do_view_change(state: Any, r: Any, m: Any, low: Any, h: Any) -> None:
     """A replica offers its log to the new primary: log_view, head, commit_max and the newest headers it has."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
     require(state.svc_quorum[r])
     require(not_(state.dvc_quorum[r]))
-    carry_headers(state, r, m, low)
+    carry_headers(state, r, m, low, h, state.commit_max[r])
     state.m_kind[m] = KIND["do_view_change"]
     state.m_log_view[m] = state.log_view[r]
     state.promised[r] = state.view[r]
     state.took_part[r] = True
 
 
-def carry_headers(state: Any, r: Any, m: Any, low: Any, limit: int = PIPELINE) -> None:
-    """A message gets the view, head, commit_max and the newest headers from op `low` on: as many as one may carry."""
-    held = count(between(Op, low, state.op[r]), lambda o: state.entry[r, o] != 0)
+def carry_headers(state: Any, r: Any, m: Any, low: Any, h: Any, k: Any) -> None:
+    """A message gets the view, head, commit number k and the newest h headers, of which op `low` has the oldest.
+
+    How many a message carries is open: an op below `low` is one that the message says nothing of.
+    """
     require(state.entry[r, state.op[r]] != 0)
     require(state.entry[r, low] != 0)
-    require(
-        any_of(
-            held == limit,
-            all_of(held < limit, forall(between(Op, 0, low - 1), lambda o: state.entry[r, o] == 0)),
-        )
-    )
+    require(number_of(h) == count(between(Op, low, state.op[r]), lambda o: state.entry[r, o] != 0))
     state.m_from[m] = r
     state.m_view[m] = state.view[r]
     state.m_op[m] = state.op[r]
-    state.m_commit[m] = state.commit_max[r]
+    state.m_commit[m] = k
     state.m_low[m] = low
     state.m_header.update((m, between(Op, low, state.op[r])), lambda o: state.entry[r, o])
 
@@ -291,18 +288,27 @@ def start_view(state: Any, r: Any) -> None:
     )
     state.status[r] = NORMAL
     state.log_view[r] = v
+    state.start_commit[r] = state.commit_max[r]
+    state.start_message[r] = 0
     keep_promises(state, r)
     drop_votes(state, r)
 
 
-@action(r=Replica, m=Message, low=Op)
-def send_start_view(state: Any, r: Any, m: Any, low: Any) -> None:
-    """The primary of a started view tells its log."""
+@action(r=Replica, m=Message, low=Op, h=Count, k=Op)
+def send_start_view(state: Any, r: Any, m: Any, low: Any, h: Any, k: Any) -> None:
+    """The primary of a started view tells its log, and what is committed of it.
+
+    Its first start_view may be made as the view starts and sent after the primary has acknowledged its own tail, which
+    may have committed some of it: then it tells the commit number from before.
+    """
+    is_first = any_of(state.start_message[r] == 0, state.start_message[r] == m)
     require(state.up[r])
     require(state.status[r] == NORMAL)
     require(leads(state, r))
-    carry_headers(state, r, m, low)
+    require(any_of(k == state.commit_max[r], all_of(is_first, k == state.start_commit[r])))
+    carry_headers(state, r, m, low, h, k)
     state.m_kind[m] = KIND["start_view"]
+    state.start_message[r] = where(is_first, m, state.start_message[r])
 
 
 @action(r=Replica)

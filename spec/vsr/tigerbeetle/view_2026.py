@@ -110,6 +110,7 @@ def start_view_change(state: Any, r: Any, v: Any) -> None:
     anew = any_of(state.status[r] == NORMAL, state.log_view[r] == state.view[r])
     low = where(k < top, k, top)
     require(state.up[r])
+    floor = where(top < SLOTS, 0, top - SLOTS + 1)
     require(any_of(state.cfg.replicas > 1, not_(votes(state, r))))
     require(state.status[r] != RECOVERING_HEAD)
     require(v >= state.view[r])
@@ -121,7 +122,7 @@ def start_view_change(state: Any, r: Any, v: Any) -> None:
         )
     )
     state.list_header.update(
-        (r, between(Op, low, top)),
+        (r, between(Op, floor, top)),
         lambda o: where(
             not_(anew),
             state.list_header[r, o],
@@ -134,6 +135,7 @@ def start_view_change(state: Any, r: Any, v: Any) -> None:
     )
     state.list_op[r] = where(anew, top, state.list_op[r])
     state.list_low[r] = where(anew, low, state.list_low[r])
+    state.list_floor[r] = where(anew, floor, state.list_floor[r])
     state.status[r] = VIEW_CHANGE
     state.view[r] = v
     drop_votes(state, r)
@@ -159,15 +161,20 @@ def nacked(state: Any, r: Any, o: Any) -> Any:
     )
 
 
-@action(r=Replica, m=Message)
-def join_view(state: Any, r: Any, m: Any) -> None:
-    """A replica offers its log: log_view, commit_min, and its headers with what it never had."""
+@action(r=Replica, m=Message, low=Op)
+def join_view(state: Any, r: Any, m: Any, low: Any) -> None:
+    """A replica offers its log: log_view, commit_min, and its headers with what it never had.
+
+    How many headers is open, as long as every op is covered that it does not know to be committed.
+    """
     require(state.up[r])
     require(votes(state, r))
     require(state.status[r] == VIEW_CHANGE)
     require(state.log_view[r] < state.view[r])
     require(not_(state.join_quorum[r]))
-    rows = between(Op, state.list_low[r], state.list_op[r])
+    require(all_of(state.list_floor[r] <= low, low <= state.list_op[r]))
+    require(any_of(low <= state.list_low[r], low <= state.commit_max[r] + 1))
+    rows = between(Op, low, state.list_op[r])
     state.m_kind[m] = KIND["join_view"]
     state.m_from[m] = r
     state.m_view[m] = state.view[r]
@@ -175,7 +182,7 @@ def join_view(state: Any, r: Any, m: Any) -> None:
     state.m_op[m] = state.list_op[r]
     state.m_commit[m] = state.commit_min[r]
     state.m_checkpoint[m] = state.checkpoint[r]
-    state.m_low[m] = state.list_low[r]
+    state.m_low[m] = low
     state.m_header.update((m, rows), lambda o: state.list_header[r, o])
     state.m_nack.update((m, rows), lambda o: nacked(state, r, o))
 

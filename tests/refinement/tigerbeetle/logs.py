@@ -15,6 +15,7 @@ REJECTED = {
     "tigerbeetle-2022-06/seed-4.log.zst": (19852, ACKS),
     "tigerbeetle-2022-06/seed-7.log.zst": (17718, ACKS),
     "tigerbeetle-2022-06/seed-12.log.zst": (2574, SOLO),
+    "tigerbeetle-2022-06/seed-43.log.zst": (140338, ACKS),
 }
 """Log → line at which it is rejected, and the deviation that explains it."""
 
@@ -24,6 +25,7 @@ CONFORMING = (
     "tigerbeetle-2026-07/seed-108.log.zst",
     "tigerbeetle-2026-07/seed-109.log.zst",
     "tigerbeetle-2026-07/seed-118.log.zst",
+    "tigerbeetle-2026-07/seed-110.log.zst",
 )
 
 
