@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from viewproof.impl.groups.plane import Plane
@@ -12,6 +12,9 @@ from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.machine.namespaces import NamespaceError, NamespaceLayout
 
 _MemberT = TypeVar("_MemberT")
+
+NAMESPACES = NamespaceLayout()
+"""Of a cluster that is not configured otherwise."""
 
 
 class UnknownGroupError(ValueError):
@@ -22,19 +25,20 @@ class UnknownGroupError(ValueError):
 class Group:
     """One consensus group: its number is what messages carry, its name is that of its directory and its trace.
 
-    `namespace`: the one partition that it is of; None: of all that its plane has.
+    `namespace`: the one partition that it is of, packed as in `layout`; None: of all that its plane has.
     """
 
     number: int
     plane: Plane
     namespace: int | None = None
+    layout: NamespaceLayout = field(default=NAMESPACES, compare=False)
 
     @property
     def name(self) -> str:
         """`single`, `metadata`, `partitions`, or `partition-STREAM-TOPIC-PARTITION`."""
         if self.namespace is None:
             return self.plane.value
-        parts = NamespaceLayout().unpack(self.namespace)
+        parts = self.layout.unpack(self.namespace)
         return f"{PARTITION_PREFIX}{parts.stream}-{parts.topic}-{parts.partition}"
 
     def run(self, run: str) -> str:
@@ -69,7 +73,7 @@ def group_name(number: int) -> str:
     return next((group.name for group in GROUPS if group.number == number), f"partition group {number}")
 
 
-def partition_group(text: str) -> Group:
+def partition_group(text: str, layout: NamespaceLayout) -> Group:
     """The group of one partition, `STREAM/TOPIC/PARTITION` or with `-`; its number is a hash of the namespace.
 
     Raises `ConfigurationError`.
@@ -78,22 +82,22 @@ def partition_group(text: str) -> Group:
     if len(parts) != 3 or not all(part.isdecimal() for part in parts):
         raise ConfigurationError(f"the group of one partition is partition:STREAM/TOPIC/PARTITION, got {text!r}")
     try:
-        namespace = NamespaceLayout().pack(*map(int, parts))
+        namespace = layout.pack(*map(int, parts))
     except NamespaceError as error:
         raise ConfigurationError(f"partition:{text}: {error}") from error
     digest = hashlib.blake2b(namespace.to_bytes(8, "big"), digest_size=8, person=b"group").digest()
     number = len(GROUPS) + int.from_bytes(digest, "big") % (NUMBER_MAX + 1 - len(GROUPS))
-    return Group(number, Plane.PARTITIONS, namespace)
+    return Group(number, Plane.PARTITIONS, namespace, layout)
 
 
-def parse_group(name: str) -> Group:
+def parse_group(name: str, layout: NamespaceLayout = NAMESPACES) -> Group:
     """One group by the name of its directory, or as `partition:STREAM/TOPIC/PARTITION`.
 
     Raises `ConfigurationError`.
     """
     for prefix in ("partition:", PARTITION_PREFIX):
         if name.startswith(prefix):
-            return partition_group(name.removeprefix(prefix))
+            return partition_group(name.removeprefix(prefix), layout)
     for group in GROUPS:
         if group.name == name:
             return group
@@ -101,9 +105,9 @@ def parse_group(name: str) -> Group:
     raise ConfigurationError(f"unknown group {name!r}; there are {known}, and partition:STREAM/TOPIC/PARTITION")
 
 
-def parse_groups(text: str) -> tuple[Group, ...]:
+def parse_groups(text: str, layout: NamespaceLayout = NAMESPACES) -> tuple[Group, ...]:
     """`metadata,partition:1/2/3` as groups, by number. Raises `ConfigurationError` naming what is wrong."""
-    groups = [parse_group(name.strip()) for name in text.split(",")]
+    groups = [parse_group(name.strip(), layout) for name in text.split(",")]
     if len(set(groups)) < len(groups):
         raise ConfigurationError(f"a group is named twice in {text!r}")
     if len(groups) > 1 and SINGLE in groups:

@@ -26,7 +26,7 @@ class Namespace:
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class NamespaceLayout:
     """How many bits each part has. All replicas and clients of a cluster use the same layout."""
 
@@ -70,9 +70,6 @@ class NamespaceLayout:
         return Namespace(packed >> self.partition_bits + self.topic_bits, topic, partition)
 
 
-def parse_layout(text: str) -> NamespaceLayout:
-    """``STREAM,TOPIC,PARTITION`` in bits. Raises `ConfigurationError` naming what is wrong."""
-    parts = text.split(",")
-    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
-        raise ConfigurationError(f"namespace widths must be STREAM,TOPIC,PARTITION in bits, as 20,20,24; got {text!r}")
-    return NamespaceLayout(*(int(part) for part in parts))
+def bits_required(largest: int) -> int:
+    """The width of numbers in 0..largest: at least 1."""
+    return max(1, largest.bit_length())

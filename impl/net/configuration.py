@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from viewproof.impl.groups.group import group_name
+from viewproof.impl.groups.group import NAMESPACES, group_name
 from viewproof.impl.interface.durable import SuperblockState
+from viewproof.impl.machine.namespaces import NamespaceLayout
 from viewproof.impl.machine.snapshot import FORMAT_VERSION as SNAPSHOT_FORMAT
 from viewproof.impl.net.address import Address, address_text
 
@@ -27,13 +28,17 @@ class GroupConfiguration(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Configuration(msgspec.Struct, frozen=True, array_like=True):
-    """Of one process. ``checkpoint_interval`` is in ops, ``segment_bytes`` where segments of messages roll."""
+    """Of one process. ``checkpoint_interval`` is in ops, ``segment_bytes`` where segments of messages roll.
+
+    ``namespace_bits``: widths of stream, topic and partition.
+    """
 
     replica_count: int
     checkpoint_interval: int
     segment_bytes: int
     snapshot_format: int
     groups: tuple[GroupConfiguration, ...]
+    namespace_bits: tuple[int, int, int]
 
     @property
     def digest(self) -> str:
@@ -42,7 +47,10 @@ class Configuration(msgspec.Struct, frozen=True, array_like=True):
 
 
 def configuration_of(
-    superblocks: Iterable[SuperblockState], checkpoint_interval: int, segment_bytes: int
+    superblocks: Iterable[SuperblockState],
+    checkpoint_interval: int,
+    segment_bytes: int,
+    layout: NamespaceLayout = NAMESPACES,
 ) -> Configuration:
     """The configuration of a process with these data directories."""
     states = sorted(superblocks, key=lambda state: state.group)
@@ -54,7 +62,8 @@ def configuration_of(
         )
         for state in states
     )
-    return Configuration(states[0].replica_count, checkpoint_interval, segment_bytes, SNAPSHOT_FORMAT, groups)
+    bits = (layout.stream_bits, layout.topic_bits, layout.partition_bits)
+    return Configuration(states[0].replica_count, checkpoint_interval, segment_bytes, SNAPSHOT_FORMAT, groups, bits)
 
 
 def differences(here: Configuration, there: Configuration) -> list[str]:
@@ -69,6 +78,7 @@ def differences(here: Configuration, there: Configuration) -> list[str]:
     compare("checkpoint interval", here.checkpoint_interval, there.checkpoint_interval)
     compare("segment bytes", here.segment_bytes, there.segment_bytes)
     compare("snapshot format", here.snapshot_format, there.snapshot_format)
+    compare("namespace bits (stream, topic, partition)", here.namespace_bits, there.namespace_bits)
     compare("groups", _names(here.groups), _names(there.groups))
     others = {group.number: group for group in there.groups}
     for group in here.groups:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+from collections.abc import Sequence
 
+from viewproof.impl.groups.group import NAMESPACES
+from viewproof.impl.machine.namespaces import NamespaceLayout
 from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.errors import RefusedError
 from viewproof.impl.net.framing import (
@@ -20,7 +23,7 @@ from viewproof.impl.net.framing import (
 )
 from viewproof.impl.net.tls import Tls, TlsError, dialling_options, subject_error
 
-__all__ = ["Connection", "fetch_status", "open_connection"]
+__all__ = ["Connection", "fetch_status", "layout_of", "open_connection"]
 
 
 class Connection(asyncio.Protocol):
@@ -121,6 +124,16 @@ async def open_connection(
     if connection is not None:
         connection.close()
     return None
+
+
+async def layout_of(addresses: Sequence[Address], cluster: int, tls: Tls | None) -> NamespaceLayout:
+    """How the cluster packs the names of partitions, by the first replica that answers; the default if none does."""
+    for address in addresses:
+        with contextlib.suppress(RefusedError):
+            status = await fetch_status(address, cluster, tls=tls)
+            if status is not None:
+                return NamespaceLayout(*status.namespace_bits)
+    return NAMESPACES
 
 
 async def fetch_status(

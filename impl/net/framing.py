@@ -154,7 +154,8 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     connections, by name; ``connections``: those of replicas and of clients that it has, and the most of clients.
     ``problems``: what is wrong between it and other replicas; ``configuration``: digest of what must be the same on
     all; ``heard``: what it heard the others to hold. ``digest``: of all that it executed, up to ``commit_min``;
-    ``checksum``: the database checksum there, "" until the feature is active.
+    ``checksum``: the database checksum there, "" until the feature is active. ``namespace_bits``: widths of stream,
+    topic and partition in the name of a partition.
     """
 
     cluster: int
@@ -184,6 +185,7 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     heard: tuple[Position, ...] = ()
     digest: str = ""
     checksum: str = ""
+    namespace_bits: tuple[int, int, int] = (20, 20, 24)
 
 
 Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status | Holds

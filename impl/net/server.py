@@ -29,11 +29,10 @@ from typing import NamedTuple
 import msgspec
 
 from viewproof.impl.faults import FaultError, segments_with
-from viewproof.impl.groups.group import SINGLE, Group, GroupTable, parse_groups
+from viewproof.impl.groups.group import Group, GroupTable
 from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.interface.messages import Message, Request
 from viewproof.impl.interface.ranges import COUNTER_MAX
-from viewproof.impl.machine.partition_log import SEGMENT_BYTES
 from viewproof.impl.machine.snapshot import SnapshotError
 from viewproof.impl.net.configuration import configuration_of
 from viewproof.impl.net.framing import Holds, NotPrimary, Position, Status, frame_control
@@ -46,7 +45,6 @@ from viewproof.impl.net.listener import Listener
 from viewproof.impl.net.metrics import GroupMetrics, Sample, counter, exposition, gauge, serve_metrics
 from viewproof.impl.net.peers import Peers
 from viewproof.impl.net.server_config import (
-    CHECKPOINT_INTERVAL,
     ServerConfig,
     ServerError,
     data_path,
@@ -54,8 +52,10 @@ from viewproof.impl.net.server_config import (
     parse_addresses,
     trace_path,
 )
+from viewproof.impl.net.settings import SETTINGS, server_config
+from viewproof.impl.net.settings_files import keep_effective, resolve
 from viewproof.impl.net.tls import Tls, TlsError
-from viewproof.impl.replica.features import UnknownEntryError, parse_features
+from viewproof.impl.replica.features import UnknownEntryError
 from viewproof.impl.storage.data_file import DataFile, open_data_file
 from viewproof.impl.storage.file import RealFileSystem, StorageError
 from viewproof.impl.trace.files import TraceError, TraceWriter
@@ -93,7 +93,10 @@ class Server:
             replica=superblock.replica,
             addresses=config.addresses,
             configuration=configuration_of(
-                [files.data.superblock for files in opened.values()], config.checkpoint_interval, config.segment_bytes
+                [files.data.superblock for files in opened.values()],
+                config.checkpoint_interval,
+                config.segment_bytes,
+                config.layout,
             ),
             incarnation=secrets.randbits(62) | 1,
             sessions=superblock.clients.sessions,
@@ -137,6 +140,7 @@ class Server:
             problems=self._peers.problems(),
             configuration=self._peers.configuration.digest,
             heard=self._peers.heard,
+            namespace_bits=self._peers.configuration.namespace_bits,
         )
 
     def metrics(self) -> str:
@@ -326,13 +330,16 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
 
     Raises ServerError; its text is for the user.
     """
-    there = groups_there(config.data)
+    there = groups_there(config.data, config.layout)
     if there and there != config.groups:
         there_names, names = (",".join(group.name for group in groups) for groups in (there, config.groups))
         raise ServerError(f"{config.data} was formatted for --groups {there_names}, but {names} was asked for")
     with contextlib.ExitStack() as stack:
         try:
-            server = Server(config, {group: _open(config, group, stack) for group in config.groups})
+            opened = {group: _open(config, group, stack) for group in config.groups}
+            if config.values is not None:
+                keep_effective(RealFileSystem(config.synced), config.data, config.values)
+            server = Server(config, opened)
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, server.stop)
@@ -403,61 +410,35 @@ def run_server(config: ServerConfig) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line of one server process; returns the exit code."""
+    """Command line of one server process; returns the exit code. Its settings are those of `impl.net.settings`."""
     parser = argparse.ArgumentParser(prog="python -m viewproof.impl.net.server", description="Run one replica.")
-    parser.add_argument("--data", type=Path, required=True, help="data directory, formatted before")
-    parser.add_argument("--replica", type=int, required=True, help="index of this replica")
-    parser.add_argument("--addresses", required=True, help="host:port of all replicas, by index, with commas")
-    parser.add_argument("--cluster", type=int, help="cluster id that the data directory must have")
-    parser.add_argument("--trace", type=Path, help="trace file (NDJSON), continued if it exists")
-    parser.add_argument("--groups", default=SINGLE.name, help="groups to run: single, or metadata,partitions")
-    parser.add_argument("--feature", action="append", default=[], help="feature that this member supports")
-    parser.add_argument("--run", default="run", help="run id written to the trace")
-    parser.add_argument("--tick", type=float, default=0.01, help="seconds per tick")
+    parser.add_argument("--config", type=Path, help="configuration file (TOML)")
+    for key, setting in SETTINGS.items():
+        option = "--data" if key == ("replica", "data") else setting.option
+        action = "store_true" if setting.kind is bool else "append" if option == "--feature" else "store"
+        parser.add_argument(option, dest=".".join(key), action=action, default=None, help=setting.text)
     parser.add_argument("--fault", action="append", default=[], help="named mistake to switch on (for tests)")
-    parser.add_argument("--pipeline", type=int, default=256, help="entries prepared and not committed, at most")
-    parser.add_argument(
-        "--checkpoint-interval", type=int, default=CHECKPOINT_INTERVAL, help="ops between two checkpoints, 0: none"
-    )
-    parser.add_argument("--segment-bytes", type=int, default=SEGMENT_BYTES, help="size at which segments roll")
-    parser.add_argument("--tls", type=Path, help="directory of the certificate, its key and the authority")
-    parser.add_argument("--without-tls", action="store_true", help="serve other machines all the same")
-    parser.add_argument("--clients-max", type=int, help="connections of clients, at most")
-    parser.add_argument("--metrics-port", type=int, help="where this machine may read what the process measures")
     parser.add_argument("--accept-loss", action="store_true", help="start without lost messages, if on its own")
     parser.add_argument("--flush-each", action="store_true", help="one flush for every entry: for measurements only")
     parser.add_argument("--no-sync", action="store_true", help="flush nothing to the disk: for measurements only")
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when stdin does (for a parent process)")
     options = parser.parse_args(arguments)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format=f"%(asctime)s replica {options.replica} %(levelname)s %(message)s"
-    )
     try:
-        run_server(
-            ServerConfig(
-                data=options.data,
-                replica=options.replica,
-                addresses=parse_addresses(options.addresses),
-                cluster=options.cluster,
-                trace=options.trace,
-                run=options.run,
-                tick_seconds=options.tick,
-                faults=frozenset(options.fault),
-                until_stdin_closes=options.until_stdin_closes,
-                pipeline_max=options.pipeline,
-                checkpoint_interval=options.checkpoint_interval,
-                segment_bytes=options.segment_bytes,
-                accept_loss=options.accept_loss,
-                clients_max=options.clients_max,
-                tls=options.tls,
-                without_tls=options.without_tls,
-                metrics_port=options.metrics_port,
-                flush_each=options.flush_each,
-                synced=not options.no_sync,
-                groups=parse_groups(options.groups),
-                supports=parse_features(options.feature),
-            )
+        values = resolve(options.config, {key: getattr(options, ".".join(key)) for key in SETTINGS})
+        config = server_config(
+            values,
+            faults=frozenset(options.fault),
+            until_stdin_closes=options.until_stdin_closes,
+            accept_loss=options.accept_loss,
+            flush_each=options.flush_each,
+            synced=not options.no_sync,
         )
+        logging.basicConfig(
+            stream=sys.stderr,
+            level=logging.INFO,
+            format=f"%(asctime)s replica {config.replica} %(levelname)s %(message)s",
+        )
+        run_server(config)
     except (ServerError, ConfigurationError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

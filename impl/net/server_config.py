@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from viewproof.impl.groups.group import GROUPS, PARTITION_PREFIX, SINGLE, Group, partition_group
+from viewproof.impl.groups.group import GROUPS, NAMESPACES, PARTITION_PREFIX, SINGLE, Group, partition_group
+from viewproof.impl.machine.namespaces import NamespaceLayout
 from viewproof.impl.machine.partition_log import SEGMENT_BYTES
 from viewproof.impl.net.address import Address
 from viewproof.impl.storage.data_file import SUPERBLOCK_NAME
@@ -43,6 +46,8 @@ class ServerConfig:
     default of impl/net/limits.py unless given. ``tls``: directory of the process's certificate (impl/net/tls.py);
     without it only addresses of this machine are served, unless ``without_tls``. ``metrics_port``: where this machine
     may read what the process measures (impl/net/metrics.py); None: nowhere.
+    ``layout``: how a namespace is packed. ``values``: the settings that this was made of (impl/net/settings.py), to be
+    kept beside the data; None: nothing is kept.
     To measure what durability costs, and for nothing else: without ``synced`` nothing is flushed to the disk, with
     ``flush_each`` every entry is written and flushed on its own, also those that could share one flush.
     """
@@ -68,6 +73,8 @@ class ServerConfig:
     tls: Path | None = None
     without_tls: bool = False
     metrics_port: int | None = None
+    layout: NamespaceLayout = NAMESPACES
+    values: Mapping[tuple[str, str], Any] | None = None
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
@@ -86,10 +93,10 @@ def data_path(data: Path, group: Group) -> Path:
     return data if group == SINGLE else data / group.name
 
 
-def groups_there(data: Path) -> tuple[Group, ...]:
-    """The groups that a process's data directory was formatted for, by number."""
+def groups_there(data: Path, layout: NamespaceLayout = NAMESPACES) -> tuple[Group, ...]:
+    """The groups that a process's data directory was formatted for, by number. Raises ConfigurationError."""
     below = sorted(path.parent.name for path in data.glob(f"{PARTITION_PREFIX}*/{SUPERBLOCK_NAME}"))
-    single = [partition_group(name.removeprefix(PARTITION_PREFIX)) for name in below]
+    single = [partition_group(name.removeprefix(PARTITION_PREFIX), layout) for name in below]
     found = [group for group in GROUPS if (data_path(data, group) / SUPERBLOCK_NAME).exists()]
     return tuple(sorted([*found, *single], key=lambda group: group.number))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from viewproof.impl.machine.namespaces import NamespaceLayout
+from viewproof.impl.net.settings_files import kept_layout
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME
 from viewproof.impl.storage.inspect import Inspection, inspect_data_file
 from viewproof.impl.storage.inspect_partitions import inspect_partitions
@@ -69,9 +69,10 @@ def inspect(what: str, directory: Path, records: int, json_file: Path | None) ->
 def _inspect_partitions(directory: Path, json_file: Path | None) -> int:
     """`inspect partition`: exit code 1 if messages of the checkpoint cannot be read here."""
     found = inspect_partitions(directory)
+    layout = kept_layout(directory)
     click.echo(f"{found.path}: {len(found.partitions)} partitions at the checkpoint at op {found.checkpoint}")
     for view in found.partitions:
-        parts = NamespaceLayout().unpack(view.namespace)
+        parts = layout.unpack(view.namespace)
         name = f"{parts.stream}/{parts.topic}/{parts.partition}"
         click.echo(f"partition {name} (namespace {view.namespace}): the next message gets offset {view.end}")
         for segment in view.segments:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 
+from viewproof.impl.groups.group import NAMESPACES
 from viewproof.impl.machine.namespaces import NamespaceError, NamespaceLayout
 from viewproof.impl.machine.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
 from viewproof.impl.machine.state_machine import (
@@ -43,7 +44,7 @@ class LineError(Exception):
     """A line is no command; the text says what is wrong with it."""
 
 
-def parse(line: str) -> list[str]:
+def parse(line: str, layout: NamespaceLayout = NAMESPACES) -> list[str]:
     """The words of a line, quotes undone; empty for an empty line. Raises LineError."""
     try:
         words = shlex.split(line)
@@ -62,37 +63,37 @@ def parse(line: str) -> list[str]:
         spaces = f"; one with spaces needs quotes: {name} {_example(arguments)}" if given > wanted else ""
         raise LineError(f"{name} takes {arguments}, {wanted} word{'s' * (wanted > 1)}, but got {given}{spaces}")
     for word, argument in zip(words[1:], arguments.split(), strict=True):
-        _check_argument(word, argument)
+        _check_argument(word, argument, layout)
     return words
 
 
-def _check_argument(word: str, argument: str) -> None:
+def _check_argument(word: str, argument: str, layout: NamespaceLayout) -> None:
     if argument == "PARTITION":
-        _namespace(word)
+        _namespace(word, layout)
     elif argument in ("OFFSET", "COUNT", "CONSUMER") and not word.isdecimal():
         raise LineError(f"{argument} is a number of at least 0, not {word!r}")
 
 
-def _namespace(word: str) -> int:
+def _namespace(word: str, layout: NamespaceLayout) -> int:
     """The namespace of STREAM/TOPIC/PARTITION."""
     parts = word.split("/")
     if len(parts) != 3 or not all(part.isdecimal() for part in parts):
         raise LineError(f"PARTITION is STREAM/TOPIC/PARTITION, as 0/1/2, not {word!r}")
     try:
-        return NamespaceLayout().pack(*map(int, parts))
+        return layout.pack(*map(int, parts))
     except NamespaceError as error:
         raise LineError(str(error)) from None
 
 
-def answer(client: SyncClient, words: list[str]) -> str:
+def answer(client: SyncClient, words: list[str], layout: NamespaceLayout = NAMESPACES) -> str:
     """Carry out a command that `parse` returned. Raises ClientError."""
-    return _text(words[0], client.execute(_operation(words)))
+    return _text(words[0], client.execute(_operation(words, layout)))
 
 
-def _operation(words: list[str]) -> Operation:
+def _operation(words: list[str], layout: NamespaceLayout) -> Operation:
     name, *rest = words
     if name in ("send", "poll", "store", "offset"):
-        return _partition_operation(name, _namespace(rest[0]), rest[1:])
+        return _partition_operation(name, _namespace(rest[0], layout), rest[1:])
     match name, [word.encode() for word in rest]:
         case "put", [key, value]:
             return Put(key, value)

@@ -36,7 +36,7 @@ COMMANDS = {
     "record": "viewproof.refinement.cli.server:record",
     "repl": "viewproof.refinement.cli.server:repl",
     "simulate": "viewproof.refinement.cli.simulate:simulate",
-    "start": "viewproof.refinement.cli.server:start",
+    "start": "viewproof.refinement.cli.start:start",
     "status": "viewproof.refinement.cli.status:status",
 }
 """Command → module and attribute. A command whose module is not there is not listed."""

@@ -1,9 +1,8 @@
-"""The real server and its clients: format, start, repl, cluster, record."""
+"""The real server and its clients: format, repl, cluster, record."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import shlex
 import signal
 import sys
@@ -22,20 +21,19 @@ from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGME
 from viewproof.impl.net.bench import UNREACHABLE_SECONDS
 from viewproof.impl.net.client import EvictedError
 from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.connection import layout_of
 from viewproof.impl.net.record import RecordOptions, RecordResult, RoundResult
 from viewproof.impl.net.record import record as record_run
 from viewproof.impl.net.record import rounds as record_rounds
-from viewproof.impl.net.server import ServerConfig, parse_addresses, run_server
+from viewproof.impl.net.server import parse_addresses
 from viewproof.impl.net.server_config import CHECKPOINT_INTERVAL, data_path
 from viewproof.impl.net.sync_client import SyncClient
 from viewproof.impl.net.tls import Tls
-from viewproof.impl.replica.features import FEATURES, parse_features
+from viewproof.impl.replica.features import FEATURES
 from viewproof.impl.storage.data_file import format_data_file
 from viewproof.impl.storage.ring_file import SLOT_SIZE_DEFAULT, SLOTS_DEFAULT, Geometry
 from viewproof.refinement.cli import repl as lines
 from viewproof.refinement.cli.options import (
-    OutputFile,
-    Seconds,
     addresses_option,
     cluster_id_option,
     json_option,
@@ -47,7 +45,6 @@ from viewproof.refinement.cli.options import (
 from viewproof.refinement.cli.output import note, save_json
 from viewproof.refinement.cli.used import note_other_runs
 from viewproof.refinement.cli.watch import Watch, description
-from viewproof.refinement.discovery import is_trace
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
@@ -143,78 +140,6 @@ def format_data(
 
 
 @click.command()
-@click.argument("directory", type=_DIRECTORY)
-@click.option("--replica", type=click.IntRange(0), required=True, help="Index of this replica.")
-@addresses_option
-@click.option("--cluster", "cluster_id", type=click.IntRange(0), help="Cluster id that the data must have.")
-@click.option("--trace", type=OutputFile(made=True), help="Trace file, continued if it exists.")
-@click.option("--run", default="run", show_default=True, help="Run id written to the trace.")
-@click.option("--tick", type=Seconds(), default=0.01, show_default=True, help="Seconds.")
-@_checkpoint_interval
-@_segment_bytes
-@tls_option
-@click.option("--without-tls", is_flag=True, help="Serve other machines without it: who reaches them can forge all.")
-@click.option(
-    "--clients-max", type=click.IntRange(1), help="Connections of clients; what open files allow unless given."
-)
-@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve GET /metrics on it, to this machine alone.")
-@click.option("--accept-loss", is_flag=True, help="Start without messages that are lost, if there is no other replica.")
-@_groups
-@_features
-@json_option
-def start(
-    directory: Path,
-    replica: int,
-    addresses: str,
-    cluster_id: int | None,
-    trace: Path | None,
-    run: str,
-    tick: float,
-    checkpoint_interval: int,
-    segment_bytes: int,
-    tls: Path | None,
-    without_tls: bool,
-    clients_max: int | None,
-    metrics_port: int | None,
-    accept_loss: bool,
-    groups: tuple[Group, ...],
-    features: tuple[str, ...],
-    json_file: Path | None,
-) -> int:
-    """Run one replica, of each group, until SIGTERM or Ctrl-C.
-
-    With several groups each has a trace of its own: DIR/RUN.GROUP/FILE for --trace DIR/RUN/FILE.
-    """
-    protect({"--trace": trace, "--json": json_file})
-    protect_data("--json", json_file, [directory])
-    protect_data("--trace", trace if trace is not None and not is_trace(trace.name) else None, [directory])
-    pattern = f"%(asctime)s replica {replica} %(levelname)s %(message)s"
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=pattern)
-    run_server(
-        ServerConfig(
-            data=directory,
-            replica=replica,
-            addresses=parse_addresses(addresses),
-            cluster=cluster_id,
-            trace=trace,
-            run=run,
-            tick_seconds=tick,
-            checkpoint_interval=checkpoint_interval,
-            segment_bytes=segment_bytes,
-            accept_loss=accept_loss,
-            clients_max=clients_max,
-            metrics_port=metrics_port,
-            tls=tls,
-            without_tls=without_tls,
-            groups=groups,
-            supports=parse_features(features),
-        )
-    )
-    save_json({"directory": str(directory), "replica": replica, "exit_code": EXIT_CONFORMS}, json_file)
-    return EXIT_CONFORMS
-
-
-@click.command()
 @addresses_option
 @click.option("--group", default=SINGLE.name, show_default=True, help="As in --groups: one of them.")
 @cluster_id_option
@@ -234,10 +159,11 @@ def repl(addresses: str, group: str, cluster_id: int, tls: Path | None, json_fil
     wrong = unknown = 0
     parsed, asked = parse_addresses(addresses), parse_group(group)
     shown = None if tls is None else Tls(tls)
+    layout = asyncio.run(layout_of(parsed, cluster_id, shown))
     with SyncClient(parsed, cluster_id, None, 30.0, UNREACHABLE_SECONDS, asked.number, shown) as client:
         for number, line in enumerate(sys.stdin, 1):
             try:
-                words = lines.parse(line)
+                words = lines.parse(line, layout)
             except lines.LineError as error:
                 wrong += 1
                 note(f"{error}" if terminal else f"line {number}: {error}")
@@ -247,7 +173,7 @@ def repl(addresses: str, group: str, cluster_id: int, tls: Path | None, json_fil
                 break
             if words:
                 try:
-                    answer = lines.answer(client, words)
+                    answer = lines.answer(client, words, layout)
                 except EvictedError as error:
                     unknown += 1
                     note(f"{error}" if terminal else f"line {number}: {error}")

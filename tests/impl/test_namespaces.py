@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.durable import ConfigurationError
-from viewproof.impl.machine.namespaces import NAMESPACE_MAX, Namespace, NamespaceError, NamespaceLayout, parse_layout
+from viewproof.impl.machine.namespaces import NAMESPACE_MAX, Namespace, NamespaceError, NamespaceLayout, bits_required
 from viewproof.impl.machine.partitions import Appended, AppendMessages, Offset, Poll, Polled, ReadOffset, StoreOffset
 from viewproof.impl.machine.state_machine import (
     Append,
@@ -70,9 +70,7 @@ def test_widths_that_do_not_fit_are_a_configuration_error_that_says_what_to_do()
         NamespaceLayout(20, 20, 25)
     with pytest.raises(ConfigurationError, match="topic_bits must be at least 1, got 0"):
         NamespaceLayout(8, 0, 8)
-    with pytest.raises(ConfigurationError, match="STREAM,TOPIC,PARTITION"):
-        parse_layout("20,20")
-    assert parse_layout("8, 8,16") == NamespaceLayout(8, 8, 16)
+    assert [bits_required(largest) for largest in (0, 1, 2, 3, 4, (1 << 20) - 1, 1 << 20)] == [1, 1, 2, 2, 3, 20, 21]
 
 
 def test_a_partition_gives_rising_offsets_and_a_second_execution_shows() -> None:
