@@ -230,7 +230,8 @@ def test_foreseeable_errors_are_one_line_and_exit_code_2(tmp_path: Path) -> None
     base = ["--replica", "0", "--addresses", address]
     cases = [
         (["--data", str(tmp_path / "none"), *base], "never formatted"),
-        (["--data", str(tmp_path / "d"), "--replica", "1", "--addresses", address], "wrong data directory"),
+        (["--data", str(tmp_path / "d"), "--replica", "1", "--addresses", address], "expected 0..0"),
+        (["--data", str(tmp_path / "d"), "--replica", "1", "--addresses", f"{address},{address}"], "wrong data dir"),
         (["--data", str(tmp_path / "d"), "--replica", "0", "--addresses", f"{address},{address}"], "replica_count"),
         (["--data", str(tmp_path / "d"), "--replica", "0", "--addresses", "nonsense"], "not HOST:PORT"),
         (["--data", str(tmp_path / "d"), *base, "--cluster", "8"], "cluster is 7"),
