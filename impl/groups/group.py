@@ -73,7 +73,7 @@ def group_name(number: int) -> str:
     return next((group.name for group in GROUPS if group.number == number), f"partition group {number}")
 
 
-def partition_group(text: str, layout: NamespaceLayout) -> Group:
+def partition_group(text: str, layout: NamespaceLayout = NAMESPACES) -> Group:
     """The group of one partition, `STREAM/TOPIC/PARTITION` or with `-`; its number is a hash of the namespace.
 
     Raises `ConfigurationError`.
