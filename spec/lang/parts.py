@@ -62,7 +62,8 @@ class Part:
 
     `changes` are made to other parts, `removes` names actions that make no sense with this one. `lemmas` are what a
     proof needs; `untrue` are the ids of those of other parts that do not hold with this one, in an instance with
-    crashes or without. `needs` are witnesses that are out of reach without the actions of a tag.
+    crashes or without. `needs` are witnesses that are out of reach without the actions of a tag. `faults` are known
+    mistakes in what is the part's own.
 
     Of finite models: `models` by name, as the protocol has them; `sizes` are those sizes that are its own, each with
     what the configuration lacks for it ("" for nothing). With the part on, `fit` is the configuration at a size, and
@@ -80,6 +81,7 @@ class Part:
     lemmas: Callable[[Any], tuple[Predicate, ...]] = _nothing
     untrue: Callable[[Any, bool], Collection[str]] = lambda cfg, crashes: ()
     needs: Mapping[str, Collection[Predicate]] = field(default_factory=dict)
+    faults: tuple[Any, ...] = ()
     models: Mapping[str, Any] = field(default_factory=dict)
     sizes: Callable[[Any], Mapping[str, str]] = lambda cfg: {}
     fit: Callable[[Any, Any], Any] = lambda cfg, bounds: cfg

@@ -10,7 +10,7 @@ from __future__ import annotations
 from viewproof.spec.lang import Part
 from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.core import invariants, normal, restart, state, view_change
+from viewproof.spec.vsr.core import faults, invariants, normal, restart, state, view_change
 from viewproof.spec.vsr.core.lemmas import LEMMAS
 from viewproof.spec.vsr.parts.append_failure import APPEND_FAILURE
 from viewproof.spec.vsr.parts.checkpoints import CHECKPOINTS
@@ -48,6 +48,7 @@ CORE = Part(
     witnesses=lambda cfg: invariants.WITNESSES,
     lemmas=lambda cfg: LEMMAS,
     needs={"crash": (invariants.restarted_normal,)},
+    faults=faults.FAULTS,
     models={"core": Model(Bounds(views=3, ops=2)), "core_restart": Model(Bounds(views=2, ops=2, restarts=1))},
 )
 

@@ -36,6 +36,7 @@ from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.lemmas.words import each_replica, each_view_entry
 from viewproof.spec.vsr.core.normal import is_request, note_executed, prepare, require_committed, require_room
 from viewproof.spec.vsr.core.state import EXECUTED, NORMAL, Feature, Op, Replica, View, is_prepared, primary
+from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 CHAINED_CHECKSUM = 1
 """The feature `database_checksum`."""
@@ -233,6 +234,65 @@ def features(s: Any) -> Any:
 LEMMAS = (prepare_kind, supported, features)
 
 
+@action(r=Replica)
+def execute_without_advance(state: Any, r: Any) -> None:
+    """Executing a control entry enables the feature and leaves commit_min where it was [seed 001]."""
+    o = require_control(state, r)
+    enable(state, r, next_feature(state, r), o)
+
+
+@action(r=Replica, f=Feature)
+def propose_and_enable(state: Any, r: Any, f: Any) -> None:
+    """The leader enables the feature when it proposes it [seed 001]."""
+    propose_feature.fn(state, r, f)
+    enable(state, r, f, state.op[r] + 1)
+
+
+@action(r=Replica)
+def execute_nothing(state: Any, r: Any) -> None:
+    """Executing a control entry has no effect: the leader enabled the feature already [seed 001]."""
+    o = require_control(state, r)
+    note_executed(state, r, o, state.entry[r, o])
+
+
+@action(r=Replica, f=Feature)
+def propose_own_feature(state: Any, r: Any, f: Any) -> None:
+    """The leader proposes a feature that it supports itself, whatever the other members support [seed 001]."""
+    require(state.status[r] == NORMAL)
+    require(primary(state, state.view[r]) == r)
+    require(state.supports[r, f])
+    require_missing(state, r, f)
+    require_room(state, r, state.op[r] + 1)
+    prepare_feature(state, r, f)
+
+
+def _needs_features(cfg: Config) -> str:
+    return "" if cfg.features else "shows only with control entries"
+
+
+FAULTS = (
+    Fault(
+        "control.no_offset_advance",
+        (instead_of(execute_control, act=execute_without_advance),),
+        refuses=_needs_features,
+    ),
+    Fault(
+        "control.applied_on_leader_only",
+        (
+            instead_of(propose_feature, act=propose_and_enable),
+            instead_of(execute_control, act=execute_nothing),
+        ),
+        refuses=_needs_features,
+    ),
+    Fault(
+        "control.unsupported_member",
+        (instead_of(propose_feature, act=propose_own_feature),),
+        refuses=_needs_features,
+        drops=("forall(Replica, lambda q: received.supports[q, f])",),
+    ),
+)
+
+
 CONTROL = Part(
     "control",
     lambda cfg: cfg.features > 0,
@@ -242,6 +302,7 @@ CONTROL = Part(
     invariants=lambda cfg: (same_digest,),
     witnesses=lambda cfg: (enabled_across_views,),
     lemmas=lambda cfg: LEMMAS,
+    faults=FAULTS,
     ranges=lambda cfg, bounds: {"Feature": cfg.features},
     models={"control": Model(Bounds(views=2, ops=2, requests=1), {"features": 2, "unsupported": frozenset({(1, 2)})})},
 )

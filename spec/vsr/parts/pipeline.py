@@ -12,6 +12,7 @@ from typing import Any
 from viewproof.spec.lang import (
     Part,
     Schema,
+    action,
     all_of,
     as_index,
     at,
@@ -24,6 +25,7 @@ from viewproof.spec.lang import (
     up_to,
     value_of,
     where,
+    without,
     witness,
 )
 from viewproof.spec.vsr.bounds import Bounds, Model
@@ -31,6 +33,7 @@ from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants, normal, view_change
 from viewproof.spec.vsr.core.lemmas.words import chosen_up_to, each_view_entry
 from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, View, is_prepared, primary
+from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 
 def declare(s: Schema, cfg: Config) -> None:
@@ -114,6 +117,29 @@ def carried(s: Any) -> Any:
 LEMMAS = (carried,)
 
 
+@action(r=Replica, b=Replica)
+def start_view_by_commit_min(state: Any, r: Any, b: Any) -> None:
+    """The new primary takes the do_view_changes' commit_min for what is committed, and so rebuilds a pipeline that is
+    too long [seed 000].
+    """
+    with without(head_commit):
+        view_change.start_view.fn(state, r, b)
+
+
+def _needs_pipeline(cfg: Config) -> str:
+    return "" if cfg.pipeline else "shows only with a pipeline that has a maximum"
+
+
+FAULTS = (
+    Fault(
+        "commit.dvc_carries_commit_min_only",
+        (instead_of(view_change.start_view, act=start_view_by_commit_min),),
+        refuses=_needs_pipeline,
+        drops=("n - known <= state.cfg.pipeline",),
+    ),
+)
+
+
 PIPELINE = Part(
     "pipeline",
     lambda cfg: cfg.pipeline > 0,
@@ -127,5 +153,6 @@ PIPELINE = Part(
     ),
     witnesses=lambda cfg: (head_knows_more,),
     lemmas=lambda cfg: LEMMAS,
+    faults=FAULTS,
     models={"pipeline": Model(Bounds(views=2, ops=2, clients=2, requests=1), {"pipeline": 1})},
 )

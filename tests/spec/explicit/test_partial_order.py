@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.spec.core_faults import CORE_FAULTS
 from viewproof.spec.engines import explicit
 from viewproof.spec.engines.explicit.emit import emit
 from viewproof.spec.lang import Instance, Schema, Sort, Spec, Values, action, forall, invariant, not_, require, witness
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
-from viewproof.spec.vsr.faults import core
 
 Cell = Sort("Cell")
 TOP = 3
@@ -106,7 +106,7 @@ def test_models_without_a_free_group_are_not_reduced(spec: Spec) -> None:
     assert (full.verdict, full.distinct, full.generated) == (same.verdict, same.distinct, same.generated)
 
 
-@pytest.mark.parametrize("fault", [None, *sorted(f.id for f in core.FAULTS)])
+@pytest.mark.parametrize("fault", [None, *CORE_FAULTS])
 def test_the_core_is_one_group_so_nothing_changes(fault: str | None) -> None:
     spec = FAULT_MODELS[fault].spec(fault) if fault else FAULT_MODELS["commit.apply_at_replicate"].spec()
     full, same = explicit.explore(spec), explicit.explore(spec, reduce=True)

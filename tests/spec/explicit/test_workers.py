@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.spec.core_faults import CORE_FAULTS
 from tests.spec.counts import counts_of
 from viewproof.refinement.cli.check import check
 from viewproof.spec.engines import explicit
 from viewproof.spec.lang import Spec, SpecError
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
-from viewproof.spec.vsr.faults import core
 
 MIDDLE = {"replicas": 3, "views": 3, "ops": 1, "requests": 1, "restarts": 0}
 
@@ -40,7 +40,7 @@ def small(fault: str | None) -> Spec:
     return FAULT_MODELS[fault].spec(fault)
 
 
-@pytest.mark.parametrize("fault", [None, *sorted(f.id for f in core.FAULTS), "table.reply_from_current_view"])
+@pytest.mark.parametrize("fault", [None, *CORE_FAULTS, "table.reply_from_current_view"])
 def test_any_number_of_workers_finds_the_same_with_the_same_counts_and_behaviour(fault: str | None) -> None:
     spec = small(fault)
     one, two, three = (facts(explicit.explore(spec, workers=n, notify=quiet)) for n in (1, 2, 3))

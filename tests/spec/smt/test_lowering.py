@@ -11,6 +11,7 @@ import z3
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.spec.core_faults import CORE_FAULTS
 from tests.spec.generated_models import models
 from tests.spec.smt.comparison import (
     by_interp,
@@ -28,7 +29,6 @@ from viewproof.spec.lang import Spec
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
-from viewproof.spec.vsr.faults import core
 from viewproof.spec.vsr.lemmas import LEMMAS
 from viewproof.spec.vsr.parts.clients import faults as table
 
@@ -37,7 +37,7 @@ CORES = {
     "two clients": lambda: model("core_restart", replicas=2, views=2, ops=2, clients=2, restarts=1),
     **{
         fault: lambda fault=fault: model("core_restart", replicas=4, views=2, ops=2, restarts=1, faults=[fault])
-        for fault in (f.id for f in core.FAULTS)
+        for fault in CORE_FAULTS
     },
     "sessions": lambda: model("sessions", views=2, ops=2, restarts=1),
     "slots": lambda: model("iggy", replicas=3, views=2, ops=3, slots=1, restarts=1),

@@ -34,10 +34,10 @@ from viewproof.spec.vsr.config import ClientTable, Partitions, Repair
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import Op, Replica
 from viewproof.spec.vsr.faults import alternatives
-from viewproof.spec.vsr.faults.kinds import Fault, instead_of
 from viewproof.spec.vsr.parts import CORE, PARTS
 from viewproof.spec.vsr.parts.checkpoints import checkpoint
 from viewproof.spec.vsr.parts.loss import require_takes_part
+from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "client_table": (ClientTable(), ClientTable(slots=1), ClientTable(slots=1, sessions=True)),

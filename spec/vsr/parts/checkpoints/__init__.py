@@ -6,7 +6,7 @@ from viewproof.spec.lang import Change, Part, at, replaces
 from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants, normal, restart, state, view_change
-from viewproof.spec.vsr.parts.checkpoints import checkpoint, lemmas, snapshot
+from viewproof.spec.vsr.parts.checkpoints import checkpoint, faults, lemmas, snapshot
 
 
 def changes(cfg: Config) -> tuple[Change, ...]:
@@ -41,6 +41,7 @@ CHECKPOINTS = Part(
     witnesses=checkpoint.witnesses,
     lemmas=lemmas.lemmas,
     needs={"crash": (checkpoint.executed_after_restart,)},
+    faults=faults.FAULTS,
     models={
         "checkpoint": Model(SMALL, {"checkpoints": True}),
         "ring": Model(SMALL, {"checkpoints": True, "journal_slots": 1}),

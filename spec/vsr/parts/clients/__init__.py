@@ -10,7 +10,7 @@ from viewproof.spec.vsr.config import ClientTable, Config
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.lemmas import clients, messages
-from viewproof.spec.vsr.parts.clients import invariants, lemmas, requests, sessions, table, witnesses
+from viewproof.spec.vsr.parts.clients import faults, invariants, lemmas, requests, sessions, table, witnesses
 
 
 def actions(cfg: Config) -> tuple[Action, ...]:
@@ -49,6 +49,7 @@ CLIENTS = Part(
     witnesses=witnesses.of,
     lemmas=lemmas.lemmas,
     untrue=lambda cfg, crashes: {lemma.id for lemma in clients.LEMMAS},
+    faults=faults.FAULTS,
     sizes=lambda cfg: {"slots": "" if cfg.client_table.slots else "fixed number of slots"},
     fit=fit,
     ranges=lambda cfg, bounds: {"Outcome": len(table.Outcome.labels) - 1},

@@ -9,11 +9,11 @@ from viewproof.spec.lang import action, all_of, any_of, forall, instead, not_, r
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, Client, Replica, Request, primary
-from viewproof.spec.vsr.faults.kinds import Fault, instead_of
 from viewproof.spec.vsr.parts.clients import requests as clients
 from viewproof.spec.vsr.parts.clients import sessions
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.sessions import Incarnation
+from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 
 def commit_max(state: Any, r: Any, o: Any) -> Any:

@@ -11,7 +11,7 @@ from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core import restart as core_restart
 from viewproof.spec.vsr.core.lemmas import LEMMAS
 from viewproof.spec.vsr.parts.clients import sessions
-from viewproof.spec.vsr.parts.iggy import invariants, restart, view_change
+from viewproof.spec.vsr.parts.iggy import faults, invariants, restart, view_change
 from viewproof.spec.vsr.parts.iggy import journal as iggy
 from viewproof.spec.vsr.parts.recovery import alone
 from viewproof.spec.vsr.parts.repair import journal, lemmas, state
@@ -66,6 +66,7 @@ IGGY = Part(
     ),
     untrue=lambda cfg, crashes: {lemma.id for lemma in (*LEMMAS, *lemmas.lemmas(cfg))},
     needs={"crash": (invariants.replayed, invariants.rejoined)},
+    faults=faults.FAULTS,
     models={
         "iggy_views": Model(Bounds(views=3, ops=1, requests=1), {"repair": PROBE}),
         "iggy_log": Model(Bounds(views=2, ops=2, clients=2, requests=1), {"repair": PROBE}),

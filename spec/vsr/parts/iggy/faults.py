@@ -34,11 +34,11 @@ from viewproof.spec.vsr.core.state import (
     entry_of_view,
     primary,
 )
-from viewproof.spec.vsr.faults.kinds import Fault, instead_of
 from viewproof.spec.vsr.parts.iggy import restart, view_change
 from viewproof.spec.vsr.parts.recovery import superblock
 from viewproof.spec.vsr.parts.repair import view_change as repaired
 from viewproof.spec.vsr.parts.repair.state import leading
+from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 
 @action(r=Replica, v=View, n=Length)

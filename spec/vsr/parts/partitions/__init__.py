@@ -9,7 +9,7 @@ from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config, Partitions
 from viewproof.spec.vsr.core import normal, restart
 from viewproof.spec.vsr.parts.checkpoints import checkpoint, snapshot
-from viewproof.spec.vsr.parts.partitions import actions, invariants, lemmas, state
+from viewproof.spec.vsr.parts.partitions import actions, faults, invariants, lemmas, state
 
 
 def changes(cfg: Config) -> tuple[Change, ...]:
@@ -62,6 +62,7 @@ PARTITIONS = Part(
         "crash": (invariants.crash_before_manifest, invariants.loss_lowered),
         "fault": (invariants.segment_damaged, invariants.loss_lowered),
     },
+    faults=faults.FAULTS,
     sizes=sizes,
     fit=fit,
     ranges=ranges,

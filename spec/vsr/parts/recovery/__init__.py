@@ -8,7 +8,7 @@ from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import restart
 from viewproof.spec.vsr.core.lemmas.words import asks_first
-from viewproof.spec.vsr.parts.recovery import alone, invariants, nonce, superblock
+from viewproof.spec.vsr.parts.recovery import alone, faults, invariants, nonce, superblock
 from viewproof.spec.vsr.parts.repair import invariants as repaired
 from viewproof.spec.vsr.parts.repair import view_change
 
@@ -46,6 +46,7 @@ NONCE = Part(
     changes=of_nonce,
     witnesses=lambda cfg: (invariants.recovered_later,) if cfg.replicas > 1 else (),
     needs={"crash": (invariants.recovered_later,)},
+    faults=faults.FAULTS,
     models={
         "recovery": Model(SMALL, {"repair": Repair("nonce")}),
         "headers": Model(Bounds(views=2, ops=2, clients=2, requests=1), {"repair": Repair("nonce", headers=1)}),

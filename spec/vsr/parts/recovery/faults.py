@@ -8,10 +8,10 @@ from typing import Any
 from viewproof.spec.lang import NONE, action, all_of, any_of, between, forall, not_, require, tagged, value_of
 from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, Restart, View
-from viewproof.spec.vsr.faults.kinds import Fault, beside, instead_of
-from viewproof.spec.vsr.parts.recovery import nonce, superblock
+from viewproof.spec.vsr.parts.recovery import alone, nonce, superblock
 from viewproof.spec.vsr.parts.repair import nacks
 from viewproof.spec.vsr.parts.repair.view_change import install_headers
+from viewproof.spec.vsr.stand_ins import Fault, beside, instead_of
 
 
 @action(r=Replica, o=Op)
@@ -122,6 +122,18 @@ def _nonce_instead(cfg: Config) -> Config:
     return replace(cfg, repair=Repair("nonce"))
 
 
+@tagged("crash")
+@action(r=Replica)
+def restart_in_same_view(state: Any, r: Any) -> None:
+    """A cluster of one goes on in the view in which it crashed [TigerBeetle]."""
+    require(not_(state.sv[state.durable_view[r]]))
+    alone.start_alone(state, r, state.durable_view[r])
+
+
+def _needs_one(cfg: Config) -> str:
+    return "" if cfg.replicas == 1 and cfg.repair.recovery else "is a mistake of a cluster of one; see the model alone"
+
+
 FAULTS = (
     Fault(
         "nack.below_window",
@@ -182,5 +194,10 @@ FAULTS = (
         (instead_of(nonce.recover, act=recover_forgetting),),
         refuses=_by("nonce", "diskless"),
         drops=("v >= state.durable_view[r]",),
+    ),
+    Fault(
+        "view.solo_keeps_view",
+        (instead_of(alone.restart, act=restart_in_same_view),),
+        refuses=_needs_one,
     ),
 )

@@ -11,7 +11,7 @@ from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core import view_change as core_view_change
 from viewproof.spec.vsr.parts.recovery.storage import rot
-from viewproof.spec.vsr.parts.repair import invariants, journal, lemmas, nacks, view_change
+from viewproof.spec.vsr.parts.repair import faults, invariants, journal, lemmas, nacks, view_change
 from viewproof.spec.vsr.parts.repair.state import declare
 
 VIEW_CHANGE = ("start_view_change", "do_view_change", "start_view", "on_start_view", "on_prepare", "on_commit")
@@ -70,6 +70,7 @@ REPAIR = Part(
     lemmas=lemmas.lemmas,
     untrue=lambda cfg, crashes: lemmas.REPLACED | lemmas.without(cfg, crashes),
     needs={"fault": (invariants.ack_lost,)},
+    faults=faults.FAULTS,
     sizes=lambda cfg: {"rots": "repair of journals" if cfg.repair.recovery in ("", "probe") else ""},
     ranges=lambda cfg, bounds: {"Rot": bounds.rots},
     models={"repair": Model(Bounds(views=2, ops=1, requests=1, rots=1), {"repair": Repair("nonce")})},

@@ -1,4 +1,4 @@
-"""Mistakes in view change and state transfer: what a view starts with, and who counts as having acknowledged it."""
+"""Mistakes in view changes over journals with gaps: what a view starts with, and whose acknowledgements count."""
 
 from __future__ import annotations
 
@@ -14,61 +14,18 @@ from viewproof.spec.lang import (
     forall,
     largest,
     maximum,
-    not_,
     require,
     some,
-    tagged,
     where,
 )
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.core import normal, view_change
-from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, VIEW_CHANGE, Length, Op, Replica, View, primary
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, View, primary
 from viewproof.spec.vsr.core.view_change import offered_by, require_start_view
-from viewproof.spec.vsr.faults.kinds import Fault, beside, instead_of
-from viewproof.spec.vsr.parts.recovery import alone
 from viewproof.spec.vsr.parts.repair import view_change as repaired
 from viewproof.spec.vsr.parts.repair.state import leading, set_headers, set_log
 from viewproof.spec.vsr.parts.repair.view_change import is_repaired, require_merge
-
-
-@action(r=Replica, b=Replica)
-def merge_early(state: Any, r: Any, b: Any) -> None:
-    """On a quorum of do_view_changes the new primary raises its log_view; it installs the log, and starts the view,
-    later [Iggy, later].
-    """
-    v = state.view[r]
-    received = state.received(r)
-    require(state.status[r] == VIEW_CHANGE)
-    require(primary(state, v) == r)
-    require(state.log_view[r] < v)
-    require(received.dvc[v, b])
-    require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
-    state.log_view[r] = v
-    state.durable_log_view[r] = v
-
-
-@action(r=Replica, v=View)
-def on_get_state_keeping_log(state: Any, r: Any, v: Any) -> None:
-    """A replica that sees a later view adopts view and log_view when it asks for the state, before it has it
-    [VR Revisited §5.2].
-    """
-    require(v > state.view[r])
-    require(primary(state, v) != r)
-    require(state.received(r).sv[v])
-    state.status[r] = NORMAL
-    state.view[r] = v
-    state.log_view[r] = v
-    state.durable_view[r] = v
-    state.durable_log_view[r] = v
-
-
-@action(r=Replica, o=Op)
-def commit_own_view_only(state: Any, r: Any, o: Any) -> None:
-    """A new primary knows no prepare of an older view in its pipeline: acknowledgements of them count for nothing
-    [Iggy, later].
-    """
-    require(state.entry[r, o] == some(state.view[r]))
-    normal.commit.fn(state, r, o)
+from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 
 @action(r=Replica, o=Op)
@@ -143,35 +100,11 @@ def start_view_with_stale_pipeline(state: Any, r: Any) -> None:
     state.commit_sent[v] = state.commit_max[r]
 
 
-@tagged("crash")
-@action(r=Replica)
-def restart_in_same_view(state: Any, r: Any) -> None:
-    """A cluster of one goes on in the view in which it crashed [TigerBeetle]."""
-    require(not_(state.sv[state.durable_view[r]]))
-    alone.start_alone(state, r, state.durable_view[r])
-
-
 def _needs_repair(cfg: Config) -> str:
     return "" if cfg.repair.recovery == "nonce" else "is a mistake of journals with gaps; see the model repair"
 
 
-def _needs_one(cfg: Config) -> str:
-    return "" if cfg.replicas == 1 and cfg.repair.recovery else "is a mistake of a cluster of one; see the model alone"
-
-
 FAULTS = (
-    Fault(
-        "view.log_view_at_merge",
-        comes_on_top=(beside(view_change.start_view, merge_early),),
-    ),
-    Fault(
-        "state.view_before_newstate",
-        comes_on_top=(beside(view_change.on_start_view, on_get_state_keeping_log),),
-    ),
-    Fault(
-        "view.pipeline_not_rebuilt",
-        (instead_of(normal.commit, act=commit_own_view_only),),
-    ),
     Fault(
         "view.acks_survive_view",
         (instead_of(normal.commit, act=commit_with_old_acks),),
@@ -192,10 +125,5 @@ FAULTS = (
         "view.pipeline_after_repair",
         (instead_of(repaired.start_view, act=start_view_with_stale_pipeline),),
         refuses=_needs_repair,
-    ),
-    Fault(
-        "view.solo_keeps_view",
-        (instead_of(alone.restart, act=restart_in_same_view),),
-        refuses=_needs_one,
     ),
 )

@@ -1,8 +1,8 @@
 """Known mistakes of real code, as named switches: each replaces or adds one action, or bends the configuration.
 
-Off by default; the normal actions do not know them. What else is known of one (what is wrong, the source, the model
-and the runs in which it shows) is its record in viewproof/faults.toml. A part that is a folder
-has its own in it (`faults.py`); here are those of the core, of small parts and of several. `FAULTS` holds all.
+Off by default; the normal actions do not know them. Each stands with the core or the part whose actions it changes
+(`Part.faults`). What else is known of one (what is wrong, the source, the model and the runs in which it shows) is its
+record in viewproof/faults.toml.
 """
 
 from __future__ import annotations
@@ -10,16 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewproof.spec.lang import Action, Spec, SpecError
-from viewproof.spec.vsr.faults import boot, commit, control, core, view
-from viewproof.spec.vsr.faults.kinds import Fault, named
-from viewproof.spec.vsr.parts.clients import faults as of_clients
-from viewproof.spec.vsr.parts.iggy import faults as of_iggy
-from viewproof.spec.vsr.parts.recovery import faults as of_recovery
+from viewproof.spec.vsr.parts import CORE, PARTS
+from viewproof.spec.vsr.stand_ins import Fault, named
 
 __all__ = ["FAULTS", "Alternatives", "Fault", "alternatives", "fault"]
 
-AREAS = (core, view, commit, control, boot, of_clients, of_recovery, of_iggy)
-FAULTS: dict[str, Fault] = {f.id: f for area in AREAS for f in area.FAULTS}
+FAULTS: dict[str, Fault] = {f.id: f for part in (CORE, *PARTS) for f in part.faults}
 
 
 def fault(id: str) -> Fault:
