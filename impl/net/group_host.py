@@ -40,7 +40,7 @@ from viewproof.impl.net.links import PeerLink
 from viewproof.impl.net.metrics import GroupMetrics, Sample, counter, gauge
 from viewproof.impl.net.server_config import ServerConfig, ServerError, trace_path
 from viewproof.impl.replica import Replica, ReplicaConfig
-from viewproof.impl.replica.proposals import UnknownEntryError
+from viewproof.impl.replica.proposals import EntryFailedError, UnknownEntryError
 from viewproof.impl.storage.data_file import DataFile
 from viewproof.impl.storage.file import StorageError, WriteRefusedError
 from viewproof.impl.trace.events import TraceEvent
@@ -216,6 +216,9 @@ class GroupHost:
             return
         try:
             self._carry_out(handler(*inputs))
+        except EntryFailedError as error:
+            logger.exception("an entry cannot be applied")
+            self._process.fail(ServerError(f"{self._name()}: {error}"))
         except UnknownEntryError as error:
             self._process.fail(ServerError(f"{self._name()}: {error}"))
         except ContradictionError as error:

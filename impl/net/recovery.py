@@ -12,7 +12,7 @@ from viewproof.impl.net.framing import Position, Status
 from viewproof.impl.net.peers import is_older
 from viewproof.impl.storage.recover import Diagnosis, Finding, Remedy
 
-__all__ = ["RecoveryError", "TooFewAnswersError", "recovery_superblock", "with_what_was_heard"]
+__all__ = ["RecoveryError", "TooFewAnswersError", "recovery_superblock", "with_entry_that_fails", "with_what_was_heard"]
 
 
 class RecoveryError(ValueError):
@@ -105,6 +105,32 @@ def recovery_superblock(
         recovery=secrets.randbits(62) | 1,
         recoveries=max([copy.recoveries for copy in copies] + heard, default=0) + 1,
     )
+
+
+def with_entry_that_fails(found: Diagnosis, op: int, statuses: Sequence[Status | None]) -> Diagnosis:
+    """The diagnosis, with a finding that applying the entry at `op` fails here, though the files are whole.
+
+    Raises TooFewAnswersError unless another replica, in normal status, has a checkpoint at or above it: what comes from
+    the cluster begins there. RecoveryError if this one is beyond the op itself.
+    """
+    state = found.agreed
+    if state is None or state.recovery:
+        return found
+    if state.checkpoint >= op:
+        raise RecoveryError(
+            f"--entry-fails {op}: the checkpoint is {state.checkpoint}, so that entry is not applied at a start"
+        )
+    others = [each for each in statuses if each is not None and each.replica != state.replica]
+    beyond = [each.replica for each in others if each.status == "normal" and each.checkpoint >= op]
+    if not beyond:
+        checkpoints = ", ".join(f"replica {each.replica}: {each.checkpoint}" for each in others) or "no answer"
+        raise TooFewAnswersError(
+            f"--entry-fails {op}: no other replica has a checkpoint there yet ({checkpoints}); what they send would be "
+            "applied here again. Wait for their next checkpoint; if they do not execute that entry either, the remedy "
+            "is a version that can"
+        )
+    problem = f"applying the entry at op {op} fails here; replicas {beyond} have a checkpoint beyond it"
+    return replace(found, findings=(*found.findings, Finding(found.path, problem, Remedy.FROM_CLUSTER)))
 
 
 def _check_addresses(statuses: Sequence[Status | None], replica: int, cluster: int) -> None:

@@ -17,6 +17,7 @@ from viewproof.impl.replica.features import FeatureState, UnknownEntryError, req
 __all__ = [
     "KINDS",
     "EnableFeature",
+    "EntryFailedError",
     "Executed",
     "Proposal",
     "Register",
@@ -25,6 +26,10 @@ __all__ = [
     "apply_entry",
     "read_proposal",
 ]
+
+
+class EntryFailedError(ValueError):
+    """Applying a committed entry failed on this replica, whose state is unknown since; the text names the entry."""
 
 
 class Executed(Protocol):
@@ -163,8 +168,23 @@ def read_proposal(prepare: Prepare) -> Proposal:
 
 
 def apply_entry(executed: Executed, prepare: Prepare) -> bytes:
-    """Applies a committed entry and returns its result. Raises `UnknownEntryError`; then nothing was changed."""
-    op = prepare.header.op
-    result = read_proposal(prepare).apply(executed, op)
+    """Applies a committed entry and returns its result.
+
+    Raises `UnknownEntryError`, then nothing was changed, or `EntryFailedError`: no operation of any client does that.
+    """
+    header = prepare.header
+    op = header.op
+    proposal = read_proposal(prepare)
+    try:
+        result = proposal.apply(executed, op)
+    except UnknownEntryError:
+        raise
+    except Exception as error:
+        raise EntryFailedError(
+            f"applying op {op} ({proposal.kind}, client {header.client}, request {header.request}, checksum "
+            f"{header.checksum}) failed: {error!r}. Its effects are unknown, so the process stops before it counts as "
+            f"executed; a restart applies it again. If other replicas execute it: `vsr recover DIR --from-cluster "
+            f"ADDRESSES --entry-fails {op}`, once one of them has a checkpoint there; if none does: a version that can"
+        ) from error
     executed.enabled.on_executed(prepare.header, executed.state_machine.digest)
     return result

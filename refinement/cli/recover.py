@@ -14,7 +14,13 @@ from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.net.address import Address
 from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.framing import Status
-from viewproof.impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock, with_what_was_heard
+from viewproof.impl.net.recovery import (
+    RecoveryError,
+    TooFewAnswersError,
+    recovery_superblock,
+    with_entry_that_fails,
+    with_what_was_heard,
+)
 from viewproof.impl.net.server import parse_addresses
 from viewproof.impl.net.tls import Tls
 from viewproof.impl.storage.recover import REMEDIES, Diagnosis, diagnose, reset_for_recovery
@@ -37,6 +43,12 @@ from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCL
     is_flag=True,
     help="Another replica was recovered before, and the processes of all others were started anew since.",
 )
+@click.option(
+    "--entry-fails",
+    type=click.IntRange(1),
+    metavar="OP",
+    help="The files are whole, but applying the entry at OP fails here, and not on others (the log said so).",
+)
 @click.option("--reset-clock", is_flag=True, help="Set a clock back that is out of range; nothing else is changed.")
 @click.option("--timeout", type=Seconds(), default=1.0, show_default=True, help="Seconds to wait for an answer.")
 @tls_option
@@ -49,6 +61,7 @@ def recover(
     group: str | None,
     all_lost: bool,
     others_restarted: bool,
+    entry_fails: int | None,
     reset_clock: bool,
     timeout: float,
     tls: Path | None,
@@ -75,9 +88,17 @@ def recover(
         set_clock_back(found)
         note(f"{directory}: the clock is 0")
         found = diagnose(directory)
+    if entry_fails is not None and addresses is None:
+        raise click.UsageError("--entry-fails needs --from-cluster: the others have what this replica cannot apply")
+    failure: RecoveryError | None = None
     if addresses is not None and found.agreed is not None:
         asked = _ask(parse_addresses(addresses), found.agreed.cluster, found.agreed.group, timeout, tls)
-        found = with_what_was_heard(found, asyncio.run(asked))
+        statuses = asyncio.run(asked)
+        found = with_what_was_heard(found, statuses)
+        try:
+            found = found if entry_fails is None else with_entry_that_fails(found, entry_fails, statuses)
+        except RecoveryError as error:
+            failure = error
     _print(found, directory)
     result: dict[str, object] = {
         "directory": str(directory),
@@ -87,7 +108,9 @@ def recover(
     code = EXIT_CONFORMS if found.starts else EXIT_VIOLATES
     if addresses is not None:
         refusal = _refusal(found, all_lost)
-        if refusal:
+        if failure is not None:
+            code = _failed(failure, result)
+        elif refusal:
             note(f"error: {refusal}; nothing was changed")
             code, result["error"] = EXIT_ERROR, refusal
         elif found.findings:
@@ -141,9 +164,7 @@ def _recover(
             statuses, replica, cluster_id, group, found.copies, others_restarted=others_restarted
         )
     except RecoveryError as error:
-        note(f"error: {error}; nothing was changed")
-        result["error"] = str(error)
-        return EXIT_INCONCLUSIVE if isinstance(error, TooFewAnswersError) else EXIT_ERROR
+        return _failed(error, result)
     aside = reset_for_recovery(found, state)
     click.echo(
         f"the files are in {aside}; replica {replica} of cluster {cluster_id} begins its recovery in view "
@@ -151,6 +172,13 @@ def _recover(
     )
     result |= {"aside": aside, "replica": replica, "cluster": cluster_id, "group": group, "view": state.view}
     return EXIT_CONFORMS
+
+
+def _failed(error: RecoveryError, result: dict[str, object]) -> int:
+    """Says why nothing was done; returns the exit code."""
+    note(f"error: {error}; nothing was changed")
+    result["error"] = str(error)
+    return EXIT_INCONCLUSIVE if isinstance(error, TooFewAnswersError) else EXIT_ERROR
 
 
 def _one(option: str, given: int | None, there: int | None) -> int:

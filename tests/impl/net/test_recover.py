@@ -138,3 +138,28 @@ async def read(cluster: Cluster, key: bytes) -> bytes | None:
     value = await client.get(key)
     await client.close()
     return value
+
+
+def test_a_replica_whose_files_are_whole_is_put_back_for_an_entry_that_fails(tmp_path: Path) -> None:
+    with Cluster(tmp_path, server_options=OPTIONS) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(cluster.wait_ready())
+        put(cluster, 30)
+        wait_level(cluster)
+        cluster.kill(VICTIM)
+        data = cluster.data_path(VICTIM)
+        assert vsr("recover", data, "--entry-fails", 35)[0] == 2
+        recover = ("recover", data, "--from-cluster", cluster.address_list(), "--entry-fails", 35)
+        code, output = vsr(*recover)
+        assert (code, "no other replica has a checkpoint there yet" in output) == (4, True), output
+        put(cluster, 30)
+        while not all(status is None or status.checkpoint >= 40 for status in asyncio.run(cluster.statuses())):
+            put(cluster, 1)
+        code, output = vsr(*recover)
+        assert (code, "applying the entry at op 35 fails here" in output) == (0, True), output
+        cluster.start(VICTIM)
+        wait_level(cluster)
+        cluster.stop_all()
+    verdict = check_run("run", load(cluster.trace_path(0).parent), AuditOptions())
+    assert verdict.verdict == "conforms", (verdict.missing, verdict.violations)
