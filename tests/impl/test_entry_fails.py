@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import deque
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tests.impl.damage import CONFIG, DamagedLink
+from tests.impl.damage import DamagedLink
 from tests.refinement.traces import load
 from viewproof.impl.interface.messages import Prepare
+from viewproof.impl.net.framing import Status
 from viewproof.impl.net.recovery import (
     RecoveryError,
     TooFewAnswersError,
@@ -30,7 +32,7 @@ RIGHT = UserRequest.apply
 
 @pytest.fixture
 def link(monkeypatch: pytest.MonkeyPatch) -> DamagedLink:
-    """Three replicas with a checkpoint at 6; the victim's state machine cannot apply op 9, halfway through."""
+    """Three replicas with a checkpoint at 6; the victim's state machine fails at op 9, when it is done with half."""
 
     def apply(request: UserRequest, executed: State, op: int) -> bytes:
         result = RIGHT(request, executed, op)
@@ -42,19 +44,33 @@ def link(monkeypatch: pytest.MonkeyPatch) -> DamagedLink:
     return DamagedLink(VICTIM)
 
 
+def run_until_failure(link: DamagedLink, requests: int) -> None:
+    """Requests, and time that passes; raises what a handler raises."""
+    for _ in range(requests):
+        link.ask(1)
+        link.settle()
+    for _ in range(40):
+        link.tick(4)
+
+
 def stop(link: DamagedLink) -> None:
     """The victim's process ends by itself, as the server does with what a handler raises."""
-    while True:
-        try:
-            link.ask(1)
-            link.settle()
-        except EntryFailedError as error:
-            assert f"applying op {BAD} (request, client 1, request {BAD}, checksum " in str(error)
-            assert "MemoryError('no room for it')" in str(error)
-            assert f"--entry-fails {BAD}" in str(error)
-            link.stop(VICTIM)
-            link.queue = type(link.queue)(item for item in link.queue if item[0] != VICTIM)
-            return
+    with pytest.raises(EntryFailedError) as raised:
+        run_until_failure(link, BAD)
+    for text in (
+        f"applying op {BAD} (request, client 1, request {BAD}",
+        "MemoryError('no room",
+        f"--entry-fails {BAD}",
+    ):
+        assert text in str(raised.value)
+    link.stop(VICTIM)
+    link.queue = deque(item for item in link.queue if item[0] != VICTIM)
+
+
+def answers(link: DamagedLink) -> list[Status | None]:
+    """What the replicas say of themselves."""
+    told = (msgspec.structs.replace(link._status(node), checkpoint=link[node].state.checkpoint) for node in (0, 1))
+    return [*told, None]
 
 
 def test_it_stops_before_the_entry_counts_and_fails_at_each_start(link: DamagedLink) -> None:
@@ -64,8 +80,7 @@ def test_it_stops_before_the_entry_counts_and_fails_at_each_start(link: DamagedL
     for _ in range(2):
         link.start(VICTIM)
         with pytest.raises(EntryFailedError):
-            for _ in range(40):
-                link.tick(4)
+            run_until_failure(link, 0)
         assert link[VICTIM].state.commit_min == BAD - 1
         link.stop(VICTIM)
     assert diagnose("d", link.file_storages[VICTIM].files).starts
@@ -76,25 +91,17 @@ def test_it_comes_back_from_a_checkpoint_of_the_others_beyond_it(link: DamagedLi
     files = link.file_storages[VICTIM].files
     files._locked.clear()
     found = diagnose("d", files)
-
-    def answers() -> list[object]:
-        told = [replace_status(link, node) for node in (0, 1)]
-        return [*told, None]
-
-    with pytest.raises(
-        TooFewAnswersError, match=r"no other replica has a checkpoint there yet \(replica 0: 6, replica 1"
-    ):
-        with_entry_that_fails(found, BAD, answers())  # type: ignore[arg-type]
+    with pytest.raises(TooFewAnswersError, match=r"no other replica has a checkpoint there yet \(replica 0: 6, "):
+        with_entry_that_fails(found, BAD, answers(link))
     with pytest.raises(RecoveryError, match="the checkpoint is 6, so that entry is not applied at a start"):
-        with_entry_that_fails(found, 6, answers())  # type: ignore[arg-type]
+        with_entry_that_fails(found, 6, answers(link))
     while link[0].state.checkpoint < 12 or link[1].state.checkpoint < 12:
         link.ask(1)
         for _ in range(10):
             link.tick(4)
-    found = with_entry_that_fails(found, BAD, answers())  # type: ignore[arg-type]
+    found = with_entry_that_fails(found, BAD, answers(link))
     assert found.recoverable
-    state = recovery_superblock(answers(), VICTIM, 1, 0, found.copies)  # type: ignore[arg-type]
-    reset_for_recovery(found, state, files)
+    reset_for_recovery(found, recovery_superblock(answers(link), VICTIM, 1, 0, found.copies), files)
     link.start(VICTIM)
     link.settle()
     assert link[VICTIM].state.digest == link[0].state.digest
@@ -102,15 +109,7 @@ def test_it_comes_back_from_a_checkpoint_of_the_others_beyond_it(link: DamagedLi
     assert verdict.verdict == "conforms", (verdict.missing, [str(item) for item in verdict.violations])
 
 
-def replace_status(link: DamagedLink, node: int) -> object:
-    """What a replica says of itself, with its checkpoint."""
-    import msgspec
-
-    return msgspec.structs.replace(link._status(node), checkpoint=link[node].state.checkpoint)
-
-
 def test_no_operation_of_a_client_is_an_entry_that_fails(link: DamagedLink) -> None:
-    assert replace(CONFIG, run="x").checkpoint_interval == 6
     header = link[0].state.log[1].header
     for body in (b"", b"\xc1", b"\x93" * 500, bytes(range(256)), link[0].state.log[1].body[:-1]):
         assert proposals.apply_entry(link[0].state, Prepare(header, body))
