@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from viewproof.refinement.invariants import INVARIANTS
 from viewproof.refinement.ordering import order_key
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, RunVerdict, Violation
@@ -23,13 +24,6 @@ Key = tuple[str, int, int]
 
 Stated = tuple[str, str, int]
 """A value and where it was stated first: (value, file, line)."""
-
-RULES = {
-    "I7": "one prepare per (view, op)",
-    "I1": "replicas that executed an op executed the same prepare",
-    "I14": "equal commit_min means an equal digest",
-    "I15": "an offset of a partition is given once, the same at every replica",
-}
 
 SPECIFIED_BY = {"I15": "ask_append"}
 """Rule → action without which a run's specification does not have it: only the facts show then that it is broken."""
@@ -100,10 +94,11 @@ class Contradiction:
             action=self.event,
             rule_id=rule,
             severity="error",
-            message=f"{RULES[rule]}: {subjects[rule]} has two {noun}s; the other is at {self.before_at}",
+            message=f"{subjects[rule]} has two {noun}s; the other is at {self.before_at}",
             expected=self.before,
             observed=self.value,
             rule_fingerprint=f"facts:{rule}",
+            rule=INVARIANTS[rule],
         )
 
 

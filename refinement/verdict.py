@@ -39,13 +39,28 @@ class AuditOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One of the steps that led to a violation: whose it is, its line, and what it was."""
+
+    node: int
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        who = f"node {self.node}" if self.node >= 0 else "clients"
+        return f"{who}: {self.text} [{self.file}:{self.line}]"
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """The first event of a run that no behaviour of the spec explains, or an invariant broken, by name.
 
     `prefix_length` counts the events accepted before it; `state_before` holds the leaves of the spec state
     that the accepted prefix changed; `why_not` says, for the nearest actions, which guard was false with which values;
     `carried` are the columns of the event that the format does not have; `rule` is the rule that was broken, in words;
-    `changes` says what of the node fell back or jumped on this line; `story` are the last steps of each replica.
+    `changes` says what of the node fell back or jumped on this line; `story` are the last steps of each replica;
+    `place` (`file:line`, below the repository's root) is the guard, action or invariant that refuses the event.
     """
 
     run_id: str
@@ -66,7 +81,8 @@ class Violation:
     carried: Mapping[str, Any] = field(default_factory=dict)
     rule: str = ""
     changes: tuple[str, ...] = ()
-    story: tuple[str, ...] = ()
+    story: tuple[Step, ...] = ()
+    place: str = ""
 
 
 VIOLATION_COLUMNS = (

@@ -8,6 +8,7 @@ from typing import Any
 
 from viewproof.refinement.checker.state import Reject, RunState
 from viewproof.refinement.checker.story import columns_of_event, rule_in_words
+from viewproof.refinement.places import place_in
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.values import show_value
 from viewproof.refinement.verdict import Violation
@@ -26,6 +27,7 @@ def explain(run_id: str, spec: Spec, before: PartialCells, state: RunState, row:
     action = event
     why: list[str] = []
     expected, observed = _text(reject.expected), _text(reject.observed)
+    place = ""
     if reject.own is not None:
         action, own = reject.own
         conjunct, _ = Evaluator(spec.instance, before).first_false(spec.ir(action), own)
@@ -35,7 +37,7 @@ def explain(run_id: str, spec: Spec, before: PartialCells, state: RunState, row:
         action, conjunct, args = reject.refused
         refused = _refusal(spec, before, action, conjunct, args)
         why.append(refused.text())
-        expected, observed = refused.guard, ", ".join(refused.values)
+        expected, observed, place = refused.guard, ", ".join(refused.values), refused.place
     if reject.own or reject.refused:  # else a value is not what it must be: no action could have made it so
         why += _nearest(spec, before, row, action)
     return Violation(
@@ -55,6 +57,7 @@ def explain(run_id: str, spec: Spec, before: PartialCells, state: RunState, row:
         state_before=dict(leaves(spec, before, node)),
         why_not=tuple(why),
         rule=rule_in_words(spec, reject.rule, event),
+        place=place or place_in(spec, reject.rule, action),
     )
 
 

@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from viewproof.refinement.invariants import INVARIANTS
 from viewproof.refinement.mapping import OBSERVED, OBSERVED_MORE
 from viewproof.refinement.schema import BY_NAME, EVENTS, FILE_INDEX, INDEX, LINE_INDEX, Row
+from viewproof.refinement.verdict import Step
 from viewproof.spec.lang.definitions import Spec
 
 STEPS_SHOWN = 6
@@ -17,14 +19,7 @@ _NODE, _SEQ, _CLOCK, _EVENT = (INDEX[name] for name in ("node", "seq", "clock", 
 _SHOWN = tuple(dict.fromkeys(column for column, *_ in (*OBSERVED, *OBSERVED_MORE) if BY_NAME[column].kind == "int"))
 
 _RULES = {
-    "I3": "an entry that a replica acknowledges, or installs, is durable in its journal",
-    "I6": "view and log_view never fall, restarts included; no promise is made above the durable view",
-    "I7": "one prepare per view and op: it has one checksum everywhere",
-    "I8": "the reply to an op is the same, whoever gives it and however often",
-    "I9": "equal commit_min means an equal client table",
-    "I10": "each prepare's parent is the prepare before it in the log; a checksum names one entry",
-    "I14": "equal commit_min means an equal digest of state machine and client table",
-    "I15": "offsets of a partition follow each other, and no stored one is above its end",
+    **INVARIANTS,
     "configuration": "a replica comes back with the configuration of the run's first boot",
 }
 """Rules that the events show and no single action of the specification states."""
@@ -53,7 +48,7 @@ def columns_of_event(row: Row) -> str:
     return ", ".join(shown) or f"{row[_EVENT]} of node {row[_NODE]}"
 
 
-def told(rows: Iterable[Row], events: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def told(rows: Iterable[Row], events: int) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     """The last steps of each replica up to the event after so many, which was refused; and what of its node fell back
     or jumped on that line.
     """
@@ -66,9 +61,9 @@ def told(rows: Iterable[Row], events: int) -> tuple[tuple[str, ...], tuple[str, 
     return steps, tuple(_changes(own[-2], own[-1])) if len(own) > 1 else ()
 
 
-def _step(row: Row) -> str:
-    place = f"{row[FILE_INDEX]}:{row[LINE_INDEX]}"
-    return f"node {row[_NODE]}: clock {row[_CLOCK]}, {row[_EVENT]} ({columns_of_event(row)}) [{place}]"
+def _step(row: Row) -> Step:
+    text = f"clock {row[_CLOCK]}, {row[_EVENT]} ({columns_of_event(row)})"
+    return Step(row[_NODE], row[FILE_INDEX], row[LINE_INDEX], text)
 
 
 def _changes(before: Row, after: Row) -> Iterator[str]:

@@ -115,4 +115,3 @@ def _searching(max_states: int) -> Callable[[Spec, Goal, Callable[[int], None]],
         return None if found.verdict == "inconclusive" else found.behaviour
 
     return find
-

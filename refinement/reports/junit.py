@@ -44,7 +44,8 @@ def _run_case(verdict: RunVerdict) -> TestCase:
     case = TestCase(clean(verdict.run_id), classname="viewproof.run")
     if verdict.violations:
         gaps = (f"{MISSING}: {reason}" for reason in verdict.missing)
-        body = "\n".join([*gaps, *(line for violation in verdict.violations for line in violation_lines(violation))])
+        told = (line for violation in verdict.violations for line in violation_lines(violation, why=True))
+        body = "\n".join([*gaps, *told])
         first = verdict.violations[0]
         case.result = [_with_body(Failure(clean(first.message), clean(first.rule_id)), body)]
     elif verdict.verdict == "inconclusive":

@@ -6,13 +6,14 @@ A result's primary location is the spec action (or invariant) that was broken; t
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from viewproof.refinement.reports.places import spec_place
+from viewproof.refinement.places import spec_place
 from viewproof.refinement.reports.text import violation_lines
 from viewproof.refinement.verdict import AuditReport, Violation
 
@@ -66,17 +67,22 @@ def _version() -> str:
 
 def _rule(rule: str, report: AuditReport) -> dict[str, Any]:
     example = next(violation for violation in report.violations if violation.rule_id == rule)
-    text = f"{rule}: no behaviour of the spec explains the event ({example.action})"
+    text = f"{rule}: {example.rule.rstrip('.') or f'no behaviour of the spec explains the event ({example.action})'}"
     return {
         "id": rule,
         "name": "".join(part.capitalize() for part in rule.replace(".", "_").split("_")),
         "shortDescription": {"text": f"{rule} is broken"},
         "fullDescription": {"text": text},
         "help": {
-            "text": f"{text}. Profile {report.options.profile}. See docs/core-protocol.md for what the spec allows."
+            "text": f"{text}. Profile {report.options.profile}. See {_document(report)} for what the spec allows."
         },
         "defaultConfiguration": {"level": "error"},
     }
+
+
+def _document(report: AuditReport) -> str:
+    own = any(violation.place.startswith("spec/vsr/tigerbeetle") for violation in report.violations)
+    return "docs/tigerbeetle.md" if own else "docs/core-protocol.md"
 
 
 def _result(violation: Violation, index: int) -> dict[str, Any]:
@@ -92,9 +98,26 @@ def _result(violation: Violation, index: int) -> dict[str, Any]:
         "message": {"text": "\n".join(line.strip() for line in violation_lines(violation))},
         "locations": [primary],
         "partialFingerprints": {"viewproof/v1": fingerprint.hexdigest()},
-        "codeFlows": [{"threadFlows": [{"locations": [{"location": trace}]}]}],
-        "properties": {"run": violation.run_id, "node": violation.node, "seq": violation.seq},
+        "codeFlows": [{"threadFlows": [*_flows(violation), {"locations": [{"location": trace}]}]}],
+        "properties": {
+            "run": violation.run_id,
+            "node": violation.node,
+            "seq": violation.seq,
+            "rule": violation.rule,
+            "changes": list(violation.changes),
+            "story": [str(step) for step in violation.story],
+        },
     }
+
+
+def _flows(violation: Violation) -> Iterator[dict[str, Any]]:
+    """The steps that led there, a flow per replica."""
+    for node in dict.fromkeys(step.node for step in violation.story):
+        steps = [step for step in violation.story if step.node == node]
+        yield {
+            "id": f"node {node}" if node >= 0 else "clients",
+            "locations": [{"location": _location(step.file, step.line, step.text)} for step in steps],
+        }
 
 
 def _location(file: str, line: int, text: str) -> dict[str, Any]:

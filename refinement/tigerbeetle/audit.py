@@ -6,16 +6,17 @@ import hashlib
 import os
 import re
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from viewproof.refinement.places import place_in
 from viewproof.refinement.tigerbeetle.families import FAMILIES, INIT, Cluster, program
 from viewproof.refinement.tigerbeetle.parse import Parser
 from viewproof.refinement.tigerbeetle.reading import Lines, Segment, segments
-from viewproof.refinement.tigerbeetle.reasons import known_deviations, refused, state_around
+from viewproof.refinement.tigerbeetle.reasons import known_deviations, refused, rule_in_words, state_around
 from viewproof.refinement.tigerbeetle.run import Reject, Run
 from viewproof.refinement.verdict import (
     AllowedUse,
@@ -23,6 +24,7 @@ from viewproof.refinement.verdict import (
     AuditReport,
     InputProblem,
     RunVerdict,
+    Step,
     UnitResult,
     Violation,
 )
@@ -32,6 +34,12 @@ from viewproof.spec.lang import SpecError
 SEARCH_LINES: Final = 200_000
 """So many lines are searched for a replica that starts."""
 UNKNOWN_SHOWN: Final = 20
+RECENT: Final = 400
+"""Judged lines that are kept to tell what led to a violation."""
+STEPS_SHOWN: Final = 6
+"""Lines told of each replica."""
+LINE_SHOWN: Final = 300
+"""Characters shown of a line."""
 
 _STANDBYS = re.compile(r"\s+standbys=(\d+)$")
 _PANIC = re.compile(r"(thread \d+ )?panic: (.*)")
@@ -47,6 +55,7 @@ _BOUNDS: Final = (_PASSED, _SEED, _FIRST_2022)
 """The last line of a run, and the first ones of the next, where the one before was cut off."""
 NODES_MAX: Final = 12
 """Replicas and standbys of the largest cluster."""
+_NODE = re.compile(r"\[\w+\] \(\w+\): (?:crash replica=|restart replica=| )?(\d+)")
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\ufffd]")
 
 
@@ -76,11 +85,13 @@ class Judge:
         self.uses: list[AllowedUse] = []
         self.passed = False
         self.damaged: list[int] = []
+        self.recent: deque[tuple[int, str]] = deque(maxlen=RECENT)
         self.violation: Violation | None = None
 
     def feed(self, lines: list[str]) -> bool:
         """Judge lines; False once one is refused."""
         match, handlers, run, store = self.parser.match, self.program.handlers, self.run, self.store
+        recent = self.recent
         number, accepted = self.line, self.accepted
         pattern = -1
         line = ""
@@ -97,6 +108,7 @@ class Judge:
                 pattern, groups = found
                 handler = handlers[pattern]
                 if handler is not None:
+                    recent.append((number, line))
                     handler(run, store, groups)
                     accepted += 1
                     if run.uses:
@@ -127,21 +139,20 @@ class Judge:
     def _explain(self, reject: Reject, pattern: int, line: str) -> Violation:
         replay, store = self.program.replay, self.store
         event = self.parser.patterns[pattern].event if reject.rule != "panic" else "panic"
-        found = re.match(r"\[\w+\] \(\w+\): (?:crash replica=|restart replica=| )?(\d+)", line)
-        node = int(found[1]) if found and int(found[1]) < self.cluster.nodes else -1
+        node = self._node(line)
         why: list[str] = []
+        place = self._place(event)
         message, expected, observed = reject.message, str(reject.expected), str(reject.observed)
         args: Mapping[str, int] = {}
         if reject.refused is not None:
             action, conjunct, args = reject.refused
             found_false = refused(replay, store, action, conjunct, args)
-            expected, observed = found_false.guard, ", ".join(found_false.values)
-            message += f": {replay.spec.action(action).doc.partition(chr(10))[0]}"
+            expected, observed, place = found_false.guard, ", ".join(found_false.values), found_false.place
             why.append(found_false.text())
         around = state_around(replay, store, node, args) if node >= 0 else {}
         if reject.refused is not None:
             why += known_deviations(replay, store, reject.refused[0], args)
-        why.append(f"the line: {line[:300]}")
+        why.append(f"the line: {line[:LINE_SHOWN]}")
         return Violation(
             run_id=self.segment.run_id,
             seq=self.line,
@@ -152,13 +163,35 @@ class Judge:
             rule_id=reject.rule,
             severity="error",
             message=f"{event}: {message}",
-            expected=expected,
-            observed=observed,
+            expected=expected or reject.message,
+            observed=observed or line.partition("): ")[2][:LINE_SHOWN],
             rule_fingerprint=hashlib.blake2b(f"{event}|{reject.rule}".encode(), digest_size=8).hexdigest(),
             prefix_length=self.accepted,
             state_before=around,
             why_not=tuple(why),
+            rule=rule_in_words(replay.spec, reject.rule),
+            story=tuple(self._story()),
+            place=place,
         )
+
+    def _node(self, line: str) -> int:
+        found = _NODE.match(line)
+        return int(found[1]) if found and int(found[1]) < self.cluster.nodes else -1
+
+    def _place(self, event: str) -> str:
+        """The first action of the specification that lines of the event may stand for."""
+        actions = [name for rule in self.cluster.family.rules if rule.event == event for name in rule.actions]
+        return place_in(self.program.replay.spec, *actions)
+
+    def _story(self) -> Iterator[Step]:
+        """The last lines of each replica that were judged."""
+        last: dict[int, deque[Step]] = {}
+        for number, line in self.recent:
+            node = self._node(line)
+            text = line.partition("] ")[2][:LINE_SHOWN]
+            last.setdefault(node, deque(maxlen=STEPS_SHOWN)).append(Step(node, self.segment.file, number, text))
+        for node in sorted(last):
+            yield from last[node]
 
     def verdict(self, notes: tuple[str, ...] = ()) -> RunVerdict:
         """The verdict on the lines so far."""

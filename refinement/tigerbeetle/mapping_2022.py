@@ -217,7 +217,7 @@ _NORMAL: Final = (
         If(
             "e > 0",
             Ok("is_new(checksum, e)", "another prepare was announced"),
-            Ok("named(entry[node, op[node]], parent)", "the parent is not the head of the log"),
+            Ok("named(entry[node, op[node]], parent)", "the parent is not the head of the log (I10)"),
             Note("name_parent(entry[node, op[node]], parent)"),
             Do(
                 "on_request",
@@ -229,7 +229,7 @@ _NORMAL: Final = (
             Note("prepared(e, node, checksum, parent)"),
             otherwise=(
                 Ok("current_checksum(node) == checksum", "another message is at hand"),
-                Ok("named(p_parent[prepare_of(checksum)], parent)", "the parent is not that of the prepare"),
+                Ok("named(p_parent[prepare_of(checksum)], parent)", "the parent is not that of the prepare (I10)"),
                 Eq("op", "p_op[prepare_of(checksum)]"),
                 Do("on_prepare"),
             ),
@@ -240,7 +240,7 @@ _NORMAL: Final = (
         "jump",
         Eq("before", "op[node]"),
         Ok("named(entry[node, op[node]], head)", "the checksum is not that of the head"),
-        Ok("named(p_parent[m_prepare[current[node]]], parent)", "the parent is not that of the prepare"),
+        Ok("named(p_parent[m_prepare[current[node]]], parent)", "the parent is not that of the prepare (I10)"),
         Do("jump_ahead", o="op"),
         Expect(("advance",), "0"),
     ),

@@ -326,7 +326,7 @@ _REPAIR: Final = (
             otherwise=(If("at_start", Expect(("copy_headers", "start_view"))),),
         ),
         Ok("named(pipeline[node, op], checksum)", "the pipeline has another prepare at this op"),
-        Ok("named(p_parent[pipeline[node, op]], parent)", "the parent is not that of the prepare"),
+        Ok("named(p_parent[pipeline[node, op]], parent)", "the parent is not that of the prepare (I10)"),
         Ok("pipeline_lo[node] <= op <= pipeline_hi[node]", "the pipeline has nothing at this op"),
     ),
     Rule("pipeline_read", Ok("named(entry[node, op], checksum)", "another prepare is in this slot")),

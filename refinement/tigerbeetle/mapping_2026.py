@@ -326,7 +326,7 @@ _NORMAL: Final = (
         "advance",
         Took("due", optional=True),
         Let("e", "prepare_of(checksum)"),
-        Ok("named(p_parent[e], parent)", "the parent is not that of the prepare"),
+        Ok("named(p_parent[e], parent)", "the parent is not that of the prepare (I10)"),
         Eq("op", "p_op[e]"),
         If(
             "view[node] % n == node",
@@ -345,7 +345,7 @@ _NORMAL: Final = (
         "jump",
         Eq("before", "op[node]"),
         Ok("named(header[node, op[node] % SLOTS], head)", "the checksum is not that of the head"),
-        Ok("named(p_parent[m_prepare[current[node]]], parent)", "the parent is not that of the prepare"),
+        Ok("named(p_parent[m_prepare[current[node]]], parent)", "the parent is not that of the prepare (I10)"),
         Do("jump_ahead", o="op"),
         Expect(("advance",), "0"),
     ),

@@ -164,7 +164,7 @@ _VIEW_CHANGE: Final = (
     Rule(
         "pipeline_entry",
         Ok("named(header[node, op % SLOTS], checksum)", "another prepare is in this slot"),
-        Ok("named(p_parent[header[node, op % SLOTS]], parent)", "the parent is not that of the prepare"),
+        Ok("named(p_parent[header[node, op % SLOTS]], parent)", "the parent is not that of the prepare (I10)"),
     ),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from viewproof.refinement.tigerbeetle.headers import Headers, Message
 
 Row = Mapping[int, int]
+_INVARIANT = re.compile(r" \((I\d+)\)$")
+"""What a condition of the mapping ends with that states an invariant of the catalogue."""
 
 HEADERS_ASKED = 64
 """Most headers in an answer to request_headers (2022)."""
@@ -109,7 +112,8 @@ class Names:
 
     def broken(self, event: str, message: str) -> Reject:
         """A condition of the mapping does not hold."""
-        return Reject(f"{event}.condition", message)
+        found = _INVARIANT.search(message)
+        return Reject(found[1] if found else f"{event}.condition", message)
 
     def refused(self, action: str, conjunct: int, args: Mapping[str, int]) -> Reject:
         """The action is not enabled."""

@@ -5,11 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from viewproof.refinement.invariants import INVARIANTS
 from viewproof.refinement.values import show_value
 from viewproof.spec.engines.guards import Refusal, StateCells, refusal
 from viewproof.spec.engines.replay import TAKEN, Replay
+from viewproof.spec.lang import Spec
 
 LEAVES_MAX = 40
+
+_RULES = {
+    "line.missing": "the lines of one step of a replica follow each other",
+    "line.unexpected": "a line of a step that has begun follows the line that began it",
+    "line.checksum": "a checksum names one header, and a header has one checksum",
+    "line.id": "a data file is opened under an id that it was made with",
+    "panic": "the build's own assertions hold",
+    "configuration": "the configuration is one that the specification allows",
+}
+
+
+def rule_in_words(spec: Spec, rule: str) -> str:
+    """What the rule says that a line breaks."""
+    if (found := INVARIANTS.get(rule) or _RULES.get(rule)) is not None:
+        return found
+    kind, _, name = rule.partition(".")
+    if kind == "line":
+        return f"what a line shows is what the specification has: {name}"
+    action = rule.partition("/")[0]
+    for candidate in spec.actions:
+        if candidate.name == action:
+            return candidate.doc.partition("\n\n")[0].replace("\n", " ")
+    return f"what a line of {kind} says agrees with the lines before it"
 
 
 def refused(replay: Replay, store: Any, action: str, conjunct: int, args: Mapping[str, int]) -> Refusal:

@@ -35,7 +35,7 @@ def is_pinned(rows: list[Row], hole: Hole) -> bool:
     at, column = hole
     row = rows[at]
     rule = ALL_RULES[row[EVENT]]
-    if column in REPETITIONS or column in rule.infer:
+    if column in REPETITIONS or column in rule.infer or column == "m_seq":  # m_seq may be missing in a whole trace, too
         return True
     if rule.sends and column in MESSAGE_FIELDS[rule.sends]:
         return any((r[M_FROM], r[M_SEQ]) == (row[NODE], row[SEQ]) and r[INDEX[column]] is not None for r in rows)

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from tests.refinement.tigerbeetle.logs import ACKS, CONFORMING, REJECTED, SOLO, shipped
 from viewproof.refinement.cli import cli
-from viewproof.refinement.tigerbeetle.audit import audit, judge_segment
+from viewproof.refinement.tigerbeetle.audit import Judge, audit, judge_segment
+from viewproof.refinement.tigerbeetle.corrupt import Bench
 from viewproof.refinement.tigerbeetle.reading import Lines, Segment, segments
 from viewproof.refinement.verdict import AuditOptions, AuditReport
 
@@ -164,6 +165,27 @@ def test_spark_gives_the_same_verdicts() -> None:
 def test_a_violation_shows_the_values_of_the_guard() -> None:
     (verdict,) = judged(shipped(QUICK)).verdicts
     (violation,) = verdict.violations
+    assert violation.rule.startswith("The primary prepares a request")
+    assert violation.story[-1].line == violation.line
+    file, _, line = violation.place.rpartition(":")
+    assert file == "spec/vsr/tigerbeetle/normal_2022.py"
+    assert Path(file).read_text().splitlines()[int(line) - 1].strip() == f"require({violation.expected})"
     assert violation.observed == "view[0] = 0, op[0] = 1, prepared[0, 2] = 3"
     assert violation.state_before["commit_min[0]"] == "1"
     assert "(--allow view.solo_keeps_view)" in violation.why_not[1]
+
+
+def test_every_rejection_is_told_in_words() -> None:
+    """Of single changes of a log: rule, expected and observed are there, and a place in TigerBeetle's specification."""
+    bench = Bench(shipped(QUICK), AuditOptions("core", (SOLO,)))
+    told = 0
+    for corruption in list(bench.corruptions(30, seed=5)):
+        judge = Judge(bench.segment, bench.cluster, bench.options)
+        if judge.feed(bench.corrupted(corruption)):
+            continue
+        found = judge.violation
+        assert found is not None
+        assert all((found.rule, found.expected, found.observed, found.story)), found
+        assert found.place.startswith("spec/vsr/tigerbeetle/") or not found.place, found
+        told += bool(found.place)
+    assert told > 15
