@@ -1,9 +1,10 @@
-"""Adapters: how the logs of another system become events that the audit knows.
+"""Adapters: how the logs of a system are read, and what their events stand for.
 
-An adapter says which files are its logs, and turns each into records with the columns of `traces/README.md`. All that
-follows (order, replay, verdict, explanations, reports; local and Spark) is that of native traces. What a log does not
-show is left out of the records: the audit judges what is shown, and names what was missing. A user's own adapter lies
-outside the package and is named as `module:NAME` (docs/adapters.md); Spark's executors import it by that name.
+An adapter says which files are its logs, turns each into records, and names the system (`events.System`) that says what
+columns a record has, which steps of which specification its events stand for, and what they show. All that follows
+(order, replay, verdict, explanations, reports; local and Spark) is the same for all. What a log does not show is left
+out of the records: the audit judges what is shown, and names what was missing. A user's own adapter lies outside the
+package and is named as `module:NAME` (docs/adapters.md); Spark's executors import it by that name.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from viewproof.refinement.reading import ProblemLog, first_run, read_rows
-from viewproof.refinement.schema import BY_NAME, COLUMNS, INDEX, Row, check_record
+from viewproof.refinement.schema import Row, check_record
 from viewproof.refinement.verdict import AuditOptions
 
+if TYPE_CHECKING:
+    from viewproof.refinement.events import System
+
 Record = dict[str, Any]
-"""An event: columns of the trace format by name, and own ones, which are carried along."""
+"""An event: columns of the adapter's record by name, and others, which are carried along."""
 
 NATIVE = "native"
 
@@ -30,21 +34,35 @@ class AdapterError(ValueError):
     """There is no adapter of that name, or it is none."""
 
 
+def _native_system() -> System:
+    from viewproof.refinement.native import SYSTEM
+
+    return SYSTEM
+
+
 @dataclass(frozen=True)
 class Adapter:
     """`records(file)` gives the events of a log in any order, each with its line from 1; None for a line that the
-    adapter does not recognise: these are counted and named. Files end in one of `suffixes`.
+    adapter does not recognise: these are counted and named. Files end in one of `suffixes`. Without a `system` of its
+    own its events are those of native traces (`traces/README.md`).
     """
 
     name: str
     doc: str
     suffixes: tuple[str, ...]
     records: Callable[[str], Iterator[tuple[int, Record | None]]]
+    system: System = field(default_factory=_native_system)
+
+
+def _native(file: str) -> Iterator[tuple[int, Record | None]]:
+    raise AdapterError("native traces are read in columns")
 
 
 @lru_cache(maxsize=8)
 def adapter(name: str) -> Adapter:
-    """The adapter `module:NAME`. Raises `AdapterError`."""
+    """The adapter `module:NAME`, or the native one. Raises `AdapterError`."""
+    if name == NATIVE:
+        return Adapter(NATIVE, "traces of our own replicas", (), _native)
     module, _, attribute = name.partition(":")
     if not attribute:
         raise AdapterError(f"{name!r} is not MODULE:NAME, such as my_logs:ADAPTER")
@@ -59,13 +77,21 @@ def adapter(name: str) -> Adapter:
     return found
 
 
+def has_facts(name: str) -> bool:
+    """Do the events of this adapter state the facts of native traces (`facts`)?"""
+    return adapter(name).system is _native_system()
+
+
 def rows_of(file: str, log: ProblemLog, options: AuditOptions) -> Iterator[Row]:
     """The events of one file as rows followed by (file, line); what is malformed, or not recognised, goes to `log`.
 
     The columns to judge without are taken away.
     """
     rows = read_rows(file, log) if options.adapter == NATIVE else _adapted(file, log, options.adapter)
-    return _without(rows, {INDEX[name] for name in options.without}) if options.without else rows
+    if not options.without:
+        return rows
+    index = adapter(options.adapter).system.index
+    return _without(rows, {index[name] for name in options.without})
 
 
 def _without(rows: Iterator[Row], gone: set[int]) -> Iterator[Row]:
@@ -75,8 +101,9 @@ def _without(rows: Iterator[Row], gone: set[int]) -> Iterator[Row]:
 
 def _adapted(file: str, log: ProblemLog, name: str) -> Iterator[Row]:
     try:
-        for line, record in adapter(name).records(file):
-            row = _row(file, line, record, log)
+        found = adapter(name)
+        for line, record in found.records(file):
+            row = _row(file, line, record, log, found.system)
             if row is not None:
                 yield row
     except OSError as error:
@@ -87,16 +114,16 @@ def _adapted(file: str, log: ProblemLog, name: str) -> Iterator[Row]:
         log.add(file, 0, "", f"a log that the adapter {name} can read", f"{type(error).__name__}: {error}")
 
 
-def _row(file: str, line: int, record: Record | None, log: ProblemLog) -> Row | None:
+def _row(file: str, line: int, record: Record | None, log: ProblemLog, system: System) -> Row | None:
     if record is None:
         log.unrecognised(file, line)
         return None
-    problems = check_record(record)
+    problems = check_record(record, system.table)
     for problem in problems:
         log.add(file, line, problem.field, problem.expected, problem.got)
-    for column in record.keys() - BY_NAME.keys():
+    for column in record.keys() - system.by_name.keys():
         log.carry(column, f"{file}:{line}")
-    return None if problems else (*(record.get(column) for column in COLUMNS), file, line)
+    return None if problems else (*(record.get(column) for column in system.names), file, line)
 
 
 def first_run_of(file: str, name: str) -> str | None:

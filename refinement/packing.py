@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from viewproof.refinement.schema import TABLE, Row
+from viewproof.refinement.schema import TABLE, Column, Row
 
 pack = msgspec.msgpack.Encoder().encode
 
@@ -21,27 +21,32 @@ _CHUNK_BYTES = 1 << 20
 _HELD_BYTES = 64 << 20
 
 
-def _row_type() -> Any:
+Columns = tuple[Column, ...]
+"""The columns of a row, in order; file and line follow them."""
+
+
+def _row_type(columns: Columns) -> Any:
     """Lists of strings come back as tuples, as the readers give them."""
-    kinds = [tuple[str, ...] | None if column.kind == "strings" else Any for column in TABLE]
+    kinds = [tuple[str, ...] | None if column.kind == "strings" else Any for column in columns]
     return tuple.__class_getitem__((*kinds, Any, Any))
 
 
-@lru_cache(maxsize=1)
-def row_decoder() -> msgspec.msgpack.Decoder[Row]:
+@lru_cache(maxsize=8)
+def row_decoder(columns: Columns = TABLE) -> msgspec.msgpack.Decoder[Row]:
     """Unpacks one row."""
-    return msgspec.msgpack.Decoder(_row_type())
+    return msgspec.msgpack.Decoder(_row_type(columns))
 
 
-@lru_cache(maxsize=1)
-def _rows_decoder() -> msgspec.msgpack.Decoder[list[Row]]:
-    return msgspec.msgpack.Decoder(list[_row_type()])  # type: ignore[misc]
+@lru_cache(maxsize=8)
+def _rows_decoder(columns: Columns) -> msgspec.msgpack.Decoder[list[Row]]:
+    return msgspec.msgpack.Decoder(list[_row_type(columns)])  # type: ignore[misc]
 
 
 class Packed:
     """Packed rows that can be gone through again: in memory, beyond a limit in a temporary file."""
 
-    def __init__(self, rows: Iterable[bytes]) -> None:
+    def __init__(self, rows: Iterable[bytes], columns: Columns = TABLE) -> None:
+        self._decode = row_decoder(columns).decode
         self._file = tempfile.SpooledTemporaryFile(_HELD_BYTES, prefix="viewproof-run-")  # noqa: SIM115 - kept
         for row in rows:
             self._file.write(len(row).to_bytes(_LENGTH_BYTES, "big"))
@@ -49,7 +54,7 @@ class Packed:
         self._end = self._file.tell()
 
     def __iter__(self) -> Iterator[Row]:
-        decode = row_decoder().decode
+        decode = self._decode
         at, rest = 0, b""
         while at < self._end:
             self._file.seek(at)
@@ -72,7 +77,8 @@ class Spill:
     A context manager: the files are gone at its end.
     """
 
-    def __init__(self, buckets: int) -> None:
+    def __init__(self, buckets: int, columns: Columns = TABLE) -> None:
+        self._decode = _rows_decoder(columns).decode
         self._folder = tempfile.TemporaryDirectory(prefix="viewproof-spill-")
         self._paths = [Path(self._folder.name) / str(number) for number in range(buckets)]
         self._waiting: list[list[Row]] = [[] for _ in range(buckets)]
@@ -107,9 +113,8 @@ class Spill:
             self._write(bucket)
             yield self._read(path)
 
-    @staticmethod
-    def _read(path: Path) -> Iterator[Row]:
-        decode = _rows_decoder().decode
+    def _read(self, path: Path) -> Iterator[Row]:
+        decode = self._decode
         with path.open("rb") as file:
             while length := file.read(_LENGTH_BYTES):
                 yield from decode(file.read(int.from_bytes(length, "big")))

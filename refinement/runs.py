@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import chain, groupby
 from operator import itemgetter
 
-from viewproof.refinement.adapter import first_run_of, rows_of
+from viewproof.refinement.adapter import adapter, first_run_of, has_facts, rows_of
 from viewproof.refinement.discovery import Unit
 from viewproof.refinement.facts import Contradiction, RunFacts, merge_facts
 from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
@@ -51,7 +51,7 @@ def judge_run(
     guard, facts = SequenceGuard(log), RunFacts(run_id)
     problems_before = len(log.problems) + log.more
     guarded = guard.watch(rows)
-    stream = _Watched(rows, facts.watch(guarded) if with_facts else guarded)
+    stream = _Watched(rows, facts.watch(guarded) if with_facts and has_facts(options.adapter) else guarded)
     verdict: RunVerdict | None = None
     errors: list[str] = []
     try:
@@ -168,7 +168,7 @@ def _judge_spilled(unit: Unit, options: AuditOptions, check_run: CheckRun, bucke
     """Deal the unit's rows to temporary files by run, then judge file by file."""
     log, empty, clock = ProblemLog(), list[str](), Spent()
     judged: list[Judged] = []
-    with Spill(buckets) as spill, no_collector():
+    with Spill(buckets, adapter(options.adapter).system.table) as spill, no_collector():
         run_ids = sorted({run for file in unit.files for run in spill.put(_noting_empty(file, options, log, empty))})
         clock.until_now("read")
         if not log:

@@ -26,7 +26,7 @@ class Column:
     """One column of the trace.
 
     `minimum` and `maximum` bound an int; `choices` lists the values a string may have (empty: any); `filled` says that
-    the empty string is none of them.
+    the empty string is none of them. `sort` is what an int is of in the specification (`View`); without, a number.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Column:
     choices: tuple[str, ...] = ()
     filled: bool = False
     maximum: int = INT_MAX
+    sort: Any = None
 
     @property
     def expected(self) -> str:
@@ -226,8 +227,11 @@ INDEX: Final[Mapping[str, int]] = {name: position for position, name in enumerat
 Row = tuple[Any, ...]
 """Values in `COLUMNS` order; in the engines followed by file (str) and line (int)."""
 
-FILE_INDEX: Final = len(COLUMNS)
-LINE_INDEX: Final = len(COLUMNS) + 1
+FILE_INDEX: Final = -2
+LINE_INDEX: Final = -1
+
+BASE: Final = TABLE[:5]
+"""The columns that every record has, whatever else: run, node, seq, clock, event."""
 
 _ARROW_TYPES = {"string": pa.string(), "int": pa.int64(), "strings": pa.list_(pa.string())}
 
@@ -265,7 +269,7 @@ def describe(value: object, limit: int = 60) -> str:
     return f"{name} {text}" if name else text
 
 
-def check_record(record: object) -> list[Problem]:
+def check_record(record: object, columns: tuple[Column, ...] = TABLE) -> list[Problem]:
     """Everything that is wrong with one decoded record, in column order; empty when it is a valid event.
 
     This is the slow, explaining twin of the typed decoder: readers call it where that one failed.
@@ -273,7 +277,7 @@ def check_record(record: object) -> list[Problem]:
     if not isinstance(record, dict):
         return [Problem("(line)", "a JSON object", describe(record))]
     problems = []
-    for column in TABLE:
+    for column in columns:
         if column.name not in record:
             if column.required:
                 problems.append(Problem(column.name, column.expected, "nothing: the field is missing"))
@@ -286,7 +290,7 @@ def check_record(record: object) -> list[Problem]:
 
 def _refuse(column: Column, value: object) -> Problem:
     if column.name == "event" and isinstance(value, str):
-        return Problem("event", "a known event", f'unknown event "{value}"' + nearest(value, EVENTS))
+        return Problem("event", "a known event", f'unknown event "{value}"' + nearest(value, column.choices))
     if column.choices and isinstance(value, str):
         return Problem(column.name, column.expected, describe(value) + nearest(value, column.choices))
     return Problem(column.name, column.expected, describe(value))

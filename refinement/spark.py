@@ -29,7 +29,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from viewproof.refinement.adapter import NATIVE, first_run_of, rows_of
+from viewproof.refinement.adapter import NATIVE, adapter, first_run_of, has_facts, rows_of
 from viewproof.refinement.discovery import Inputs, Unit
 from viewproof.refinement.facts import Contradiction, facts_of, merge_facts
 from viewproof.refinement.interrupts import held, reinstall
@@ -265,7 +265,7 @@ def judge_shuffled(
             if run_id == _FILES:
                 yield _result_batch(msgspec.msgpack.decode(packed, type=UnitResult) for _, packed in pairs)
                 continue
-            rows = Packed(packed for _, packed in pairs)
+            rows = Packed((packed for _, packed in pairs), adapter(options.adapter).system.table)
             log, spent = ProblemLog(), Spent()
             with no_collector():
                 verdict, _, errors = judge_run(run_id, rows, options, check_run, log, with_facts=False)
@@ -277,7 +277,10 @@ def judge_shuffled(
     events = files.mapInArrow(partial(_decode, options=options), _ddl(_EVENTS)).repartition(tasks, "run")
     ordered = events.sortWithinPartitions("run", "clock", "node", "seq")
     results = _collect(ordered.mapInArrow(replay, _ddl(_RESULT)))
-    broken = contradictions(files.mapInArrow(partial(_state_facts, options=options), _ddl(_FACTS)))
+    stated = (
+        files.mapInArrow(partial(_state_facts, options=options), _ddl(_FACTS)) if has_facts(options.adapter) else None
+    )
+    broken = [] if stated is None else contradictions(stated)
     return _without_malformed(results, broken, options)
 
 

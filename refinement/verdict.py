@@ -60,7 +60,8 @@ class Violation:
     that the accepted prefix changed; `why_not` says, for the nearest actions, which guard was false with which values;
     `carried` are the columns of the event that the format does not have; `rule` is the rule that was broken, in words;
     `changes` says what of the node fell back or jumped on this line; `story` are the last steps of each replica;
-    `place` (`file:line`, below the repository's root) is the guard, action or invariant that refuses the event.
+    `place` (`file:line`, below the repository's root) is the guard, action or invariant that refuses the event;
+    `mapped_at` is the line of the adapter's event function that refused (`file:line`), if one did.
     """
 
     run_id: str
@@ -83,6 +84,7 @@ class Violation:
     changes: tuple[str, ...] = ()
     story: tuple[Step, ...] = ()
     place: str = ""
+    mapped_at: str = ""
 
 
 VIOLATION_COLUMNS = (

@@ -13,37 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
+from typing import Any
 
-from viewproof.refinement.checker.compile import COLUMNS_MORE, Program, compile_program
+from viewproof.refinement.adapter import adapter
+from viewproof.refinement.checker.compile import Program, compile_program
 from viewproof.refinement.checker.evidence import Evidence
 from viewproof.refinement.checker.explain import explain
 from viewproof.refinement.checker.partial import PartialRun
 from viewproof.refinement.checker.state import Missing, Reject, RunState
 from viewproof.refinement.checker.story import told
-from viewproof.refinement.mapping import CONFIGURED
-from viewproof.refinement.mapping.boot import FEATURE_MAX
-from viewproof.refinement.mapping.partitions import PARTITIONS
+from viewproof.refinement.events.system import System
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation
 from viewproof.spec.engines.replay import Store
 from viewproof.spec.engines.replay.cells import PartialCells
 from viewproof.spec.lang import SpecError
-from viewproof.spec.vsr import Config
-from viewproof.spec.vsr.config import ClientTable, Partitions
-from viewproof.spec.vsr.faults import fault
 
-IF_SHOWN = {
-    "client_slots": 1 << 20,
-    "client_sessions": 1,
-    "client_gaps": 1,
-    "pipeline": 1 << 30,
-    "checkpoint_interval": 1,
-    "supports": 0,
-    "ring": 1,
-    "partitions": 1,
-}
-"""Options that a run may have had although its first event does not show them."""
-_CONFIGURATION = ("replicas", "quorum_replication", "quorum_view_change")
 _NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
 
 
@@ -60,18 +45,20 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engi
     if boot is None:
         return RunVerdict(run_id, "inconclusive", 0, missing=("the run has no events",))
     stream = chain([boot], stream)
-    if any(boot[INDEX[name]] is None for name in _CONFIGURATION):
-        boot = Evidence.of(rows).boot or boot
-    boot = _with(boot, {name: value for name, value in options.configuration if boot[INDEX[name]] is None})
-    missing = [name for name in _CONFIGURATION if boot[INDEX[name]] is None]
+    system = adapter(options.adapter).system
+    index, needed = system.index, system.profile.needed
+    if any(boot[index[name]] is None for name in needed):
+        boot = Evidence.of(rows, system).boot or boot
+    boot = _with(boot, {name: value for name, value in options.configuration if boot[index[name]] is None}, system)
+    missing = [name for name in needed if boot[index[name]] is None]
     if missing:
         texts = tuple(f"{n} is not in the first event, nor in any boot: say it with --set {n}=…" for n in missing)
         return RunVerdict(run_id, "inconclusive", 0, missing=texts)
-    judge = _Judge(run_id, rows, boot, options, engine)
+    judge = _Judge(run_id, rows, boot, options, engine, system)
     verdict = judge.verdict(boot, stream)
     if verdict.verdict != "violates":
         return verdict
-    for shown, columns in _other_configurations(judge.boot):
+    for shown, columns in _other_configurations(judge.boot, system):
         if judge.verdict(shown).verdict != "violates":
             texts = tuple(f"{column} of the first event: the verdict is about a run without it" for column in columns)
             found = verdict.violations[0]
@@ -80,92 +67,77 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engi
     return verdict
 
 
-def _other_configurations(boot: Row) -> Iterator[tuple[Row, tuple[str, ...]]]:
+def _other_configurations(boot: Row, system: System) -> Iterator[tuple[Row, tuple[str, ...]]]:
     """What the configuration may have been, as the run does not show some of it: with each option that is not shown,
     and with all of them.
     """
-    unshown = {column: value for column, value in IF_SHOWN.items() if boot[INDEX[column]] is None}
+    shown = system.profile.if_shown
+    unshown = {column: value for column, value in shown.items() if boot[system.index[column]] is None}
     for some in ({column: value} for column, value in unshown.items()):
-        yield _with(boot, some), tuple(some)
+        yield _with(boot, some, system), tuple(some)
     if len(unshown) > 1:
-        yield _with(boot, unshown), tuple(unshown)
+        yield _with(boot, unshown, system), tuple(unshown)
 
 
-def _with(row: Row, values: Mapping[str, int]) -> Row:
+def _with(row: Row, values: Mapping[str, int], system: System) -> Row:
     changed = list(row)
     for column, value in values.items():
-        changed[INDEX[column]] = value
+        changed[system.index[column]] = value
     return tuple(changed)
 
 
 class _Judge:
     """Judges a run under one configuration or another."""
 
-    def __init__(self, run_id: str, rows: Iterable[Row], boot: Row, options: AuditOptions, engine: str) -> None:
+    def __init__(
+        self, run_id: str, rows: Iterable[Row], boot: Row, options: AuditOptions, engine: str, system: System
+    ) -> None:
         self.run_id = run_id
         self.rows = rows
+        self.system = system
         self.boot = boot
         self.allow = tuple(sorted(options.allow))
         self.engine = engine
 
     def verdict(self, shown: Row, stream: Iterator[Row] | None = None) -> RunVerdict:
         """The verdict if the configuration is that of the row `shown`; `stream` are the rows, if they are begun."""
-        permitted = frozenset(id for id in self.allow if fault(id).is_configuration)
+        configure = self.system.profile.configure
+        record = dict(zip(self.system.names, shown, strict=False))
+        permitted = self.system.profile.deviations(self.allow).configuration
         try:
-            cfg = configuration(shown, permitted)
+            cfg = configure(record, permitted)
         except SpecError as error:
             violation = _configuration(self.run_id, shown, error)
             return RunVerdict(self.run_id, "violates", 0, violations=(violation,))
         uses: list[AllowedUse] = []
         try:
-            cfg = configuration(shown)
+            cfg = configure(record, frozenset())
         except SpecError:
             uses = [_use(id, shown) for id in sorted(permitted)]
-        more = any(self.boot[INDEX[column]] is not None for column in COLUMNS_MORE)
-        program = compile_program(cfg, self.allow, self.engine, more=more)
+        program = program_for(self.system, cfg, self.boot, self.allow, self.engine)
         plain = _Plain(self.run_id, program, cfg.replicas, uses, self.boot)
         verdict = plain.judge(stream or iter(self.rows))
         if verdict is not None:
             return verdict
-        evidence = Evidence.of(self.rows, program.rules)
+        evidence = Evidence.of(self.rows, self.system, program.rules, cfg.replicas)
         boot = evidence.configuration(self.boot)
         if boot == self.boot:
-            return self._with_story(_judge_partial(plain, self.rows, evidence))
+            return self._with_story(_judge_partial(plain, self.rows, evidence), program)
         self.boot = boot
         return self.verdict(boot)
 
-    def _with_story(self, verdict: RunVerdict) -> RunVerdict:
+    def _with_story(self, verdict: RunVerdict, program: Program) -> RunVerdict:
         if not verdict.violations:
             return verdict
-        story, changes = told(self.rows, verdict.events)
+        story, changes = told(self.rows, verdict.events, self.system, program.observed)
         found = tuple(replace(v, story=story, changes=changes) for v in verdict.violations)
         return replace(verdict, violations=found)
 
 
-def configuration(first: Row, faults: frozenset[str] = frozenset()) -> Config:
-    """The specification's configuration for a run, as its first boot shows it. Raises `SpecError` for an impossible
-    one.
-    """
-    replicas, q_r, q_v = (first[INDEX[name]] for name in _CONFIGURATION)
-    slots, sessions, gaps, pipeline, journal_slots, partitions = (first[INDEX[name]] for name in CONFIGURED)
-    table = ClientTable() if slots is None else ClientTable(slots, bool(sessions), bool(gaps), in_flight=0)
-    checkpoints = bool(first[INDEX["checkpoint_interval"]])
-    return Config(
-        replicas,
-        q_r,
-        q_v,
-        faults=faults,
-        client_table=table,
-        features=0 if first[INDEX["supports"]] is None else int(FEATURE_MAX),
-        checkpoints=checkpoints,
-        pipeline=pipeline or 0,
-        failing_appends=slots is not None,
-        fence=slots is not None,
-        discards=bool(first[INDEX["ring"]]),
-        losses=bool(first[INDEX["ring"]]),
-        journal_slots=(journal_slots or 0) if checkpoints else 0,
-        partitions=Partitions(PARTITIONS if partitions else 0),
-    )
+def program_for(system: System, cfg: Any, boot: Row, allow: tuple[str, ...] = (), engine: str = "replay") -> Program:
+    """The compiled audit of a run with that configuration, whose first event is `boot`."""
+    optional = any(boot[system.index[column]] is not None for column in system.optional)
+    return compile_program(system, cfg, allow, engine, optional=optional)
 
 
 class _Plain:
@@ -181,7 +153,7 @@ class _Plain:
         self._begin()
 
     def _begin(self) -> None:
-        self.state = RunState(self.replicas, self.program.replay.spec.schema, self.boot)
+        self.state = self.program.new_run(self.boot)
         self.store: Store = self.program.replay.new_store()
         self.judged = dict.fromkeys(self.program.handlers, 0)
 
@@ -198,6 +170,7 @@ class _Plain:
             return None
         except Reject as reject:
             if not self.program.by_action and self._all_go_on(row, stream):
+                reject.place = self.program.place_of(reject)
                 self.refused = explain(self.run_id, self.program.replay.spec, self.cells(), self.state, row, reject)
             return None
         if not all(self.state.last_seq):
@@ -212,8 +185,8 @@ class _Plain:
             raise Reject("event.node", f"node {node} is not one of {self.replicas} replicas")
         if row[_SEQ] != state.last_seq[node] + 1:
             raise Missing("seq")
-        if row[_SEQ] == 1 and event != "start":
-            raise Reject("event.event", "the first event of a node is start", "start", event)
+        if row[_SEQ] == 1:
+            state.check_first(1, event)
         if event not in self.judged:
             raise Missing("event")
         self.judged[event] += 1

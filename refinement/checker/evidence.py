@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from viewproof.refinement.mapping import MESSAGE_FIELDS, Rule
-from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
+from viewproof.refinement.events.lines import Rule
+from viewproof.refinement.events.system import System
 from viewproof.refinement.ordering import GAPS_SHOWN, gap_text
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 
 _NODE, _SEQ, _CLOCK, _EVENT = (INDEX[name] for name in ("node", "seq", "clock", "event"))
-_M_FROM, _M_SEQ, _REPLICAS = INDEX["m_from"], INDEX["m_seq"], INDEX["replicas"]
 
 CLOCKS_SHOWN = 3
-BOOTS = ("start", "restart", "recover")
 
 
 @dataclass(slots=True)
@@ -30,6 +28,7 @@ class Evidence:
     last event; `clocks` are uses of a message by an event whose clock is not above that of the event that sent it.
     """
 
+    system: System
     boot: Row | None = None
     boots: list[Row] = field(default_factory=list)
     holes_after: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -41,26 +40,27 @@ class Evidence:
     _shown: dict[tuple[int, int], int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: Iterable[Row], rules: Mapping[str, Rule] | None = None) -> Evidence:
+    def of(
+        cls, rows: Iterable[Row], system: System, rules: Mapping[str, Rule] | None = None, replicas: int = 0
+    ) -> Evidence:
         """Look at all events of a run, in replay order; `rules` say which of them send and receive what."""
-        found = cls()
+        found = cls(system)
         uses: list[Row] = []
         place: dict[tuple[int, int], int] = {}
         for number, row in enumerate(rows, 1):
             found._take(row, uses)
             place[row[_NODE], row[_SEQ]] = number
         found.hole_at = min([place.get(hole, 0) for hole in found.holes_after], default=len(place))
-        replicas = None if found.boot is None else found.boot[_REPLICAS]
-        if replicas is not None and found.absent(replicas):
+        if found.absent(replicas):
             found.hole_at = 0
         found._check_clocks(rows, uses, rules or {})
         return found
 
     def _take(self, row: Row, uses: list[Row]) -> None:
         node, seq = row[_NODE], row[_SEQ]
-        if row[_EVENT] in BOOTS:
+        if row[_EVENT] in self.system.profile.boots:
             self.boots.append(row)
-            if self.boot is None and row[_REPLICAS] is not None:
+            if self.boot is None and row[self.system.index[self.system.profile.needed[0]]] is not None:
                 self.boot = row
         last = self.ends.get(node, 0)
         if seq > last + 1:
@@ -69,37 +69,58 @@ class Evidence:
             self.gaps.append(text)
         self.ends[node] = max(seq, last)
         self._shown[node, seq] = row[_CLOCK]
-        if row[_M_SEQ] is not None and row[_M_FROM] is not None:
+        if self._sender(row) is not None:
             uses.append(row)
 
+    def _sender(self, row: Row) -> tuple[int, int] | None:
+        """The event that sent the message of this one: its node and seq, where the log shows it."""
+        index = self.system.index
+        if "m_from" not in index or "m_seq" not in index:
+            return None
+        sender, seq = row[index["m_from"]], row[index["m_seq"]]
+        return None if sender is None or seq is None else (sender, seq)
+
     def _check_clocks(self, rows: Iterable[Row], uses: list[Row], rules: Mapping[str, Rule]) -> None:
-        late = [row for row in uses if self._shown.get((row[_M_FROM], row[_M_SEQ]), 0) >= row[_CLOCK]]
-        late = [row for row in late if row[_M_FROM] != row[_NODE]]
+        late = []
+        for row in uses:
+            sender = self._sender(row)
+            if sender is not None and sender[0] != row[_NODE] and self._shown.get(sender, 0) >= row[_CLOCK]:
+                late.append((row, sender))
         if not late:
             return
-        wanted = {(row[_M_FROM], row[_M_SEQ]) for row in late}
+        wanted = {sender for _, sender in late}
         senders = {(row[_NODE], row[_SEQ]): row for row in rows if (row[_NODE], row[_SEQ]) in wanted}
-        for row in late:
-            sent = senders[row[_M_FROM], row[_M_SEQ]]
-            if _may_have_sent(sent, row, rules):
-                self._note_clock(row, sent[_CLOCK])
+        for row, sender in late:
+            if self._may_have_sent(senders[sender], row, rules):
+                self._note_clock(row, sender, senders[sender][_CLOCK])
 
-    def _note_clock(self, row: Row, sent: int) -> None:
+    def _note_clock(self, row: Row, sender: tuple[int, int], sent: int) -> None:
         self.clock_problems += 1
         if len(self.clocks) < CLOCKS_SHOWN:
             self.clocks.append(
                 f"the clock of event {row[_SEQ]} of node {row[_NODE]} ({row[_EVENT]} at {row[FILE_INDEX]}:"
-                f"{row[LINE_INDEX]}) is {row[_CLOCK]}, not above that of the message it uses: event {row[_M_SEQ]} of "
-                f"node {row[_M_FROM]}, clock {sent}; the order of the events cannot be trusted"
+                f"{row[LINE_INDEX]}) is {row[_CLOCK]}, not above that of the message it uses: event {sender[1]} of "
+                f"node {sender[0]}, clock {sent}; the order of the events cannot be trusted"
             )
 
     def configuration(self, boot: Row) -> Row:
         """The first event, with those columns of the configuration that it does not show and another boot does."""
         found = list(boot)
-        for column in (INDEX[name] for name in CONFIGURATION_COLUMNS):
+        for column in (self.system.index[name] for name in self.system.profile.configuration):
             if found[column] is None:
                 found[column] = next((row[column] for row in self.boots if row[column] is not None), None)
         return tuple(found)
+
+    def _may_have_sent(self, sender: Row, row: Row, rules: Mapping[str, Rule]) -> bool:
+        """Did the event send such a message, as far as its columns show? One that did not is false in any order."""
+        rule = rules.get(row[_EVENT])
+        if rule is None or not rule.receives:
+            return True
+        kinds = rule.receives.split("|")
+        sends = rules[sender[_EVENT]].sends if sender[_EVENT] in rules else ""
+        places = [self.system.index[name] for name in self.system.messages[kinds[0]]]
+        pairs = [(sender[place], row[place]) for place in places]
+        return sends in kinds and all(None in pair or pair[0] == pair[1] for pair in pairs)
 
     def is_shown(self, node: int, seq: int) -> bool:
         """Is that event among those of the run?"""
@@ -115,14 +136,3 @@ class Evidence:
         if len(self.gaps) > GAPS_SHOWN:
             texts.append(f"{len(self.gaps) - GAPS_SHOWN} more gaps in sequence numbers")
         return [*texts, *self.absent(replicas)]
-
-
-def _may_have_sent(sender: Row, row: Row, rules: Mapping[str, Rule]) -> bool:
-    """Did the event send such a message, as far as its columns show? One that did not is false in any order."""
-    rule = rules.get(row[_EVENT])
-    if rule is None or not rule.receives:
-        return True
-    kinds = rule.receives.split("|")
-    sends = rules[sender[_EVENT]].sends if sender[_EVENT] in rules else ""
-    pairs = ((sender[INDEX[name]], row[INDEX[name]]) for name in MESSAGE_FIELDS[kinds[0]])
-    return sends in kinds and all(None in pair or pair[0] == pair[1] for pair in pairs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from viewproof.refinement.checker.state import Reject, RunState
 from viewproof.refinement.checker.story import columns_of_event, rule_in_words
+from viewproof.refinement.events.system import System
 from viewproof.refinement.places import place_in
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.values import show_value
@@ -39,7 +40,7 @@ def explain(run_id: str, spec: Spec, before: PartialCells, state: RunState, row:
         why.append(refused.text())
         expected, observed, place = refused.guard, ", ".join(refused.values), refused.place
     if reject.own or reject.refused:  # else a value is not what it must be: no action could have made it so
-        why += _nearest(spec, before, row, action)
+        why += _nearest(spec, before, state.system, row, action)
     return Violation(
         run_id=run_id,
         seq=row[INDEX["seq"]],
@@ -51,12 +52,13 @@ def explain(run_id: str, spec: Spec, before: PartialCells, state: RunState, row:
         severity="error",
         message=f"{event} at node {node}: {reject.message}",
         expected=expected or reject.message,
-        observed=observed or columns_of_event(row),
+        observed=observed or columns_of_event(row, state.system, state.observed),
         rule_fingerprint=hashlib.blake2b(f"{event}|{reject.rule}".encode(), digest_size=8).hexdigest(),
         prefix_length=state.events,
         state_before=dict(leaves(spec, before, node)),
         why_not=tuple(why),
-        rule=rule_in_words(spec, reject.rule, event),
+        rule=rule_in_words(state.system, spec, reject.rule, event),
+        mapped_at="" if reject.place is None else str(reject.place),
         place=place or place_in(spec, reject.rule, action),
     )
 
@@ -69,18 +71,12 @@ def _refusal(spec: Spec, cells: PartialCells, action: str, conjunct: int, args: 
     return refusal(spec, cells, action, conjunct, args, show_value)
 
 
-def _nearest(spec: Spec, cells: PartialCells, row: Row, rejected: str) -> Iterator[str]:
+def _nearest(spec: Spec, cells: PartialCells, system: System, row: Row, rejected: str) -> Iterator[str]:
     """Other actions of the same replica whose parameters the event suggests, with their first false guard."""
-    given: dict[str, Any] = {
-        "r": row[INDEX["node"]],
-        "v": row[INDEX["m_view"]] if row[INDEX["m_view"]] is not None else row[INDEX["view"]],
-        "o": row[INDEX["m_op"]],
-        "n": row[INDEX["m_op"]],
-        "k": row[INDEX["m_commit"]],
-        "b": row[INDEX["m_from"]],
-        "c": row[INDEX["m_client"]],
-        "s": row[INDEX["m_request"]],
-    }
+    given: dict[str, Any] = {"r": row[INDEX["node"]]}
+    for parameter, columns in system.profile.parameters.items():
+        values = [row[system.index[name]] for name in columns]
+        given[parameter] = next((value for value in values if value is not None), None)
     shown = 0
     for candidate in spec.actions:
         if candidate.name == rejected or candidate.actor is None or shown == NEAREST_MAX:

@@ -9,8 +9,8 @@ from typing import Any
 from viewproof.refinement.checker.compile import Program
 from viewproof.refinement.checker.evidence import Evidence
 from viewproof.refinement.checker.state import Entry, RunState
-from viewproof.refinement.checker.terms import TermEvaluator, Terms
-from viewproof.refinement.mapping import MESSAGE_FIELDS, ONCE, RISING, Each, Rule
+from viewproof.refinement.checker.terms import TermEvaluator
+from viewproof.refinement.events.lines import Condition, Line, Range, Rule
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.spec.engines.guards import Reading, Span, Value
 from viewproof.spec.engines.guards.cells import ends
@@ -37,6 +37,7 @@ class Holding:
     def __init__(self, program: Program, cells: PartialCells, state: RunState, evidence: Evidence) -> None:
         spec = program.replay.spec
         self.spec = spec
+        self.system = program.system
         self.rules = program.rules
         self.observed = program.observed
         self.by_action = program.by_action
@@ -45,16 +46,16 @@ class Holding:
         self.steps = Steps(cells, self._evaluator)
         self.state = state
         self.evidence = evidence
-        self.terms = Terms(spec.schema, spec.cfg)
         self.irs = {ir.name: ir for ir in spec.action_irs}
-        self.labels = tuple(spec.schema.vars["status"].values.labels)
         self.obligations: dict[str, Obligation] = {}
         self.unshown: dict[tuple[int, int, str], tuple[str, str]] = {}
         self.journal_open: dict[int, str] = {}
         self.swap = ("", "")
         self.row: Row = ()
+        self.line: Line | None = None
         self.columns: dict[str, Any] = {}
         self.missing_here = ""
+        self.truths: dict[Condition, bool | None] = {}
         self.judged = dict.fromkeys(self.rules, 0)
         for node in range(state.replicas):
             if state.last_seq[node]:
@@ -109,18 +110,20 @@ class Holding:
         row = self.row
         self.missing_here = f"{column} of {row[_EVENT]}"
         self.steps.cause = self.missing_here
-        if rule.sends and column in MESSAGE_FIELDS[rule.sends]:
+        if rule.sends and column in self.system.messages[rule.sends]:
             place = f"{row[FILE_INDEX]}:{row[LINE_INDEX]}"
             self.unshown[row[_NODE], row[_SEQ], column] = row[_EVENT], place
         else:
             self._open(f"{column} of {row[_EVENT]}", "")
 
     def _forget(self, node: int, cause: str) -> None:
-        self.cells.forget(node, cause, once=ONCE, rising=RISING)
+        profile = self.system.profile
+        self.cells.forget(node, cause, once=profile.once, rising=profile.rising)
         self.journal_open.setdefault(node, cause)
 
     def _evaluator(self) -> TermEvaluator:
-        return TermEvaluator(self.spec.instance, self.cells, self.spec.schema, self.columns, self.state.labels)
+        declared, schema = self.system.by_name, self.spec.schema
+        return TermEvaluator(self.spec.instance, self.cells, schema, declared, self.columns, self.state.labels)
 
     def _value(self, expr: Expr, env: Mapping[str, Value] | None = None) -> Any:
         evaluator = self._evaluator()
@@ -129,17 +132,36 @@ class Holding:
             self._note_absent(evaluator)
         return value
 
-    def _eval(self, text: str, env: Mapping[str, Value] | None = None) -> Any:
-        return self._value(self.terms.of(text), env)
-
-    def _truth(self, text: str, env: Mapping[str, Value] | None = None) -> bool | None:
-        if not text:
+    def _truth(self, expr: Expr | None, env: Mapping[str, Value] | None = None) -> bool | None:
+        if expr is None:
             return True
         evaluator = self._evaluator()
-        truth = evaluator.truth(self.terms.of(text), env or {})
+        truth = evaluator.truth(expr, env or {})
         if truth is None:
             self._note_absent(evaluator)
         return truth
+
+    def _applies(self, conditions: tuple[Condition, ...]) -> bool | None:
+        """Do all conditions of an event hold? Each is looked at once, before the first line that stands under it."""
+        applies: bool | None = True
+        for one in conditions:
+            if one not in self.truths:
+                self.truths[one] = self._truth(one.cond)
+            truth = self.truths[one]
+            if truth is False:
+                return False
+            applies = applies and truth
+        return applies
+
+    def _all(self, conditions: tuple[Condition, ...], env: Mapping[str, Value]) -> bool | None:
+        """The same for a member of a range."""
+        applies: bool | None = True
+        for one in conditions:
+            truth = self._truth(one.cond, env)
+            if truth is False:
+                return False
+            applies = applies and truth
+        return applies
 
     def _learn(self, expr: Expr, value: Any, env: Mapping[str, Value]) -> None:
         """The value of the expression is shown."""
@@ -150,18 +172,15 @@ class Holding:
     def _assume(self, expr: Expr) -> None:
         self.steps.assume(expr, True, {})
 
-    def _ranges(self, each: Each | None, env: dict[str, Value]) -> tuple[str, range, str]:
-        """Name and certain members of a range; the expression of an end that is not known, or ""."""
-        if each is None:
-            return "", range(1), ""
-        name, lo_text, hi_text = each
-        lo, hi = self._eval(lo_text, env), self._eval(hi_text, env)
-        unknown = lo_text if isinstance(lo, Span) else hi_text if isinstance(hi, Span) else ""
+    def _members(self, each: Range) -> tuple[range, Expr | None]:
+        """The certain members of a range, and the end of it that is not known, if there is one."""
+        lo, hi = self._value(each.lo), self._value(each.hi)
+        unknown = each.lo if isinstance(lo, Span) else each.hi if isinstance(hi, Span) else None
         lo_hi, hi_lo = ends(lo)[1], ends(hi)[0]
         certain = range(0) if lo_hi is None or hi_lo is None or isinstance(hi, Span) else range(lo_hi, hi_lo + 1)
-        if len(certain) > RANGE_MAX and unknown:
+        if len(certain) > RANGE_MAX and unknown is not None:
             certain = range(0)
-        return name, certain, unknown
+        return certain, unknown
 
     def missing(self) -> list[str]:
         """What was left open, grouped by what evidence was missing."""

@@ -7,14 +7,13 @@ came out false whatever is unknown: then no completion of the evidence conforms.
 from __future__ import annotations
 
 import copy
+from itertools import groupby
 from typing import Any
 
 from viewproof.refinement.checker.naming import Naming
 from viewproof.refinement.checker.state import Reject
 from viewproof.refinement.checker.stepping import Stepping
-from viewproof.refinement.mapping import (
-    MESSAGE_FIELDS,
-    NEEDED_BY_EVENT,
+from viewproof.refinement.events.lines import (
     Agrees,
     Check,
     Configured,
@@ -24,17 +23,17 @@ from viewproof.refinement.mapping import (
     Line,
     Log,
     Named,
+    Range,
     Received,
     Rule,
     Step,
 )
-from viewproof.refinement.schema import COLUMNS, INDEX, Row
-from viewproof.spec.engines.guards import Span
+from viewproof.refinement.schema import INDEX, Row
+from viewproof.spec.engines.guards import Span, Value
 from viewproof.spec.engines.replay.partial import Steps
+from viewproof.spec.lang.expr import Expr
 
 _NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
-_GUESSED = ("m_commit", "checkpoint", "m_log_view")
-"""Columns that an event's own observations and the state do not give for certain."""
 
 
 class PartialRun(Stepping, Naming):
@@ -46,11 +45,10 @@ class PartialRun(Stepping, Naming):
         node, event, seq = row[_NODE], row[_EVENT], row[_SEQ]
         if node >= self.state.replicas:
             raise Reject("event.node", f"node {node} is not one of {self.state.replicas} replicas")
-        if seq == 1 and event != "start":
-            raise Reject("event.event", "the first event of a node is start", "start", event)
+        self.state.check_first(seq, event)
         rule = self.rules.get(event)
         if rule is None:
-            column = NEEDED_BY_EVENT[event]
+            column = self.system.needed_by[event]
             cause = f"{column} of the first event; without it there is no {event}: event"
             self._open(cause, "")
             self._forget(node, cause)
@@ -88,26 +86,29 @@ class PartialRun(Stepping, Naming):
         self.steps = Steps(self.cells, self._evaluator)
 
     def _lines(self, rule: Rule, row: Row) -> None:
-        columns = self.columns = dict(zip(COLUMNS, row, strict=False))
+        columns = self.columns = dict(zip(self.system.names, row, strict=False))
         self.steps.cause = self.missing_here = ""
+        self.truths.clear()
         if rule.receives:
             self._match_sent(rule.receives)
-        for name, text in rule.infer.items():
+        for name, expr in rule.infer.items():
             if columns[name] is None:
-                columns[name] = self._inferred(name, text)
-        for line in rule.lines:
-            self._line(rule, line)
+                value = self._value(expr)
+                columns[name] = None if isinstance(value, Span) else value
+        for each, group in groupby(rule.lines, key=lambda line: line.each):
+            lines = list(group)
+            try:
+                if each is None:
+                    self._line(rule, *lines)
+                else:
+                    self._range(rule, each, lines)
+            except Reject as reject:
+                reject.place = None if self.line is None else self.line.source
+                raise
         self._observe()
         if rule.sends:
-            fields = MESSAGE_FIELDS[rule.sends]
-            self.state.sent[row[_NODE]][row[_SEQ]] = (rule.sends, *(row[INDEX[name]] for name in fields))
-
-    def _inferred(self, name: str, text: str) -> Any:
-        """What the event's own observations and the state say of a column that it does not show."""
-        if name in _GUESSED:
-            return None
-        value = self._value(self.terms.of(text))
-        return None if isinstance(value, Span) else value
+            fields, index = self.system.messages[rule.sends], self.system.index
+            self.state.sent[row[_NODE]][row[_SEQ]] = (rule.sends, *(row[index[name]] for name in fields))
 
     def _match_sent(self, kinds: str) -> None:
         """Compare with the event that sent the message, and fill columns that this event does not show."""
@@ -122,7 +123,7 @@ class PartialRun(Stepping, Naming):
             return
         if sent is None or sent[0] not in names:
             raise self.state.never_sent(kinds, sender, seq)
-        for position, name in enumerate(MESSAGE_FIELDS[names[0]], 1):
+        for position, name in enumerate(self.system.messages[names[0]], 1):
             if columns[name] is None:
                 columns[name] = sent[position]
             elif sent[position] is None:
@@ -140,28 +141,94 @@ class PartialRun(Stepping, Naming):
         before = max((s for n, s in self.evidence.holes_after if n == node and s < seq), default=0)
         return self.evidence.holes_after.get((node, before), f"event {seq} of node {node} is not in the input")
 
-    def _line(self, rule: Rule, line: Line) -> None:
+    def _line(self, rule: Rule, *lines: Line) -> None:
+        """Lines that stand in no range."""
+        for line in lines:
+            self.line = line
+            applies = self._applies(line.only_if)
+            if applies is False:
+                continue
+            if applies is None and not isinstance(line, (Step, Received)):
+                self._open(self.missing_here or self._any_cause(), "whether it must hold: it stands under a condition")
+            match line:
+                case Check():
+                    self._check(rule, line, applies)
+                case Holds() if applies:
+                    self._holds(line, {})
+                case Configured() if applies:
+                    self._configured(line)
+                case Received() if applies:
+                    self._receive(rule, line, {}, self.columns["node"])
+                case Received():
+                    self._may_have_received(self.columns["node"])
+                case Step() if line.unless is None or self._truth(line.unless) is not True:
+                    self._one_step(rule, line, {}, maybe=applies is None)
+                case Named() if applies:
+                    self._named(rule, line)
+                case Log() if applies:
+                    self._log(rule, line)
+                case Agrees():
+                    self._agrees(line)
+                case Journaled() if applies:
+                    self._journal_body(line)
+
+    def _range(self, rule: Rule, each: Range, lines: list[Line]) -> None:
+        """Lines that stand in a range: for each member in turn."""
+        self.line = lines[0]
+        applies = self._applies(lines[0].only_if)
+        if applies is False:
+            return
+        members, unknown = self._members(each)
+        for line in lines:
+            self._before_range(line, each, members, unknown, applies)
+        for member in members:
+            env: dict[str, Value] = {each.name.name: member}
+            for line in lines:
+                self.line = line
+                truth = self._all(line.if_each, env)
+                self._in_range(rule, line, member, env, applies if truth else truth)
+        if unknown is not None and not members:
+            env = {each.name.name: Span(1, None)}
+            for line in lines:
+                if isinstance(line, Step):
+                    self._one_step(rule, line, env, maybe=True, args=self._args(line, env))
+
+    def _before_range(
+        self, line: Line, each: Range, members: range, unknown: Expr | None, applies: bool | None
+    ) -> None:
+        self.line = line
+        node = self.columns["node"]
         match line:
-            case Check():
-                self._check(rule, line)
-            case Holds():
-                self._holds(line)
-            case Configured():
-                self._configured(line)
-            case Received():
-                self._received(rule, line)
-            case Step():
-                self._step(rule, line)
-            case Named():
-                self._named(rule, line)
-            case Log():
-                self._log(rule, line)
-            case Agrees():
-                self._agrees(line)
+            case Received() if unknown is not None or applies is None:
+                self._may_have_received(node)
+            case Step() if unknown is not None:
+                self._open_value(unknown, f"which {line.action} it stands for", {})
+            case Step() if each.at_least and not members and applies:
+                self._nothing(line, each)
             case Journaled():
-                self._journaled(line)
-            case InJournal():
-                self._in_journal(line)
+                self._before_journaled(line, unknown)
+            case InJournal() if unknown is not None:
+                self._open_value(unknown, "which entries are installed", {})
+
+    def _in_range(self, rule: Rule, line: Line, member: int, env: dict[str, Value], applies: bool | None) -> None:
+        if applies is False:
+            return
+        node = self.columns["node"]
+        match line:
+            case Received() if applies:
+                self._receive(rule, line, env, node)
+            case Received():
+                self._may_have_received(node)
+            case Step() if line.unless is None or self._truth(line.unless, env) is not True:
+                self._one_step(rule, line, env, maybe=applies is None)
+            case Holds() if applies:
+                self._holds(line, env)
+            case Journaled():
+                self._journaled(line, member, env)
+            case InJournal() if applies:
+                self._in_journal(line, member, env)
+            case Check() | Named() | Log() | Agrees() | Configured():
+                raise TypeError(f"{type(line).__name__} does not stand in a range")
 
 
 __all__ = ["PartialRun"]

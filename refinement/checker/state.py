@@ -6,21 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from viewproof.refinement.mapping import OBSERVED, OBSERVED_MORE
-from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
-from viewproof.refinement.schema import INDEX, Row
+from viewproof.refinement.events.lines import Observation
+from viewproof.refinement.events.system import System
+from viewproof.refinement.schema import Row
 from viewproof.refinement.values import show_value
 from viewproof.spec.lang import Schema
+from viewproof.spec.lang.errors import Source
+from viewproof.spec.lang.expr import Read
 
 Entry = tuple[int, int]
 """(entry, op): 1 + the view that prepared it, and its op."""
-
-FIRST = INDEX[OBSERVED[0][0]]
-_MORE = list(dict.fromkeys(column for column, _, _ in OBSERVED_MORE))
-_NAMES = [column for column, _ in OBSERVED] + _MORE
-_VIEWS = frozenset({"view", "log_view", "durable_view", "durable_log_view"})
-_OP, _COMMIT_MIN = _NAMES.index("op"), _NAMES.index("commit_min")
-
 
 NO_ENTRY = '"" (no entry)'
 
@@ -47,6 +42,8 @@ class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of
         self.observed = observed
         self.refused = refused
         self.own = own
+        self.place: Source | None = None
+        """The line of the event function that refused."""
         super().__init__(message)
 
 
@@ -61,15 +58,18 @@ class Missing(Exception):  # noqa: N818 - evidence is missing; the run is inconc
 class RunState:
     """Bookkeeping of one run."""
 
-    def __init__(self, replicas: int, schema: Schema, first: Row) -> None:
+    def __init__(
+        self, replicas: int, schema: Schema, first: Row, system: System, observed: tuple[Observation, ...]
+    ) -> None:
         self.replicas = replicas
         self.schema = schema
+        self.system = system
+        self.observed = observed
         self.labels: dict[Entry, str] = {(0, 0): ""}
         self.names: dict[str, Entry] = {"": (0, 0)}
         self.sent: list[dict[int, tuple[Any, ...]]] = [{} for _ in range(replicas)]
-        self.digests: dict[int, str] = {}
-        self.digest_of: dict[str, int] = {}
-        self.tables: dict[int, str] = {}
+        self.shared: dict[str, dict[int, str]] = {one.column: {} for one in observed if one.agreed}
+        self.owner: dict[str, dict[str, int]] = {one.column: {} for one in observed if one.distinct}
         self.unseen: list[dict[str, int]] = [{} for _ in range(replicas)]
         self.coverage: Counter[str] = Counter()
         self.uses: defaultdict[int, list[str]] = defaultdict(list)
@@ -77,7 +77,13 @@ class RunState:
         self.agreed: dict[tuple[str, int], str] = {}
         self.journaled: list[set[Entry]] = [set() for _ in range(replicas)]
         self.last_seq = [0] * replicas
-        self.configured = {column: first[INDEX[column]] for column in CONFIGURATION_COLUMNS}
+        self.configured = {column: first[system.index[column]] for column in system.profile.configuration}
+
+    def check_first(self, seq: int, event: str) -> None:
+        """The first event of a node is its first boot, if this kind of log has one."""
+        boots = self.system.profile.boots
+        if seq == 1 and boots and event != boots[0]:
+            raise Reject("event.event", f"the first event of a node is {boots[0]}", boots[0], event)
 
     def never_sent(self, kind: str, sender: int, seq: int) -> Reject:
         """No event of that sender with that seq, before this one, sent such a message."""
@@ -173,54 +179,61 @@ class RunState:
         self.labels[key] = checksum
         self.names[checksum] = key
 
-    def observe(self, row: Row, state: tuple[Any, ...], entry: int) -> None:
-        """Compare observations one by one; note those that the trace does not show."""
+    def observe(self, row: Row, state: tuple[Any, ...], marks: tuple[Any, ...]) -> None:
+        """Compare observations one by one; note those that the trace does not show.
+
+        `state` is what they must be, `marks` the entry and op that one names, or the place at which it agrees.
+        """
         node, seq = row[1], row[2]
-        unseen = self.unseen[node]
-        shown = row[FIRST : FIRST + len(state)]
-        for column, observed, expected in zip(_NAMES[: len(state)], shown, state, strict=True):
+        unseen, index = self.unseen[node], self.system.index
+        for one, expected, mark in zip(self.observed, state, marks, strict=True):
+            column = one.column
+            observed = row[index[column]]
             if observed is None:
                 unseen.setdefault(column, seq)
                 continue
             unseen.pop(column, None)
             if observed == expected:
                 continue
-            if column == "digest" and expected == "":
-                self._bind_digest(state[_COMMIT_MIN], observed)
-                continue
-            if column == "table" and expected == "":
-                self.tables[state[_COMMIT_MIN]] = observed
-                continue
-            if column == "head" and expected == "" and state[_OP]:
-                self.name(column, observed, entry, state[_OP])
-                continue
-            if column == "digest":  # it covers the table, which says more
-                table, known = row[INDEX["table"]], self.tables.get(state[_COMMIT_MIN])
-                if table is not None and known not in (None, table):
-                    column, observed, expected = "table", table, known
-            raise self.not_observed(column, expected, observed, row)
+            if one.agreed and expected == "":
+                self.share(one, mark, observed)
+            elif one.named and expected == "" and mark[1]:
+                self.name(column, observed, *mark)
+            else:
+                raise self.not_observed(*self.says_more(one, mark, row, expected, observed), row)
 
-    @staticmethod
-    def not_observed(column: str, expected: object, observed: object, row: Row) -> Reject:
+    def says_more(
+        self, one: Observation, at: Any, row: Row, expected: object, observed: object
+    ) -> tuple[Observation, object, object]:
+        """The observation that differs: in place of a digest, the one that it covers, where that differs, too."""
+        if one.covers in self.shared:
+            value, known = row[self.system.index[one.covers]], self.shared[one.covers].get(at)
+            if value is not None and known not in (None, value):
+                return next(o for o in self.observed if o.column == one.covers), known, value
+        return one, expected, observed
+
+    def not_observed(self, one: Observation, expected: object, observed: object, row: Row) -> Reject:
         """What the event shows of its node is not what the spec has."""
-        rule = {"digest": "I14", "table": "I9"}.get(column, f"observed.{column}")
-        if column in _VIEWS and row[INDEX["event"]] == "restart" and str(observed) < str(expected):
-            rule = "I6"
+        column = one.column
+        rule = one.rule or f"observed.{column}"
+        if one.monotone and row[self.system.index["event"]] in self.system.profile.boots and _below(observed, expected):
+            rule = one.monotone
         return Reject(rule, f"after the event {column} is {observed}, the spec says {expected}", expected, observed)
 
-    def not_expected(self, row: Row) -> None:
-        """A column of `OBSERVED_MORE` in a run whose first event shows none of them."""
-        column = next(name for name in _MORE if row[INDEX[name]] is not None)
+    def not_expected(self, row: Row, columns: list[str]) -> None:
+        """An optional column in a run whose first event shows none of them."""
+        column = next(name for name in columns if row[self.system.index[name]] is not None)
         raise Missing(f"{column} of the first event (event {row[2]} of node {row[1]} shows it); {column}")
 
-    def _bind_digest(self, commit_min: int, digest: str) -> None:
-        """The first digest seen at a commit_min; it covers the ops of the client table, so no other one may share
-        it.
-        """
-        other = self.digest_of.setdefault(digest, commit_min)
-        if other != commit_min:
-            raise Reject("I14", f"the digest is that of commit_min {other}, too", "a digest of its own", digest)
-        self.digests[commit_min] = digest
+    def share(self, one: Observation, at: int, value: str) -> None:
+        """The first value seen at that place; of a digest that covers all, no other place may share it."""
+        if one.distinct:
+            other = self.owner[one.column].setdefault(value, at)
+            if other != at:
+                place = one.at.var.name if isinstance(one.at, Read) else "place"
+                message = f"the {one.column} is that of {place} {other}, too"
+                raise Reject(one.rule, message, f"a {one.column} of its own", value)
+        self.shared[one.column][at] = value
 
     def missing(self) -> list[str]:
         """Observations that were left out and never confirmed by a later event of the node."""
@@ -231,11 +244,8 @@ class RunState:
         ]
 
 
-def first_clear(row: Mapping[int, int], top: int, base: int = 0) -> int:
-    """The smallest op o in base+1 .. top+1 such that no op from o to top is set in the row (filled from below)."""
-    while top > base and not row.get(top):
-        top -= 1
-    return top + 1
+def _below(observed: object, expected: object) -> bool:
+    return isinstance(observed, int) and isinstance(expected, int) and observed < expected
 
 
 def _index(key: object) -> str:

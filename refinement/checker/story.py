@@ -6,49 +6,47 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from viewproof.refinement.invariants import INVARIANTS
-from viewproof.refinement.mapping import OBSERVED, OBSERVED_MORE
-from viewproof.refinement.schema import BY_NAME, EVENTS, FILE_INDEX, INDEX, LINE_INDEX, Row
+from viewproof.refinement.events.lines import Observation
+from viewproof.refinement.events.system import System
+from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.verdict import Step
 from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.expr import Read
 
 STEPS_SHOWN = 6
 """Events told of each replica."""
 
 _NODE, _SEQ, _CLOCK, _EVENT = (INDEX[name] for name in ("node", "seq", "clock", "event"))
-_SHOWN = tuple(dict.fromkeys(column for column, *_ in (*OBSERVED, *OBSERVED_MORE) if BY_NAME[column].kind == "int"))
-
-_RULES = {
-    **INVARIANTS,
-    "configuration": "a replica comes back with the configuration of the run's first boot",
-}
-"""Rules that the events show and no single action of the specification states."""
 
 
-def rule_in_words(spec: Spec, rule: str, event: str) -> str:
+def rule_in_words(system: System, spec: Spec, rule: str, event: str) -> str:
     """What the rule that was broken says."""
-    if rule in _RULES:
-        return _RULES[rule]
+    if rule in system.rules:
+        return system.rules[rule]
     kind, _, name = rule.partition(".")
-    if kind == "observed" and name in BY_NAME:
-        return f"what a replica shows after an event is its state by the specification: {name}, {BY_NAME[name].doc}"
+    if kind == "observed" and name in system.by_name:
+        doc = system.by_name[name].doc
+        return f"what a replica shows after an event is its state by the specification: {name}, {doc}"
     if kind == "message":
         return "a message arrives after it was sent, and as it was sent"
     action = rule.partition("/")[0]
     for candidate in spec.actions:
         if candidate.name == action:
             return candidate.doc.partition("\n\n")[0].replace("\n", " ")
-    return EVENTS[event].doc if event in EVENTS else ""
+    return system.docs.get(event, "")
 
 
-def columns_of_event(row: Row) -> str:
-    """What the event shows of its message or parameters."""
-    names = EVENTS[row[_EVENT]].columns if row[_EVENT] in EVENTS else ()
-    shown = [f"{name} = {row[INDEX[name]]}" for name in names if row[INDEX[name]] is not None and name != "m_log"]
+def columns_of_event(row: Row, system: System, observed: tuple[Observation, ...]) -> str:
+    """What the event shows of its message or parameters: neither its node's state nor lists."""
+    state = {one.column for one in observed}
+    names = [column.name for column in system.columns if column.kind != "strings" and column.name not in state]
+    shown = [f"{name} = {row[system.index[name]]}" for name in names if row[system.index[name]] is not None]
     return ", ".join(shown) or f"{row[_EVENT]} of node {row[_NODE]}"
 
 
-def told(rows: Iterable[Row], events: int) -> tuple[tuple[Step, ...], tuple[str, ...]]:
+def told(
+    rows: Iterable[Row], events: int, system: System, observed: tuple[Observation, ...]
+) -> tuple[tuple[Step, ...], tuple[str, ...]]:
     """The last steps of each replica up to the event after so many, which was refused; and what of its node fell back
     or jumped on that line.
     """
@@ -57,17 +55,19 @@ def told(rows: Iterable[Row], events: int) -> tuple[tuple[Step, ...], tuple[str,
     for row in islice(rows, events + 1):
         own = last.setdefault(row[_NODE], deque(maxlen=STEPS_SHOWN))
         own.append(row)
-    steps = tuple(_step(row) for node in sorted(last) for row in last[node])
-    return steps, tuple(_changes(own[-2], own[-1])) if len(own) > 1 else ()
+    steps = tuple(_step(row, system, observed) for node in sorted(last) for row in last[node])
+    return steps, tuple(_changes(own[-2], own[-1], system, observed)) if len(own) > 1 else ()
 
 
-def _step(row: Row) -> Step:
-    text = f"clock {row[_CLOCK]}, {row[_EVENT]} ({columns_of_event(row)})"
+def _step(row: Row, system: System, observed: tuple[Observation, ...]) -> Step:
+    text = f"clock {row[_CLOCK]}, {row[_EVENT]} ({columns_of_event(row, system, observed)})"
     return Step(row[_NODE], row[FILE_INDEX], row[LINE_INDEX], text)
 
 
-def _changes(before: Row, after: Row) -> Iterator[str]:
-    for column in _SHOWN:
-        old, new = before[INDEX[column]], after[INDEX[column]]
-        if old is not None and new is not None and (new < old or new > old + 1) and column != "features":
-            yield f"{column} {'fell back' if new < old else 'jumped'} from {old} to {new}"
+def _changes(before: Row, after: Row, system: System, observed: tuple[Observation, ...]) -> Iterator[str]:
+    for one in observed:
+        column = system.by_name[one.column]
+        counts = column.kind == "int" and isinstance(one.value, Read)
+        old, new = before[system.index[one.column]], after[system.index[one.column]]
+        if counts and old is not None and new is not None and (new < old or new > old + 1):
+            yield f"{one.column} {'fell back' if new < old else 'jumped'} from {old} to {new}"

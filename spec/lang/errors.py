@@ -11,7 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-_LANG_DIR = str(Path(__file__).parent)
+_PASSED_OVER = [str(Path(__file__).parent)]
+"""Directories of code that records: a place in a specification, or in a mapping, is never in them."""
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -48,10 +49,16 @@ class Disabled(Exception):  # noqa: N818 - not an error: the action's guard is f
         super().__init__(conjunct)
 
 
+def pass_over(directory: Path) -> None:
+    """Code below the directory records what others write: places of errors are those of its callers."""
+    if str(directory) not in _PASSED_OVER:
+        _PASSED_OVER.append(str(directory))
+
+
 def _spec_frame() -> FrameType | None:
-    """The innermost frame outside this package: the line of the specification that is at work."""
+    """The innermost frame outside the recorders: the line of the specification that is at work."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_LANG_DIR):
+    while frame is not None and frame.f_code.co_filename.startswith(tuple(_PASSED_OVER)):
         frame = frame.f_back
     return frame
 

@@ -15,7 +15,7 @@ from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.replies import asked_columns
 from viewproof.impl.sim import SimProfile
 from viewproof.impl.sim.run import simulate
-from viewproof.refinement.mapping.partitions import PARTITIONS, reader
+from viewproof.refinement.native.partitions import PARTITIONS, reader
 from viewproof.refinement.schema import INDEX
 
 HIGH = (1 << 64) - 2

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from functools import cache
 from random import Random
 
 from viewproof.impl.faults import parts_with
@@ -20,16 +19,16 @@ from viewproof.impl.replica import Replica, ReplicaConfig
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.storage import SimStorage
 from viewproof.impl.trace.events import TraceEvent
-from viewproof.refinement.checker import configuration
-from viewproof.refinement.checker.compile import COLUMNS_MORE, Program, compile_program
-from viewproof.refinement.checker.state import Missing, Reject, RunState
-from viewproof.refinement.schema import COLUMNS, INDEX, Row
+from viewproof.refinement.checker import program_for
+from viewproof.refinement.checker.compile import Program
+from viewproof.refinement.checker.state import Missing, Reject
+from viewproof.refinement.native import SYSTEM, configuration
+from viewproof.refinement.schema import COLUMNS, Row
 from viewproof.spec.engines.interp import holds
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.definitions import Predicate
 from viewproof.spec.lang.schema import Schema
 from viewproof.spec.lang.sorts import Instance
-from viewproof.spec.vsr import Config
 
 Invariants = tuple[Predicate, ...]
 
@@ -70,11 +69,11 @@ class Follower:
             self._check(self._of_states, self._state, None)
 
     def _begin(self, row: Row) -> None:
-        cfg = configuration(row)
-        more = any(row[INDEX[column]] is not None for column in COLUMNS_MORE)
-        self._program, self._of_steps, self._of_states = _compiled(cfg, more)
+        cfg = configuration(dict(zip(COLUMNS, row, strict=False)))
+        self._program = program_for(SYSTEM, cfg, row)
+        self._of_steps, self._of_states = _invariants(self._program)
         self._spec = self._program.replay.spec
-        self._run = RunState(cfg.replicas, self._spec.schema, row)
+        self._run = self._program.new_run(row)
         self._store = self._program.replay.new_store()
 
     def _check(self, invariants: Invariants, state: State, after: State | None) -> None:
@@ -84,16 +83,13 @@ class Follower:
                 raise DivergedError(f"{invariant.id}, {invariant.title}, does not hold after {self.rows[-1][:5]}")
 
 
-@cache
-def _compiled(cfg: Config, more: bool) -> tuple[Program, Invariants, Invariants]:
-    """The audit of a configuration, and the invariants of its steps and of its states."""
-    program = compile_program(cfg, (), more=more)
-    of_step = {ir.name: ir.is_transition for ir in program.replay.spec.invariant_irs}
-    invariants = program.replay.spec.invariants
+def _invariants(program: Program) -> tuple[Invariants, Invariants]:
+    """The invariants of steps and of states."""
+    spec = program.replay.spec
+    of_step = {ir.name: ir.is_transition for ir in spec.invariant_irs}
     return (
-        program,
-        tuple(invariant for invariant in invariants if of_step[invariant.id]),
-        tuple(invariant for invariant in invariants if not of_step[invariant.id]),
+        tuple(invariant for invariant in spec.invariants if of_step[invariant.id]),
+        tuple(invariant for invariant in spec.invariants if not of_step[invariant.id]),
     )
 
 

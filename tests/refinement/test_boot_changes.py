@@ -19,7 +19,7 @@ from viewproof.impl.sim import simulate
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.trace.events import TraceEvent
 from viewproof.refinement.checker import check_run
-from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
+from viewproof.refinement.native.columns import CONFIGURATION as CONFIGURATION_COLUMNS
 from viewproof.refinement.schema import COLUMNS, INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 

@@ -17,15 +17,18 @@ import pytest
 
 from tests.refinement.traces import EVENT, M_FROM, M_SEQ, NODE, SEQ, other_value, put, simulated
 from viewproof.refinement.checker import check_run
-from viewproof.refinement.mapping import MESSAGE_FIELDS, OBSERVED, OBSERVED_MORE, RULES
-from viewproof.refinement.mapping.options import OPTION_RULES
+from viewproof.refinement.native import SYSTEM, configuration
+from viewproof.refinement.native.columns import MESSAGES as MESSAGE_FIELDS
 from viewproof.refinement.schema import COLUMNS, INDEX, Row
 from viewproof.refinement.verdict import AuditOptions
+from viewproof.spec.vsr import unbounded
 
 EVENTS_MAX = 26
 DOMAIN_MAX = 5
-ALL_RULES = {rule.event: rule for rule in (*RULES, *OPTION_RULES)}
-REPETITIONS = {column for column, *_ in (*OBSERVED, *OBSERVED_MORE)}
+EVERYTHING = dict.fromkeys(COLUMNS, 1) | {"replicas": 3, "quorum_replication": 2, "quorum_view_change": 2}
+SPEC = unbounded(configuration(EVERYTHING))
+ALL_RULES = SYSTEM.rules_for(SPEC)
+REPETITIONS = {one.column for one in SYSTEM.observations_for(SPEC, optional=True)}
 Hole = tuple[int, str]
 """(position, column)"""
 

@@ -13,7 +13,7 @@ from tests.refinement.removals import REMOVALS
 from tests.refinement.traces import simulated
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.refinement.checker import check_run
-from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
+from viewproof.refinement.native.columns import CONFIGURATION as CONFIGURATION_COLUMNS
 from viewproof.refinement.schema import INDEX, Row
 from viewproof.refinement.verdict import AuditOptions
 

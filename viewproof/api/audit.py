@@ -8,13 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from viewproof.refinement import local
-from viewproof.refinement.adapter import NATIVE, AdapterError
+from viewproof.refinement.adapter import NATIVE, Adapter, AdapterError
 from viewproof.refinement.adapter import adapter as load_adapter
 from viewproof.refinement.discovery import Inputs, survey
 from viewproof.refinement.interrupts import held
 from viewproof.refinement.local import Progress
-from viewproof.refinement.mapping.boot import CONFIGURATION_COLUMNS
-from viewproof.refinement.schema import BY_NAME, COLUMNS, nearest
+from viewproof.refinement.schema import nearest
 from viewproof.refinement.tigerbeetle.inputs import Logs, survey_logs
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun
 
@@ -86,12 +85,6 @@ def audit_options(
     """The options of an audit. Raises `AuditOptionError` for a profile, deviation or column that this input does not
     have.
     """
-    for column in without:
-        if input != "native" or column not in BY_NAME:
-            text = f"{column} is no column of this input" + nearest(column, COLUMNS)
-            raise AuditOptionError("without", text)
-        if BY_NAME[column].required:
-            raise AuditOptionError("without", f"no event can be judged without {column}")
     if profile not in PROFILES:
         raise AuditOptionError("profile", f"unknown profile {profile}; there are: {', '.join(PROFILES)}")
     once = tuple(dict.fromkeys(allow))
@@ -99,40 +92,57 @@ def audit_options(
         _require_known_to_logs(once)
     elif profile != "core":
         raise AuditOptionError("profile", f"{profile} is for --input tigerbeetle")
-    elif once:
-        _require_known(once)
     if adapter and input != "native":
         raise AuditOptionError("adapter", f"an adapter is an input of its own, and not of --input {input}")
     given = tuple((configuration or {}).items())
-    for column, value in given:
-        if input != "native" or column not in CONFIGURATION_COLUMNS:
-            text = f"{column} is no column of the configuration; there are: {', '.join(CONFIGURATION_COLUMNS)}"
-            raise AuditOptionError("set", text)
-        if not BY_NAME[column].accepts(value):
-            raise AuditOptionError("set", f"{column} is {BY_NAME[column].expected}, not {value}")
+    if input == "native":
+        _require_known(_loaded(adapter or NATIVE), once, without, given)
+    elif without or given:
+        option = "without" if without else "set"
+        raise AuditOptionError(option, f"{next(iter(without), given and given[0][0])} is no column of this input")
     return AuditOptions(profile, once, tuple(dict.fromkeys(without)), adapter or NATIVE, given)
+
+
+def _require_known(
+    adapter: Adapter, allow: tuple[str, ...], without: Sequence[str], given: Iterable[tuple[str, int]]
+) -> None:
+    """Refuses deviations that the adapter's specification does not have, or that no event can show; columns that its
+    events do not have, or that no event can be judged without.
+    """
+    with held():
+        from viewproof.spec.lang import SpecError
+
+        system = adapter.system
+    try:
+        system.profile.deviations(allow)
+    except SpecError as error:
+        raise AuditOptionError("allow", str(error)) from None
+    for column in without:
+        if column not in system.by_name:
+            text = f"{column} is no column of this input" + nearest(column, system.names)
+            raise AuditOptionError("without", text)
+        if system.by_name[column].required:
+            raise AuditOptionError("without", f"no event can be judged without {column}")
+    for column, value in given:
+        known = system.profile.configuration
+        if column not in known:
+            raise AuditOptionError("set", f"{column} is no column of the configuration; there are: {', '.join(known)}")
+        if not system.by_name[column].accepts(value):
+            raise AuditOptionError("set", f"{column} is {system.by_name[column].expected}, not {value}")
+
+
+def _loaded(adapter: str) -> Adapter:
+    try:
+        return load_adapter(adapter)
+    except AdapterError as error:
+        raise AuditOptionError("adapter", str(error)) from None
 
 
 def survey_inputs(paths: Iterable[str], options: AuditOptions) -> Inputs:
     """The files to read, by the names that the adapter's have. Raises `AuditOptionError` where there is none."""
     if options.adapter == NATIVE:
         return survey(paths)
-    try:
-        found = load_adapter(options.adapter)
-    except AdapterError as error:
-        raise AuditOptionError("adapter", str(error)) from None
-    return survey(paths, options.adapter, found.suffixes)
-
-
-def _require_known(names: tuple[str, ...]) -> None:
-    """Refuses a deviation that the specification does not know, or that no trace event can show."""
-    with held():
-        from viewproof.spec.lang import SpecError
-        from viewproof.spec.vsr.faults import alternatives
-    try:
-        alternatives(names)
-    except SpecError as error:
-        raise AuditOptionError("allow", str(error)) from None
+    return survey(paths, options.adapter, _loaded(options.adapter).suffixes)
 
 
 def _require_known_to_logs(names: tuple[str, ...]) -> None:

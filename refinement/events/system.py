@@ -1,0 +1,149 @@
+"""What the lines of a kind of log are, and what they stand for: record, events, and the specification to judge by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from viewproof.refinement.events.lines import Observation, Rule
+from viewproof.refinement.events.terms import TEXT, TEXTS
+from viewproof.refinement.events.words import Body, Event, record_observations, record_rule
+from viewproof.refinement.schema import BASE, Column
+from viewproof.spec.lang import Action, Spec, SpecError
+from viewproof.spec.lang.kinds import NUMBER, Kind
+
+Record = Mapping[str, Any]
+"""An event: columns by name."""
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """Permitted deviations: those of the configuration, the actions that others add, and what these stand in for.
+
+    `added` are (action, stand-in), `by_action` the names of stand-ins by action.
+    """
+
+    configuration: frozenset[str] = frozenset()
+    added: tuple[tuple[str, Action], ...] = ()
+    by_action: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def added_to(self, spec: Spec) -> Spec:
+        """The specification with the stand-ins, each with what parts put around the action that it stands in for."""
+        return spec.with_actions({}, [spec.in_place_of(name, act) for name, act in self.added])
+
+
+def no_deviations(allow: tuple[str, ...]) -> Deviations:
+    """Those of a specification that has none."""
+    if allow:
+        raise SpecError(f"{allow[0]} cannot be allowed: there are no known deviations for this kind of log")
+    return Deviations()
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The specification that a run is judged by, and how its first boot configures it.
+
+    `configure(record, faults)` makes a configuration, which can be hashed and has `replicas`, of the columns of the
+    first boot (those in `configuration` are the same in all boots); it raises `SpecError` for an impossible one.
+    `spec(cfg)` is the specification for it, with any number of everything but the replicas, and with the actions that
+    this system has beyond it. `replica` is the sort of `node`.
+
+    `boots` are the events that show a configuration, the first of them a node's first event ("" is: any may be).
+    Without `needed` nothing is judged; `if_shown` are values of columns that a run may have had although it does not
+    show them. `once` and `rising` are variables of no replica whose cells are written once, or only rise.
+    `parameters` says which columns suggest a parameter of an action, to explain what else was not possible.
+    """
+
+    configure: Callable[[Record, frozenset[str]], Any]
+    spec: Callable[[Any], Spec]
+    replica: Any
+    configuration: tuple[str, ...]
+    needed: tuple[str, ...]
+    boots: tuple[str, ...] = ("start",)
+    if_shown: Mapping[str, int] = field(default_factory=dict)
+    once: tuple[str, ...] = ()
+    rising: tuple[str, ...] = ()
+    parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    deviations: Callable[[tuple[str, ...]], Deviations] = no_deviations
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """A kind of log: `columns` of its record beside run, node, seq, clock and event; `events`; `observed`, a function
+    like those of events that says what each event shows of its node; and the profile.
+
+    `messages` gives each kind of message the columns in which the event that receives it (columns `m_from` and `m_seq`
+    name the one that sent it) must equal that one; `optional` columns are looked at after an event only in a run whose
+    first event shows one of them; `rules` says in words what a rule that no action states means.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    events: tuple[Event, ...]
+    observed: Body
+    profile: Profile
+    messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+    rules: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def table(self) -> tuple[Column, ...]:
+        """All columns, in the order of a row."""
+        known = tuple(sorted(declared.name for declared in self.events))
+        sorts = {"node": self.profile.replica}
+        base = [replace(column, sort=sorts.get(column.name)) for column in BASE]
+        base = [replace(column, choices=known) if column.name == "event" else column for column in base]
+        return (*base, *self.columns)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.table)
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Place of each column in a row."""
+        return {name: place for place, name in enumerate(self.names)}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Column]:
+        """The columns by name."""
+        return {column.name: column for column in self.table}
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Kind]:
+        """What the values of each column stand for."""
+        return {column.name: _kind(column) for column in self.table}
+
+    @cached_property
+    def docs(self) -> Mapping[str, str]:
+        """What each event is, in words."""
+        return {declared.name: declared.doc for declared in self.events}
+
+    @cached_property
+    def needed_by(self) -> Mapping[str, str]:
+        """Event → the column of the configuration without which it is not understood."""
+        return {declared.name: declared.needs for declared in self.events if declared.needs}
+
+    def rules_for(self, spec: Spec) -> dict[str, Rule]:
+        """The rules of all events that there are under the specification's configuration, recorded."""
+        return {
+            declared.name: record_rule(spec, self.kinds, declared)
+            for declared in self.events
+            if declared.only is None or declared.only(spec.cfg)
+        }
+
+    def observations_for(self, spec: Spec, *, optional: bool) -> tuple[Observation, ...]:
+        """What each event shows of its node; `optional`: with the columns that are."""
+        found = record_observations(spec, self.kinds, self.observed)
+        return tuple(one for one in found if optional or one.column not in self.optional)
+
+
+def _kind(column: Column) -> Kind:
+    if column.kind == "string":
+        return TEXT
+    if column.kind == "strings":
+        return TEXTS
+    return NUMBER if column.sort is None else column.sort.kind

@@ -1,0 +1,73 @@
+"""The specification's configuration for a native run, as its first boot shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from viewproof.refinement.events import Deviations
+from viewproof.refinement.native.columns import CONFIGURED, FEATURE_MAX, NEEDED
+from viewproof.refinement.native.partitions import PARTITIONS
+from viewproof.spec.vsr import Config
+from viewproof.spec.vsr.config import ClientTable, Partitions
+from viewproof.spec.vsr.faults import alternatives, fault
+from viewproof.spec.vsr.parts import parts_of
+
+IF_SHOWN = {
+    "client_slots": 1 << 20,
+    "client_sessions": 1,
+    "client_gaps": 1,
+    "pipeline": 1 << 30,
+    "checkpoint_interval": 1,
+    "supports": 0,
+    "ring": 1,
+    "partitions": 1,
+}
+"""Options that a run may have had although its first event does not show them."""
+
+
+def configuration(first: Mapping[str, Any], faults: frozenset[str] = frozenset()) -> Config:
+    """The configuration that a boot shows. Raises `SpecError` for an impossible one."""
+    replicas, q_r, q_v = (first[name] for name in NEEDED)
+    slots, sessions, gaps, pipeline, journal_slots, partitions = (first[name] for name in CONFIGURED)
+    table = ClientTable() if slots is None else ClientTable(slots, bool(sessions), bool(gaps), in_flight=0)
+    checkpoints = bool(first["checkpoint_interval"])
+    return Config(
+        replicas,
+        q_r,
+        q_v,
+        faults=faults,
+        client_table=table,
+        features=0 if first["supports"] is None else FEATURE_MAX,
+        checkpoints=checkpoints,
+        pipeline=pipeline or 0,
+        failing_appends=slots is not None,
+        fence=slots is not None,
+        discards=bool(first["ring"]),
+        losses=bool(first["ring"]),
+        journal_slots=(journal_slots or 0) if checkpoints else 0,
+        partitions=Partitions(PARTITIONS if partitions else 0),
+    )
+
+
+@lru_cache(maxsize=64)
+def _parts(cfg: Config) -> frozenset[str]:
+    return parts_of(cfg)
+
+
+def with_part(name: str) -> Callable[[Config], bool]:
+    """Is the part on?"""
+    return lambda cfg: name in _parts(cfg)
+
+
+def has(state: Any, part: str) -> bool:
+    """Is the part on in the configuration at hand?"""
+    return part in _parts(state.cfg)
+
+
+def deviations(allow: tuple[str, ...]) -> Deviations:
+    """The deviations of `allow`. Raises `SpecError` for an unknown one, or one that no trace event can show."""
+    found = alternatives(allow)
+    of_configuration = frozenset(id for id in allow if fault(id).is_configuration)
+    return Deviations(of_configuration, found.added, found.by_action)

@@ -1,0 +1,108 @@
+"""An adapter with columns, events and a specification of its own goes through the same audit."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.refinement import counters
+from viewproof import audit
+from viewproof.refinement.events import check, event, step
+from viewproof.refinement.verdict import AuditReport
+from viewproof.spec.lang import SpecError
+
+NAME = "tests.refinement.counters:COUNTERS"
+GOOD = """\
+1 0 1 up 2
+1 1 1 up 2
+2 0 2 counted 1
+3 0 3 counted 2
+4 1 2 heard 0:3 2 2
+5 1 3 counted 3
+6 0 4 heard 1:3 3 3
+"""
+
+
+def judged(tmp_path: Path, text: str, **options: Any) -> AuditReport:
+    (tmp_path / "run.count").write_text(text)
+    return audit(tmp_path, adapter=NAME, **options)
+
+
+def test_a_good_run_conforms_by_both_replays(tmp_path: Path) -> None:
+    for interp in (False, True):
+        report = judged(tmp_path, GOOD, interp=interp)
+        assert (report.verdict, report.events) == ("conforms", 7), report.verdicts
+        assert report.coverage == {"count_to": 3, "follow": 2}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "line"),
+    [
+        ("5 1 3 counted 3", "5 1 3 counted 4", "count_to/0", 6),
+        ("4 1 2 heard 0:3 2 2", "4 1 2 heard 0:3 2 1", "observed.count", 5),
+        ("4 1 2 heard 0:3 2 2", "4 1 2 heard 0:2 2 2", "message.number", 5),
+        ("1 1 1 up 2", "1 1 1 up 3", "configuration", 2),
+    ],
+)
+def test_a_wrong_line_is_refused_and_the_rule_is_named(
+    old: str, new: str, rule: str, line: int, tmp_path: Path
+) -> None:
+    (found,) = judged(tmp_path, GOOD.replace(old, new)).violations
+    assert (found.rule_id, found.line) == (rule, line)
+
+
+def test_the_line_of_the_event_function_that_refused_is_known(tmp_path: Path) -> None:
+    (found,) = judged(tmp_path, GOOD.replace("counted 3", "counted 4")).violations
+    file, _, line = found.mapped_at.rpartition(":")
+    assert file == "tests/refinement/counters.py"
+    assert inspect.getsource(counters).splitlines()[int(line) - 1].strip() == "step(count_to, r=e.node, n=e.number)"
+
+
+def test_a_missing_line_leaves_it_open(tmp_path: Path) -> None:
+    report = judged(tmp_path, GOOD.replace("3 0 3 counted 2\n", ""))
+    assert report.verdict == "inconclusive"
+    assert "seq 3 of node 0: no such event" in report.verdicts[0].missing[0]
+
+
+def test_a_column_can_be_left_out(tmp_path: Path) -> None:
+    wrong = GOOD.replace("heard 0:3 2 2", "heard 0:3 2 1")
+    report = judged(tmp_path, wrong, without=["count"])
+    assert report.verdict == "inconclusive"
+    assert "count of node 0 is not observed" in " ".join(report.verdicts[0].missing)
+
+
+def test_what_does_not_fit_the_specification_is_refused_with_its_line() -> None:
+    @event()
+    def mixed(state: Any, e: Any) -> None:
+        """A number is compared with a node."""
+        check(e.number, e.node)
+
+    @event()
+    def incomplete(state: Any, e: Any) -> None:
+        """A parameter is missing."""
+        step(counters.follow, r=e.node, n=e.number)
+
+    spec = counters.spec(counters.Config(2))
+    for declared, text in ((mixed, "number is compared"), (incomplete, "follow takes r, q, n, not r, n")):
+        with pytest.raises(SpecError, match=text) as refused:
+            counters.System(
+                "x", counters.SYSTEM.columns, (declared,), counters.observed, counters.SYSTEM.profile
+            ).rules_for(spec)
+        assert refused.value.source is not None
+        assert refused.value.source.file == "tests/refinement/test_own_system.py"
+
+
+@pytest.mark.spark
+def test_executors_judge_it_too(tmp_path: Path, spark_session: Any) -> None:
+    from viewproof.api.audit import audit_options, survey_inputs
+    from viewproof.refinement import spark
+    from viewproof.refinement.checker import check_run
+
+    for number in range(2):
+        (tmp_path / f"run{number}.count").write_text(GOOD)
+    options = audit_options("native", "core", (), (), NAME)
+    report = spark.audit(survey_inputs([str(tmp_path)], options), options, check_run, session=spark_session)
+    assert report.count("conforms") == 2, report
