@@ -27,6 +27,7 @@ COMMANDS = {
     "check": "viewproof.refinement.cli.check:check",
     "cluster": "viewproof.refinement.cli.server:cluster",
     "explore": "viewproof.refinement.cli.explore:explore",
+    "diff": "viewproof.refinement.cli.diff:diff",
     "export": "viewproof.refinement.cli.export:export",
     "format": "viewproof.refinement.cli.server:format_data",
     "mutate": "viewproof.refinement.cli.mutate:mutate",

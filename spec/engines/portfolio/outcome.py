@@ -51,6 +51,11 @@ class Outcome:
     memory_bytes: int = 0
     recalled: bool = field(default=False, compare=False)
 
+    @property
+    def holds(self) -> bool:
+        """Did nothing break, as far as it was searched?"""
+        return self.verdict in ("holds", "bounded")
+
 
 @cache
 def _engine() -> bytes:

@@ -1,0 +1,94 @@
+"""A version of this program: a directory, or a revision of the git repository at hand, and what it records.
+
+The code of a version is run, with the rights of the command.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from viewproof.spec.engines.compare import dump
+from viewproof.spec.lang import SpecError
+
+Shape = tuple[str, int, dict[str, int]]
+"""Model, replicas, bounds."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """`name` as it was given, and the directory in which it lies."""
+
+    name: str
+    folder: Path
+
+    @property
+    def package(self) -> str:
+        """Where the specification is imported from."""
+        return "viewproof.spec" if (self.folder / "viewproof").exists() else "spec"
+
+    def recorded(self, models: Sequence[str] | None = None, shapes: Sequence[Shape] = ()) -> dict[str, Any]:
+        """What is recorded of the models (None: of all) in their own sizes, and of the shapes. Raises `SpecError`."""
+        request = json.dumps({"models": models, "shapes": shapes})
+        command = [sys.executable, str(Path(dump.__file__).resolve()), self.package]
+        done = subprocess.run(command, cwd=self.folder, input=request, capture_output=True, text=True, check=False)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise SpecError(f"{self.name}: the specification cannot be recorded: {last}")
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    def audited(self, traces: Path) -> dict[str, str]:
+        """Run → verdict, of an audit of these traces by this version. Raises `SpecError`."""
+        with tempfile.TemporaryDirectory() as folder:
+            answer = Path(folder) / "answer.json"
+            module = self.package.removesuffix("spec") + "refinement.cli"
+            run = f"import sys; sys.path.insert(0, '.'); from {module} import cli; cli()"
+            command = [sys.executable, "-c", run, "audit", str(traces.resolve()), "--json", str(answer)]
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+            if not answer.exists():
+                last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+                raise SpecError(f"{self.name}: {traces} cannot be audited: {last}")
+            runs = json.loads(answer.read_text())["runs"]
+        return {str(run["run_id"]): str(run["verdict"]) for run in runs}
+
+
+@contextmanager
+def versions(names: Sequence[str], repository: Path) -> Iterator[list[Version]]:
+    """The versions of these names: directories as they are; revisions are unpacked, for the time of the `with`.
+
+    Raises `SpecError` for a name that is neither, or that has no specification.
+    """
+    with ExitStack() as stack:
+        yield [_version(name, repository, stack) for name in names]
+
+
+def _version(name: str, repository: Path, stack: ExitStack) -> Version:
+    folder = Path(name)
+    if not folder.is_dir():
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vsr-diff-")))
+        _unpack(name, repository, folder)
+    if not (folder / "spec" / "vsr").is_dir():
+        raise SpecError(f"{name} has no specification: there is no spec/vsr in it")
+    return Version(name, folder)
+
+
+def _unpack(name: str, repository: Path, folder: Path) -> None:
+    command = ["git", "-C", str(repository), "archive", "--format=tar", f"{name}^{{commit}}"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except OSError as problem:
+        raise SpecError(f"git cannot be run: {problem}") from problem
+    if done.returncode:
+        raise SpecError(f"{name} is no directory, and no revision of {repository}")
+    with tarfile.open(fileobj=BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="tar")
