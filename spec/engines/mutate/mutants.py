@@ -52,8 +52,8 @@ def mutants(spec: Spec, actions: frozenset[str] | None = None) -> Iterator[Mutan
     """All mutants of the actions (default: of all), in the order of the text."""
     seen: dict[str, int] = {}
     for ir in spec.action_irs:
-        if actions is not None and ir.name not in actions:
-            continue
+        if (actions is not None and ir.name not in actions) or not ir.updates:
+            continue  # an action that changes nothing is there for traces: whatever it asks, no state depends on it
         found = [*_of_guards(ir), *_of_updates(spec, ir)]
         if CRASH in spec.action(ir.name).tags:
             found += _of_durability(spec, ir)
@@ -64,7 +64,7 @@ def mutants(spec: Spec, actions: frozenset[str] | None = None) -> Iterator[Mutan
 
 def _of_guards(ir: ActionIR) -> Iterator[Mutant]:
     for n, guard in enumerate(ir.guards):
-        if isinstance(guard.cond, Within):
+        if isinstance(guard.cond, (Within, Const)):
             continue
         place, written = text(guard.cond), guard_text(guard.source)
 

@@ -44,9 +44,11 @@ _QUANTIFIERS = {"forall": forall, "exists": exists, "count": count}
 def with_ir(spec: Spec, changed: ActionIR) -> Spec:
     """The specification with one action as recorded in `changed`; the other records are shared.
 
-    A mutant need not keep to sorts, so it cannot be recorded again: take it as it is.
+    A mutant need not keep to sorts, so it cannot be recorded again: take it as it is. What parts put around the action
+    is in the record already.
     """
-    new = spec.with_actions({changed.name: runnable(changed, spec.action(changed.name))})
+    made = runnable(changed, spec.action(changed.name))
+    new = replace(spec, actions=tuple(made if a.name == changed.name else a for a in spec.actions))
     irs = tuple(changed if ir.name == changed.name else ir for ir in spec.action_irs)
     new.__dict__.update(action_irs=irs, invariant_irs=spec.invariant_irs, witness_irs=spec.witness_irs)
     return new

@@ -145,12 +145,13 @@ def enable(state: Any, r: Any, f: Any, o: Any) -> None:
 
 @invariant("I14", "same_digest")
 def same_digest(s: Any) -> Any:
-    """Equal executed op means equal enabled features, enabled at the same ops, and an equal checksum chain; every
-    member supports what a replica has enabled.
+    """Equal executed op means equal enabled features, enabled at the same ops, and an equal checksum chain, which begins
+    where its feature was enabled; every member supports what a replica has enabled.
     """
     return forall(
         Replica,
         lambda r: all_of(
+            s.chain_from[r] == s.enabled_at[r, CHAINED_CHECKSUM],
             forall(Replica, lambda q: implies(s.commit_min[r] == s.commit_min[q], lambda: same_features(s, r, q))),
             forall(Feature, lambda f: any_of(s.enabled_at[r, f] == 0, forall(Replica, lambda q: s.supports[q, f]))),
         ),
