@@ -105,6 +105,10 @@ def test_explore(installed: Installed) -> None:
             assert "Next steps" in answer.read().decode()
 
 
+def test_diff(installed: Installed) -> None:
+    check(installed.vsr("diff", ".", "no-such-revision"), 2, "has no specification: there is no spec/vsr in it")
+
+
 def test_mutate(installed: Installed) -> None:
     check(installed.vsr("mutate", "--document", "mutants.md"), 0, "page: mutants.md")
     assert "# Mutants" in (installed.work / "mutants.md").read_text()
