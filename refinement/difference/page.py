@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from itertools import takewhile
+from operator import eq
 
 from viewproof.refinement.difference.compare import Difference, Sized
 from viewproof.refinement.difference.texts import Change
@@ -78,7 +79,7 @@ def _texts(changes: list[Change]) -> Iterator[str]:
 
 def _apart(line: str, others: list[str]) -> str:
     """A line; of a long one the part in which it differs from the line of the other version that begins like it."""
-    begins = max((len(os.path.commonprefix([line, other])) for other in others), default=0)
+    begins = max((sum(takewhile(bool, map(eq, line, other))) for other in others), default=0)
     start = max(0, begins - CONTEXT) if len(line) > LINES_MAX else 0
     return _short(("… " if start else "") + line[start:])
 

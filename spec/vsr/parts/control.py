@@ -145,8 +145,8 @@ def enable(state: Any, r: Any, f: Any, o: Any) -> None:
 
 @invariant("I14", "same_digest")
 def same_digest(s: Any) -> Any:
-    """Equal executed op means equal enabled features, enabled at the same ops, and an equal checksum chain, which begins
-    where its feature was enabled; every member supports what a replica has enabled.
+    """Equal executed op means equal enabled features, enabled at the same ops, and an equal checksum chain; a chain
+    begins where its feature was enabled; every member supports what a replica has enabled.
     """
     return forall(
         Replica,
