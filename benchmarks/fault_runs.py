@@ -20,7 +20,8 @@ from viewproof.spec.vsr.fault_models import FAULT_MODELS
 
 HEADER = ("fault", "runs", "audit rejects", "first", "at", "simulator fails", "checkers")
 TABLE_HEADER = ("fault", "the mistake [source]", "level", "in the spec", "in the replica")
-BEGIN, END = "<!-- table of benchmarks.faults -->", "<!-- end of it -->"
+MARK, END = "<!-- table of {} -->", "<!-- end of it -->"
+BEGIN = MARK.format("benchmarks.faults")
 
 
 @dataclass
@@ -122,11 +123,14 @@ def table_rows(runs: int, searched: Callable[[str], tuple[str, ...]]) -> Iterato
         yield (f"`{fault}`", f"{record.replica or record.spec} [{record.source}]", record.level, spec, replica)
 
 
-def write_table(file: Path, lines: Sequence[str]) -> None:
-    """Puts the lines in place of the file's table. Raises `ValueError` if it has no mark of where that is."""
+def write_table(file: Path, lines: Sequence[str], command: str = "benchmarks.faults") -> None:
+    """Puts the lines in place of the file's table that the command makes. Raises `ValueError` if it has no mark of
+    where that is.
+    """
     text = file.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
+    mark = MARK.format(command)
+    before, begin, rest = text.partition(mark)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"{file}: the table goes between the lines {BEGIN} and {END}, which are missing")
+        raise ValueError(f"{file}: the table goes between the lines {mark} and {END}, which are missing")
     file.write_text("\n".join([before + begin, "", *lines, "", end + after]), encoding="utf-8")

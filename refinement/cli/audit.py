@@ -60,6 +60,8 @@ _MASTER = re.compile(
     r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|local-cluster\[[0-9]+,[0-9]+,[0-9]+\]|spark://\S+|k8s://\S+|yarn"
 )
 """The masters that Spark knows; with a second number `local` tries a task again."""
+_PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
+"""How packed input on standard input begins, and what the name of such a file ends with."""
 
 
 @click.command()
@@ -101,8 +103,8 @@ def audit(
 ) -> int:
     """Check recorded traces against the spec.
 
-    PATH is a trace file (NDJSON, also .gz and .zst, or Parquet), a directory, a pattern, or - for NDJSON on standard
-    input. Prints a verdict per run:
+    PATH is a trace file (NDJSON, also .gz and .zst, or Parquet), a directory, a pattern, or - for what comes on
+    standard input (NDJSON, or a log). Prints a verdict per run:
     conforms (exit 0), violates (1), inconclusive (4); malformed input is exit 2 with file, line and field.
     """
     files = Files(json_file, junit_file, sarif_file, html_file, violations)
@@ -114,7 +116,7 @@ def audit(
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
     if input == "tigerbeetle":
-        logs = survey_logs(paths)
+        logs = survey_logs(list(map(_from_stdin, paths)))
         protect(files.by_option(), [*paths, *logs.files], logs.directories)
         with steps("audit") as progress:
             report = api.judge_logs(
@@ -153,8 +155,11 @@ def _from_stdin(path: str) -> str:
         return path
     folder = tempfile.mkdtemp(prefix="viewproof-")
     click.get_current_context().call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
-    file = Path(folder) / "stdin.ndjson"
+    begin = sys.stdin.buffer.read(4)
+    packed = next((suffix for magic, suffix in _PACKED.items() if begin.startswith(magic)), "")
+    file = Path(folder) / f"stdin.ndjson{packed}"
     with file.open("wb") as out:
+        out.write(begin)
         shutil.copyfileobj(sys.stdin.buffer, out)
     return str(file)
 

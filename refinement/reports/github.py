@@ -39,5 +39,6 @@ def write_summary(report: AuditReport, environment: Mapping[str, str]) -> None:
         "| verdict | runs |",
         "|---|---|",
     ]
+    text += ["", *(f"Judged without `{name}`, as if it were never shown." for name in report.options.without)]
     with Path(target).open("a", encoding="utf-8") as stream:
         stream.write("\n".join([*text, *rows, ""]) + "\n")

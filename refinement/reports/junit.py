@@ -42,6 +42,8 @@ def _input_case(report: AuditReport) -> TestCase:
 
 def _run_case(verdict: RunVerdict) -> TestCase:
     case = TestCase(clean(verdict.run_id), classname="viewproof.run")
+    if verdict.notes:
+        case.system_out = clean("\n".join(verdict.notes))
     if verdict.violations:
         gaps = (f"{MISSING}: {reason}" for reason in verdict.missing)
         told = (line for violation in verdict.violations for line in violation_lines(violation, why=True))

@@ -43,7 +43,11 @@ def to_dict(report: AuditReport) -> dict[str, Any]:
                 "exitCode": report.exit_code,
                 "toolExecutionNotifications": [
                     {"level": level, "message": {"text": text}}
-                    for level, texts in (("error", notices), ("warning", [*report.empty, *_inconclusive(report)]))
+                    for level, texts in (
+                        ("error", notices),
+                        ("warning", [*report.empty, *_inconclusive(report)]),
+                        ("note", _waivers(report)),
+                    )
                     for text in texts
                 ],
             }
@@ -56,6 +60,12 @@ def to_dict(report: AuditReport) -> dict[str, Any]:
 
 def _inconclusive(report: AuditReport) -> list[str]:
     return [f"{verdict.run_id}: {reason}" for verdict in report.verdicts for reason in verdict.missing]
+
+
+def _waivers(report: AuditReport) -> list[str]:
+    """What was judged as if it were not there, or permitted."""
+    without = [f"judged without {name}, as if it were never shown" for name in report.options.without]
+    return [*without, *(f"the deviation {id} is permitted" for id in report.options.allow)]
 
 
 def _version() -> str:

@@ -1,7 +1,8 @@
 """Verdicts on small traces with holes, held against all completions over small domains by the reference interpreter.
 
 A completion fills what decides: parameters and columns of messages that nothing else shows. What is a repetition (an
-observation, a copy of a message, a column that the event's own observations give) stays open: it claims nothing.
+observation, a copy of a message, a column that the event's own observations give, or of which the format has one value
+only) stays open: it claims nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +30,19 @@ EVERYTHING = dict.fromkeys(COLUMNS, 1) | {"replicas": 3, "quorum_replication": 2
 SPEC = unbounded(configuration(EVERYTHING))
 ALL_RULES = SYSTEM.rules_for(SPEC)
 REPETITIONS = {one.column for one in SYSTEM.observations_for(SPEC, optional=True)}
+FROM_PRIMARIES = ("on_prepare", "drop_prepare", "on_commit", "on_start_view")
+"""Events that use a message which only the primary of its view sends."""
 Hole = tuple[int, str]
 """(position, column)"""
+
+
+def has_one_value(first: Row, event: str, column: str) -> bool:
+    """Does the format leave one value, which need not be shown? (`m_seq` need not in a whole trace.)"""
+    if column == "m_from":
+        return event in FROM_PRIMARIES
+    if column == "m_evicted":
+        return first[INDEX["client_slots"]] is None
+    return column == "m_seq" or (column == "m_type" and event != "execute")
 
 
 def is_pinned(rows: list[Row], hole: Hole) -> bool:
@@ -38,7 +50,7 @@ def is_pinned(rows: list[Row], hole: Hole) -> bool:
     at, column = hole
     row = rows[at]
     rule = ALL_RULES[row[EVENT]]
-    if column in REPETITIONS or column in rule.infer or column == "m_seq":  # m_seq may be missing in a whole trace, too
+    if column in REPETITIONS or column in rule.infer or has_one_value(rows[0], row[EVENT], column):
         return True
     if rule.sends and column in MESSAGE_FIELDS[rule.sends]:
         return any((r[M_FROM], r[M_SEQ]) == (row[NODE], row[SEQ]) and r[INDEX[column]] is not None for r in rows)
