@@ -18,6 +18,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -148,9 +149,9 @@ def column_rows(faults: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Per column, then per event: the verdict on good runs without it, and the mistakes that are no longer caught."""
     bad, good = shortest(faults), good_runs()
     for column in COLUMNS[ALWAYS:]:
-        yield (f"`{column}`", *worth(lambda rows, name=column: without_column(rows, name), bad, good))
+        yield (f"`{column}`", *worth(partial(without_column, column=column), bad, good))
     for event in EVENTS:
-        yield (f"lines of `{event}`", *worth(lambda rows, name=event: without_event(rows, name), bad, good))
+        yield (f"lines of `{event}`", *worth(partial(without_event, event=event), bad, good))
     columns = least(good)
     yield ("all but the least that conforms", "conforms", lost_with(columns, bad))
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 from click.testing import CliRunner
 
 from tests.refinement import fakes
@@ -37,9 +40,10 @@ def test_a_rotated_trace_is_one_run(tmp_path: Path) -> None:
     assert (code, "1 run: 1 conforms" in output) == (0, True)
 
 
-def test_standard_input(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packed", [bytes, gzip.compress, zstandard.ZstdCompressor().compress])
+def test_standard_input(packed: Callable[[bytes], bytes]) -> None:
     text = "".join(json.dumps(record) + "\n" for record in fakes.records("r"))
-    code, output = audit("-", stdin=text.encode())
+    code, output = audit("-", stdin=packed(text.encode()))
     assert (code, "1 run: 1 conforms" in output) == (0, True)
 
 
@@ -82,6 +86,19 @@ def test_a_waived_column_is_said_and_not_looked_at(tmp_path: Path) -> None:
     assert "judged without m_parent, as if it were never shown" in output
     assert audit(str(STEADY), "--without", "m_reply", "--json", str(tmp_path / "j"), judge=True)[0] == 4
     assert json.loads((tmp_path / "j").read_text())["options"]["without"] == ["m_reply"]
+
+
+def test_a_waived_column_is_said_in_every_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"json": "r.json", "junit": "r.xml", "sarif": "r.sarif", "html": "r.html"}
+    options = [text for option, name in names.items() for text in (f"--{option}", str(tmp_path / name))]
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    file = fakes.write_lines(tmp_path / "t.ndjson", fakes.records("r"))
+    code, output = audit(str(file), "--without", "head", *options)
+    assert (code, "judged without head" in output) == (0, True)
+    for name in names.values():
+        assert "judged without head, as if it were never shown" in (tmp_path / name).read_text(), name
+    assert "Judged without `head`" in (tmp_path / "summary.md").read_text()
 
 
 SET = ("--set", "replicas=3", "--set", "quorum_replication=2", "--set", "quorum_view_change=2")
