@@ -6,7 +6,7 @@ values:
 
     @event(receives="prepare")
     def on_prepare(state, e):
-        received(state.prepare_client[e.m_view, e.m_op], e.m_client, sent=True)
+        received(state.prepare[e.m_view, e.m_op].client, e.m_client, sent=True)
         step(normal.on_prepare, r=e.node, o=e.m_op)
         with when(e.m_commit > state.commit_max[e.node]):
             step(normal.on_commit, r=e.node, k=e.m_commit)

@@ -45,15 +45,15 @@ def boots(state: Any, e: Any) -> None:
 def start_view_received(state: Any, view: Any, op: Any) -> None:
     """The start_view of a view, and the prepares above its op up to `op`, reach the node."""
     with when(view != 0):
-        received(state.sv[view], sent=True)
-    received(state.sv_op[view])
-    with each(between(Op, 1, state.sv_op[view])) as o:
-        received(state.sv_entry[view, o])
-    with each(between(Op, state.sv_op[view] + 1, op)) as o:
-        received(state.prepare_client[view, o], sent=not has(state, "control"))
+        received(state.sv[view].sent, sent=True)
+    received(state.sv[view].op)
+    with each(between(Op, 1, state.sv[view].op)) as o:
+        received(state.sv[view].entry[o])
+    with each(between(Op, state.sv[view].op + 1, op)) as o:
+        received(state.prepare[view, o].client, sent=not has(state, "control"))
     if has(state, "control"):
-        with each(between(Op, state.sv_op[view] + 1, op)) as o:
-            received(state.prepare_feature[view, o])
+        with each(between(Op, state.sv[view].op + 1, op)) as o:
+            received(state.prepare[view, o].feature)
 
 
 def commit_received(state: Any, e: Any) -> None:
@@ -98,7 +98,7 @@ def log_got_back(state: Any, e: Any) -> None:
         _unseen_snapshot(state, e)
     v = e.m_log_view
     was_installed = all_of(
-        state.durable_log_view[e.node] < v, v <= e.m_view, any_of(primary(state, v) == e.node, state.sv[v])
+        state.durable_log_view[e.node] < v, v <= e.m_view, any_of(primary(state, v) == e.node, state.sv[v].sent)
     )
     message = (
         "the superblock names the log that the replica had, one of a later view that started, or none if it was lost"
@@ -129,7 +129,7 @@ def log_got_back(state: Any, e: Any) -> None:
 def _unseen_snapshot(state: Any, e: Any) -> None:
     v = e.m_log_view
     with when(all_of(e.m_checkpoint == 0, e.checkpoint > state.checkpoint[e.node])):
-        op = where(state.sv_op[v] > e.checkpoint, state.sv_op[v], e.checkpoint)
+        op = where(state.sv[v].op > e.checkpoint, state.sv[v].op, e.checkpoint)
         step("lose_snapshot", r=e.node)
         start_view_received(state, v, op)
         received(state.snapshot[v, e.checkpoint], sent=True)
@@ -202,8 +202,8 @@ def _view_started(state: Any, e: Any) -> None:
     started = all_of(e.durable_log_view == v, e.durable_log_view > state.durable_log_view[r])
 
     def same_log(x: Any) -> Any:
-        named = any_of(not_(shown(e.head)), name_of(state.dvc_entry[v, x, n], n) == e.head)
-        return all_of(state.dvc_op[v, x] >= n if has(state, "discard") else state.dvc_op[v, x] == n, named)
+        named = any_of(not_(shown(e.head)), name_of(state.dvc[v, x].entry[n], n) == e.head)
+        return all_of(state.dvc[v, x].op >= n if has(state, "discard") else state.dvc[v, x].op == n, named)
 
     with when(all_of(started, primary(state, v) == r)):
         step(view_change.start_view, r=r, b=tried(sort=Replica, where=same_log))

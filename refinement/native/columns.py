@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from viewproof.refinement.schema import BASE, TABLE, Column
 from viewproof.spec.vsr.core.state import Client, Feature, Op, Replica, Request, View
-from viewproof.spec.vsr.parts.clients.sessions import Incarnation
+from viewproof.spec.vsr.parts.clients.state import Incarnation
 from viewproof.spec.vsr.parts.partitions.state import Count, Offset
 
 FEATURE_MAX = 63

@@ -69,15 +69,15 @@ def log_in_journal(state: Any, e: Any) -> None:
 
 def entry_is(state: Any, e: Any, view: Any, op: Any) -> None:
     """The columns of an entry are those of the prepare (view, op)."""
-    check(e.m_client, state.prepare_client[view, op])
-    check(e.m_request, state.prepare_request[view, op])
+    check(e.m_client, state.prepare[view, op].client)
+    check(e.m_request, state.prepare[view, op].request)
     if has(state, "sessions"):
-        check(e.m_session, state.prepare_session[view, op])
-        check(e.m_incarnation, state.prepare_incarnation[view, op])
+        check(e.m_session, state.prepare[view, op].session)
+        check(e.m_incarnation, state.prepare[view, op].incarnation)
     else:
         no_session(e)
     if has(state, "control"):
-        check(e.m_feature, state.prepare_feature[view, op])
+        check(e.m_feature, state.prepare[view, op].feature)
     else:
         check(e.m_feature, 0, if_shown=True)
 
@@ -112,7 +112,7 @@ def on_request(state: Any, e: Any) -> None:
         step(normal.on_request, r=e.node, c=e.m_client, s=e.m_request)
     entry_is(state, e, e.m_view, e.m_op)
     named(e.m_checksum, state.entry[e.node, e.m_op], e.m_op)
-    named(e.m_parent, state.prepare_parent[e.m_view, e.m_op], e.m_op - 1)
+    named(e.m_parent, state.prepare[e.m_view, e.m_op].parent, e.m_op - 1)
 
 
 @event(receives="prepare")
@@ -123,22 +123,22 @@ def on_prepare(state: Any, e: Any) -> None:
     inferred(e.m_op, state.op[e.node] + 1)
     message_is(e, "prepare")
     check(v, state.view[e.node])
-    received(state.prepare_client[v, o], e.m_client, sent=not has(state, "control"))
+    received(state.prepare[v, o].client, e.m_client, sent=not has(state, "control"))
     if has(state, "control"):
-        received(state.prepare_feature[v, o], e.m_feature)
+        received(state.prepare[v, o].feature, e.m_feature)
     else:
         check(e.m_feature, 0, if_shown=True)
-    received(state.prepare_request[v, o], e.m_request)
+    received(state.prepare[v, o].request, e.m_request)
     if has(state, "sessions"):
-        received(state.prepare_session[v, o], e.m_session)
-        received(state.prepare_incarnation[v, o], e.m_incarnation)
+        received(state.prepare[v, o].session, e.m_session)
+        received(state.prepare[v, o].incarnation, e.m_incarnation)
     else:
         no_session(e)
     if has(state, "pipeline"):
-        received(state.prepare_commit[v, o], e.m_commit)
-    received(state.prepare_parent[v, o])
+        received(state.prepare[v, o].commit, e.m_commit)
+    received(state.prepare[v, o].parent)
     named(e.m_checksum, some(v), o)
-    named(e.m_parent, state.prepare_parent[v, o], o - 1)
+    named(e.m_parent, state.prepare[v, o].parent, o - 1)
     commit_received(state, e)
     step(normal.on_prepare, r=e.node, o=o)
     with when(e.m_commit > state.commit_max[e.node]):
@@ -273,8 +273,8 @@ def resend_reply(state: Any, e: Any) -> None:
         no_session(e)
     holds(e.m_op <= state.commit_min[r], "the op of a cached reply has been executed", e.m_op)
     entry = value_of(state.entry[r, e.m_op]), e.m_op
-    check(c, state.prepare_client[entry])
-    check(e.m_request, state.prepare_request[entry])
+    check(c, state.prepare[entry].client)
+    check(e.m_request, state.prepare[entry].request)
     agrees(e.m_reply, e.m_op, "I8")
 
 
@@ -303,10 +303,10 @@ def do_view_change(state: Any, e: Any) -> None:
     message_is(e, "do_view_change")
     step(view_change.do_view_change, r=r)
     check(v, state.view[r])
-    check(e.m_log_view, state.dvc_log_view[v, r])
-    check(e.m_op, state.dvc_op[v, r])
-    check(e.m_commit, state.dvc_commit[v, r])
-    named_log(e.m_log, Op, state.dvc_op[v, r], lambda o: state.dvc_entry[v, r, o])
+    check(e.m_log_view, state.dvc[v, r].log_view)
+    check(e.m_op, state.dvc[v, r].op)
+    check(e.m_commit, state.dvc[v, r].commit)
+    named_log(e.m_log, Op, state.dvc[v, r].op, lambda o: state.dvc[v, r].entry[o])
 
 
 @event(receives="do_view_change")
@@ -316,13 +316,13 @@ def on_do_view_change(state: Any, e: Any) -> None:
     inferred(e.m_view, state.view[e.node])
     message_is(e, "do_view_change")
     check(v, state.view[e.node])
-    received(state.dvc[v, x], sent=True)
-    received(state.dvc_log_view[v, x], e.m_log_view)
-    received(state.dvc_op[v, x], e.m_op)
-    received(state.dvc_commit[v, x], e.m_commit)
-    with each(between(Op, 1, state.dvc_op[v, x])) as o:
-        received(state.dvc_entry[v, x, o])
-    named_log(e.m_log, Op, state.dvc_op[v, x], lambda o: state.dvc_entry[v, x, o])
+    received(state.dvc[v, x].sent, sent=True)
+    received(state.dvc[v, x].log_view, e.m_log_view)
+    received(state.dvc[v, x].op, e.m_op)
+    received(state.dvc[v, x].commit, e.m_commit)
+    with each(between(Op, 1, state.dvc[v, x].op)) as o:
+        received(state.dvc[v, x].entry[o])
+    named_log(e.m_log, Op, state.dvc[v, x].op, lambda o: state.dvc[v, x].entry[o])
 
 
 @event(sends="start_view")
@@ -333,9 +333,9 @@ def start_view(state: Any, e: Any) -> None:
     message_is(e, "start_view")
     check(v, state.view[e.node])
     step(view_change.start_view, r=e.node, b=tried(e.m_from, sort=Replica))
-    check(e.m_op, state.sv_op[v])
+    check(e.m_op, state.sv[v].op)
     check(e.m_commit, state.commit_max[e.node])
-    named_log(e.m_log, Op, state.sv_op[v], lambda o: state.sv_entry[v, o])
+    named_log(e.m_log, Op, state.sv[v].op, lambda o: state.sv[v].entry[o])
     log_in_journal(state, e)
 
 

@@ -60,7 +60,7 @@ def propose_feature(state: Any, e: Any) -> None:
     check(e.m_commit, state.commit_max[e.node])
     step(control.propose_feature, r=e.node, f=e.m_feature)
     named(e.m_checksum, state.entry[e.node, e.m_op], e.m_op)
-    named(e.m_parent, state.prepare_parent[e.m_view, e.m_op], e.m_op - 1)
+    named(e.m_parent, state.prepare[e.m_view, e.m_op].parent, e.m_op - 1)
 
 
 @event(only=with_part("checkpoints"), needs="checkpoint_interval")
@@ -76,9 +76,9 @@ def drop_prepare(state: Any, e: Any) -> None:
     inferred(e.m_view, state.view[e.node])
     message_is(e, "prepare")
     check(e.m_view, state.view[e.node])
-    received(state.prepare_client[e.m_view, e.m_op])
+    received(state.prepare[e.m_view, e.m_op].client)
     if has(state, "control"):
-        received(state.prepare_feature[e.m_view, e.m_op])
+        received(state.prepare[e.m_view, e.m_op].feature)
     step(fence.drop_prepare, r=e.node, o=e.m_op)
 
 

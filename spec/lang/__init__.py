@@ -2,12 +2,16 @@
 
 from viewproof.spec.lang.definitions import Action, Goal, Predicate, Spec, action, invariant, tagged, witness
 from viewproof.spec.lang.errors import Disabled, RangeError, Source, SpecError
+from viewproof.spec.lang.messages import BLANK, Fields, Message, Sent, each, field, only_if, same, unsent, with_fields
 from viewproof.spec.lang.parts import Change, Composition, Part, after, at, before, compose, replaces
 from viewproof.spec.lang.points import Point, cases, instead, joined, point, without
 from viewproof.spec.lang.schema import Schema, Var
 from viewproof.spec.lang.sorts import BOOL, Instance, Sort, Values, number_to, one_of, optional, up_to
+from viewproof.spec.lang.state import State, ghost, message, variable, watermark
 from viewproof.spec.lang.terms import NONE, Bool, Cells, Index, Label, Number, Option
 from viewproof.spec.lang.vocabulary import (
+    Between,
+    Truth,
     all_of,
     any_of,
     as_index,
@@ -29,18 +33,22 @@ from viewproof.spec.lang.vocabulary import (
 )
 
 __all__ = [
+    "BLANK",
     "BOOL",
     "NONE",
     "Action",
+    "Between",
     "Bool",
     "Cells",
     "Change",
     "Composition",
     "Disabled",
+    "Fields",
     "Goal",
     "Index",
     "Instance",
     "Label",
+    "Message",
     "Number",
     "Option",
     "Part",
@@ -48,10 +56,13 @@ __all__ = [
     "Predicate",
     "RangeError",
     "Schema",
+    "Sent",
     "Sort",
     "Source",
     "Spec",
     "SpecError",
+    "State",
+    "Truth",
     "Values",
     "Var",
     "action",
@@ -65,28 +76,38 @@ __all__ = [
     "cases",
     "compose",
     "count",
+    "each",
     "exists",
+    "field",
     "forall",
+    "ghost",
     "implies",
     "instead",
     "invariant",
     "joined",
     "largest",
     "maximum",
+    "message",
     "not_",
     "number_of",
     "number_to",
     "one_of",
+    "only_if",
     "optional",
     "point",
     "replaces",
     "require",
+    "same",
     "smallest",
     "some",
     "tagged",
+    "unsent",
     "up_to",
     "value_of",
+    "variable",
+    "watermark",
     "where",
+    "with_fields",
     "within",
     "without",
     "witness",

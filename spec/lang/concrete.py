@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from viewproof.spec.lang.errors import Disabled, RangeError, SpecError, here
+from viewproof.spec.lang.messages import named
 from viewproof.spec.lang.schema import Schema, Var
 from viewproof.spec.lang.sorts import Instance, Sort
 from viewproof.spec.lang.vocabulary import Between, Domain
@@ -168,8 +169,12 @@ class View:
         self._draft = draft
         self._args = (receiver, after)
 
-    def __getattr__(self, name: str) -> Any:
+    def cells(self, name: str) -> Any:
+        """The cells of a variable, or the value of one without indices."""
         return self._draft.cells(name, *self._args)
+
+    def __getattr__(self, name: str) -> Any:
+        return named(self._draft.schema, name, self.cells)
 
 
 class Draft:
@@ -199,7 +204,7 @@ class Draft:
         return Cells(self, var, receiver, after)
 
     def __getattr__(self, name: str) -> Any:
-        return self.cells(name)
+        return named(self.schema, name, self.cells)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._OWN:

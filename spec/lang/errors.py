@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -61,6 +61,14 @@ def _spec_frame() -> FrameType | None:
     while frame is not None and frame.f_code.co_filename.startswith(tuple(_PASSED_OVER)):
         frame = frame.f_back
     return frame
+
+
+def evaluated(annotations: Mapping[str, Any]) -> dict[str, Any]:
+    """Annotations of a class or function of the specification, with the names that stand where it is defined."""
+    frame = _spec_frame()
+    assert frame is not None
+    names = frame.f_globals, frame.f_locals
+    return {name: eval(of, *names) if isinstance(of, str) else of for name, of in annotations.items()}  # noqa: S307
 
 
 def here() -> Source:

@@ -11,6 +11,7 @@ from viewproof.spec.lang.errors import SpecError, source_of
 from viewproof.spec.lang.points import Point, parameters, require_parameters
 from viewproof.spec.lang.schema import Schema
 from viewproof.spec.lang.sorts import Instance
+from viewproof.spec.lang.state import State, declare, require_promised
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,11 @@ def _nothing(cfg: Any) -> tuple[Any, ...]:
 class Part:
     """One part of a specification. `is_on` reads the configuration, as all else that depends on it.
 
-    `changes` are made to other parts, `removes` names actions that make no sense with this one. `lemmas` are what a
-    proof needs; `untrue` are the ids of those of other parts that do not hold with this one, in an instance with
-    crashes or without. `needs` are witnesses that are out of reach without the actions of a tag. `faults` are known
-    mistakes in what is the part's own.
+    `state` are the classes that declare its variables and messages; `declare` adds those that follow from what others
+    declared. `changes` are made to other parts, `removes` names actions that make no sense with this one. `lemmas` are
+    what a proof needs; `untrue` are the ids of those of other parts that do not hold with this one, in an instance with
+    crashes or without. `needs` are witnesses that are out of reach without the actions of a tag.
+    `faults` are known mistakes in what is the part's own.
 
     Of finite models: `models` by name, as the protocol has them; `sizes` are those sizes that are its own, each with
     what the configuration lacks for it ("" for nothing). With the part on, `fit` is the configuration at a size, and
@@ -72,6 +74,7 @@ class Part:
 
     name: str
     is_on: Callable[[Any], bool]
+    state: Callable[[Any], tuple[type[State], ...]] = _nothing
     declare: Callable[[Schema, Any], None] = lambda schema, cfg: None
     actions: Callable[[Any], tuple[Action, ...]] = _nothing
     changes: Callable[[Any], tuple[Change, ...]] = _nothing
@@ -102,6 +105,9 @@ class Composition:
 
     def add(self, part: Part, cfg: Any) -> None:
         """Add a part that is on; those that it changes come before it."""
+        self.schema.part = part.name
+        for body in part.state(cfg):
+            declare(self.schema, body, cfg)
         part.declare(self.schema, cfg)
         for name in part.removes(cfg):
             self._removed.add(name)
@@ -175,4 +181,5 @@ def compose(parts: Iterable[Part], cfg: Any) -> Composition:
     for part in parts:
         if part.is_on(cfg):
             made.add(part, cfg)
+    require_promised(made.schema)
     return made

@@ -57,7 +57,7 @@ def point(fn: Callable[P, R]) -> Point[P, R]:
     return Point(fn)
 
 
-def joined(join: Callable[..., R]) -> Callable[[Callable[P, R]], Point[P, R]]:
+def joined(join: Callable[..., Any]) -> Callable[[Callable[P, R]], Point[P, R]]:
     """A point whose value is `join(own, *added)`."""
     return lambda fn: Point(fn, join)
 

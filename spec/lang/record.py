@@ -26,6 +26,7 @@ from viewproof.spec.lang.expr import (
     lift,
 )
 from viewproof.spec.lang.kinds import NUMBER
+from viewproof.spec.lang.messages import named
 from viewproof.spec.lang.schema import Schema, Var
 from viewproof.spec.lang.sorts import Sort
 from viewproof.spec.lang.vocabulary import Between, Domain, using
@@ -75,8 +76,12 @@ class RecordedView:
         self._recorder = recorder
         self._args = (receiver, after)
 
-    def __getattr__(self, name: str) -> Any:
+    def cells(self, name: str) -> Any:
+        """The cells of a variable, or the read of one without indices."""
         return self._recorder.cells(name, *self._args)
+
+    def __getattr__(self, name: str) -> Any:
+        return named(self._recorder.schema, name, self.cells)
 
 
 class Recorder:
@@ -107,7 +112,7 @@ class Recorder:
         return Read(var, (), receiver, after, var.values.kind)
 
     def __getattr__(self, name: str) -> Any:
-        return self.cells(name)
+        return named(self.schema, name, self.cells)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._OWN:

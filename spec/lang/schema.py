@@ -62,6 +62,8 @@ class Var:
     doc: str
     sender: Sender | None = field(default=None, compare=False)
     tags: frozenset[str] = frozenset()
+    message: str = field(default="", compare=False)
+    """Name of the message that it is sent in, as documents have it."""
 
     @property
     def is_message(self) -> bool:
@@ -81,11 +83,47 @@ class Var:
         return count
 
 
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a message: its register; does it mark what was sent, may it be left out; the part that declares it."""
+
+    var: Var
+    marks: bool
+    may_be_blank: bool
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageType:
+    """A declared message. `name` is that of the state, `title` that of documents. One that is a single value has no
+    record, and its field, if it is no flag, no name.
+    """
+
+    name: str
+    title: str
+    key: tuple[Sort, ...]
+    sender: Sender
+    to: str
+    record: Any
+    flag: Var | None
+    part: str
+    fields: dict[str, Field] = field(default_factory=dict)
+
+    @property
+    def vars(self) -> tuple[Var, ...]:
+        """Its registers: the flag, then the fields."""
+        return (*((self.flag,) if self.flag else ()), *(one.var for one in self.fields.values()))
+
+
 class Schema:
-    """The declared variables, in order of declaration."""
+    """The declared variables and messages, in order of declaration. `part` is the one that declares now."""
 
     def __init__(self) -> None:
         self.vars: dict[str, Var] = {}
+        self.messages: dict[str, MessageType] = {}
+        self.promised: dict[str, Any] = {}
+        """Variables that a state says are declared elsewhere, with their types."""
+        self.part = ""
         self.added: dict[Callable[..., Any], tuple[Callable[..., Any], ...]] = {}
         """Point → what parts added to it (`points`)."""
         self.replaced: dict[Callable[..., Any], Callable[..., Any]] = {}
@@ -99,7 +137,8 @@ class Schema:
         """The variables with a tag, in order of declaration."""
         return tuple(var.name for var in self.vars.values() if tag in var.tags)
 
-    def _add(self, var: Var) -> Var:
+    def add(self, var: Var) -> Var:
+        """Declare a variable. Raises `SpecError` if it is there, or has no fit name and sentence."""
         if var.name in self.vars:
             raise SpecError(f"variable {var.name} is declared twice")
         if var.name in RESERVED or not var.name.isidentifier():
@@ -120,16 +159,34 @@ class Schema:
         tags: Sequence[str] = (),
     ) -> Var:
         """Declare a variable of the replicas or clients."""
-        return self._add(Var(name, tuple(index), values, int(init), "state", doc, tags=frozenset(tags)))
+        return self.add(Var(name, tuple(index), values, int(init), "state", doc, tags=frozenset(tags)))
 
     def ghost(self, name: str, index: Sequence[Sort], values: Values = BOOL, *, init: Any = 0, doc: str) -> Var:
         """Declare history that only invariants and bounds read; no guard of a replica's action may depend on it."""
-        return self._add(Var(name, tuple(index), values, int(init), "ghost", doc))
+        return self.add(Var(name, tuple(index), values, int(init), "ghost", doc))
 
     def register(self, name: str, index: Sequence[Sort], values: Values = BOOL, *, sender: Sender, doc: str) -> Var:
         """Declare a write-once message field; `sender(*index)` is the replica that sends it."""
-        return self._add(Var(name, tuple(index), values, 0, "register", doc, sender))
+        return self.add(Var(name, tuple(index), values, 0, "register", doc, sender))
+
+    def field(
+        self,
+        message: str,
+        name: str,
+        index: Sequence[Sort],
+        values: Values,
+        sender: Sender,
+        *,
+        doc: str,
+        marks: bool = False,
+        may_be_blank: bool = True,
+    ) -> None:
+        """Declare one more field of a message that is there; `index` is what it has besides the key."""
+        known = self.messages[message]
+        full = (*known.key, *index)
+        var = Var(f"{message}_{name}", full, values, 0, "register", doc, sender, message=known.title)
+        known.fields[name] = Field(self.add(var), marks, may_be_blank, self.part)
 
     def watermark(self, name: str, index: Sequence[Sort], values: Values, *, sender: Sender, doc: str) -> Var:
         """Declare a number of which ever larger values are sent; any value up to it may be received."""
-        return self._add(Var(name, tuple(index), values, 0, "watermark", doc, sender))
+        return self.add(Var(name, tuple(index), values, 0, "watermark", doc, sender))

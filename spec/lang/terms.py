@@ -8,7 +8,8 @@ operators below are therefore declared for type checkers only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast, overload
 
 from viewproof.spec.lang.kinds import ANY_OPTIONAL
 from viewproof.spec.lang.sorts import Constant, Sort
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class Bool:
+class Term:
+    """Whatever a specification computes with."""
+
+
+class Bool(Term):
     """A Boolean term."""
 
     if TYPE_CHECKING:
@@ -27,7 +32,7 @@ class Bool:
         def __ne__(self, other: Bool | bool) -> Bool: ...  # type: ignore[override]
 
 
-class Number:
+class Number(Term):
     """A number that is no index: how many there are, how far apart two indices lie."""
 
     if TYPE_CHECKING:
@@ -45,7 +50,7 @@ class Number:
         def __ge__(self, other: Number | int) -> Bool: ...
 
 
-class Index(metaclass=Sort):
+class Index(Term, metaclass=Sort):
     """A member of a sort, or 0 where a variable says so: it can be moved by a number, and compared with its like."""
 
     if TYPE_CHECKING:
@@ -66,7 +71,7 @@ class Index(metaclass=Sort):
         def __ge__(self, other: Self | int) -> Bool: ...
 
 
-class Label(metaclass=Sort):
+class Label(Term, metaclass=Sort):
     """One of a few named values: it can only be compared."""
 
     if TYPE_CHECKING:
@@ -77,9 +82,10 @@ class Label(metaclass=Sort):
 
 I = TypeVar("I", bound="Index")  # noqa: E741
 L = TypeVar("L", bound="Label")
+T = TypeVar("T", bound="Term")
 
 
-class Option(Generic[I]):
+class Option(Term, Generic[I]):
     """A member of the sort, or none (`some`, `NONE`, `value_of`). None is below all members."""
 
     if TYPE_CHECKING:
@@ -91,8 +97,11 @@ class Option(Generic[I]):
         def __gt__(self, other: Option[I]) -> Bool: ...
         def __ge__(self, other: Option[I]) -> Bool: ...
 
+    else:
+        __class_getitem__ = classmethod(GenericAlias)  # typing's own keeps equal sorts, not the same ones
 
-NONE: Any = Constant(0, ANY_OPTIONAL)
+
+NONE: Option[Any] = cast(Any, Constant(0, ANY_OPTIONAL))
 """None of them: the optional that holds nothing."""
 
 K = TypeVar("K")
@@ -118,3 +127,6 @@ class Cells(Generic[K, V]):
         def __setitem__(self, index: K, value: Any) -> None: ...
         def update(self, index: tuple[Any, ...], value: Callable[..., V | int]) -> None:
             """Assign a whole range: entries of `index` that are a sort or between(…) run over their members."""
+
+    else:
+        __class_getitem__ = classmethod(GenericAlias)

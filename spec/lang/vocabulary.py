@@ -15,7 +15,7 @@ from viewproof.spec.lang.errors import SpecError, here
 from viewproof.spec.lang.expr import Const, Expr, Op, denoting, expect, kind_of, lift, same_kind
 from viewproof.spec.lang.kinds import ANY_OPTIONAL, INDEX, NUMBER, NUMERIC, OPTIONAL, optional_of, shown
 from viewproof.spec.lang.sorts import Constant, Sort
-from viewproof.spec.lang.terms import Bool, I, Number, Option, V
+from viewproof.spec.lang.terms import Bool, I, Number, Option, T, V
 
 Truth = Bool | bool
 """A Boolean term, or a Boolean of the configuration."""
@@ -187,11 +187,17 @@ def implies(premise: Condition, conclusion: Condition) -> Bool:
 
 
 @overload
-def where(cond: Condition, then: int | Callable[[], int], otherwise: V | Callable[[], V]) -> V: ...
+def where(  # type: ignore[overload-overlap]
+    cond: Condition, then: Condition, otherwise: Condition
+) -> Bool: ...
 @overload
-def where(cond: Condition, then: V | Callable[[], V], otherwise: int | Callable[[], int]) -> V: ...
+def where(cond: Condition, then: T | Callable[[], T], otherwise: T | Callable[[], T]) -> T: ...
 @overload
-def where(cond: Condition, then: V | Callable[[], V], otherwise: V | Callable[[], V]) -> V: ...
+def where(cond: Condition, then: T | Callable[[], T], otherwise: int | Callable[[], int]) -> T: ...
+@overload
+def where(cond: Condition, then: int | Callable[[], int], otherwise: T | Callable[[], T]) -> T: ...
+@overload
+def where(cond: Condition, then: int, otherwise: int) -> Number: ...
 def where(cond: Condition, then: Any, otherwise: Any) -> Any:
     """`then` where cond holds, else `otherwise`."""
     test = _boolean(cond)

@@ -11,12 +11,11 @@ ops as the clients have requests and registers in all; an instance with fewer is
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
     Goal,
     Instance,
+    Truth,
     all_of,
     any_of,
     count,
@@ -31,11 +30,11 @@ from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import NORMAL, Client, Feature, Op, Replica, Request, View, primary
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.invariants import was_executed
-from viewproof.spec.vsr.parts.clients.sessions import Incarnation
+from viewproof.spec.vsr.parts.clients.state import Clients, Incarnation
 
 
 @invariant("later_view", "a later view exists, or nothing crashed")
-def later_view(s: Any) -> Any:
+def later_view(s: Clients) -> Truth:
     """No replica is in the last view of the instance, or no replica ever crashed and all journals have room.
 
     A primary whose ring is too small for the log that it should start with leaves the view to its timeout.
@@ -45,7 +44,7 @@ def later_view(s: Any) -> Any:
 
 
 @invariant("view_change_ended", "the highest view is normal")
-def view_change_ended(s: Any) -> Any:
+def view_change_ended(s: Clients) -> Truth:
     """Some view, later than none that a replica is in, has a normal primary and a replication quorum of normal
     replicas.
     """
@@ -61,7 +60,7 @@ def view_change_ended(s: Any) -> Any:
 
 
 @invariant("all_answered", "every request was answered")
-def all_answered(s: Any) -> Any:
+def all_answered(s: Clients) -> Truth:
     """Every client was sent the reply to its last request, with sessions in one of them; and all of its requests were
     executed.
     """
@@ -73,7 +72,7 @@ def all_answered(s: Any) -> Any:
     return all_of(answered, forall(Client, lambda c: forall(Request, lambda n: was_executed(s, c, 0, n))))
 
 
-def session_answered(s: Any, c: Any, x: Any) -> Any:
+def session_answered(s: Clients, c: Client, x: Op) -> Truth:
     """Was client c sent the reply to the last request of session x, and were all of them executed?"""
     return all_of(
         s.session_replies[c, x] != NONE,
@@ -83,7 +82,7 @@ def session_answered(s: Any, c: Any, x: Any) -> Any:
 
 
 @invariant("caught_up", "every replica has executed all that is committed")
-def caught_up(s: Any) -> Any:
+def caught_up(s: Clients) -> Truth:
     """No replica knows of a commit that some replica has not executed."""
     return forall(Replica, lambda r: forall(Replica, lambda q: s.commit_max[q] <= s.commit_min[r]))
 

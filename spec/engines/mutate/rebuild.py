@@ -71,7 +71,7 @@ def _assign(update: Update, state: Any, env: Env) -> None:
     if not update.index:
         setattr(state, update.var.name, value(update.value, state, env))
         return
-    cells = getattr(state, update.var.name)
+    cells = state.cells(update.var.name)
     if not update.binders:
         index = tuple(value(i, state, env) for i in update.index)
         cells[index if len(index) > 1 else index[0]] = value(update.value, state, env)
@@ -129,7 +129,7 @@ def _read(expr: Read, state: Any, env: Env) -> Any:
         source = state.received(value(expr.receiver, state, env))
     elif expr.after:
         source = state.after
-    cells = getattr(source, expr.var.name)
+    cells = source.cells(expr.var.name)
     if not expr.index:
         return cells
     index = tuple(value(i, state, env) for i in expr.index)

@@ -7,9 +7,11 @@ from typing import Any
 
 from viewproof.spec.lang import (
     NONE,
+    Truth,
     action,
     all_of,
     any_of,
+    as_index,
     between,
     count,
     forall,
@@ -23,41 +25,52 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal, restart, view_change
-from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view, primary
+from viewproof.spec.vsr.core.state import (
+    NORMAL,
+    VIEW_CHANGE,
+    Core,
+    Length,
+    Log,
+    Op,
+    Replica,
+    View,
+    entry_of_view,
+    primary,
+)
 from viewproof.spec.vsr.core.view_change import offered_by
 from viewproof.spec.vsr.stand_ins import Fault, beside, instead_of
 
 
-@action(r=Replica)
-def execute(state: Any, r: Any) -> None:
+@action
+def execute(state: Core, r: Replica) -> None:
     """A replica executes an op as soon as it is in its log, not when it is committed [seed 000]."""
     with instead({normal.require_committed: require_in_log}):
         normal.execute.fn(state, r)
 
 
-def require_in_log(state: Any, r: Any, o: Any) -> None:
+def require_in_log(state: Core, r: Replica, o: Op) -> None:
     """Op o is in the log of normal replica r."""
     require(state.status[r] == NORMAL)
     require(o <= state.op[r])
 
 
 @tagged("crash")
-@action(r=Replica, n=Length)
-def restart_view_from_last_prepare(state: Any, r: Any, n: Any) -> None:
+@action
+def restart_view_from_last_prepare(state: Core, r: Replica, n: Length) -> None:
     """At restart the view is inferred from the last prepare in the journal [seed 003]."""
     view = where(n == 0, 0, lambda: value_of(state.entry[r, n]))
     restart.recover(state, r, n, view, view)
 
 
-@action(r=Replica, v=View)
-def on_get_state(state: Any, r: Any, v: Any) -> None:
+@action
+def on_get_state(state: Core, r: Replica, v: View) -> None:
     """A replica that sees a later view truncates its log to the commit number and adopts the view at once [VR
     Revisited §5.2].
     """
     require(within(View, v))
     require(v > state.view[r])
     require(primary(state, v) != r)
-    require(state.received(r).sv[v])
+    require(state.received(r).sv[v].sent)
     state.status[r] = NORMAL
     state.view[r] = v
     state.log_view[r] = v
@@ -75,15 +88,15 @@ def _even_quorum(cfg: Config) -> Config:
 
 
 @tagged("crash")
-@action(r=Replica, n=Length)
-def restart_trusting_the_journal(state: Any, r: Any, n: Any) -> None:
+@action
+def restart_trusting_the_journal(state: Core, r: Replica, n: Length) -> None:
     """Replay takes the end of the journal for what is committed [seed 003]."""
     restart.recover(state, r, n, state.durable_view[r], state.durable_log_view[r], commit_max=n)
 
 
 @tagged("crash")
-@action(r=Replica, n=Length)
-def restart_over_gap(state: Any, r: Any, n: Any) -> None:
+@action
+def restart_over_gap(state: Core, r: Replica, n: Length) -> None:
     """Of the prepares being written, a later one may have survived and an earlier one not; the journal's end is taken
     to be the last record, and not the one before the gap [seed 003].
     """
@@ -91,8 +104,8 @@ def restart_over_gap(state: Any, r: Any, n: Any) -> None:
     restart.recover(state, r, n, *views, survived=lambda o: any_of(o == n, state.written[r, o]))
 
 
-@action(r=Replica)
-def execute_over_gap(state: Any, r: Any) -> None:
+@action
+def execute_over_gap(state: Core, r: Replica) -> None:
     """Replay goes on with the next op that the journal holds [seed 003]."""
     o = state.commit_min[r] + where(has_next(state, r), 1, 2)
     normal.require_committed(state, r, o)
@@ -101,21 +114,21 @@ def execute_over_gap(state: Any, r: Any) -> None:
     normal.execute_request(state, r, o, state.entry[r, o])
 
 
-def has_next(state: Any, r: Any) -> Any:
+def has_next(state: Core, r: Replica) -> Truth:
     """Does r's journal hold the op after those executed, or end there?"""
     o = state.commit_min[r] + 1
     return any_of(o >= state.op[r], lambda: state.written[r, o])
 
 
 @tagged("crash")
-@action(r=Replica, n=Length)
-def restart_without_view_file(state: Any, r: Any, n: Any) -> None:
+@action
+def restart_without_view_file(state: Core, r: Replica, n: Length) -> None:
     """A view file that cannot be read counts as a first boot: view 0 [vsr-rs]."""
-    restart.recover(state, r, n, 0, 0)
+    restart.recover(state, r, n, as_index(View, 0), as_index(View, 0))
 
 
-@action(r=Replica, o=Op)
-def commit_out_of_order(state: Any, r: Any, o: Any) -> None:
+@action
+def commit_out_of_order(state: Core, r: Replica, o: Op) -> None:
     """The primary executes any prepare that has a quorum, not the committable prefix [seed 000]."""
     v, received = state.view[r], state.received(r)
     require(state.status[r] == NORMAL)
@@ -128,14 +141,14 @@ def commit_out_of_order(state: Any, r: Any, o: Any) -> None:
     normal.execute_request(state, r, o, state.entry[r, o])
 
 
-@action(r=Replica, o=Op)
-def on_prepare_fenced(state: Any, r: Any, o: Any) -> None:
+@action
+def on_prepare_fenced(state: Core, r: Replica, o: Op) -> None:
     """A backup drops a prepare at or below commit_max, as if it had it [seed 000]."""
     require(o > state.commit_max[r])
     normal.on_prepare.fn(state, r, o)
 
 
-def require_unfenced(state: Any, r: Any, n: Any, entry: Any) -> None:
+def require_unfenced(state: Core, r: Replica, n: Op, entry: Log) -> None:
     """Of the log up to op n, replica r holds all at or below its commit_max: a prepare sent to it again is dropped."""
     require(
         forall(
@@ -147,29 +160,29 @@ def require_unfenced(state: Any, r: Any, n: Any, entry: Any) -> None:
     )
 
 
-@action(r=Replica, v=View, n=Length)
-def on_start_view_fenced(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def on_start_view_fenced(state: Core, r: Replica, v: View, n: Length) -> None:
     """A backup cannot fetch the bodies of a started view's log at or below its commit_max [seed 000]."""
     require_unfenced(state, r, n, lambda o: entry_of_view(state.received(r), v, o))
     view_change.on_start_view.fn(state, r, v, n)
 
 
-@action(r=Replica, b=Replica)
-def start_view_fenced(state: Any, r: Any, b: Any) -> None:
+@action
+def start_view_fenced(state: Core, r: Replica, b: Replica) -> None:
     """A new primary cannot fetch the bodies of the log it chose at or below its commit_max [seed 000]."""
     v, received = state.view[r], state.received(r)
-    require_unfenced(state, r, received.dvc_op[v, b], lambda o: received.dvc_entry[v, b, o])
+    require_unfenced(state, r, received.dvc[v, b].op, lambda o: received.dvc[v, b].entry[o])
     view_change.start_view.fn(state, r, b)
 
 
-@action(r=Replica, v=View, n=Length)
-def on_start_view_false_ack(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def on_start_view_false_ack(state: Core, r: Replica, v: View, n: Length) -> None:
     """A backup acknowledges the whole range of a start_view, without looking what its journal holds [seed 000]."""
     received = state.received(r)
     view_change.require_start_view(state, r, v, n)
     normal.require_slot(state, r, n)
 
-    def entry(o: Any) -> Any:
+    def entry(o: Op) -> Any:
         return entry_of_view(received, v, o)
 
     view_change.enter_view(state, r, v, n)
@@ -179,8 +192,8 @@ def on_start_view_false_ack(state: Any, r: Any, v: Any, n: Any) -> None:
     state.ack.update((v, r, changed), entry)
 
 
-@action(r=Replica, b=Replica)
-def merge_early(state: Any, r: Any, b: Any) -> None:
+@action
+def merge_early(state: Core, r: Replica, b: Replica) -> None:
     """On a quorum of do_view_changes the new primary raises its log_view; it installs the log, and starts the view,
     later [Iggy, later].
     """
@@ -189,20 +202,20 @@ def merge_early(state: Any, r: Any, b: Any) -> None:
     require(state.status[r] == VIEW_CHANGE)
     require(primary(state, v) == r)
     require(state.log_view[r] < v)
-    require(received.dvc[v, b])
+    require(received.dvc[v, b].sent)
     require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
     state.log_view[r] = v
     state.durable_log_view[r] = v
 
 
-@action(r=Replica, v=View)
-def on_get_state_keeping_log(state: Any, r: Any, v: Any) -> None:
+@action
+def on_get_state_keeping_log(state: Core, r: Replica, v: View) -> None:
     """A replica that sees a later view adopts view and log_view when it asks for the state, before it has it
     [VR Revisited §5.2].
     """
     require(v > state.view[r])
     require(primary(state, v) != r)
-    require(state.received(r).sv[v])
+    require(state.received(r).sv[v].sent)
     state.status[r] = NORMAL
     state.view[r] = v
     state.log_view[r] = v
@@ -210,8 +223,8 @@ def on_get_state_keeping_log(state: Any, r: Any, v: Any) -> None:
     state.durable_log_view[r] = v
 
 
-@action(r=Replica, o=Op)
-def commit_own_view_only(state: Any, r: Any, o: Any) -> None:
+@action
+def commit_own_view_only(state: Core, r: Replica, o: Op) -> None:
     """A new primary knows no prepare of an older view in its pipeline: acknowledgements of them count for nothing
     [Iggy, later].
     """

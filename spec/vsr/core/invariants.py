@@ -5,10 +5,10 @@ Where the core has no part of a statement yet (checkpoints of I5, nacks of I11),
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Bool,
+    Truth,
     all_of,
     any_of,
     between,
@@ -21,6 +21,7 @@ from viewproof.spec.lang import (
     maximum,
     not_,
     point,
+    same,
     some,
     value_of,
     where,
@@ -30,30 +31,33 @@ from viewproof.spec.vsr.core.normal import is_request
 from viewproof.spec.vsr.core.state import (
     NORMAL,
     Client,
+    Core,
+    Entry,
     Op,
     Replica,
+    Request,
     View,
     client_of,
     durable,
     entry_of_view,
-    is_prepared,
+    parent_of,
     primary,
     request_of,
 )
 
 
-def chosen(s: Any, w: Any, o: Any) -> Any:
+def chosen(s: Core, w: View, o: Op) -> Bool:
     """Has a replication quorum acknowledged view w's own entry at op o, in view w?"""
     return count(Replica, lambda q: s.ack[w, q, o] == entry_of_view(s, w, o)) >= s.cfg.quorum_replication
 
 
-def carries(s: Any, v: Any, o: Any, entry: Any) -> Any:
+def carries(s: Core, v: View, o: Op, entry: Entry) -> Bool:
     """Is the entry in the log that view v started with?"""
-    return all_of(o <= s.sv_op[v], lambda: s.sv_entry[v, o] == entry)
+    return all_of(o <= s.sv[v].op, lambda: s.sv[v].entry[o] == entry)
 
 
 @invariant("I1", "agreement")
-def agreement(s: Any) -> Any:
+def agreement(s: Core) -> Bool:
     """Two replicas that both executed an op executed the same prepare: each executed what the first one did."""
     return forall(
         Replica,
@@ -62,16 +66,16 @@ def agreement(s: Any) -> Any:
 
 
 @invariant("I2", "durability")
-def durability(s: Any) -> Any:
+def durability(s: Core) -> Bool:
     """An op that was acknowledged by a replication quorum, or replied to, is in the log of every later started view."""
     return forall(View, lambda v: all_of(*kept_by_view(s, v)))
 
 
 @cases
-def kept_by_view(s: Any, v: Any) -> tuple[Any, ...]:
+def kept_by_view(s: Core, v: View) -> tuple[Truth, ...]:
     """What view v keeps: if it started, all that was committed before, or replied to."""
 
-    def kept(o: Any) -> Any:
+    def kept(o: Op) -> Bool:
         return all_of(
             implies(
                 all_of(s.replied_in[o] > NONE, value_of(s.replied_in[o]) < v),
@@ -85,17 +89,17 @@ def kept_by_view(s: Any, v: Any) -> tuple[Any, ...]:
             ),
         )
 
-    return (implies(s.sv[v], lambda: forall(Op, kept)),)
+    return (implies(s.sv[v].sent, lambda: forall(Op, kept)),)
 
 
 @point
-def is_committed(s: Any, w: Any, o: Any) -> Any:
+def is_committed(s: Core, w: View, o: Op) -> Bool:
     """Has view w committed op o: has a quorum acknowledged it there?"""
     return chosen(s, w, o)
 
 
 @invariant("I3", "honest_ack")
-def honest_ack(s: Any) -> Any:
+def honest_ack(s: Core) -> Bool:
     """An acknowledged entry is durable at the sender, or the sender is excused: overruled by a later started view."""
     return forall(
         View,
@@ -114,19 +118,19 @@ def honest_ack(s: Any) -> Any:
 
 
 @point
-def holds_acknowledged(s: Any, v: Any, r: Any, o: Any) -> Any:
+def holds_acknowledged(s: Core, v: View, r: Replica, o: Op) -> Bool:
     """Does r hold durably what it acknowledged in view v at op o?"""
     return all_of(durable(s, r, o), s.entry[r, o] == s.ack[v, r, o])
 
 
 @cases
-def excused(s: Any, v: Any, r: Any, o: Any) -> tuple[Any, ...]:
+def excused(s: Core, v: View, r: Replica, o: Op) -> tuple[Truth, ...]:
     """Why r need not hold what it acknowledged in view v at op o: a later view started without it."""
-    return (exists(View, lambda w: all_of(w > v, s.sv[w], not_(carries(s, w, o, s.ack[v, r, o])))),)
+    return (exists(View, lambda w: all_of(w > v, s.sv[w].sent, not_(carries(s, w, o, s.ack[v, r, o])))),)
 
 
 @invariant("I4", "commit_in_order")
-def commit_in_order(s: Any) -> Any:
+def commit_in_order(s: Core) -> Bool:
     """commit_min grows by exactly 1 per executed op, or the replica starts afresh; and it never passes commit_max."""
     return forall(
         Replica,
@@ -142,25 +146,25 @@ def commit_in_order(s: Any) -> Any:
 
 
 @point
-def starts_afresh(s: Any, r: Any) -> Any:
+def starts_afresh(s: Core, r: Replica) -> Bool:
     """Does the step make r start afresh: a restart, after which it has executed nothing?"""
     return all_of(s.after.restarts == s.restarts + 1, s.after.commit_min[r] == 0)
 
 
 @invariant("I5", "bounds")
-def bounds(s: Any) -> Any:
+def bounds(s: Core) -> Bool:
     """commit_min ≤ min(commit_max, op), and what parts bound: the checkpoint, the ring, the pipeline."""
     return forall(Replica, lambda r: all_of(*bounds_of(s, r)))
 
 
 @cases
-def bounds_of(s: Any, r: Any) -> tuple[Any, ...]:
+def bounds_of(s: Core, r: Replica) -> tuple[Truth, ...]:
     """The bounds that r keeps."""
     return (s.commit_min[r] <= s.commit_max[r], s.commit_min[r] <= s.op[r])
 
 
 @invariant("I6", "view_monotone")
-def view_monotone(s: Any) -> Any:
+def view_monotone(s: Core) -> Bool:
     """view and log_view never regress, restarts included; log_view ≤ view; every promise that was sent is kept."""
     return forall(
         Replica,
@@ -174,38 +178,32 @@ def view_monotone(s: Any) -> Any:
 
 
 @cases
-def may_regress(s: Any, r: Any) -> tuple[Any, ...]:
+def may_regress(s: Core, r: Replica) -> tuple[Truth, ...]:
     """In which steps the view of r may fall: in none."""
     return ()
 
 
 @point
-def is_promise_kept(s: Any, v: Any, r: Any) -> Any:
+def is_promise_kept(s: Core, v: View, r: Replica) -> Bool:
     """After the step: what r said in view v is not above its durable view."""
-    said = any_of(s.after.svc[v, r], s.after.dvc[v, r], exists(Op, lambda o: s.after.ack[v, r, o] != NONE))
+    said = any_of(s.after.svc[v, r], s.after.dvc[v, r].sent, exists(Op, lambda o: s.after.ack[v, r, o] != NONE))
     return implies(said, v <= s.after.durable_view[r])
 
 
 @invariant("I7", "one_prepare")
-def one_prepare(s: Any) -> Any:
+def one_prepare(s: Core) -> Bool:
     """One prepare per (view, op), and one start_view per view: once sent they do not change."""
     return forall(
         View,
         lambda v: all_of(
-            implies(s.sv[v], all_of(s.after.sv[v], s.after.sv_op[v] == s.sv_op[v])),
+            implies(s.sv[v].sent, all_of(s.after.sv[v].sent, s.after.sv[v].op == s.sv[v].op)),
             forall(
                 Op,
                 lambda o: all_of(
-                    implies(s.sv[v], s.after.sv_entry[v, o] == s.sv_entry[v, o]),
+                    implies(s.sv[v].sent, s.after.sv[v].entry[o] == s.sv[v].entry[o]),
                     implies(
-                        is_prepared(s, v, o),
-                        all_of(
-                            *(
-                                getattr(s.after, name)[v, o] == getattr(s, name)[v, o]
-                                for name in s.schema.vars
-                                if name.startswith("prepare_")
-                            )
-                        ),
+                        s.prepare[v, o].sent,
+                        same(s.after.prepare[v, o], s.prepare[v, o]),
                     ),
                 ),
             ),
@@ -214,7 +212,7 @@ def one_prepare(s: Any) -> Any:
 
 
 @invariant("I8", "exactly_once")
-def exactly_once(s: Any) -> Any:
+def exactly_once(s: Core) -> Bool:
     """No request of a client is executed at two ops."""
     return forall(
         Op,
@@ -233,14 +231,14 @@ def exactly_once(s: Any) -> Any:
 
 
 @invariant("I9", "table_is_function")
-def table_is_function(s: Any) -> Any:
+def table_is_function(s: Core) -> Bool:
     """The client table is that of the executed prefix: per client the largest request number executed up to
     commit_min.
     """
     return forall(Replica, lambda r: forall(Client, lambda c: s.table[r, c] == last_request(s, c, s.commit_min[r])))
 
 
-def last_request(s: Any, c: Any, limit: Any) -> Any:
+def last_request(s: Core, c: Client, limit: Op) -> Request:
     """The largest request number of client c executed up to that op."""
     return maximum(
         between(Op, 1, limit),
@@ -253,7 +251,7 @@ def last_request(s: Any, c: Any, limit: Any) -> Any:
 
 
 @invariant("I10", "chain")
-def chain(s: Any) -> Any:
+def chain(s: Core) -> Bool:
     """Each entry's parent is the entry at the op before it; views do not fall along a log. (The core has no
     timestamps.)
     """
@@ -263,7 +261,7 @@ def chain(s: Any) -> Any:
             between(Op, 1, s.op[r]),
             lambda o: all_of(
                 s.entry[r, o] != NONE,
-                lambda: s.prepare_parent[value_of(s.entry[r, o]), o] == where(o == 1, NONE, lambda: s.entry[r, o - 1]),
+                lambda: s.prepare[value_of(s.entry[r, o]), o].parent == parent_of(s, r, o),
                 where(o == 1, True, lambda: s.entry[r, o - 1] <= s.entry[r, o]),
             ),
         ),
@@ -271,7 +269,7 @@ def chain(s: Any) -> Any:
 
 
 @invariant("I12", "log_view_meaning")
-def log_view_meaning(s: Any) -> Any:
+def log_view_meaning(s: Core) -> Bool:
     """A do_view_change with log_view x carries exactly the log that x started with and entries prepared in x after
     it.
     """
@@ -280,13 +278,13 @@ def log_view_meaning(s: Any) -> Any:
         lambda v: forall(
             Replica,
             lambda r: implies(
-                s.dvc[v, r],
+                s.dvc[v, r].sent,
                 lambda: all_of(
-                    any_of(s.dvc_log_view[v, r] == 0, s.sv[s.dvc_log_view[v, r]]),
+                    any_of(s.dvc[v, r].log_view == 0, s.sv[s.dvc[v, r].log_view].sent),
                     reaches_start(s, v, r),
                     forall(
-                        between(Op, 1, s.dvc_op[v, r]),
-                        lambda o: s.dvc_entry[v, r, o] == entry_of_view(s, s.dvc_log_view[v, r], o),
+                        between(Op, 1, s.dvc[v, r].op),
+                        lambda o: s.dvc[v, r].entry[o] == entry_of_view(s, s.dvc[v, r].log_view, o),
                     ),
                 ),
             ),
@@ -295,27 +293,28 @@ def log_view_meaning(s: Any) -> Any:
 
 
 @point
-def reaches_start(s: Any, v: Any, r: Any) -> Any:
+def reaches_start(s: Core, v: View, r: Replica) -> Bool:
     """Is all of the log that its log_view started with in r's do_view_change of view v?"""
-    return s.sv_op[s.dvc_log_view[v, r]] <= s.dvc_op[v, r]
+    return s.sv[s.dvc[v, r].log_view].op <= s.dvc[v, r].op
 
 
 @witness("I1", "two replicas executed one op")
-def two_executed(s: Any) -> Any:
+def two_executed(s: Core) -> Bool:
     """Agreement has something to agree on."""
     return exists(Op, lambda o: count(Replica, lambda r: s.executed[r, o] != NONE) >= 2)
 
 
 @witness("I2", "a view started after a reply")
-def view_after_reply(s: Any) -> Any:
+def view_after_reply(s: Core) -> Bool:
     """A view started, later than one in which an op was replied to."""
     return exists(
-        View, lambda v: all_of(s.sv[v], exists(Op, lambda o: all_of(s.replied_in[o] > NONE, s.replied_in[o] < some(v))))
+        View,
+        lambda v: all_of(s.sv[v].sent, exists(Op, lambda o: all_of(s.replied_in[o] > NONE, s.replied_in[o] < some(v)))),
     )
 
 
 @witness("I3", "an acknowledgement was overruled")
-def overruled(s: Any) -> Any:
+def overruled(s: Core) -> Bool:
     """A replica acknowledged an entry and no longer holds it."""
     return exists(
         View,
@@ -326,31 +325,31 @@ def overruled(s: Any) -> Any:
 
 
 @witness("I4", "one replica executed more than another")
-def unequal_commit(s: Any) -> Any:
+def unequal_commit(s: Core) -> Bool:
     """Replicas differ in commit_min."""
     return exists(Replica, lambda r: exists(Replica, lambda q: s.commit_min[r] > s.commit_min[q]))
 
 
 @witness("I5", "commit_max is above commit_min and op")
-def commit_max_ahead(s: Any) -> Any:
+def commit_max_ahead(s: Core) -> Bool:
     """A replica knows of a commit that its log does not reach yet."""
     return exists(Replica, lambda r: all_of(s.commit_max[r] > s.commit_min[r], s.commit_max[r] > s.op[r]))
 
 
 @witness("I6", "log_view lags view")
-def log_view_lags(s: Any) -> Any:
+def log_view_lags(s: Core) -> Bool:
     """A replica is in a view change."""
     return exists(Replica, lambda r: s.log_view[r] < s.view[r])
 
 
 @witness("I7", "one op was prepared in two views")
-def prepared_twice(s: Any) -> Any:
+def prepared_twice(s: Core) -> Bool:
     """Two prepares of one op exist, in different views."""
-    return exists(Op, lambda o: count(View, lambda v: s.prepare_client[v, o] != 0) >= 2)
+    return exists(Op, lambda o: count(View, lambda v: s.prepare[v, o].client != 0) >= 2)
 
 
 @witness("I8", "a request was prepared twice")
-def request_twice(s: Any) -> Any:
+def request_twice(s: Core) -> Bool:
     """One request exists as two prepares, so executing both is conceivable."""
     return exists(
         Op,
@@ -359,9 +358,9 @@ def request_twice(s: Any) -> Any:
             lambda v: exists(
                 between(View, 0, v - 1),
                 lambda w: all_of(
-                    s.prepare_client[v, o] != 0,
-                    s.prepare_client[v, o] == s.prepare_client[w, o],
-                    s.prepare_request[v, o] == s.prepare_request[w, o],
+                    s.prepare[v, o].client != 0,
+                    s.prepare[v, o].client == s.prepare[w, o].client,
+                    s.prepare[v, o].request == s.prepare[w, o].request,
                 ),
             ),
         ),
@@ -369,19 +368,19 @@ def request_twice(s: Any) -> Any:
 
 
 @witness("I9", "client tables differ")
-def tables_differ(s: Any) -> Any:
+def tables_differ(s: Core) -> Bool:
     """Two replicas hold different entries for a client, at different commit_min."""
     return exists(Replica, lambda r: exists(Replica, lambda q: exists(Client, lambda c: s.table[r, c] > s.table[q, c])))
 
 
 @witness("I10", "a log holds entries of two views")
-def two_views_in_log(s: Any) -> Any:
+def two_views_in_log(s: Core) -> Bool:
     """A log continues in a later view."""
     return exists(Replica, lambda r: exists(between(Op, 2, s.op[r]), lambda o: s.entry[r, o - 1] < s.entry[r, o]))
 
 
 @witness("I12", "do_view_changes of different log_views")
-def different_log_views(s: Any) -> Any:
+def different_log_views(s: Core) -> Bool:
     """A primary has to choose between logs of different views."""
     return exists(
         View,
@@ -389,14 +388,14 @@ def different_log_views(s: Any) -> Any:
             Replica,
             lambda r: exists(
                 Replica,
-                lambda q: all_of(s.dvc[v, r], s.dvc[v, q], s.dvc_log_view[v, r] < s.dvc_log_view[v, q]),
+                lambda q: all_of(s.dvc[v, r].sent, s.dvc[v, q].sent, s.dvc[v, r].log_view < s.dvc[v, q].log_view),
             ),
         ),
     )
 
 
 @witness("L2", "a restarted backup is normal again")
-def restarted_normal(s: Any) -> Any:
+def restarted_normal(s: Core) -> Bool:
     """After a restart a backup takes part."""
     return all_of(s.restarts > 0, exists(Replica, lambda r: all_of(s.status[r] == NORMAL, primary(s, s.view[r]) != r)))
 

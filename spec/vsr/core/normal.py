@@ -4,10 +4,9 @@ commit_min/commit_max).
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Truth,
     action,
     all_of,
     between,
@@ -19,24 +18,28 @@ from viewproof.spec.lang import (
     require,
     some,
     where,
+    with_fields,
     within,
 )
 from viewproof.spec.vsr.core.state import (
     NORMAL,
     Client,
+    Core,
+    Entry,
     Op,
+    Prepare,
     Replica,
     Request,
     client_of,
     durable,
-    is_prepared,
+    parent_of,
     primary,
     request_of,
 )
 
 
-@action(r=Replica, c=Client, s=Request)
-def on_request(state: Any, r: Any, c: Any, s: Any) -> None:
+@action
+def on_request(state: Core, r: Replica, c: Client, s: Request) -> None:
     """The primary prepares a new request (VR Revisited §4.1, step 2).
 
     A client sends a number once the one before was answered, and may repeat old ones. Not new: at or below the
@@ -47,7 +50,7 @@ def on_request(state: Any, r: Any, c: Any, s: Any) -> None:
     prepare_request(state, r, c, s)
 
 
-def require_new(state: Any, r: Any, c: Any, s: Any) -> None:
+def require_new(state: Core, r: Replica, c: Client, s: Request) -> None:
     """r is a normal primary, and request s of client c is new to it."""
     require(state.status[r] == NORMAL)
     require(primary(state, state.view[r]) == r)
@@ -58,63 +61,68 @@ def require_new(state: Any, r: Any, c: Any, s: Any) -> None:
     )
 
 
-def prepare_request(state: Any, r: Any, c: Any, s: Any) -> None:
-    """Primary r takes request s of client c into its log."""
-    v, o = state.view[r], state.op[r] + 1
-    prepare(state, r, v, o)
-    state.prepare_client[v, o] = c
-    state.prepare_request[v, o] = s
+def prepare_request(state: Core, r: Replica, c: Client, s: Request) -> None:
+    """Primary r takes request s of client c into its log, and sends the prepare."""
+    o = state.op[r] + 1
+    prepare(state, r, o, Prepare(parent=parent_of(state, r, o), client=c, request=s))
 
 
 @point
-def require_room(state: Any, r: Any, o: Any) -> None:
+def require_room(state: Core, r: Replica, o: Op) -> None:
     """The primary may prepare op o: there is room for it."""
     require(within(Op, o))
     require_slot(state, r, o)
 
 
 @point
-def require_slot(state: Any, r: Any, o: Any) -> None:
+def require_slot(state: Core, r: Replica, o: Op) -> None:
     """The journal has a slot for op o: the core's has no end."""
 
 
 @point
-def prepare(state: Any, r: Any, v: Any, o: Any) -> None:
-    """Primary r of view v takes an entry at o into its log, on the entry before it, not durable yet, and sends it."""
+def prepare(state: Core, r: Replica, o: Op, message: Prepare) -> None:
+    """Primary r takes an entry of its view at o into its log, not durable yet, and sends the prepare."""
+    v = state.view[r]
     state.op[r] = o
     state.entry[r, o] = some(v)
     state.written[r, o] = False
-    state.prepare_parent[v, o] = where(o == 1, NONE, lambda: state.entry[r, o - 1])
+    state.prepare[v, o] = complete(state, r, message)
 
 
-@action(r=Replica, o=Op)
-def on_prepare(state: Any, r: Any, o: Any) -> None:
+@joined(with_fields)
+def complete(state: Core, r: Replica, message: Prepare) -> Prepare:
+    """The prepare as primary r sends it: with the fields that parts declare and fill in."""
+    return message
+
+
+@action
+def on_prepare(state: Core, r: Replica, o: Op) -> None:
     """A backup takes the next prepare of its view into its log; it is not durable yet (VR Revisited §4.1, step 3)."""
     require_next(state, r, o)
     require_slot(state, r, o)
     take_prepare(state, r, o)
 
 
-def require_next(state: Any, r: Any, o: Any) -> None:
+def require_next(state: Core, r: Replica, o: Op) -> None:
     """Normal backup r has received the prepare at o of its view, and it follows r's log."""
     v = state.view[r]
     received = state.received(r)
     require(state.status[r] == NORMAL)
     require(primary(state, v) != r)
     require(o == state.op[r] + 1)
-    require(is_prepared(state, v, o, received))
-    require(received.prepare_parent[v, o] == where(o == 1, NONE, lambda: state.entry[r, o - 1]))
+    require(received.prepare[v, o].sent)
+    require(received.prepare[v, o].parent == parent_of(state, r, o))
 
 
-def take_prepare(state: Any, r: Any, o: Any) -> None:
+def take_prepare(state: Core, r: Replica, o: Op) -> None:
     """The prepare at o of its view is known to r, and not durable yet."""
     state.op[r] = o
     state.entry[r, o] = some(state.view[r])
     state.written[r, o] = False
 
 
-@action(r=Replica, o=Op)
-def append(state: Any, r: Any, o: Any) -> None:
+@action
+def append(state: Core, r: Replica, o: Op) -> None:
     """The prepare at o becomes durable, in order; a normal replica then acknowledges it (VR Revisited §4.1, step 3).
 
     The primary acknowledges its own prepares by the same rule (seed 000: only what the journal really holds). A slot of
@@ -125,22 +133,22 @@ def append(state: Any, r: Any, o: Any) -> None:
     acknowledge(state, r, o)
 
 
-def require_append(state: Any, r: Any, o: Any) -> None:
+def require_append(state: Core, r: Replica, o: Op) -> None:
     """Op o is the first of r's log that is not durable."""
     require(o <= state.op[r])
     require(not_(durable(state, r, o)))
     require(where(o == 1, True, lambda: durable(state, r, o - 1)))
 
 
-def acknowledge(state: Any, r: Any, o: Any) -> None:
+def acknowledge(state: Core, r: Replica, o: Op) -> None:
     """Replica r, if normal, acknowledges the entry at o, unless it has executed it."""
     v = state.view[r]
     acknowledges = all_of(state.status[r] == NORMAL, o > state.commit_min[r])
     state.ack[v, r, o] = where(acknowledges, state.entry[r, o], state.ack[v, r, o])
 
 
-@action(r=Replica, o=Op)
-def commit(state: Any, r: Any, o: Any) -> None:
+@action
+def commit(state: Core, r: Replica, o: Op) -> None:
     """The primary commits the next op on a quorum of acknowledgements of its own entry (VR Revisited §4.1, step 4)."""
     v = state.view[r]
     received = state.received(r)
@@ -153,8 +161,8 @@ def commit(state: Any, r: Any, o: Any) -> None:
     state.commit_sent[v] = o
 
 
-@action(r=Replica, k=Op)
-def on_commit(state: Any, r: Any, k: Any) -> None:
+@action
+def on_commit(state: Core, r: Replica, k: Op) -> None:
     """A replica learns a commit number of its view, from a prepare, commit or start_view (VR Revisited §4.1, step
     6).
     """
@@ -164,8 +172,8 @@ def on_commit(state: Any, r: Any, k: Any) -> None:
     state.commit_max[r] = k
 
 
-@action(r=Replica)
-def execute(state: Any, r: Any) -> None:
+@action
+def execute(state: Core, r: Replica) -> None:
     """A replica executes the next committed op that its journal holds; the primary replies (seed 000, commit path)."""
     o = state.commit_min[r] + 1
     require_committed(state, r, o)
@@ -175,12 +183,12 @@ def execute(state: Any, r: Any) -> None:
 
 
 @point
-def require_committed(state: Any, r: Any, o: Any) -> None:
+def require_committed(state: Core, r: Replica, o: Op) -> None:
     """Replica r may execute op o, its next: it is normal, the op is committed, and its journal holds it."""
     require_ready(state, r, o)
 
 
-def require_ready(state: Any, r: Any, o: Any) -> None:
+def require_ready(state: Core, r: Replica, o: Op) -> None:
     """Replica r is normal, op o is committed, and r's journal holds it."""
     require(state.status[r] == NORMAL)
     require(o <= state.commit_max[r])
@@ -188,25 +196,25 @@ def require_ready(state: Any, r: Any, o: Any) -> None:
 
 
 @joined(all_of)
-def is_request(state: Any, entry: Any, o: Any) -> Any:
+def is_request(state: Core, entry: Entry, o: Op) -> Truth:
     """Is the entry a client's? The core has no other kind."""
     return True
 
 
 @point
-def require_table_slot(state: Any, r: Any, o: Any) -> None:
+def require_table_slot(state: Core, r: Replica, o: Op) -> None:
     """The client table has a slot for the client of op o, next at r: the core's has one for every client."""
 
 
 @point
-def note_executed(state: Any, r: Any, o: Any, entry: Any) -> None:
+def note_executed(state: Core, r: Replica, o: Op, entry: Entry) -> None:
     """Replica r executed that entry at op o, whatever its kind: commit_min, and the history that invariants read."""
     state.commit_min[r] = o
     state.executed[r, o] = entry
     state.first_executed[o] = where(state.first_executed[o] == NONE, entry, state.first_executed[o])
 
 
-def execute_request(state: Any, r: Any, o: Any, entry: Any) -> None:
+def execute_request(state: Core, r: Replica, o: Op, entry: Entry) -> None:
     """Effects of executing that entry, a client's, at op o on replica r: state machine, client table, reply."""
     replies = primary(state, state.view[r]) == r
     note_executed(state, r, o, entry)
@@ -216,20 +224,20 @@ def execute_request(state: Any, r: Any, o: Any, entry: Any) -> None:
 
 
 @point
-def record(state: Any, r: Any, o: Any, entry: Any) -> None:
+def record(state: Core, r: Replica, o: Op, entry: Entry) -> None:
     """The client table of r holds the request of the entry that is executed at o."""
     state.table[r, client_of(state, entry, o)] = request_of(state, entry, o)
 
 
 @point
-def reply(state: Any, r: Any, o: Any, entry: Any, sends: Any) -> None:
+def reply(state: Core, r: Replica, o: Op, entry: Entry, sends: Truth) -> None:
     """Where `sends` holds, the client of the entry that is executed at o is sent the reply."""
     c, s = client_of(state, entry, o), request_of(state, entry, o)
     state.replies[c] = where(all_of(sends, state.replies[c] < s), s, state.replies[c])
 
 
-@action(r=Replica, c=Client)
-def resend_reply(state: Any, r: Any, c: Any) -> None:
+@action
+def resend_reply(state: Core, r: Replica, c: Client) -> None:
     """The primary answers a client's repeated request from its client table (VR Revisited §4.1, step 2).
 
     It may be the first reply that the client gets: a backup executed the op, and leads now.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from viewproof.spec.lang import (
     NONE,
+    Truth,
     action,
     all_of,
     any_of,
@@ -21,10 +22,12 @@ from viewproof.spec.lang import (
 from viewproof.spec.vsr.core.state import (
     NORMAL,
     VIEW_CHANGE,
+    Core,
     Length,
     Op,
     Replica,
     Restart,
+    View,
     copy,
     executed_state,
     loaded_apart,
@@ -34,8 +37,8 @@ from viewproof.spec.vsr.core.state import (
 
 
 @tagged("crash")
-@action(r=Replica, n=Length)
-def restart(state: Any, r: Any, n: Any) -> None:
+@action
+def restart(state: Core, r: Replica, n: Length) -> None:
     """A replica crashes and starts again with its log up to op n: all that was durable, and a prefix of what was
     being written.
 
@@ -46,7 +49,13 @@ def restart(state: Any, r: Any, n: Any) -> None:
 
 
 def recover(
-    state: Any, r: Any, n: Any, view: Any, log_view: Any, commit_max: Any = None, survived: Any = lambda o: True
+    state: Core,
+    r: Replica,
+    n: Op,
+    view: View,
+    log_view: View,
+    commit_max: Op | None = None,
+    survived: Callable[[Op], Truth] = lambda o: True,
 ) -> None:
     """Guard and effects of a restart that recovers the log up to op n, and this view and log_view.
 
@@ -58,7 +67,7 @@ def recover(
 
 
 @point
-def require_restart(state: Any, r: Any, n: Any) -> None:
+def require_restart(state: Core, r: Replica, n: Op) -> None:
     """Replica r may crash, and start again with its log up to op n: nothing that was durable is above."""
     require(within(Restart, state.restarts + 1))
     require(n <= state.op[r])
@@ -66,13 +75,13 @@ def require_restart(state: Any, r: Any, n: Any) -> None:
 
 
 def start_again(
-    state: Any,
-    r: Any,
-    n: Any,
-    view: Any,
-    log_view: Any,
-    commit_max: Any,
-    survived: Any = lambda o: True,
+    state: Core,
+    r: Replica,
+    n: Op,
+    view: View,
+    log_view: View,
+    commit_max: Op,
+    survived: Callable[[Op], Truth] = lambda o: True,
     cut: bool = False,
 ) -> None:
     """Effects of a restart (`recover`); with `cut`, what was durable above n is gone.
@@ -101,7 +110,7 @@ def start_again(
 
 
 @point
-def load_state(state: Any, r: Any) -> None:
+def load_state(state: Core, r: Replica) -> None:
     """What r has executed is what a crash leaves of it: nothing, as it is not kept."""
     for name in executed_state(state):
         if name not in loaded_apart(state):

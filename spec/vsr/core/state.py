@@ -6,22 +6,28 @@ prepare for ever; its parent is part of it, so the hash chain is in the model.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from viewproof.spec.lang import (
-    BOOL,
+    NONE,
+    Bool,
+    Cells,
     Index,
     Label,
-    Schema,
-    any_of,
+    Message,
+    Option,
+    Sent,
+    State,
     as_index,
-    joined,
-    one_of,
-    optional,
+    field,
+    ghost,
+    message,
     point,
     some,
-    up_to,
     value_of,
+    variable,
+    watermark,
     where,
 )
 from viewproof.spec.lang.vocabulary import Between
@@ -73,7 +79,7 @@ class Status(Label):
 
 
 NORMAL, VIEW_CHANGE, RECOVERING = Status.NORMAL, Status.VIEW_CHANGE, Status.RECOVERING
-ENTRY = optional(View)
+Entry = Option[View]
 """An entry: none, or the view that prepared it."""
 
 EXECUTED = "executed"
@@ -86,115 +92,155 @@ REBUILT = "rebuilt"
 """Tag of a variable that follows from those, and that no snapshot holds."""
 
 
-def _sender_of_index(position: int) -> Any:
-    return lambda *index: index[position]
+def by_primary(cfg: Config, view: View, *_: Index) -> Replica:
+    """the primary of the view"""
+    return as_index(Replica, view % cfg.replicas)
 
 
-def declare(s: Schema, cfg: Config) -> None:
-    """Declare the variables of the core protocol."""
-    _replica_state(s)
-    _messages(s, cfg)
-    _history(s)
+def by_replica(cfg: Config, view: View, r: Replica, *_: Index) -> Replica:
+    """the replica"""
+    return r
 
 
-def _replica_state(s: Schema) -> None:
-    s.state("status", (Replica,), one_of(Status), doc="normal, view_change or recovering")
-    s.state("view", (Replica,), up_to(View), doc="the view the replica is in")
-    s.state("log_view", (Replica,), up_to(View), doc="view in which its log was last authoritative (the paper's v')")
-    s.state("durable_view", (Replica,), up_to(View), doc="view in the superblock")
-    s.state("durable_log_view", (Replica,), up_to(View), doc="log_view in the superblock")
-    s.state("op", (Replica,), up_to(Op), doc="highest op in its log")
-    s.state("commit_min", (Replica,), up_to(Op), doc="highest op it has executed")
-    s.state("commit_max", (Replica,), up_to(Op), doc="highest op it knows to be committed")
-    s.state("entry", (Replica, Op), ENTRY, doc="entry known at that op of its log")
-    s.state("written", (Replica, Op), BOOL, doc="is that entry durable in its journal (not dirty)?")
-    s.state(
-        "table",
-        (Replica, Client),
-        up_to(Request),
-        doc="client table: number of the client's last executed request",
-        tags=(EXECUTED,),
+Log = Callable[[Op], Entry]
+"""What a log holds at each op."""
+
+
+class Prepare(Message):
+    """A primary asks its backups to take an entry into their logs (VR Revisited §4.1, step 2)."""
+
+    client: Client = field("client; 0 = not sent", marks=True)
+    request: Request = field("request number")
+    parent: Entry = field("the entry at the op before")
+
+
+class DoViewChange(Message):
+    """A replica offers its log to the primary of a later view (VR Revisited §4.2, step 2)."""
+
+    log_view: View = field("log_view")
+    op: Op = field("highest op of the log")
+    commit: Op = field("commit_min")
+    entry: Cells[Op, Entry] = field("the log")
+
+
+class StartView(Message):
+    """A new primary starts its view with a log (VR Revisited §4.2, step 3)."""
+
+    op: Op = field("highest op of the log it starts with")
+    entry: Cells[Op, Entry] = field("the log")
+
+
+class Replicas(State):
+    """What each replica holds."""
+
+    cfg: Config
+    status: Cells[Replica, Status] = variable("normal, view_change or recovering")
+    view: Cells[Replica, View] = variable("the view the replica is in")
+    log_view: Cells[Replica, View] = variable("view in which its log was last authoritative (the paper's v')")
+    durable_view: Cells[Replica, View] = variable("view in the superblock")
+    durable_log_view: Cells[Replica, View] = variable("log_view in the superblock")
+    op: Cells[Replica, Op] = variable("highest op in its log")
+    commit_min: Cells[Replica, Op] = variable("highest op it has executed")
+    commit_max: Cells[Replica, Op] = variable("highest op it knows to be committed")
+    entry: Cells[tuple[Replica, Op], Entry] = variable("entry known at that op of its log")
+    written: Cells[tuple[Replica, Op], Bool] = variable("is that entry durable in its journal (not dirty)?")
+    table: Cells[tuple[Replica, Client], Request] = variable(
+        "client table: number of the client's last executed request", tags=(EXECUTED,)
     )
-    s.state("replies", (Client,), up_to(Request), doc="number of the last request the client was sent a reply to")
+    replies: Cells[Client, Request] = variable("number of the last request the client was sent a reply to")
 
 
-def _messages(s: Schema, cfg: Config) -> None:
-    by_primary = lambda view, *_: as_index(Replica, view % cfg.replicas)  # noqa: E731
-    second = _sender_of_index(1)
-    s.register("prepare_client", (View, Op), up_to(Client), sender=by_primary, doc="prepare: client; 0 = not sent")
-    s.register("prepare_request", (View, Op), up_to(Request), sender=by_primary, doc="prepare: request number")
-    s.register("prepare_parent", (View, Op), ENTRY, sender=by_primary, doc="prepare: the entry at the op before")
-    s.register("ack", (View, Replica, Op), ENTRY, sender=second, doc="prepare_ok: the entry acknowledged; 0 = none")
-    s.watermark("commit_sent", (View,), up_to(Op), sender=by_primary, doc="commit numbers sent by a view's primary")
-    s.register("svc", (View, Replica), sender=second, doc="start_view_change sent")
-    s.register("dvc", (View, Replica), sender=second, doc="do_view_change sent")
-    s.register("dvc_log_view", (View, Replica), up_to(View), sender=second, doc="do_view_change: log_view")
-    s.register("dvc_op", (View, Replica), up_to(Op), sender=second, doc="do_view_change: highest op of the log")
-    s.register("dvc_commit", (View, Replica), up_to(Op), sender=second, doc="do_view_change: commit_min")
-    s.register("dvc_entry", (View, Replica, Op), ENTRY, sender=second, doc="do_view_change: the log")
-    s.register("sv", (View,), sender=by_primary, doc="start_view sent: the view has started")
-    s.register("sv_op", (View,), up_to(Op), sender=by_primary, doc="start_view: highest op of the log it starts with")
-    s.register("sv_entry", (View, Op), ENTRY, sender=by_primary, doc="start_view: the log")
+class Messages(State):
+    """What was sent."""
+
+    cfg: Config
+    prepare: Sent[tuple[View, Op], Prepare] = message(by_primary, to="the backups")
+    ack: Cells[tuple[View, Replica, Op], Entry] = message(
+        by_replica, to="the primary of the view", title="prepare_ok", doc="the entry acknowledged; 0 = none"
+    )
+    commit_sent: Cells[View, Op] = watermark(
+        by_primary, to="the backups", title="commit", doc="commit numbers sent by a view's primary"
+    )
+    svc: Cells[tuple[View, Replica], Bool] = message(by_replica, to="all others", title="start_view_change")
+    dvc: Sent[tuple[View, Replica], DoViewChange] = message(by_replica, to="the primary of the view")
+    sv: Sent[View, StartView] = message(by_primary, to="the backups", doc="start_view sent: the view has started")
 
 
-def _history(s: Schema) -> None:
-    s.ghost("executed", (Replica, Op), ENTRY, doc="entry that the replica executed last at that op")
-    s.ghost("first_executed", (Op,), ENTRY, doc="entry executed at that op by whoever was first")
-    s.ghost("replied_in", (Op,), ENTRY, doc="1 + the view in which the op was first replied to; 0 = not yet")
-    s.ghost("restarts", (), up_to(Restart), doc="crashes and restarts so far (bounds a finite model)")
+class History(State):
+    """What only invariants and bounds read."""
+
+    executed: Cells[tuple[Replica, Op], Entry] = ghost("entry that the replica executed last at that op")
+    first_executed: Cells[Op, Entry] = ghost("entry executed at that op by whoever was first")
+    replied_in: Cells[Op, Entry] = ghost("1 + the view in which the op was first replied to; 0 = not yet")
+    restarts: Restart = ghost("crashes and restarts so far (bounds a finite model)")
 
 
-def primary(s: Any, view: Any) -> Any:
+class Core(Replicas, Messages, History):
+    """The state of the core protocol."""
+
+    cfg: Config
+
+    if TYPE_CHECKING:
+
+        def received(self, receiver: Replica) -> Messages:
+            """The messages that a replica has received."""
+
+
+def primary(s: Messages, view: View) -> Replica:
     """The primary of a view: views go round the replicas (VR Revisited §4)."""
     return as_index(Replica, view % s.cfg.replicas)
 
 
-def entry_of_view(messages: Any, view: Any, op: Any) -> Any:
+def entry_of_view(messages: Messages, view: View, op: Op) -> Entry:
     """The entry that a started view has at an op: from its start_view up to that one's op, prepared in the view
     above.
     """
-    return where(op <= messages.sv_op[view], lambda: messages.sv_entry[view, op], some(view))
+    return where(op <= messages.sv[view].op, lambda: messages.sv[view].entry[op], some(view))
 
 
-def client_of(s: Any, entry: Any, op: Any) -> Any:
+def prepare_of(s: Messages, entry: Entry, op: Op) -> Prepare:
+    """The prepare that an entry names."""
+    return s.prepare[value_of(entry), op]
+
+
+def client_of(s: Messages, entry: Entry, op: Op) -> Client:
     """The client of the prepare that an entry names."""
-    return s.prepare_client[value_of(entry), op]
+    return prepare_of(s, entry, op).client
 
 
-def request_of(s: Any, entry: Any, op: Any) -> Any:
+def request_of(s: Messages, entry: Entry, op: Op) -> Request:
     """The request number of the prepare that an entry names."""
-    return s.prepare_request[value_of(entry), op]
+    return prepare_of(s, entry, op).request
 
 
-@joined(any_of)
-def is_prepared(s: Any, view: Any, op: Any, messages: Any = None) -> Any:
-    """Was the prepare (view, op) sent; or, of the `messages` that a replica received, received?"""
-    return (s if messages is None else messages).prepare_client[view, op] != 0
+def parent_of(s: Core, r: Replica, op: Op) -> Entry:
+    """The entry that r's log has before that op; none before the first."""
+    return where(op == 1, NONE, lambda: s.entry[r, op - 1])
 
 
 @point
-def durable(s: Any, r: Any, op: Any) -> Any:
+def durable(s: Core, r: Replica, op: Op) -> Bool:
     """Does a crash leave the op on the replica?"""
     return s.written[r, op]
 
 
 @point
-def snapshot_op(s: Any, r: Any) -> Any:
+def snapshot_op(s: Core, r: Replica) -> Op:
     """The op up to which r needs no log: a crash leaves what it executed up to there."""
-    return 0
+    return as_index(Op, 0)
 
 
-def executed_state(s: Any) -> tuple[str, ...]:
+def executed_state(s: Core) -> tuple[str, ...]:
     """The variables that are a function of what a replica executed."""
-    return s.schema.tagged(EXECUTED)  # type: ignore[no-any-return]
+    return s.schema.tagged(EXECUTED)
 
 
-def loaded_apart(s: Any) -> tuple[str, ...]:
+def loaded_apart(s: Core) -> tuple[str, ...]:
     """Those of them that a part loads by itself at a restart."""
-    return s.schema.tagged(LOADED_APART)  # type: ignore[no-any-return]
+    return s.schema.tagged(LOADED_APART)
 
 
-def copy(state: Any, to: tuple[Any, ...], source: tuple[Any, ...] | None) -> None:
+def copy(state: Core, to: tuple[Any, ...], source: tuple[Any, ...] | None) -> None:
     """Set all cells of a variable under an index prefix, `(name, *prefix)`, to those of another one; to 0 without.
 
     A member of the prefix may be a range: the update is then made for each of its members.

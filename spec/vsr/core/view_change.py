@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Bool,
     action,
     all_of,
     any_of,
     between,
     count,
+    each,
     exists,
     forall,
     joined,
@@ -26,18 +26,21 @@ from viewproof.spec.vsr.core.normal import require_slot
 from viewproof.spec.vsr.core.state import (
     NORMAL,
     VIEW_CHANGE,
+    Core,
+    DoViewChange,
     Length,
+    Log,
     Op,
     Replica,
+    StartView,
     View,
     entry_of_view,
-    is_prepared,
     primary,
 )
 
 
-@action(r=Replica, v=View)
-def start_view_change(state: Any, r: Any, v: Any) -> None:
+@action
+def start_view_change(state: Core, r: Replica, v: View) -> None:
     """A replica enters a later view: on timeout the next one, or one that another replica asks for (VR Revisited
     §4.2, step 1).
 
@@ -49,7 +52,7 @@ def start_view_change(state: Any, r: Any, v: Any) -> None:
     require(
         any_of(
             v == state.view[r] + 1,
-            exists(Replica, lambda q: all_of(q != r, any_of(state.svc[v, q], state.dvc[v, q]))),
+            exists(Replica, lambda q: all_of(q != r, any_of(state.svc[v, q], state.dvc[v, q].sent))),
         )
     )
     state.view[r] = v
@@ -58,8 +61,8 @@ def start_view_change(state: Any, r: Any, v: Any) -> None:
     state.svc[v, r] = True
 
 
-@action(r=Replica)
-def do_view_change(state: Any, r: Any) -> None:
+@action
+def do_view_change(state: Core, r: Replica) -> None:
     """On start_view_changes of a quorum a replica offers its log to the new primary, once per view (VR Revisited
     §4.2, step 2).
 
@@ -69,37 +72,38 @@ def do_view_change(state: Any, r: Any) -> None:
     received = state.received(r)
     require(state.status[r] == VIEW_CHANGE)
     require(state.log_view[r] < v)
-    require(not_(state.dvc[v, r]))
+    require(not_(state.dvc[v, r].sent))
     require(count(Replica, lambda q: received.svc[v, q]) >= state.cfg.quorum_view_change)
     offer_log(state, r, v)
 
 
-def offer_log(state: Any, r: Any, v: Any) -> None:
+def offer_log(state: Core, r: Replica, v: View) -> None:
     """Send do_view_change: log_view, op, commit_min and the log."""
-    state.dvc[v, r] = True
-    state.dvc_log_view[v, r] = state.log_view[r]
-    state.dvc_op[v, r] = state.op[r]
-    state.dvc_commit[v, r] = state.commit_min[r]
-    state.dvc_entry.update((v, r, between(Op, 1, state.op[r])), lambda o: state.entry[r, o])
+    state.dvc[v, r] = DoViewChange(
+        log_view=state.log_view[r],
+        op=state.op[r],
+        commit=state.commit_min[r],
+        entry=each(between(Op, 1, state.op[r]), lambda o: state.entry[r, o]),
+    )
 
 
-def offered_by(state: Any, r: Any, v: Any, q: Any, b: Any) -> Any:
+def offered_by(state: Core, r: Replica, v: View, q: Replica, b: Replica) -> Bool:
     """Has r received q's do_view_change, and is its log no larger than b's: (log_view, op) in lexicographic order?"""
     received = state.received(r)
     return all_of(
-        received.dvc[v, q],
+        received.dvc[v, q].sent,
         any_of(
-            received.dvc_log_view[v, q] < received.dvc_log_view[v, b],
+            received.dvc[v, q].log_view < received.dvc[v, b].log_view,
             all_of(
-                received.dvc_log_view[v, q] == received.dvc_log_view[v, b],
-                received.dvc_op[v, q] <= received.dvc_op[v, b],
+                received.dvc[v, q].log_view == received.dvc[v, b].log_view,
+                received.dvc[v, q].op <= received.dvc[v, b].op,
             ),
         ),
     )
 
 
-@action(r=Replica, b=Replica)
-def start_view(state: Any, r: Any, b: Any) -> None:
+@action
+def start_view(state: Core, r: Replica, b: Replica) -> None:
     """The new primary starts its view with b's log, the largest of a quorum of do_view_changes (VR Revisited §4.2,
     step 3).
 
@@ -110,45 +114,43 @@ def start_view(state: Any, r: Any, b: Any) -> None:
     require(state.status[r] == VIEW_CHANGE)
     require(primary(state, v) == r)
     require(state.log_view[r] < v)
-    require(not_(state.sv[v]))
-    require(received.dvc[v, b])
+    require(not_(state.sv[v].sent))
+    require(received.dvc[v, b].sent)
     require(count(Replica, lambda q: offered_by(state, r, v, q, b)) >= state.cfg.quorum_view_change)
-    n = received.dvc_op[v, b]
+    n = received.dvc[v, b].op
     known = largest(state.commit_max[r], offered_commit(state, r, b))
     require_fits(state, r, n, known)
-    install_log(state, r, v, n, lambda o: received.dvc_entry[v, b, o])
+    install_log(state, r, v, n, lambda o: received.dvc[v, b].entry[o])
     state.commit_max[r] = known
-    send_start_view(state, v, n, lambda o: received.dvc_entry[v, b, o], known)
+    send_start_view(state, v, n, lambda o: received.dvc[v, b].entry[o], known)
     go_with_start_view(state, r, v)
 
 
 @joined(largest)
-def offered_commit(state: Any, r: Any, b: Any) -> Any:
+def offered_commit(state: Core, r: Replica, b: Replica) -> Op:
     """The largest commit number of the do_view_changes that r received for its view, b's log being the largest."""
     v = state.view[r]
-    return maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), state.received(r).dvc_commit[v, q], 0))
+    return maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), state.received(r).dvc[v, q].commit, 0))
 
 
 @point
-def require_fits(state: Any, r: Any, n: Any, known: Any) -> None:
+def require_fits(state: Core, r: Replica, n: Op, known: Op) -> None:
     """There is room at new primary r for a log of n ops, of which the first `known` are known to be committed."""
     require_slot(state, r, n)
 
 
-def send_start_view(state: Any, v: Any, n: Any, entry: Any, known: Any) -> None:
+def send_start_view(state: Core, v: View, n: Op, entry: Log, known: Op) -> None:
     """start_view of view v goes out, with a log of n ops and the commit number that is known."""
-    state.sv[v] = True
-    state.sv_op[v] = n
-    state.sv_entry.update((v, between(Op, 1, n)), entry)
+    state.sv[v] = StartView(op=n, entry=each(between(Op, 1, n), entry))
     state.commit_sent[v] = known
 
 
 @point
-def go_with_start_view(state: Any, r: Any, v: Any) -> None:
+def go_with_start_view(state: Core, r: Replica, v: View) -> None:
     """What primary r sends together with the start_view of view v."""
 
 
-def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any) -> None:
+def install_log(state: Core, r: Replica, v: View, n: Op, entry: Log) -> None:
     """Make a view's log up to op n the replica's own, durably, with view and log_view, in one step; status normal.
 
     The replica acknowledges the entries that it has not executed (VR Revisited §4.2, step 5).
@@ -160,7 +162,7 @@ def install_log(state: Any, r: Any, v: Any, n: Any, entry: Any) -> None:
     state.ack.update((v, r, between(Op, state.commit_min[r] + 1, n)), entry)
 
 
-def enter_view(state: Any, r: Any, v: Any, n: Any) -> None:
+def enter_view(state: Core, r: Replica, v: View, n: Op) -> None:
     """Replica r is normal in view v, with a log of n ops; its view and log_view are durable."""
     state.status[r] = NORMAL
     state.view[r] = v
@@ -170,8 +172,8 @@ def enter_view(state: Any, r: Any, v: Any, n: Any) -> None:
     state.op[r] = n
 
 
-@action(r=Replica, v=View, n=Length)
-def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def on_start_view(state: Core, r: Replica, v: View, n: Length) -> None:
     """A backup installs the log of a started view up to op n (VR Revisited §4.2, step 5, and §5.2 state transfer
     done right).
 
@@ -184,7 +186,7 @@ def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
     install_log(state, r, v, n, lambda o: entry_of_view(received, v, o))
 
 
-def require_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
+def require_start_view(state: Core, r: Replica, v: View, n: Op) -> None:
     """Backup r received a start_view of view v with a log up to op n, and it tells r something new."""
     require_started(state, r, v)
     require(
@@ -197,14 +199,14 @@ def require_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
     require_log(state, r, v, n)
 
 
-def require_started(state: Any, r: Any, v: Any) -> None:
+def require_started(state: Core, r: Replica, v: View) -> None:
     """Backup r of view v received its start_view."""
     require(primary(state, v) != r)
-    require(any_of(v == 0, state.received(r).sv[v]))
+    require(any_of(v == 0, state.received(r).sv[v].sent))
 
 
-def require_log(state: Any, r: Any, v: Any, n: Any) -> None:
+def require_log(state: Core, r: Replica, v: View, n: Op) -> None:
     """What r received of view v makes a log up to op n."""
     received = state.received(r)
-    require(n >= received.sv_op[v])
-    require(forall(between(Op, received.sv_op[v] + 1, n), lambda o: is_prepared(state, v, o, received)))
+    require(n >= received.sv[v].op)
+    require(forall(between(Op, received.sv[v].op + 1, n), lambda o: received.prepare[v, o].sent))

@@ -29,7 +29,7 @@ from viewproof.spec.vsr.parts.repair import REPAIR
 CORE = Part(
     "core",
     lambda cfg: True,
-    declare=state.declare,
+    state=lambda cfg: (state.Replicas, state.Messages, state.History),
     actions=lambda cfg: (
         normal.on_request,
         normal.on_prepare,

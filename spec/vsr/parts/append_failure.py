@@ -6,16 +6,28 @@ its view (`require_unsent`); it gets on in a later view.
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import NONE, Part, action, all_of, at, between, exists, forall, not_, require, some, witness
+from viewproof.spec.lang import (
+    NONE,
+    Bool,
+    Part,
+    action,
+    all_of,
+    at,
+    between,
+    exists,
+    forall,
+    not_,
+    require,
+    some,
+    witness,
+)
 from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.core import normal
-from viewproof.spec.vsr.core.state import Op, Replica, View, durable, is_prepared, primary
+from viewproof.spec.vsr.core.state import Core, Op, Replica, View, durable, primary
 
 
-@action(r=Replica, o=Op)
-def append_failed(state: Any, r: Any, o: Any) -> None:
+@action
+def append_failed(state: Core, r: Replica, o: Op) -> None:
     """The append of all prepares from o on failed: they are not in the log of r, which it has not acknowledged."""
     require(o <= state.op[r])
     require(o > state.commit_min[r])
@@ -25,26 +37,26 @@ def append_failed(state: Any, r: Any, o: Any) -> None:
     state.op[r] = o - 1
 
 
-def require_unsent(state: Any, r: Any, o: Any) -> None:
+def require_unsent(state: Core, r: Replica, o: Op) -> None:
     """Primary r sent no other prepare at o in its view."""
-    require(not_(is_prepared(state, state.view[r], o)))
+    require(not_(state.prepare[state.view[r], o].sent))
 
 
 @witness("I7.lost", "a primary lacks a prepare that it sent")
-def primary_lacks_own(s: Any) -> Any:
+def primary_lacks_own(s: Core) -> Bool:
     """After a failed append, the log of a primary ends below a prepare of its view that it has sent."""
     return exists(
         Replica,
         lambda r: all_of(
             primary(s, s.view[r]) == r,
             s.log_view[r] == s.view[r],
-            exists(Op, lambda o: all_of(o > s.op[r], is_prepared(s, s.view[r], o))),
+            exists(Op, lambda o: all_of(o > s.op[r], s.prepare[s.view[r], o].sent)),
         ),
     )
 
 
 @witness("I3.kept", "an op was committed although its primary's append failed")
-def committed_without_primary(s: Any) -> Any:
+def committed_without_primary(s: Core) -> Bool:
     """The others hold the prepare, and it lived on in a later view."""
     return exists(
         View,

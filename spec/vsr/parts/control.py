@@ -7,12 +7,17 @@ as the entries themselves are compared by I1.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
+    BLANK,
     NONE,
+    Bool,
+    Cells,
+    Index,
     Part,
-    Schema,
+    Sent,
+    State,
     action,
     all_of,
     any_of,
@@ -20,14 +25,16 @@ from viewproof.spec.lang import (
     at,
     between,
     exists,
+    field,
     forall,
     implies,
     invariant,
+    message,
     not_,
     require,
     some,
-    up_to,
     value_of,
+    variable,
     where,
     witness,
 )
@@ -35,47 +42,78 @@ from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.lemmas.words import each_replica, each_view_entry
 from viewproof.spec.vsr.core.normal import is_request, note_executed, prepare, require_committed, require_room
-from viewproof.spec.vsr.core.state import EXECUTED, NORMAL, Feature, Op, Replica, View, is_prepared, primary
+from viewproof.spec.vsr.core.state import (
+    EXECUTED,
+    NORMAL,
+    Core,
+    Entry,
+    Feature,
+    Messages,
+    Op,
+    Prepare,
+    Replica,
+    View,
+    parent_of,
+    primary,
+)
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 CHAINED_CHECKSUM = 1
 """The feature `database_checksum`."""
 
 
-def declare(s: Schema, cfg: Config) -> None:
-    """Declare the features of a replica, what members said of theirs, and the control entries."""
-    executed = (EXECUTED,)
-    at_op = "op at which the feature became active; 0 = it is not"
-    from_op = "op from which the database checksum is chained; 0 = it is not"
-    s.state("enabled_at", (Replica, Feature), up_to(Op), doc=at_op, tags=executed)
-    s.state("chain_from", (Replica,), up_to(Op), doc=from_op, tags=executed)
-    s.register("supports", (Replica, Feature), sender=lambda r, f: r, doc="the member said that it supports it")
-    s.register(
-        "prepare_feature",
-        (View, Op),
-        up_to(Feature),
-        sender=lambda view, op: as_index(Replica, view % cfg.replicas),
-        doc="prepare: the feature that it enables; 0 = it is no control entry",
+class ControlPrepare(Prepare):
+    """A prepare may be of a control entry."""
+
+    feature: Feature = field("the feature that it enables; 0 = it is no control entry", marks=True, default=BLANK)
+
+
+def by_member(cfg: Config, r: Replica, *_: Index) -> Replica:
+    """the replica"""
+    return r
+
+
+class ControlMessages(Messages):
+    """What members said of their features, and the control entries."""
+
+    supports: Cells[tuple[Replica, Feature], Bool] = message(
+        by_member, to="the primary", title="handshake", doc="the member said that it supports it"
+    )
+    prepare: Sent[tuple[View, Op], ControlPrepare]
+
+
+class Features(State):
+    """The features of a replica."""
+
+    enabled_at: Cells[tuple[Replica, Feature], Op] = variable(
+        "op at which the feature became active; 0 = it is not", tags=(EXECUTED,)
+    )
+    chain_from: Cells[Replica, Op] = variable(
+        "op from which the database checksum is chained; 0 = it is not", tags=(EXECUTED,)
     )
 
 
-def feature_of(s: Any, entry: Any, op: Any) -> Any:
+class Control(ControlMessages, Features, Core):
+    """The state with control entries."""
+
+    if TYPE_CHECKING:
+
+        def received(self, receiver: Replica) -> ControlMessages:
+            """The messages that a replica has received."""
+
+
+def feature_of(s: Control, entry: Entry, op: Op) -> Feature:
     """The feature that the prepare which an entry names enables; 0 if it is no control entry."""
-    return s.prepare_feature[value_of(entry), op]
+    return s.prepare[value_of(entry), op].feature
 
 
-def is_prepared_control(s: Any, view: Any, op: Any, messages: Any = None) -> Any:
-    """Was the prepare (view, op), a control entry, sent, or received?"""
-    return (s if messages is None else messages).prepare_feature[view, op] != 0
-
-
-def is_no_control(state: Any, entry: Any, o: Any) -> Any:
+def is_no_control(state: Control, entry: Entry, o: Op) -> Bool:
     """Does the entry enable no feature?"""
     return feature_of(state, entry, o) == 0
 
 
-@action(r=Replica, f=Feature)
-def announce_feature(state: Any, r: Any, f: Any) -> None:
+@action
+def announce_feature(state: Control, r: Replica, f: Feature) -> None:
     """A member says that it supports a feature."""
     require(not_(state.supports[r, f]))
     for member, feature in sorted(state.cfg.unsupported):
@@ -83,8 +121,8 @@ def announce_feature(state: Any, r: Any, f: Any) -> None:
     state.supports[r, f] = True
 
 
-@action(r=Replica, f=Feature)
-def propose_feature(state: Any, r: Any, f: Any) -> None:
+@action
+def propose_feature(state: Control, r: Replica, f: Feature) -> None:
     """The primary prepares a control entry for a feature that every member supports, and that is neither enabled here
     nor proposed in its log (seed 001: negotiation, fire and forget).
     """
@@ -97,28 +135,28 @@ def propose_feature(state: Any, r: Any, f: Any) -> None:
     prepare_feature(state, r, f)
 
 
-def require_missing(state: Any, r: Any, f: Any) -> None:
+def require_missing(state: Control, r: Replica, f: Feature) -> None:
     """The feature is not enabled on r, and no entry of r's log that r has not executed enables it."""
     require(state.enabled_at[r, f] == 0)
     suffix = between(Op, state.commit_min[r] + 1, state.op[r])
     require(forall(suffix, lambda p: feature_of(state, state.entry[r, p], p) != f))
 
 
-def prepare_feature(state: Any, r: Any, f: Any) -> None:
+def prepare_feature(state: Control, r: Replica, f: Feature) -> None:
     """Primary r takes a control entry into its log."""
-    v, o = state.view[r], state.op[r] + 1
-    prepare(state, r, v, o)
-    state.prepare_feature[v, o] = f
+    o = state.op[r] + 1
+    message = ControlPrepare(parent=parent_of(state, r, o), client=BLANK, request=BLANK, feature=f)
+    prepare(state, r, o, message)
 
 
-def next_feature(state: Any, r: Any) -> Any:
+def next_feature(state: Control, r: Replica) -> Feature:
     """The feature that r's next op enables; 0 if that is no control entry."""
     o = state.commit_min[r] + 1
     return feature_of(state, state.entry[r, o], o)
 
 
-@action(r=Replica)
-def execute_control(state: Any, r: Any) -> None:
+@action
+def execute_control(state: Control, r: Replica) -> None:
     """A replica executes the next committed op, a control entry: the feature is active from here on, if it was not
     already. A replica that does not know the feature stops here (seed 001).
     """
@@ -127,7 +165,7 @@ def execute_control(state: Any, r: Any) -> None:
     enable(state, r, next_feature(state, r), o)
 
 
-def require_control(state: Any, r: Any) -> Any:
+def require_control(state: Control, r: Replica) -> Op:
     """Replica r may execute its next op, a control entry whose feature it knows; returns the op."""
     o = state.commit_min[r] + 1
     require_committed(state, r, o)
@@ -136,7 +174,7 @@ def require_control(state: Any, r: Any) -> Any:
     return o
 
 
-def enable(state: Any, r: Any, f: Any, o: Any) -> None:
+def enable(state: Control, r: Replica, f: Feature, o: Op) -> None:
     """The feature becomes active on r at op o, unless it is."""
     state.enabled_at[r, f] = where(state.enabled_at[r, f] == 0, o, state.enabled_at[r, f])
     starts = all_of(f == CHAINED_CHECKSUM, state.chain_from[r] == 0)
@@ -144,21 +182,21 @@ def enable(state: Any, r: Any, f: Any, o: Any) -> None:
 
 
 @invariant("I14", "same_digest")
-def same_digest(s: Any) -> Any:
+def same_digest(s: Control) -> Bool:
     """Equal executed op means equal enabled features, enabled at the same ops, and an equal checksum chain; a chain
     begins where its feature was enabled; every member supports what a replica has enabled.
     """
     return forall(
         Replica,
         lambda r: all_of(
-            s.chain_from[r] == s.enabled_at[r, CHAINED_CHECKSUM],
+            s.chain_from[r] == s.enabled_at[r, as_index(Feature, CHAINED_CHECKSUM)],
             forall(Replica, lambda q: implies(s.commit_min[r] == s.commit_min[q], lambda: same_features(s, r, q))),
             forall(Feature, lambda f: any_of(s.enabled_at[r, f] == 0, forall(Replica, lambda q: s.supports[q, f]))),
         ),
     )
 
 
-def same_features(s: Any, r: Any, q: Any) -> Any:
+def same_features(s: Control, r: Replica, q: Replica) -> Bool:
     """Do two replicas agree on the features and on the checksum chain?"""
     return all_of(
         s.chain_from[r] == s.chain_from[q], forall(Feature, lambda f: s.enabled_at[r, f] == s.enabled_at[q, f])
@@ -166,7 +204,7 @@ def same_features(s: Any, r: Any, q: Any) -> Any:
 
 
 @witness("I14", "a feature was enabled across a view change")
-def enabled_across_views(s: Any) -> Any:
+def enabled_across_views(s: Control) -> Bool:
     """Two replicas enabled a feature, and one of them is in a later view than the one that proposed it."""
     return exists(
         Replica,
@@ -182,28 +220,28 @@ def enabled_across_views(s: Any) -> Any:
 
 
 @invariant("control.prepare_kind", "a prepare is of one kind")
-def prepare_kind(s: Any) -> Any:
+def prepare_kind(s: Control) -> Bool:
     """A prepare of a client enables no feature."""
-    return each_view_entry(lambda v, o: any_of(s.prepare_client[v, o] == 0, s.prepare_feature[v, o] == 0))
+    return each_view_entry(lambda v, o: any_of(s.prepare[v, o].client == 0, s.prepare[v, o].feature == 0))
 
 
 @invariant("control.supported", "what is proposed is supported")
-def supported(s: Any) -> Any:
+def supported(s: Control) -> Bool:
     """Every member said that it supports a feature that was proposed."""
     return each_view_entry(
         lambda v, o: forall(
-            Feature, lambda f: any_of(s.prepare_feature[v, o] != f, forall(Replica, lambda q: s.supports[q, f]))
+            Feature, lambda f: any_of(s.prepare[v, o].feature != f, forall(Replica, lambda q: s.supports[q, f]))
         )
     )
 
 
-def features_as_of(s: Any, r: Any) -> Any:
+def features_as_of(s: Control, r: Replica) -> Bool:
     """Are r's features those of the prefix that it executed: each enabled by the first of its entries, and the chain by
     the first entry of feature 1?
     """
     limit = s.commit_min[r]
 
-    def of_entry(f: Any, o: Any) -> Any:
+    def of_entry(f: Feature, o: Op) -> Bool:
         executed = s.first_executed[o] != NONE
         return all_of(
             any_of(o > limit, s.enabled_at[r, f] != o, all_of(executed, lambda: feature_of_first(s, o) == f)),
@@ -217,17 +255,17 @@ def features_as_of(s: Any, r: Any) -> Any:
 
     return all_of(
         forall(Feature, lambda f: all_of(s.enabled_at[r, f] <= limit, forall(Op, lambda o: of_entry(f, o)))),
-        s.chain_from[r] == s.enabled_at[r, CHAINED_CHECKSUM],
+        s.chain_from[r] == s.enabled_at[r, as_index(Feature, CHAINED_CHECKSUM)],
     )
 
 
-def feature_of_first(s: Any, o: Any) -> Any:
+def feature_of_first(s: Control, o: Op) -> Feature:
     """The feature that what was executed first at o enables."""
     return feature_of(s, s.first_executed[o], o)
 
 
 @invariant("control.features", "features are those of the executed prefix")
-def features(s: Any) -> Any:
+def features(s: Control) -> Bool:
     """A replica's features, and where its checksum chain began, are those of what was executed up to its commit_min."""
     return each_replica(lambda r: features_as_of(s, r))
 
@@ -235,29 +273,29 @@ def features(s: Any) -> Any:
 LEMMAS = (prepare_kind, supported, features)
 
 
-@action(r=Replica)
-def execute_without_advance(state: Any, r: Any) -> None:
+@action
+def execute_without_advance(state: Control, r: Replica) -> None:
     """Executing a control entry enables the feature and leaves commit_min where it was [seed 001]."""
     o = require_control(state, r)
     enable(state, r, next_feature(state, r), o)
 
 
-@action(r=Replica, f=Feature)
-def propose_and_enable(state: Any, r: Any, f: Any) -> None:
+@action
+def propose_and_enable(state: Control, r: Replica, f: Feature) -> None:
     """The leader enables the feature when it proposes it [seed 001]."""
     propose_feature.fn(state, r, f)
     enable(state, r, f, state.op[r] + 1)
 
 
-@action(r=Replica)
-def execute_nothing(state: Any, r: Any) -> None:
+@action
+def execute_nothing(state: Control, r: Replica) -> None:
     """Executing a control entry has no effect: the leader enabled the feature already [seed 001]."""
     o = require_control(state, r)
     note_executed(state, r, o, state.entry[r, o])
 
 
-@action(r=Replica, f=Feature)
-def propose_own_feature(state: Any, r: Any, f: Any) -> None:
+@action
+def propose_own_feature(state: Control, r: Replica, f: Feature) -> None:
     """The leader proposes a feature that it supports itself, whatever the other members support [seed 001]."""
     require(state.status[r] == NORMAL)
     require(primary(state, state.view[r]) == r)
@@ -297,9 +335,9 @@ FAULTS = (
 CONTROL = Part(
     "control",
     lambda cfg: cfg.features > 0,
-    declare=declare,
+    state=lambda cfg: (Features, ControlMessages),
     actions=lambda cfg: (announce_feature, propose_feature, execute_control),
-    changes=lambda cfg: (at(is_request, is_no_control), at(is_prepared, is_prepared_control)),
+    changes=lambda cfg: (at(is_request, is_no_control),),
     invariants=lambda cfg: (same_digest,),
     witnesses=lambda cfg: (enabled_across_views,),
     lemmas=lambda cfg: LEMMAS,

@@ -7,11 +7,14 @@ with all that follows it. It says so nowhere but in its next do_view_change.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
+    Bool,
+    Cells,
+    Index,
     Part,
-    Schema,
+    State,
     action,
     all_of,
     any_of,
@@ -21,6 +24,7 @@ from viewproof.spec.lang import (
     count,
     exists,
     forall,
+    ghost,
     implies,
     invariant,
     not_,
@@ -28,8 +32,8 @@ from viewproof.spec.lang import (
     require,
     some,
     tagged,
-    up_to,
     value_of,
+    watermark,
     within,
     witness,
 )
@@ -40,46 +44,67 @@ from viewproof.spec.vsr.core.invariants import carries
 from viewproof.spec.vsr.core.restart import start_again
 from viewproof.spec.vsr.core.state import (
     VIEW_CHANGE,
+    Core,
+    Entry,
+    Messages,
     Op,
     Replica,
     Restart,
     View,
     entry_of_view,
-    is_prepared,
     snapshot_op,
 )
 from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
 
 
-def declare(s: Schema, cfg: Config) -> None:
-    """Declare nacks, and the history of what was discarded."""
-    s.watermark(
-        "nack",
-        (Replica, View, Op),
-        up_to(View),
-        sender=lambda *index: index[0],
+def by_first(cfg: Config, r: Replica, *_: Index) -> Replica:
+    """the replica"""
+    return r
+
+
+class Nacks(Messages):
+    """Nacks."""
+
+    nack: Cells[tuple[Replica, View, Op], View] = watermark(
+        by_first,
+        to="the primary of a later view",
+        title="nack",
         doc="nack: view in which it says that it lacks the prepare (view, op); 0 = none",
     )
-    s.ghost("gone", (Replica, View, Op), doc="it discarded the prepare (view, op)")
 
 
-@action(r=Replica, o=Op, w=View)
-def nack(state: Any, r: Any, o: Any, w: Any) -> None:
+class Gone(State):
+    """The history of what was discarded."""
+
+    gone: Cells[tuple[Replica, View, Op], Bool] = ghost("it discarded the prepare (view, op)")
+
+
+class Discards(Nacks, Gone, Core):
+    """The state with discards."""
+
+    if TYPE_CHECKING:
+
+        def received(self, receiver: Replica) -> Nacks:
+            """The messages that a replica has received."""
+
+
+@action
+def nack(state: Discards, r: Replica, o: Op, w: View) -> None:
     """A replica in a view change, which acknowledges nothing in an earlier view any more, does not have the prepare
     (w, o) in its log (seed 002; in normal status it might still come).
     """
     v = state.view[r]
     require(state.status[r] == VIEW_CHANGE)
     require(w < v)
-    require(is_prepared(state, w, o))
+    require(state.prepare[w, o].sent)
     require(state.entry[r, o] != some(w))
     require(state.nack[r, w, o] < v)
     state.nack[r, w, o] = v
 
 
 @tagged("crash")
-@action(r=Replica, o=Op)
-def discard(state: Any, r: Any, o: Any) -> None:
+@action
+def discard(state: Discards, r: Replica, o: Op) -> None:
     """A replica restarts without the prepare at o, which its journal lost, and without what follows it: q_n others,
     all of them beyond the views in which it may have acknowledged it, never had it (seed 002, nack arithmetic;
     its own copy is faulty and does not count).
@@ -97,19 +122,19 @@ def discard(state: Any, r: Any, o: Any) -> None:
     start_again(state, r, o - 1, state.durable_view[r], state.durable_log_view[r], base, cut=True)
 
 
-def nacked(state: Any, messages: Any, r: Any, entry: Any, o: Any, log_view: Any) -> Any:
+def nacked(state: Discards, messages: Nacks, r: Replica, entry: Entry, o: Op, log_view: View) -> Bool:
     """Did q_n others say, in views above `log_view`, that they lack this entry at o?"""
     others = count(Replica, lambda q: all_of(q != r, messages.nack[q, value_of(entry), o] > log_view))
     return others >= quorum_nack(state.cfg)
 
 
-def was_discarded(s: Any, v: Any, r: Any, o: Any) -> Any:
+def was_discarded(s: Discards, v: View, r: Replica, o: Op) -> Bool:
     """Did r discard what it acknowledged in view v at op o?"""
     return s.gone[r, value_of(s.ack[v, r, o]), o]
 
 
 @invariant("I11", "honest_nack")
-def honest_nack(s: Any) -> Any:
+def honest_nack(s: Discards) -> Bool:
     """Who nacked an entry acknowledges it in no view below that of the nack, or a later view had overruled it by then;
     nothing that was discarded has a quorum of acknowledgements in a view.
     """
@@ -140,14 +165,14 @@ def honest_nack(s: Any) -> Any:
 
 
 @cases
-def void(s: Any, q: Any, w: Any, o: Any, v: Any) -> tuple[Any, ...]:
+def void(s: Discards, q: Replica, w: View, o: Op, v: View) -> tuple[Bool, ...]:
     """Why q's acknowledgement in view v of the prepare (w, o), which it nacked later, binds nobody: q discarded it, or
     a later view started without it.
     """
-    return (s.gone[q, w, o], exists(View, lambda u: all_of(u > v, s.sv[u], not_(carries(s, u, o, some(w))))))
+    return (s.gone[q, w, o], exists(View, lambda u: all_of(u > v, s.sv[u].sent, not_(carries(s, u, o, some(w))))))
 
 
-def is_dead(s: Any, r: Any, w: Any, o: Any) -> Any:
+def is_dead(s: Discards, r: Replica, w: View, o: Op) -> Bool:
     """No view in which r acknowledged the prepare (w, o) that it discarded has a quorum of acknowledgements for it."""
     return forall(
         View,
@@ -159,17 +184,17 @@ def is_dead(s: Any, r: Any, w: Any, o: Any) -> Any:
     )
 
 
-def reaches_start_or_discarded(s: Any, v: Any, r: Any) -> Any:
+def reaches_start_or_discarded(s: Discards, v: View, r: Replica) -> Bool:
     """Did r discard what its do_view_change of view v lacks of the log that its log_view x started with?"""
-    x = s.dvc_log_view[v, r]
+    x = s.dvc[v, r].log_view
     return forall(
-        between(Op, s.dvc_op[v, r] + 1, s.sv_op[x]),
+        between(Op, s.dvc[v, r].op + 1, s.sv[x].op),
         lambda o: s.gone[r, value_of(entry_of_view(s, x, o)), o],
     )
 
 
 @witness("I11", "a prepare was discarded")
-def prepare_discarded(s: Any) -> Any:
+def prepare_discarded(s: Discards) -> Bool:
     """A replica acknowledged a prepare, lost it, and discarded it."""
     return exists(
         Replica,
@@ -182,7 +207,7 @@ def prepare_discarded(s: Any) -> Any:
 DISCARDS = Part(
     "discard",
     lambda cfg: cfg.discards,
-    declare=declare,
+    state=lambda cfg: (Nacks, Gone),
     actions=lambda cfg: (nack, discard),
     changes=lambda cfg: (
         at(invariants.excused, was_discarded),

@@ -5,17 +5,15 @@ Dropping changes nothing; the action says when a replica may claim that a prepar
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import Part, action, require
-from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, is_prepared
+from viewproof.spec.vsr.core.state import NORMAL, Core, Op, Replica
 
 
-@action(r=Replica, o=Op)
-def drop_prepare(state: Any, r: Any, o: Any) -> None:
+@action
+def drop_prepare(state: Core, r: Replica, o: Op) -> None:
     """A normal replica drops a prepare of its view that it has executed: o is at or below commit_min."""
     require(state.status[r] == NORMAL)
-    require(is_prepared(state, state.view[r], o, state.received(r)))
+    require(state.received(r).prepare[state.view[r], o].sent)
     require(o <= state.commit_min[r])
 
 

@@ -11,14 +11,16 @@ had received of that view. The implementation knows the latter by a nonce, or by
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
     NONE,
+    Bool,
+    Cells,
     Change,
     Part,
     Predicate,
-    Schema,
+    State,
     action,
     all_of,
     any_of,
@@ -35,7 +37,7 @@ from viewproof.spec.lang import (
     replaces,
     require,
     tagged,
-    up_to,
+    variable,
     where,
     within,
     witness,
@@ -58,34 +60,49 @@ from viewproof.spec.vsr.core.state import (
     durable,
     entry_of_view,
     executed_state,
-    is_prepared,
     primary,
     snapshot_op,
 )
 from viewproof.spec.vsr.core.view_change import install_log, require_log, require_started
 from viewproof.spec.vsr.parts import discard
 from viewproof.spec.vsr.parts.checkpoints import checkpoint
+from viewproof.spec.vsr.parts.checkpoints.snapshot import Checkpoints, SentSnapshots
+from viewproof.spec.vsr.parts.discard import Discards, Nacks
 
 
-def declare(s: Schema, cfg: Config) -> None:
-    """Declare what is remembered of a loss."""
-    s.state("lost_op", (Replica,), up_to(Op), doc="highest op that its log held when it was lost; 0: nothing is lost")
-    s.state("lost_view", (Replica,), up_to(View), doc="highest view in a superblock that it lost")
+class Lost(State):
+    """What is remembered of a loss."""
+
+    lost_op: Cells[Replica, Op] = variable("highest op that its log held when it was lost; 0: nothing is lost")
+    lost_view: Cells[Replica, View] = variable("highest view in a superblock that it lost")
 
 
-def takes_part(s: Any, r: Any) -> Any:
+class LossMessages(SentSnapshots, Nacks):
+    """The messages that losses concern, where they are there."""
+
+
+class Losses(LossMessages, Lost, Checkpoints, Discards):
+    """The state with losses, and with what they concern, where it is there."""
+
+    if TYPE_CHECKING:
+
+        def received(self, receiver: Replica) -> LossMessages:
+            """The messages that a replica has received."""
+
+
+def takes_part(s: Losses, r: Replica) -> Bool:
     """Is r not waiting for what its disk lost?"""
     return s.status[r] != RECOVERING
 
 
-def require_takes_part(state: Any, r: Any) -> None:
+def require_takes_part(state: Losses, r: Replica) -> None:
     """r is not waiting for what its disk lost."""
     require(takes_part(state, r))
 
 
 @tagged("crash")
-@action(r=Replica)
-def lose_log(state: Any, r: Any) -> None:
+@action
+def lose_log(state: Losses, r: Replica) -> None:
     """A replica crashes and starts again from superblock and snapshot, without the log above it."""
     require(takes_part(state, r))
     lose(state, r, True)
@@ -93,23 +110,23 @@ def lose_log(state: Any, r: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica)
-def lose_snapshot(state: Any, r: Any) -> None:
+@action
+def lose_snapshot(state: Losses, r: Replica) -> None:
     """A replica crashes and starts again from its superblock, without log and snapshot."""
     require(takes_part(state, r))
     lose(state, r, False)
     keep_view(state, r)
 
 
-def keep_view(state: Any, r: Any) -> None:
+def keep_view(state: Losses, r: Replica) -> None:
     """View and log_view of r are those of its superblock."""
     state.view[r] = state.durable_view[r]
     state.log_view[r] = state.durable_log_view[r]
 
 
 @tagged("crash")
-@action(r=Replica, m=View)
-def lose_disk(state: Any, r: Any, m: Any) -> None:
+@action
+def lose_disk(state: Losses, r: Replica, m: View) -> None:
     """A replica crashes and loses all. Its new superblock has the highest view m of n - q_v + 1 others: enough to meet,
     for each view in which it sent a do_view_change, one whose start_view_change asked for that. One that lost the view
     in which it sent that does not count.
@@ -121,7 +138,7 @@ def lose_disk(state: Any, r: Any, m: Any) -> None:
     begin_again(state, r, m)
 
 
-def begin_again(state: Any, r: Any, m: Any) -> None:
+def begin_again(state: Losses, r: Replica, m: View) -> None:
     """The superblock of r says that its promises were lost, and view m."""
     lose(state, r, False)
     state.lost_view[r] = largest(state.lost_view[r], state.durable_view[r])
@@ -131,7 +148,7 @@ def begin_again(state: Any, r: Any, m: Any) -> None:
     state.durable_log_view[r] = m
 
 
-def lose(state: Any, r: Any, snapshot: bool, status: Status = RECOVERING) -> None:
+def lose(state: Losses, r: Replica, snapshot: bool, status: Status = RECOVERING) -> None:
     """Effects of a crash after which r has its snapshot, if it had one, or not even that, and no log."""
     require(within(Restart, state.restarts + 1))
     k = snapshot_op(state, r) if snapshot else 0
@@ -152,7 +169,7 @@ def lose(state: Any, r: Any, snapshot: bool, status: Status = RECOVERING) -> Non
         state.drained[r] = k
 
 
-def lose_state(state: Any, r: Any) -> None:
+def lose_state(state: Losses, r: Replica) -> None:
     """Nothing is left of what a replica has executed, nor a snapshot of it."""
     for name in (*executed_state(state), *state.schema.tagged(REBUILT)):
         copy(state, (name, r), None)
@@ -162,8 +179,8 @@ def lose_state(state: Any, r: Any) -> None:
             copy(state, (f"saved_{name}", r), None)
 
 
-@action(r=Replica, v=View, n=Length)
-def recover_log(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def recover_log(state: Losses, r: Replica, v: View, n: Length) -> None:
     """A replica that lost its log installs that of a started view, up to op n, above the snapshot that it has."""
     require_recovery(state, r, v, n)
     require_slot(state, r, n)
@@ -172,8 +189,8 @@ def recover_log(state: Any, r: Any, v: Any, n: Any) -> None:
     state.lost_op[r] = 0
 
 
-@action(r=Replica, v=View, n=Length, k=Op)
-def recover_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
+@action
+def recover_snapshot(state: Losses, r: Replica, v: View, n: Length, k: Op) -> None:
     """A replica that lost its log installs that of a started view, up to op n, with the primary's snapshot of op k.
 
     That may cover a part of the log that it lost, and be an older one than it had.
@@ -183,7 +200,7 @@ def recover_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
     state.lost_op[r] = 0
 
 
-def require_recovery(state: Any, r: Any, v: Any, n: Any) -> None:
+def require_recovery(state: Losses, r: Replica, v: View, n: Op) -> None:
     """Replica r lost its log, and that of view v up to op n may take its place."""
     require(not_(takes_part(state, r)))
     require(v >= state.view[r])
@@ -192,46 +209,46 @@ def require_recovery(state: Any, r: Any, v: Any, n: Any) -> None:
     require(covers(state, r, v, n))
 
 
-def covers(state: Any, r: Any, v: Any, n: Any) -> Any:
+def covers(state: Losses, r: Replica, v: View, n: Op) -> Bool:
     """Does the log of view v up to op n hold all that r may have acknowledged in v: is v later than r's log, or had r
     received no prepare of v above n?
     """
     received = state.received(r)
-    newer = forall(between(Op, n + 1, state.lost_op[r]), lambda o: not_(is_prepared(state, v, o, received)))
+    newer = forall(between(Op, n + 1, state.lost_op[r]), lambda o: not_(received.prepare[v, o].sent))
     return any_of(v > state.log_view[r], newer)
 
 
-def waits(s: Any, v: Any, r: Any, o: Any) -> Any:
+def waits(s: Losses, v: View, r: Replica, o: Op) -> Bool:
     """Did r lose its log: does it take part in nothing until it has one that holds what it acknowledged?"""
     return not_(takes_part(s, r))
 
 
-def lost_its_view(s: Any, r: Any) -> Any:
+def lost_its_view(s: Losses, r: Replica) -> Bool:
     """Did r lose its superblock in the step? It begins with no view below one that it knew to have started, or in which
     it offered its log, acknowledged or started.
     """
     return all_of(not_(takes_part(s.after, r)), s.after.restarts == s.restarts + 1)
 
 
-def is_promise_kept(s: Any, v: Any, r: Any) -> Any:
+def is_promise_kept(s: Losses, v: View, r: Replica) -> Bool:
     """After the step: what r offered, acknowledged or started in view v is not above its durable view; only a
     start_view_change may be forgotten, as nothing rests on it.
     """
-    started = all_of(primary(s, v) == r, s.after.sv[v])
-    promised = any_of(s.after.dvc[v, r], started, exists(Op, lambda o: s.after.ack[v, r, o] != NONE))
+    started = all_of(primary(s, v) == r, s.after.sv[v].sent)
+    promised = any_of(s.after.dvc[v, r].sent, started, exists(Op, lambda o: s.after.ack[v, r, o] != NONE))
     return all_of(
         implies(promised, v <= s.after.durable_view[r]),
         implies(s.after.svc[v, r], v <= largest(s.after.durable_view[r], s.after.lost_view[r])),
     )
 
 
-def forgot_its_nack(s: Any, q: Any, w: Any, o: Any) -> Any:
+def forgot_its_nack(s: Losses, q: Replica, w: View, o: Op) -> Bool:
     """Did q lose the view of its nack of the prepare (w, o)?"""
     return s.nack[q, w, o] <= s.lost_view[q]
 
 
 @witness("I3.lost_log", "a replica lost what it acknowledged")
-def acknowledged_and_lost(s: Any) -> Any:
+def acknowledged_and_lost(s: Losses) -> Bool:
     """A replica that lost its log had acknowledged an entry that no later view overruled."""
     return exists(
         Replica,
@@ -243,7 +260,7 @@ def acknowledged_and_lost(s: Any) -> Any:
 
 
 @witness("I6.forgotten", "a view that a replica reached alone is forgotten")
-def view_forgotten(s: Any) -> Any:
+def view_forgotten(s: Losses) -> Bool:
     """A replica lost its superblock, and takes part again in a view below that of a start_view_change of its own."""
     return exists(
         Replica, lambda r: all_of(takes_part(s, r), exists(View, lambda v: all_of(s.svc[v, r], v > s.durable_view[r])))
@@ -251,7 +268,7 @@ def view_forgotten(s: Any) -> Any:
 
 
 @witness("I5.older_snapshot", "a replica came back with an older snapshot than it had")
-def older_snapshot(s: Any) -> Any:
+def older_snapshot(s: Losses) -> Bool:
     """A replica that takes part has executed above commit_min before, and has a snapshot."""
     return exists(
         Replica,
@@ -294,7 +311,7 @@ AFTER_LOSS = (
 LOSSES = Part(
     "losses",
     lambda cfg: cfg.losses,
-    declare=declare,
+    state=lambda cfg: (Lost,),
     actions=lambda cfg: (
         *(lose_log, lose_disk, recover_log),
         *((lose_snapshot, recover_snapshot) if cfg.checkpoints else ()),

@@ -7,22 +7,21 @@ carries commit_min.
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
+    Bool,
+    Fields,
     Part,
-    Schema,
+    Sent,
     action,
     all_of,
-    as_index,
     at,
     between,
     exists,
+    field,
     forall,
     implies,
     invariant,
     require,
-    up_to,
     value_of,
     where,
     without,
@@ -32,83 +31,88 @@ from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants, normal, view_change
 from viewproof.spec.vsr.core.lemmas.words import chosen_up_to, each_view_entry
-from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, View, is_prepared, primary
+from viewproof.spec.vsr.core.state import NORMAL, Core, Op, Prepare, Replica, View, primary
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 
-def declare(s: Schema, cfg: Config) -> None:
-    """Declare the commit number in a prepare."""
-    s.register(
-        "prepare_commit",
-        (View, Op),
-        up_to(Op),
-        sender=lambda view, op: as_index(Replica, view % cfg.replicas),
-        doc="prepare: its primary's commit_max",
-    )
+class KnownCommit(Fields):
+    """What a prepare says besides."""
+
+    commit: Op = field("its primary's commit_max")
 
 
-def require_pipeline(state: Any, r: Any, o: Any) -> None:
+class PipelinedPrepare(Prepare, KnownCommit):
+    """A prepare that carries a commit number."""
+
+
+class Pipelined(Core):
+    """The state with a pipeline."""
+
+    prepare: Sent[tuple[View, Op], PipelinedPrepare]
+
+
+def require_pipeline(state: Pipelined, r: Replica, o: Op) -> None:
     """The pipeline has room for op o."""
     require(o - state.commit_max[r] <= state.cfg.pipeline)
 
 
-def require_short(state: Any, n: Any, known: Any) -> None:
+def require_short(state: Pipelined, n: Op, known: Op) -> None:
     """What a new primary's log of n ops has above what is known to be committed fits into the pipeline."""
     require(n - known <= state.cfg.pipeline)
 
 
-def carry_commit(state: Any, r: Any, v: Any, o: Any) -> None:
+def carry_commit(state: Pipelined, r: Replica) -> KnownCommit:
     """A prepare carries its primary's commit_max."""
-    state.prepare_commit[v, o] = state.commit_max[r]
+    return KnownCommit(commit=state.commit_max[r])
 
 
-def head_commit(state: Any, r: Any, b: Any) -> Any:
+def head_commit(state: Pipelined, r: Replica, b: Replica) -> Op:
     """The commit number in the prepare at the head of the log that b offered for r's view."""
     v, received = state.view[r], state.received(r)
-    n = received.dvc_op[v, b]
-    return where(n == 0, 0, lambda: state.prepare_commit[value_of(received.dvc_entry[v, b, n]), n])
+    n = received.dvc[v, b].op
+    return where(n == 0, 0, lambda: state.prepare[value_of(received.dvc[v, b].entry[n]), n].commit)
 
 
-def is_bounded(s: Any, r: Any) -> Any:
+def is_bounded(s: Pipelined, r: Replica) -> Bool:
     """A normal primary's log ends at most `pipeline` ops above its commit_max."""
     leads = all_of(s.status[r] == NORMAL, primary(s, s.view[r]) == r)
     return implies(leads, s.op[r] <= s.commit_max[r] + s.cfg.pipeline)
 
 
 @witness("I5.head", "the head's prepare knows of more commits than the do_view_changes")
-def head_knows_more(s: Any) -> Any:
+def head_knows_more(s: Pipelined) -> Bool:
     """A log was offered whose head carries a commit number above that of every do_view_change of its view."""
     return exists(
         View,
         lambda v: exists(
             Replica,
             lambda b: all_of(
-                s.dvc[v, b],
-                s.dvc_op[v, b] > 0,
-                lambda: forall(Replica, lambda q: s.dvc_commit[v, q] < carried_commit(s, v, b)),
+                s.dvc[v, b].sent,
+                s.dvc[v, b].op > 0,
+                lambda: forall(Replica, lambda q: s.dvc[v, q].commit < carried_commit(s, v, b)),
             ),
         ),
     )
 
 
-def carried_commit(s: Any, v: Any, b: Any) -> Any:
+def carried_commit(s: Pipelined, v: View, b: Replica) -> Op:
     """The commit number in the prepare at the head of the log that b offered to view v."""
-    n = s.dvc_op[v, b]
-    return s.prepare_commit[value_of(s.dvc_entry[v, b, n]), n]
+    n = s.dvc[v, b].op
+    return s.prepare[value_of(s.dvc[v, b].entry[n]), n].commit
 
 
 @invariant("pipeline.carried", "the commit number in a prepare is backed, and not far below")
-def carried(s: Any) -> Any:
+def carried(s: Pipelined) -> Bool:
     """Each op up to the commit number in a prepare was chosen in its view or before, and that number is below the
     prepare's op by at most the pipeline's length.
     """
     return each_view_entry(
         lambda v, o: implies(
-            is_prepared(s, v, o),
+            s.prepare[v, o].sent,
             lambda: all_of(
-                s.prepare_commit[v, o] < o,
-                o <= s.prepare_commit[v, o] + s.cfg.pipeline,
-                forall(between(Op, 1, s.prepare_commit[v, o]), lambda p: chosen_up_to(s, v, p)),
+                s.prepare[v, o].commit < o,
+                o <= s.prepare[v, o].commit + s.cfg.pipeline,
+                forall(between(Op, 1, s.prepare[v, o].commit), lambda p: chosen_up_to(s, v, p)),
             ),
         )
     )
@@ -117,8 +121,8 @@ def carried(s: Any) -> Any:
 LEMMAS = (carried,)
 
 
-@action(r=Replica, b=Replica)
-def start_view_by_commit_min(state: Any, r: Any, b: Any) -> None:
+@action
+def start_view_by_commit_min(state: Pipelined, r: Replica, b: Replica) -> None:
     """The new primary takes the do_view_changes' commit_min for what is committed, and so rebuilds a pipeline that is
     too long [seed 000].
     """
@@ -143,10 +147,10 @@ FAULTS = (
 PIPELINE = Part(
     "pipeline",
     lambda cfg: cfg.pipeline > 0,
-    declare=declare,
+    state=lambda cfg: (Pipelined,),
     changes=lambda cfg: (
         at(normal.require_room, require_pipeline),
-        at(normal.prepare, carry_commit),
+        at(normal.complete, carry_commit),
         at(view_change.offered_commit, head_commit),
         at(view_change.require_fits, require_short),
         at(invariants.bounds_of, is_bounded),

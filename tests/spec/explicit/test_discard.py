@@ -12,7 +12,7 @@ from viewproof.spec.engines import explicit, interp
 from viewproof.spec.lang import action, all_of, between, count, require, some, tagged, value_of, within
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.core.restart import start_again
-from viewproof.spec.vsr.core.state import VIEW_CHANGE, Op, Replica, Restart, View, is_prepared
+from viewproof.spec.vsr.core.state import VIEW_CHANGE, Op, Replica, Restart, View
 
 
 def test_the_model_holds_with_the_pinned_counts_and_all_actions() -> None:
@@ -33,7 +33,7 @@ def nack(state: Any, r: Any, o: Any, w: Any) -> None:
     v = state.view[r]
     require(state.status[r] == VIEW_CHANGE)
     require(w < v)
-    require(is_prepared(state, w, o))
+    require(state.prepare[w, o].sent)
     require(state.nack[r, w, o] < v)
     state.nack[r, w, o] = v
 

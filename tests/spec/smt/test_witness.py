@@ -145,8 +145,12 @@ def test_lemmas_about_messages_have_shortest_witnesses_by_search() -> None:
 
 
 def test_a_vacuous_lemma_has_no_witness() -> None:
-    never = Predicate("never", "false implies all", lambda s: implies(s.replies[1] > s.replies[1] + 1, s.sv[0]), "No.")
-    odd = Predicate("odd", "view 0 starts", lambda s: implies(s.sv[0], s.replies[1] == 0), "View 0 has no start_view.")
+    never = Predicate(
+        "never", "false implies all", lambda s: implies(s.replies[1] > s.replies[1] + 1, s.sv[0].sent), "No."
+    )
+    odd = Predicate(
+        "odd", "view 0 starts", lambda s: implies(s.sv[0].sent, s.replies[1] == 0), "View 0 has no start_view."
+    )
     spec = model("core", views=2, ops=1, requests=1)
     for options in ({"max_states": None}, {"max_states": 0, "rounds": 2}):
         found = witnesses(spec, (never, odd), **options)

@@ -63,7 +63,7 @@ def test_a_message_goes_from_the_step_that_wrote_it_to_the_one_that_read_it_as_r
 def test_the_guard_of_a_step_comes_with_the_values_it_stood_on(getstate: story.Story) -> None:
     guards = {guard_text(g.source): g.values for g in getstate.steps[7].guards}
     assert guards["v > state.view[r]"] == ("view[2] = 0",)
-    assert guards["state.received(r).sv[v]"] == ("sv[1] = true",)
+    assert guards["state.received(r).sv[v].sent"] == ("sv[1] = true",)
 
 
 def test_a_broken_invariant_names_the_members_for_which_it_fails(getstate: story.Story) -> None:
@@ -111,7 +111,7 @@ def test_why_not_shows_the_first_false_guard_and_the_cells_that_it_reads(getstat
     question = story.parse_question(getstate.spec, "on_start_view:r=0,v=1,n=0@7")
     (reason,) = getstate.why_not(question.step, question.action, question.args)
     assert reason.text().startswith(
-        "on_start_view(r=0, v=1, n=0): n >= received.sv_op[v] is false (sv_op[1] = 1) [spec/"
+        "on_start_view(r=0, v=1, n=0): n >= received.sv[v].op is false (sv_op[1] = 1) [spec/"
     )
     (enabled,) = getstate.why_not(7, "on_start_view", {"r": 0, "v": 1, "n": 1})
     assert enabled.text() == "on_start_view(r=0, v=1, n=1): enabled"

@@ -31,7 +31,8 @@ SMALL = Bounds(views=2, ops=2, requests=2, restarts=1)
 CHECKPOINTS = Part(
     "checkpoints",
     lambda cfg: cfg.checkpoints,
-    declare=checkpoint.declare,
+    state=snapshot.states,
+    declare=snapshot.declare,
     actions=lambda cfg: (
         *(checkpoint.take_checkpoint, checkpoint.install_snapshot),
         *((checkpoint.drain_journal,) if cfg.drains_later else ()),

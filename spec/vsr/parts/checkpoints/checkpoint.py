@@ -8,16 +8,13 @@ the snapshot's, so that a snapshot names the whole prefix. What a replica holds 
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Bool,
     Predicate,
-    Schema,
     action,
     all_of,
     any_of,
-    as_index,
     between,
     exists,
     forall,
@@ -26,35 +23,20 @@ from viewproof.spec.lang import (
     not_,
     point,
     require,
-    up_to,
     value_of,
     where,
     witness,
 )
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.invariants import chosen
-from viewproof.spec.vsr.core.state import EXECUTED, VIEW_CHANGE, Length, Op, Replica, View, entry_of_view
+from viewproof.spec.vsr.core.state import VIEW_CHANGE, Length, Log, Op, Replica, View, entry_of_view
 from viewproof.spec.vsr.core.view_change import enter_view, require_start_view
 from viewproof.spec.vsr.parts.checkpoints import snapshot
-from viewproof.spec.vsr.parts.checkpoints.snapshot import drain, install_state, save
+from viewproof.spec.vsr.parts.checkpoints.snapshot import Checkpoints, drain, install_state, save
 
 
-def declare(s: Schema, cfg: Config) -> None:
-    """Declare the checkpoint, the snapshot and the snapshots sent."""
-    by_primary = lambda view, *_: as_index(Replica, view % cfg.replicas)  # noqa: E731
-    s.state("checkpoint", (Replica,), up_to(Op), doc="op of its durable snapshot; its journal holds what is above")
-    if cfg.drains_later:
-        s.state("drained", (Replica,), up_to(Op), doc="op up to which its journal is drained")
-    s.register("snapshot", (View, Op), sender=by_primary, doc="start_view sent with the snapshot of that op")
-    for name in s.tagged(EXECUTED):
-        var = s.vars[name]
-        s.state(f"saved_{name}", var.index, var.values, doc=f"snapshot: {var.doc}")
-        index = (View, Op, *var.index[1:])
-        s.register(f"snapshot_{name}", index, var.values, sender=by_primary, doc=f"snapshot sent: {var.doc}")
-
-
-@action(r=Replica)
-def take_checkpoint(state: Any, r: Any) -> None:
+@action
+def take_checkpoint(state: Checkpoints, r: Replica) -> None:
     """A replica makes a snapshot of what it has executed durable, and drains its journal up to there (seed 000).
 
     A normal primary sends it from now on with its start_view.
@@ -68,19 +50,19 @@ def take_checkpoint(state: Any, r: Any) -> None:
 
 
 @point
-def require_flushed(state: Any, r: Any) -> None:
+def require_flushed(state: Checkpoints, r: Replica) -> None:
     """What r's snapshot names and does not hold itself is durable: it holds everything."""
 
 
-@action(r=Replica)
-def drain_journal(state: Any, r: Any) -> None:
+@action
+def drain_journal(state: Checkpoints, r: Replica) -> None:
     """A replica frees what its journal holds up to the checkpoint (seed 000)."""
     require(state.drained[r] < state.checkpoint[r])
     drain(state, r, state.checkpoint[r])
 
 
-@action(r=Replica, v=View, n=Length, k=Op)
-def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
+@action
+def install_snapshot(state: Checkpoints, r: Replica, v: View, n: Length, k: Op) -> None:
     """A backup installs the log of a started view up to op n together with the primary's snapshot of op k, in place
     of the prepares up to k, which the primary's journal may no longer hold (seed 003: state transfer).
     """
@@ -88,7 +70,7 @@ def install_snapshot(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
     take_over(state, r, v, n, k)
 
 
-def take_over(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
+def take_over(state: Checkpoints, r: Replica, v: View, n: Op, k: Op) -> None:
     """Guard and effects of installing the log of view v up to op n with the snapshot of op k that its primary sent."""
     received = state.received(r)
     require(received.snapshot[v, k])
@@ -101,7 +83,7 @@ def take_over(state: Any, r: Any, v: Any, n: Any, k: Any) -> None:
     install_state(state, r, v, k)
 
 
-def install_log_above(state: Any, r: Any, v: Any, n: Any, k: Any, entry: Any) -> None:
+def install_log_above(state: Checkpoints, r: Replica, v: View, n: Op, k: Op, entry: Log) -> None:
     """Make a view's log up to op n the replica's own (`view_change.install_log`); those up to op k, which a snapshot
     holds, are not in its journal.
     """
@@ -113,27 +95,27 @@ def install_log_above(state: Any, r: Any, v: Any, n: Any, k: Any, entry: Any) ->
     state.ack.update((v, r, between(Op, k + 1, n)), entry)
 
 
-def require_drained(state: Any, r: Any, o: Any) -> None:
+def require_drained(state: Checkpoints, r: Replica, o: Op) -> None:
     """The slot of op o in the ring was drained."""
     require(o <= snapshot.drained(state, r) + state.cfg.journal_slots)
 
 
-def require_snapshot(state: Any, r: Any, n: Any) -> None:
+def require_snapshot(state: Checkpoints, r: Replica, n: Op) -> None:
     """The log up to op n reaches the snapshot."""
     require(n >= state.checkpoint[r])
 
 
-def snapshot_op(s: Any, r: Any) -> Any:
+def snapshot_op(s: Checkpoints, r: Replica) -> Op:
     """The op of r's snapshot."""
     return s.checkpoint[r]
 
 
-def durable(s: Any, r: Any, op: Any) -> Any:
+def durable(s: Checkpoints, r: Replica, op: Op) -> Bool:
     """Is the op in r's snapshot, or in its journal?"""
     return any_of(op <= s.checkpoint[r], lambda: s.written[r, op])
 
 
-def starts_afresh(s: Any, r: Any) -> Any:
+def starts_afresh(s: Checkpoints, r: Replica) -> Bool:
     """Does the step make r start afresh: from its checkpoint at a restart, or from another's snapshot?"""
     return all_of(
         any_of(s.after.restarts == s.restarts + 1, s.after.checkpoint[r] > s.commit_min[r]),
@@ -141,19 +123,19 @@ def starts_afresh(s: Any, r: Any) -> Any:
     )
 
 
-def is_executed(s: Any, r: Any) -> Any:
+def is_executed(s: Checkpoints, r: Replica) -> Bool:
     """The checkpoint is of an op that was executed."""
     return s.checkpoint[r] <= s.commit_min[r]
 
 
-def is_not_overwritten(s: Any, r: Any) -> Any:
+def is_not_overwritten(s: Checkpoints, r: Replica) -> Bool:
     """The ring holds no op that overwrote one above the checkpoint."""
     last = s.checkpoint[r] + s.cfg.journal_slots
     return forall(Op, lambda o: any_of(o <= last, not_(s.written[r, o])))
 
 
 @invariant("I13", "replay_safe")
-def replay_safe(s: Any) -> Any:
+def replay_safe(s: Checkpoints) -> Bool:
     """What a step executes, a restart included, is committed by a quorum, contiguous, and chained: all ops from the one
     after those executed before, or after the snapshot, up to commit_min.
     """
@@ -168,7 +150,7 @@ def replay_safe(s: Any) -> Any:
                     View, lambda w: all_of(chosen(s, w, o), lambda: entry_of_view(s, w, o) == s.after.entry[r, o])
                 ),
                 lambda: (
-                    s.prepare_parent[value_of(s.after.entry[r, o]), o]
+                    s.prepare[value_of(s.after.entry[r, o]), o].parent
                     == where(o == 1, NONE, lambda: s.after.entry[r, o - 1])
                 ),
             ),
@@ -176,71 +158,71 @@ def replay_safe(s: Any) -> Any:
     )
 
 
-def executed_before(s: Any, r: Any) -> Any:
+def executed_before(s: Checkpoints, r: Replica) -> Op:
     """The op up to which r had executed before the step; a restart or a snapshot starts from the checkpoint."""
     afresh = any_of(s.after.commit_min[r] < s.commit_min[r], s.after.checkpoint[r] > s.commit_min[r])
     return where(afresh, s.after.checkpoint[r], s.commit_min[r])
 
 
 @witness("I5.drained", "a journal was drained while ops are above the checkpoint")
-def drained(s: Any) -> Any:
+def drained(s: Checkpoints) -> Bool:
     """A replica has a checkpoint, and its journal holds an op above it."""
     return exists(Replica, lambda r: all_of(s.checkpoint[r] > 0, exists(Op, lambda o: s.written[r, o])))
 
 
 @witness("I5.checkpoints_differ", "replicas have different checkpoints")
-def checkpoints_differ(s: Any) -> Any:
+def checkpoints_differ(s: Checkpoints) -> Bool:
     """Two replicas have a checkpoint, one a later one."""
     return exists(
         Replica, lambda r: all_of(s.checkpoint[r] > 0, exists(Replica, lambda q: s.checkpoint[q] > s.checkpoint[r]))
     )
 
 
-def transferred(s: Any, r: Any) -> Any:
+def transferred(s: Checkpoints, r: Replica) -> Bool:
     """Has r a snapshot that covers an op which it never executed itself?"""
     return exists(Op, lambda o: all_of(o <= s.checkpoint[r], s.executed[r, o] == NONE))
 
 
-def goes_on(s: Any, r: Any) -> Any:
+def goes_on(s: Checkpoints, r: Replica) -> Bool:
     """Has r executed an op above its checkpoint?"""
     return all_of(s.checkpoint[r] > 0, s.commit_min[r] > s.checkpoint[r])
 
 
 @witness("I13", "a replica went on from another's snapshot")
-def executed_after_transfer(s: Any) -> Any:
+def executed_after_transfer(s: Checkpoints) -> Bool:
     """A replica executed an op above a snapshot that it was sent."""
     return exists(Replica, lambda r: all_of(transferred(s, r), goes_on(s, r)))
 
 
 @witness("I13.restart", "a replica went on from its snapshot after a restart")
-def executed_after_restart(s: Any) -> Any:
+def executed_after_restart(s: Checkpoints) -> Bool:
     """After a crash, a replica has executed an op above its checkpoint."""
     return all_of(s.restarts > 0, exists(Replica, lambda r: goes_on(s, r)))
 
 
 @witness("I5.transfer", "a snapshot was installed in a later view than it was taken in")
-def transfer_across_views(s: Any) -> Any:
+def transfer_across_views(s: Checkpoints) -> Bool:
     """A replica has another's snapshot, and a log of a view that started later than view 0."""
     return exists(Replica, lambda r: all_of(transferred(s, r), s.log_view[r] > 0))
 
 
 @witness("I5.race", "a transfer raced a view change")
-def transfer_races_view_change(s: Any) -> Any:
+def transfer_races_view_change(s: Checkpoints) -> Bool:
     """A replica has a snapshot of a view after which another one has started."""
     return exists(
         Replica,
-        lambda r: all_of(transferred(s, r), exists(View, lambda v: all_of(v > s.view[r], s.sv[v]))),
+        lambda r: all_of(transferred(s, r), exists(View, lambda v: all_of(v > s.view[r], s.sv[v].sent))),
     )
 
 
 @witness("I5.wrap", "the ring wrapped")
-def ring_wrapped(s: Any) -> Any:
+def ring_wrapped(s: Checkpoints) -> Bool:
     """A journal holds an op in the slot of an earlier one."""
     return exists(Replica, lambda r: exists(Op, lambda o: all_of(o > s.cfg.journal_slots, s.written[r, o])))
 
 
 @witness("I5.crash_before_drain", "a crash came between a checkpoint and the drain")
-def crash_before_drain(s: Any) -> Any:
+def crash_before_drain(s: Checkpoints) -> Bool:
     """A primary that restarted (it is in view_change in its log_view, and takes no checkpoint) has more to drain."""
     return exists(
         Replica,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
     action,
     all_of,
     any_of,
+    as_index,
     between,
     instead,
     largest,
@@ -21,21 +20,33 @@ from viewproof.spec.lang import (
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal, restart
 from viewproof.spec.vsr.core.restart import load_state
-from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Client, Length, Op, Replica, Request, Restart, primary
+from viewproof.spec.vsr.core.state import (
+    NORMAL,
+    VIEW_CHANGE,
+    Client,
+    Length,
+    Op,
+    Replica,
+    Request,
+    Restart,
+    View,
+    primary,
+)
 from viewproof.spec.vsr.parts.checkpoints import checkpoint, snapshot
+from viewproof.spec.vsr.parts.checkpoints.snapshot import Checkpoints
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 
 @tagged("crash")
-@action(r=Replica, n=Length)
-def restart_all_zero(state: Any, r: Any, n: Any) -> None:
+@action
+def restart_all_zero(state: Checkpoints, r: Replica, n: Length) -> None:
     """The consensus state boots all-zero, over a journal that is not empty [seed 003]."""
     with without(checkpoint.require_snapshot), instead({restart.require_restart: require_from_nothing}):
         restart.require_restart(state, r, n)
     state.restarts = state.restarts + 1
     state.view[r] = 0
     state.log_view[r] = 0
-    state.status[r] = where(primary(state, 0) == r, VIEW_CHANGE, NORMAL)
+    state.status[r] = where(primary(state, as_index(View, 0)) == r, VIEW_CHANGE, NORMAL)
     state.commit_min[r] = 0
     state.commit_max[r] = 0
     load_state(state, r)
@@ -45,28 +56,28 @@ def restart_all_zero(state: Any, r: Any, n: Any) -> None:
     state.op[r] = 0
 
 
-def require_from_nothing(state: Any, r: Any, n: Any) -> None:
+def require_from_nothing(state: Checkpoints, r: Replica, n: Op) -> None:
     """Replica r may crash, and start again with an empty log."""
     require(within(Restart, state.restarts + 1))
     require(n == 0)
 
 
-@action(r=Replica, c=Client, s=Request)
-def on_request_evicting(state: Any, r: Any, c: Any, s: Any) -> None:
+@action
+def on_request_evicting(state: Checkpoints, r: Replica, c: Client, s: Request) -> None:
     """The primary prepares whatever the ring still holds in that slot [seed 003]."""
     with without(checkpoint.require_drained):
         normal.on_request.fn(state, r, c, s)
 
 
-@action(r=Replica, o=Op)
-def on_prepare_evicting(state: Any, r: Any, o: Any) -> None:
+@action
+def on_prepare_evicting(state: Checkpoints, r: Replica, o: Op) -> None:
     """A backup takes a prepare whatever the ring still holds in that slot [seed 003]."""
     with without(checkpoint.require_drained):
         normal.on_prepare.fn(state, r, o)
 
 
-@action(r=Replica, o=Op)
-def append_evicting(state: Any, r: Any, o: Any) -> None:
+@action
+def append_evicting(state: Checkpoints, r: Replica, o: Op) -> None:
     """The prepare becomes durable in its slot of the ring; what the slot held is gone [seed 003]."""
     normal.require_append(state, r, o)
     ring = between(Op, largest(o - state.cfg.journal_slots, 1), o)
@@ -79,8 +90,8 @@ def _needs_ring(cfg: Config) -> str:
     return "" if cfg.journal_slots else "shows only where the journal is a ring"
 
 
-@action(r=Replica)
-def take_checkpoint_at_commit_max(state: Any, r: Any) -> None:
+@action
+def take_checkpoint_at_commit_max(state: Checkpoints, r: Replica) -> None:
     """The snapshot is tagged with commit_max, and the journal drained up to there [seed 000]."""
     o = state.commit_max[r]
     require(o > state.checkpoint[r])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.spec.lang import NONE, Predicate, all_of, any_of, between, forall, implies, invariant, not_
+from viewproof.spec.lang import NONE, Bool, Predicate, all_of, any_of, between, forall, implies, invariant, not_
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.invariants import last_request
 from viewproof.spec.vsr.core.lemmas.words import chosen_up_to, each_entry, each_replica, each_view_entry, started
-from viewproof.spec.vsr.core.state import Client, Op, entry_of_view, executed_state, primary
+from viewproof.spec.vsr.core.state import Client, Op, Replica, entry_of_view, executed_state, primary
+from viewproof.spec.vsr.parts.checkpoints.snapshot import Checkpoints
 from viewproof.spec.vsr.parts.checkpoints.snapshot import drained as drained_up_to
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.invariants import as_told, slot
@@ -33,17 +34,17 @@ class _Cells:
 class _Limit:
     """The op of a snapshot, in place of every replica's commit_min."""
 
-    def __init__(self, op: Any) -> None:
+    def __init__(self, op: Op) -> None:
         self.op = op
 
-    def __getitem__(self, r: Any) -> Any:
+    def __getitem__(self, r: Replica) -> Any:
         return self.op
 
 
 class InSnapshot:
     """The state, in which a snapshot stands for what a replica has executed, and its op for commit_min."""
 
-    def __init__(self, s: Any, prefix: str, snapshot: tuple[Any, ...], op: Any) -> None:
+    def __init__(self, s: Any, prefix: str, snapshot: tuple[Any, ...], op: Op) -> None:
         self._s = s
         self._prefix = prefix
         self._snapshot = snapshot
@@ -55,7 +56,7 @@ class InSnapshot:
         return _Cells(getattr(self._s, self._prefix + name), self._snapshot)
 
 
-def as_executed(s: Any, r: Any) -> Any:
+def as_executed(s: Any, r: Replica) -> Bool:
     """Is what r holds that of what was executed up to its commit_min: client table, features, checksum chain?"""
     if client_table.is_on(s.cfg):
         parts = [forall(Client, lambda c: as_told(s, r, c, slot(s, s.commit_min[r], c)))]
@@ -67,7 +68,7 @@ def as_executed(s: Any, r: Any) -> Any:
 
 
 @invariant("checkpoint.drained", "the journal is drained")
-def drained(s: Any) -> Any:
+def drained(s: Checkpoints) -> Bool:
     """A journal holds nothing up to the op up to which it is drained, which is at most the checkpoint."""
     return each_entry(
         lambda r, o: all_of(
@@ -77,19 +78,19 @@ def drained(s: Any) -> Any:
 
 
 @invariant("checkpoint.log_fits", "a log fits into the ring")
-def log_fits(s: Any) -> Any:
+def log_fits(s: Checkpoints) -> Bool:
     """A log ends at most as many ops above what is drained as the journal has slots."""
     return each_replica(lambda r: s.op[r] <= drained_up_to(s, r) + s.cfg.journal_slots)
 
 
 @invariant("checkpoint.saved", "a durable snapshot is that of its op")
-def saved(s: Any) -> Any:
+def saved(s: Checkpoints) -> Bool:
     """What is in a replica's snapshot is that of what was executed up to its checkpoint."""
     return each_replica(lambda r: as_executed(InSnapshot(s, "saved_", (r,), s.checkpoint[r]), r))
 
 
 @invariant("checkpoint.sent_prefix", "a snapshot sent is of a committed prefix")
-def sent_prefix(s: Any) -> Any:
+def sent_prefix(s: Checkpoints) -> Bool:
     """Each op up to that of a snapshot sent in a view was chosen there or before, was executed, and is in its log."""
     return each_view_entry(
         lambda v, k: implies(
@@ -110,7 +111,7 @@ def sent_prefix(s: Any) -> Any:
 
 
 @invariant("checkpoint.sent", "a snapshot sent is that of its op")
-def sent(s: Any) -> Any:
+def sent(s: Checkpoints) -> Bool:
     """What is in a snapshot sent is that of what was executed up to its op."""
     return each_view_entry(
         lambda v, k: implies(

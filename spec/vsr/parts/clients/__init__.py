@@ -10,7 +10,7 @@ from viewproof.spec.vsr.config import ClientTable, Config
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.lemmas import clients, messages
-from viewproof.spec.vsr.parts.clients import faults, invariants, lemmas, requests, sessions, table, witnesses
+from viewproof.spec.vsr.parts.clients import faults, invariants, lemmas, requests, sessions, state, table, witnesses
 
 
 def actions(cfg: Config) -> tuple[Action, ...]:
@@ -42,7 +42,7 @@ def fit(cfg: Config, bounds: Bounds) -> Config:
 CLIENTS = Part(
     "clients",
     table.is_on,
-    table.declare,
+    state=state.of_table,
     actions=actions,
     changes=changes,
     invariants=lambda cfg: (invariants.requests_answered,),
@@ -62,7 +62,8 @@ CLIENTS = Part(
 SESSIONS = Part(
     "sessions",
     sessions.is_on,
-    sessions.declare,
+    state=lambda cfg: (state.Sessions, state.SessionMessages),
+    declare=state.drop_replies,
     actions=lambda cfg: (
         *(sessions.on_register, sessions.drop_request, sessions.drop_register),
         sessions.send_eviction,

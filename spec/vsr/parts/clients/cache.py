@@ -8,13 +8,13 @@ a request that is sent again in it is known; only an eviction forgets it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Bool,
     Change,
     Part,
     Schema,
+    Truth,
     action,
     all_of,
     at,
@@ -38,6 +38,7 @@ from viewproof.spec.vsr.core.state import (
     EXECUTED,
     NORMAL,
     Client,
+    Entry,
     Op,
     Replica,
     Request,
@@ -47,6 +48,8 @@ from viewproof.spec.vsr.core.state import (
 )
 from viewproof.spec.vsr.parts.clients import invariants, lemmas, sessions, table
 from viewproof.spec.vsr.parts.clients.invariants import is_of
+from viewproof.spec.vsr.parts.clients.state import Clients
+from viewproof.spec.vsr.parts.clients.table import Outcome
 
 
 def declare(s: Schema, cfg: Config) -> None:
@@ -56,38 +59,38 @@ def declare(s: Schema, cfg: Config) -> None:
         s.state(f"cached_{k}", (Replica, Client), up_to(Op), doc=doc, tags=(EXECUTED,))
 
 
-def older(cfg: Any) -> range:
+def older(cfg: Config) -> range:
     """The places in a slot of the replies before the newest."""
     return range(2, cfg.client_table.cached + 1)
 
 
-def kept(state: Any, r: Any, c: Any, k: Any) -> Any:
+def kept(state: Clients, r: Replica, c: Client, k: int) -> Op:
     """The op of the k-th last reply in r's slot of client c."""
     return state.table_op[r, c] if k == 1 else getattr(state, f"cached_{k}")[r, c]
 
 
-def reply_to(state: Any, r: Any, c: Any, s: Any) -> Any:
+def reply_to(state: Clients, r: Replica, c: Client, s: Request) -> Op:
     """The op of the kept reply to request s of client c; 0 for none."""
 
-    def answers(p: Any) -> Any:
+    def answers(p: Op) -> Bool:
         return all_of(p != 0, lambda: request_of(state, state.entry[r, p], p) == s)
 
     places = (kept(state, r, c, k) for k in (1, *older(state.cfg)))
     return largest(*(where(answers(p), p, 0) for p in places))
 
 
-def by_number(state: Any, r: Any, c: Any, s: Any) -> Any:
+def by_number(state: Clients, r: Replica, c: Client, s: Request) -> Outcome:
     """Outcome of request number s of a client that has a slot: above the watermark it is new."""
     known = where(reply_to(state, r, c, s) != 0, table.DUPLICATE, table.STALE)
     return where(s > state.table[r, c], table.NEW, known)
 
 
-def slot_number(state: Any, r: Any, c: Any, s: Any) -> Any:
+def slot_number(state: Clients, r: Replica, c: Client, s: Request) -> Request:
     """The watermark does not fall, and a register leaves it."""
     return largest(state.table[r, c], s)
 
 
-def keep_reply(state: Any, r: Any, o: Any, entry: Any) -> None:
+def keep_reply(state: Clients, r: Replica, o: Op, entry: Entry) -> None:
     """The reply of the entry that is executed at o is the newest of its slot."""
     c = client_of(state, entry, o)
     changes = table.in_table(state, r, o, entry)
@@ -95,20 +98,20 @@ def keep_reply(state: Any, r: Any, o: Any, entry: Any) -> None:
         getattr(state, f"cached_{k}")[r, c] = where(changes, kept(state, r, c, k - 1), kept(state, r, c, k))
 
 
-def forget_replies(state: Any, r: Any, c: Any) -> None:
+def forget_replies(state: Clients, r: Replica, c: Client) -> None:
     """An evicted slot keeps none."""
     for k in older(state.cfg):
         getattr(state, f"cached_{k}")[r, c] = 0
 
 
-def answered(state: Any, c: Any, x: Any) -> Any:
+def answered(state: Clients, c: Client, x: Op) -> Request:
     """The number up to which client c has answers: a session goes on where the one before ended."""
     replies = state.session_replies
     return maximum(Op, lambda y: where(replies[c, y] != NONE, lambda: value_of(replies[c, y]), 0))
 
 
-@action(r=Replica, c=Client, s=Request)
-def resend_cached(state: Any, r: Any, c: Any, s: Any) -> None:
+@action
+def resend_cached(state: Clients, r: Replica, c: Client, s: Request) -> None:
     """The primary answers a repeated request from an older reply of the client's slot."""
     p = reply_to(state, r, c, s)
     require(state.status[r] == NORMAL)
@@ -119,7 +122,7 @@ def resend_cached(state: Any, r: Any, c: Any, s: Any) -> None:
     table.note_reply(state, True, c, state.table_session[r, c], s, p, table.named_entry(state, r, state.entry[r, p]))
 
 
-def in_slot(s: Any, c: Any, p: Any, m: Any) -> Any:
+def in_slot(s: Clients, c: Client, p: Op, m: Op) -> Bool:
     """Did the table take the executed entry at p into a slot of client c that was not evicted up to op m?"""
     return all_of(
         s.recorded[p],
@@ -128,7 +131,7 @@ def in_slot(s: Any, c: Any, p: Any, m: Any) -> Any:
     )
 
 
-def number_at(s: Any, c: Any, p: Any) -> Any:
+def number_at(s: Clients, c: Client, p: Op) -> Request:
     """The watermark of client c's slot, whose last entry is that at p."""
     return maximum(
         between(Op, 1, p),
@@ -136,7 +139,7 @@ def number_at(s: Any, c: Any, p: Any) -> Any:
     )
 
 
-def replies_told(s: Any, r: Any, c: Any, p: Any) -> tuple[Any, ...]:
+def replies_told(s: Clients, r: Replica, c: Client, p: Op) -> tuple[Bool, ...]:
     """Are the older replies of r's slot those before the entry at p that the slot took in?"""
     found, last = [], p
     for k in older(s.cfg):
@@ -145,24 +148,24 @@ def replies_told(s: Any, r: Any, c: Any, p: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def before(s: Any, c: Any, p: Any) -> Any:
+def before(s: Clients, c: Client, p: Op) -> Op:
     """The op of the entry before that at p that client c's slot took in; 0 for none."""
     return maximum(between(Op, 1, p - 1), lambda q: where(in_slot(s, c, q, p), q, 0))
 
 
-def not_evicted_between(s: Any, o: Any, p: Any) -> Any:
+def not_evicted_between(s: Clients, o: Op, p: Op) -> Bool:
     """The client of the entry at o kept its slot since p: the watermark knows the number, whatever the session."""
     c = client_of(s, s.first_executed[o], o)
     return all_of(s.recorded[p], lambda: forall(between(Op, p + 1, o), lambda q: s.evicted_at[q] != c))
 
 
-def answers_in_any(s: Any, o: Any, x: Any) -> Any:
+def answers_in_any(s: Clients, o: Op, x: Op) -> Truth:
     """A request that was executed is answered in every later session."""
     return True
 
 
 @witness("I8.kept", "an older reply is sent again")
-def older_reply_sent(s: Any) -> Any:
+def older_reply_sent(s: Clients) -> Bool:
     """A normal primary has an older reply to a request, and may get it again."""
     return exists(
         Replica,
@@ -181,7 +184,7 @@ def older_reply_sent(s: Any) -> Any:
 
 
 @witness("I8.applied", "a request is refused as already applied")
-def refused_as_applied(s: Any) -> Any:
+def refused_as_applied(s: Clients) -> Bool:
     """A number is at or below the watermark of a slot that does not keep its reply any more."""
     return exists(
         Replica,

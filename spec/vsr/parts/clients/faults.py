@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from viewproof.spec.lang import action, all_of, any_of, forall, instead, not_, require, some
+from viewproof.spec.lang import Bool, action, all_of, any_of, forall, instead, not_, require, some
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
-from viewproof.spec.vsr.core.state import NORMAL, Client, Replica, Request, primary
+from viewproof.spec.vsr.core.state import NORMAL, Client, Entry, Op, Replica, Request, primary
 from viewproof.spec.vsr.parts.clients import requests as clients
 from viewproof.spec.vsr.parts.clients import sessions
 from viewproof.spec.vsr.parts.clients import table as client_table
-from viewproof.spec.vsr.parts.clients.sessions import Incarnation
+from viewproof.spec.vsr.parts.clients.state import Clients, Incarnation
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 
-def commit_max(state: Any, r: Any, o: Any) -> Any:
+def commit_max(state: Clients, r: Replica, o: Op) -> Op:
     """With what a slot is stamped: commit_max, as the reply is."""
     return state.commit_max[r]
 
 
-@action(r=Replica)
-def execute_at_commit_max(state: Any, r: Any) -> None:
+@action
+def execute_at_commit_max(state: Clients, r: Replica) -> None:
     """The slot is given commit_max, as the reply is stamped with it, in place of the op of the prepare [seed 000]."""
     with instead({client_table.slot_op: commit_max}):
         normal.execute.fn(state, r)
 
 
-@action(r=Replica, c=Client)
-def evict_lowest_commit_max(state: Any, r: Any, c: Any) -> None:
+@action
+def evict_lowest_commit_max(state: Clients, r: Replica, c: Client) -> None:
     """The slot with the lowest stamp is evicted, ties to the lowest client; the stamps are commit_max [seed 000]."""
     with instead({client_table.slot_op: commit_max, clients.is_lowest: has_lowest_stamp}):
         clients.execute_evicting.fn(state, r, c)
 
 
-def has_lowest_stamp(state: Any, r: Any, c: Any) -> Any:
+def has_lowest_stamp(state: Clients, r: Replica, c: Client) -> Bool:
     """Has no slot a lower stamp than client c's, nor a lower client the same?"""
     return forall(
         Client,
@@ -47,8 +46,8 @@ def has_lowest_stamp(state: Any, r: Any, c: Any) -> Any:
     )
 
 
-@action(r=Replica, c=Client, s=Request)
-def record_uncommitted(state: Any, r: Any, c: Any, s: Any) -> None:
+@action
+def record_uncommitted(state: Clients, r: Replica, c: Client, s: Request) -> None:
     """The client table records the request number when the request is prepared [VR Revisited §4.1]."""
     (clients.on_request if client_table.is_on(state.cfg) else normal.on_request).fn(state, r, c, s)
     state.table[r, c] = s
@@ -56,52 +55,48 @@ def record_uncommitted(state: Any, r: Any, c: Any, s: Any) -> None:
         state.table_op[r, c] = state.op[r] + 1
 
 
-@action(r=Replica, c=Client, n=Incarnation)
-def on_register_again(state: Any, r: Any, c: Any, n: Any) -> None:
+@action
+def on_register_again(state: Clients, r: Replica, c: Client, n: Incarnation) -> None:
     """A register is prepared whatever the client's slot says: a delayed copy opens a session again [TigerBeetle]."""
-    v, o = state.view[r], state.op[r] + 1
     require(state.status[r] == NORMAL)
-    require(primary(state, v) == r)
+    require(primary(state, state.view[r]) == r)
     require(not_(client_table.unexecuted(state, r, c)))
-    normal.require_room(state, r, o)
-    normal.prepare(state, r, v, o)
-    state.prepare_client[v, o] = c
-    state.prepare_incarnation[v, o] = n
+    sessions.prepare_register(state, r, c, n)
 
 
-def own_view(state: Any, r: Any, entry: Any) -> Any:
+def own_view(state: Clients, r: Replica, entry: Entry) -> Entry:
     """The view of who replies, as an entry."""
     return some(state.view[r])
 
 
-@action(r=Replica)
-def execute_naming_view(state: Any, r: Any) -> None:
+@action
+def execute_naming_view(state: Clients, r: Replica) -> None:
     """The reply names the primary's view, not that of the prepare [Iggy, later]."""
     with instead({client_table.named_entry: own_view}):
         normal.execute.fn(state, r)
 
 
-@action(r=Replica, c=Client)
-def evict_naming_view(state: Any, r: Any, c: Any) -> None:
+@action
+def evict_naming_view(state: Clients, r: Replica, c: Client) -> None:
     """The reply of an op that evicts names the primary's view [Iggy, later]."""
     with instead({client_table.named_entry: own_view}):
         clients.execute_evicting.fn(state, r, c)
 
 
-@action(r=Replica, c=Client)
-def resend_naming_view(state: Any, r: Any, c: Any) -> None:
+@action
+def resend_naming_view(state: Clients, r: Replica, c: Client) -> None:
     """A reply that is sent again names the view in which it is sent again [Iggy, later]."""
     with instead({client_table.named_entry: own_view}):
         clients.resend_reply.fn(state, r, c)
 
 
-def own_number(state: Any, r: Any, c: Any, s: Any) -> Any:
+def own_number(state: Clients, r: Replica, c: Client, s: Request) -> Request:
     """The number of the entry that is executed, 0 for a register."""
     return s
 
 
-@action(r=Replica)
-def execute_resetting_watermark(state: Any, r: Any) -> None:
+@action
+def execute_resetting_watermark(state: Clients, r: Replica) -> None:
     """A register sets the watermark of its client's slot back: its numbers count from the start [Iggy, later]."""
     with instead({client_table.slot_number: own_number}):
         normal.execute.fn(state, r)

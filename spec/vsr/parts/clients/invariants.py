@@ -6,10 +6,10 @@ first: did the table take it in, and whose slot did that cost. `slot` finds a cl
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Bool,
+    Truth,
     all_of,
     any_of,
     between,
@@ -28,15 +28,16 @@ from viewproof.spec.lang import (
     where,
 )
 from viewproof.spec.vsr.core.state import Client, Op, Replica, Request, client_of, request_of
+from viewproof.spec.vsr.parts.clients.state import Clients, Incarnation
 from viewproof.spec.vsr.parts.clients.table import is_register, session_of
 
 
-def is_of(s: Any, o: Any, c: Any) -> Any:
+def is_of(s: Clients, o: Op, c: Client) -> Bool:
     """Was op o executed, and is it an entry of client c?"""
     return all_of(s.first_executed[o] != NONE, lambda: client_of(s, s.first_executed[o], o) == c)
 
 
-def slot(s: Any, m: Any, c: Any) -> Any:
+def slot(s: Clients, m: Op, c: Client) -> Op:
     """Op of client c's slot after op m: the last of its entries that the table took in, unless the slot was evicted
     since; 0 = no slot.
     """
@@ -54,22 +55,22 @@ def slot(s: Any, m: Any, c: Any) -> Any:
     )
 
 
-def session_at(s: Any, p: Any) -> Any:
+def session_at(s: Clients, p: Op) -> Op:
     """Session of the executed entry at p."""
     return session_of(s, s.first_executed[p], p)
 
 
-def incarnation_at(s: Any, p: Any) -> Any:
+def incarnation_at(s: Clients, p: Op) -> Incarnation:
     """Incarnation of the executed register at p."""
-    return s.prepare_incarnation[value_of(s.first_executed[p]), p]
+    return s.prepare[value_of(s.first_executed[p]), p].incarnation
 
 
-def register_at(s: Any, o: Any) -> Any:
+def register_at(s: Clients, o: Op) -> Truth:
     """Is the executed entry at o a register?"""
     return is_register(s, s.first_executed[o], o) if s.cfg.client_table.sessions else False
 
 
-def same_request(s: Any, o: Any, p: Any) -> Any:
+def same_request(s: Clients, o: Op, p: Op) -> Bool:
     """Are the executed entries at o and p one request of one client in one session?"""
     a, b = s.first_executed[o], s.first_executed[p]
     same = [client_of(s, a, o) == client_of(s, b, p), request_of(s, a, o) == request_of(s, b, p)]
@@ -79,12 +80,12 @@ def same_request(s: Any, o: Any, p: Any) -> Any:
 
 
 @joined(any_of)
-def in_one_session(s: Any, o: Any, p: Any) -> Any:
+def in_one_session(s: Clients, o: Op, p: Op) -> Bool:
     """Must a request be known at o from the execution at p: are both of one session?"""
     return session_at(s, o) == session_at(s, p)
 
 
-def same_incarnation(s: Any, o: Any, p: Any) -> Any:
+def same_incarnation(s: Clients, o: Op, p: Op) -> Bool:
     """Were copies of one register executed at o and p?"""
     return all_of(
         s.first_executed[o] != NONE,
@@ -98,7 +99,7 @@ def same_incarnation(s: Any, o: Any, p: Any) -> Any:
 
 
 @invariant("I8", "exactly_once")
-def exactly_once(s: Any) -> Any:
+def exactly_once(s: Clients) -> Bool:
     """No request of a session is executed at two ops; a re-sent reply has the same bytes; a live session is replaced
     only by one of a newer incarnation.
     """
@@ -117,7 +118,7 @@ def exactly_once(s: Any) -> Any:
     )
 
 
-def newer_incarnation(s: Any, o: Any) -> Any:
+def newer_incarnation(s: Clients, o: Op) -> Truth:
     """If op o is a register of a client that has a slot, its incarnation is above that of the slot."""
     if not s.cfg.client_table.sessions:
         return True
@@ -136,7 +137,7 @@ def newer_incarnation(s: Any, o: Any) -> Any:
 
 
 @invariant("I9", "table_is_function")
-def table_is_function(s: Any) -> Any:
+def table_is_function(s: Clients) -> Bool:
     """The client table is a function of the executed prefix: every slot is as `slot` tells, and each op took in and
     evicted what the table before it determines.
     """
@@ -146,7 +147,7 @@ def table_is_function(s: Any) -> Any:
     )
 
 
-def as_told(s: Any, r: Any, c: Any, p: Any) -> Any:
+def as_told(s: Clients, r: Replica, c: Client, p: Op) -> Bool:
     """Is r's slot of client c that of the entry executed at p; empty if p is 0?"""
     parts = [
         s.table_op[r, c] == p,
@@ -163,30 +164,30 @@ def as_told(s: Any, r: Any, c: Any, p: Any) -> Any:
 
 
 @point
-def number_at(s: Any, c: Any, p: Any) -> Any:
+def number_at(s: Clients, c: Client, p: Op) -> Request:
     """The request number of client c's slot, whose last entry is that at p."""
     return request_of(s, s.first_executed[p], p)
 
 
 @cases
-def more_of_slot(s: Any, r: Any, c: Any, p: Any) -> tuple[Any, ...]:
+def more_of_slot(s: Clients, r: Replica, c: Client, p: Op) -> tuple[Bool, ...]:
     """What else r's slot of client c has, whose last entry is that at p (0: there is none)."""
     return ()
 
 
-def live(s: Any, o: Any, c: Any) -> Any:
+def live(s: Clients, o: Op, c: Client) -> Bool:
     """Before op o, an entry of client c: is its session that of c's slot?"""
     p = slot(s, o - 1, c)
     return all_of(p != 0, lambda: session_at(s, p) == session_at(s, o))
 
 
-def lowest(s: Any, o: Any, d: Any) -> Any:
+def lowest(s: Clients, o: Op, d: Client) -> Bool:
     """Before op o: has client d a slot, and none a lower one?"""
     p = slot(s, o - 1, d)
     return all_of(p != 0, forall(Client, lambda c: any_of(slot(s, o - 1, c) == 0, p <= slot(s, o - 1, c))))
 
 
-def determined(s: Any, o: Any) -> Any:
+def determined(s: Clients, o: Op) -> Bool:
     """Op o was taken in if it is a register, or of its client's live session (any, without sessions). It evicted the
     slot with the lowest op if it needed one and none was free, else nothing.
     """
@@ -206,7 +207,7 @@ def determined(s: Any, o: Any) -> Any:
     return all_of(own, where(all_of(full, needs), victim, s.evicted_at[o] == 0))
 
 
-def was_executed(s: Any, c: Any, x: Any, n: Any) -> Any:
+def was_executed(s: Clients, c: Client, x: Op | int, n: Request) -> Bool:
     """Was request n of client c executed, in session x if there are sessions?"""
     return exists(
         Op,
@@ -219,13 +220,13 @@ def was_executed(s: Any, c: Any, x: Any, n: Any) -> Any:
 
 
 @point
-def answers_in(s: Any, o: Any, x: Any) -> Any:
+def answers_in(s: Clients, o: Op, x: Op | int) -> Bool:
     """Does the execution of a request at o make the answer in session x good?"""
     return session_at(s, o) == x
 
 
 @invariant("L2", "requests_answered")
-def requests_answered(s: Any) -> Any:
+def requests_answered(s: Clients) -> Bool:
     """Every request up to the last one that a client was sent a reply to was executed: none was refused for ever."""
     if s.cfg.client_table.sessions:
         return forall(

@@ -4,11 +4,13 @@ evict the same.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from viewproof.spec.lang import (
     NONE,
+    Bool,
     Predicate,
+    Truth,
     all_of,
     any_of,
     between,
@@ -23,58 +25,59 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.lemmas.words import each_replica, each_view_entry
-from viewproof.spec.vsr.core.state import Client, Op, client_of, entry_of_view, request_of
+from viewproof.spec.vsr.core.state import Client, Entry, Op, Replica, View, client_of, entry_of_view, request_of
 from viewproof.spec.vsr.parts.clients.invariants import incarnation_at, session_at, slot
+from viewproof.spec.vsr.parts.clients.state import Clients
 from viewproof.spec.vsr.parts.clients.table import is_register, session_of
 
 
-def in_log(s: Any, v: Any, o: Any) -> Any:
+def in_log(s: Clients, v: View, o: Op) -> Bool:
     """Is there an entry at op o of view v's log: in its start_view, or prepared in it?"""
-    return any_of(o <= s.sv_op[v], s.prepare_client[v, o] != 0)
+    return any_of(o <= s.sv[v].op, s.prepare[v, o].client != 0)
 
 
-def each_log_entry(s: Any, body: Any) -> Any:
+def each_log_entry(s: Clients, body: Callable[[View, Op, Entry], Truth]) -> Bool:
     """For every view and op at which its log has an entry: body(view, op, entry)."""
     return each_view_entry(lambda v, o: implies(in_log(s, v, o), lambda: body(v, o, entry_of_view(s, v, o))))
 
 
-def is_request(s: Any, entry: Any, o: Any) -> Any:
+def is_request(s: Clients, entry: Entry, o: Op) -> Bool:
     """Is the entry a request: no register, no control entry?"""
     return request_of(s, entry, o) != 0
 
 
-def same_client(s: Any, a: Any, o: Any, b: Any, p: Any) -> Any:
+def same_client(s: Clients, a: Entry, o: Op, b: Entry, p: Op) -> Bool:
     """Are entries a (at o) and b (at p) of one client? Control entries are of none."""
     same = client_of(s, a, o) == client_of(s, b, p)
     return all_of(client_of(s, a, o) != 0, same) if s.cfg.features else same
 
 
-def same_session(s: Any, a: Any, o: Any, b: Any, p: Any) -> Any:
+def same_session(s: Clients, a: Entry, o: Op, b: Entry, p: Op) -> Bool:
     """Are entries a (at o) and b (at p) of one client and one session?"""
     same = same_client(s, a, o, b, p)
     return all_of(same, session_of(s, a, o) == session_of(s, b, p)) if s.cfg.client_table.sessions else same
 
 
 @invariant("table.prepare_fields", "a prepare is a request or a register")
-def prepare_fields(s: Any) -> Any:
+def prepare_fields(s: Clients) -> Bool:
     """A request that was prepared has a number and the session of an earlier op; a register only an incarnation; a
     prepare that was not sent has neither.
     """
     return each_view_entry(
         lambda v, o: where(
-            s.prepare_client[v, o] == 0,
-            all_of(s.prepare_request[v, o] == 0, s.prepare_session[v, o] == 0, s.prepare_incarnation[v, o] == 0),
+            s.prepare[v, o].client == 0,
+            all_of(s.prepare[v, o].request == 0, s.prepare[v, o].session == 0, s.prepare[v, o].incarnation == 0),
             where(
-                s.prepare_request[v, o] == 0,
-                all_of(s.prepare_session[v, o] == 0, s.prepare_incarnation[v, o] != 0),
-                all_of(s.prepare_session[v, o] != 0, s.prepare_session[v, o] < o, s.prepare_incarnation[v, o] == 0),
+                s.prepare[v, o].request == 0,
+                all_of(s.prepare[v, o].session == 0, s.prepare[v, o].incarnation != 0),
+                all_of(s.prepare[v, o].session != 0, s.prepare[v, o].session < o, s.prepare[v, o].incarnation == 0),
             ),
         )
     )
 
 
 @invariant("table.not_executed", "an op that nobody executed has no history")
-def not_executed(s: Any) -> Any:
+def not_executed(s: Clients) -> Bool:
     """What is kept of the first execution of an op, and of its replies, is empty before; a reply names the entry."""
     return forall(
         Op,
@@ -86,12 +89,12 @@ def not_executed(s: Any) -> Any:
 
 
 @invariant("table.slots", "slots are counted, and above evicted_to")
-def slots(s: Any) -> Any:
+def slots(s: Clients) -> Bool:
     """`slots_used` is the number of clients with a slot; every slot has an op above `evicted_to`."""
     return each_replica(lambda r: slots_counted(s, r))
 
 
-def slots_counted(s: Any, r: Any) -> Any:
+def slots_counted(s: Clients, r: Replica) -> Bool:
     """Does r count its slots, and are they above what was evicted?"""
     return all_of(
         s.slots_used[r] == count(Client, lambda c: s.table_op[r, c] != 0),
@@ -101,7 +104,7 @@ def slots_counted(s: Any, r: Any) -> Any:
 
 
 @invariant("table.one_unexecuted", "a client has one unexecuted entry in a log")
-def one_unexecuted(s: Any) -> Any:
+def one_unexecuted(s: Clients) -> Bool:
     """Of two entries of one client in a view's log the earlier one was executed."""
     return each_log_entry(
         s,
@@ -116,7 +119,7 @@ def one_unexecuted(s: Any) -> Any:
 
 
 @invariant("table.requests_rise", "request numbers rise along a log")
-def requests_rise(s: Any) -> Any:
+def requests_rise(s: Clients) -> Bool:
     """Of two requests of one session in a view's log the later one has the larger number."""
     return each_log_entry(
         s,
@@ -127,7 +130,7 @@ def requests_rise(s: Any) -> Any:
     )
 
 
-def rises(s: Any, a: Any, o: Any, b: Any, p: Any) -> Any:
+def rises(s: Clients, a: Entry, o: Op, b: Entry, p: Op) -> Bool:
     """If entry a at o and b at p are requests of one session, a's number is larger."""
     return implies(
         all_of(is_request(s, a, o), is_request(s, b, p), same_session(s, a, o, b, p)),
@@ -136,7 +139,7 @@ def rises(s: Any, a: Any, o: Any, b: Any, p: Any) -> Any:
 
 
 @invariant("table.no_gap", "request numbers have no gap in a log")
-def no_gap(s: Any) -> Any:
+def no_gap(s: Clients) -> Bool:
     """Before a request of a session that is not its first, a view's log has the one with the number below."""
     return each_log_entry(
         s,
@@ -154,7 +157,7 @@ def no_gap(s: Any) -> Any:
 
 
 @invariant("table.fresh_register", "a register is newer than its client's slot")
-def fresh_register(s: Any) -> Any:
+def fresh_register(s: Clients) -> Bool:
     """A register in a view's log has an incarnation above that of its client's slot after the last executed op m
     before it, if the client has no entry since.
     """
@@ -167,7 +170,7 @@ def fresh_register(s: Any) -> Any:
     )
 
 
-def since(s: Any, v: Any, o: Any, a: Any, m: Any) -> Any:
+def since(s: Clients, v: View, o: Op, a: Entry, m: Op) -> Bool:
     """Was the entry at m of view v's log the last executed one before o; and has the client of entry a at o no entry
     between?
     """
@@ -179,24 +182,24 @@ def since(s: Any, v: Any, o: Any, a: Any, m: Any) -> Any:
     )
 
 
-def above(s: Any, a: Any, o: Any, m: Any) -> Any:
+def above(s: Clients, a: Entry, o: Op, m: Op) -> Bool:
     """Is the incarnation of register a at o above that of its client's slot after op m, if it has one?"""
     return forall(
         between(Op, 1, m),
         lambda p: implies(
             slot(s, m, client_of(s, a, o)) == p,
-            lambda: incarnation_at(s, session_at(s, p)) < s.prepare_incarnation[value_of(a), o],
+            lambda: incarnation_at(s, session_at(s, p)) < s.prepare[value_of(a), o].incarnation,
         ),
     )
 
 
 @invariant("table.answered_before", "a request follows the answer to the one before")
-def answered_before(s: Any) -> Any:
+def answered_before(s: Clients) -> Bool:
     """A client sent a request only after the answer to the one `in_flight` before it."""
     return each_view_entry(
         lambda v, o: any_of(
-            s.prepare_client[v, o] == 0,
-            lambda: s.prepare_request[v, o] <= s.replies[s.prepare_client[v, o]] + s.cfg.client_table.in_flight,
+            s.prepare[v, o].client == 0,
+            lambda: s.prepare[v, o].request <= s.replies[s.prepare[v, o].client] + s.cfg.client_table.in_flight,
         )
     )
 

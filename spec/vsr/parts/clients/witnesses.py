@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from viewproof.spec.lang import NONE, Predicate, all_of, between, exists, not_, some, witness
+from viewproof.spec.lang import NONE, Bool, Predicate, all_of, between, exists, not_, some, witness
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import NORMAL, Client, Op, Replica, Request, client_of, primary
 from viewproof.spec.vsr.parts.clients import sessions
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.invariants import is_of, register_at, same_incarnation
-from viewproof.spec.vsr.parts.clients.sessions import Incarnation
+from viewproof.spec.vsr.parts.clients.state import Clients, Incarnation
 from viewproof.spec.vsr.parts.clients.table import DUPLICATE, FENCED, GAP, IN_PROGRESS, NO_SESSION, STALE, Outcome
 
 
-def leads(s: Any, r: Any) -> Any:
+def leads(s: Clients, r: Replica) -> Bool:
     """Is r a normal primary?"""
     return all_of(s.status[r] == NORMAL, primary(s, s.view[r]) == r)
 
 
-def request_meets(s: Any, outcome: Outcome) -> Any:
+def request_meets(s: Clients, outcome: Outcome) -> Bool:
     """May a request arrive that has this outcome?"""
     if not s.cfg.client_table.sessions:
-        met: Callable[..., Any] = lambda r, c: exists(  # noqa: E731
+        met: Callable[..., Bool] = lambda r, c: exists(  # noqa: E731
             Request, lambda n: all_of(client_table.on_the_wire(s, c, n), client_table.outcome(s, r, c, n) == outcome)
         )
     else:
@@ -37,7 +36,7 @@ def request_meets(s: Any, outcome: Outcome) -> Any:
     return exists(Replica, lambda r: all_of(leads(s, r), lambda: exists(Client, lambda c: met(r, c))))
 
 
-def register_meets(s: Any, outcome: Outcome) -> Any:
+def register_meets(s: Clients, outcome: Outcome) -> Bool:
     """May a register arrive that has this outcome?"""
     return exists(
         Replica,
@@ -51,9 +50,9 @@ def register_meets(s: Any, outcome: Outcome) -> Any:
     )
 
 
-def _meets(kind: str, outcome: Outcome, met: Callable[[Any, Outcome], Any]) -> Predicate:
+def _meets(kind: str, outcome: Outcome, met: Callable[[Clients, Outcome], Bool]) -> Predicate:
     @witness(f"{kind}.{Outcome.text(outcome)}", f"a {kind} is met with {Outcome.text(outcome)}")
-    def meets(s: Any) -> Any:
+    def meets(s: Clients) -> Bool:
         """A normal primary may get it."""
         return met(s, outcome)
 
@@ -61,13 +60,13 @@ def _meets(kind: str, outcome: Outcome, met: Callable[[Any, Outcome], Any]) -> P
 
 
 @witness("I9.evicted", "a client lost its slot")
-def evicted(s: Any) -> Any:
+def evicted(s: Clients) -> Bool:
     """An op took another client's slot."""
     return exists(Op, lambda o: s.evicted_at[o] != 0)
 
 
 @witness("I9.evicted_in_later_view", "an op of a later view took the slot of one of an earlier view")
-def evicted_in_later_view(s: Any) -> Any:
+def evicted_in_later_view(s: Clients) -> Bool:
     """The table that decided the eviction lived through a view change."""
     return exists(
         Op,
@@ -83,7 +82,7 @@ def evicted_in_later_view(s: Any) -> Any:
 
 
 @witness("I9.followed", "two replicas executed an op that evicted")
-def followed(s: Any) -> Any:
+def followed(s: Clients) -> Bool:
     """Evicting the same client has to agree."""
     return exists(
         Op,
@@ -100,7 +99,7 @@ def followed(s: Any) -> Any:
 
 
 @witness("I8.resent", "a reply is re-sent in a later view")
-def resent(s: Any) -> Any:
+def resent(s: Clients) -> Bool:
     """The primary of a later view than that of the first reply may answer again."""
     return exists(
         Replica,
@@ -120,13 +119,13 @@ def resent(s: Any) -> Any:
 
 
 @witness("I8.replayed", "a copy of a register is executed after its session was evicted")
-def replayed(s: Any) -> Any:
+def replayed(s: Clients) -> Bool:
     """One register was executed twice."""
     return exists(Op, lambda o: exists(between(Op, 1, o - 1), lambda p: same_incarnation(s, o, p)))
 
 
 @witness("I8.outlived", "a request outlives its session")
-def outlived(s: Any) -> Any:
+def outlived(s: Clients) -> Bool:
     """A request was executed, but its session was gone by then."""
     return exists(
         Op,
@@ -137,7 +136,7 @@ def outlived(s: Any) -> Any:
 
 
 @witness("I8.again", "a client begins anew")
-def again(s: Any) -> Any:
+def again(s: Clients) -> Bool:
     """A register of a newer incarnation was executed while the older one had a slot."""
     return exists(
         Replica,

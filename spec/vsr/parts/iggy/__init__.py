@@ -55,7 +55,7 @@ PROBE = Repair("probe")
 IGGY = Part(
     "iggy",
     lambda cfg: cfg.repair.recovery == "probe",
-    lambda s, cfg: state.declare_bits(s),
+    state=lambda cfg: (state.BitMessages,),
     actions=actions,
     changes=changes,
     removes=lambda cfg: ("prepare_ok", "repair_header", "drop_header", "nack", "discard", "rot"),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Bool,
     action,
     all_of,
     any_of,
@@ -27,6 +26,7 @@ from viewproof.spec.vsr.core.state import (
     NORMAL,
     RECOVERING,
     VIEW_CHANGE,
+    Entry,
     Length,
     Op,
     Replica,
@@ -37,42 +37,42 @@ from viewproof.spec.vsr.core.state import (
 from viewproof.spec.vsr.parts.iggy import restart, view_change
 from viewproof.spec.vsr.parts.recovery import superblock
 from viewproof.spec.vsr.parts.repair import view_change as repaired
-from viewproof.spec.vsr.parts.repair.state import leading
+from viewproof.spec.vsr.parts.repair.state import WithBits, leading
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 
-@action(r=Replica, v=View, n=Length)
-def on_start_view_without_headers(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def on_start_view_without_headers(state: WithBits, r: Replica, v: View, n: Length) -> None:
     """An answer to a probe, or to the heartbeat of an older view, has a head and no headers: what the journal has below
     is taken for the view's log [Iggy, later].
     """
     view_change.require_start_view(state, r, v, n)
     received = state.received(r)
 
-    def believed(o: Any) -> Any:
+    def believed(o: Op) -> Entry:
         return where(state.body[r, o] != NONE, state.body[r, o], entry_of_view(received, v, o))
 
     view_change.adopt(state, r, v, n, believed)
 
 
-@action(r=Replica, v=View, n=Length)
-def on_start_view_comparing_above_commit(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def on_start_view_comparing_above_commit(state: WithBits, r: Replica, v: View, n: Length) -> None:
     """Of a start_view's headers only those above its commit number are compared: what the journal has at or below it is
     left there, and executed [Iggy, later].
     """
     view_change.require_start_view(state, r, v, n)
     received = state.received(r)
-    known = maximum(Replica, lambda q: where(received.dvc[v, q], received.dvc_commit[v, q], 0))
+    known = maximum(Replica, lambda q: where(received.dvc[v, q].sent, received.dvc[v, q].commit, 0))
 
-    def believed(o: Any) -> Any:
+    def believed(o: Op) -> Entry:
         kept = all_of(o <= known, state.body[r, o] != NONE)
         return where(kept, state.body[r, o], entry_of_view(received, v, o))
 
     view_change.adopt(state, r, v, n, believed)
 
 
-@action(r=Replica, v=View, n=Length)
-def on_start_view_lowering_head(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def on_start_view_lowering_head(state: WithBits, r: Replica, v: View, n: Length) -> None:
     """A start_view of the replica's own view that is late, such as a second answer to its probe, lowers the head, and
     what is above it is dropped from the journal, if only it was not executed [Iggy, later].
     """
@@ -85,8 +85,8 @@ def on_start_view_lowering_head(state: Any, r: Any, v: Any, n: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica, k=Length)
-def restart_by_journal(state: Any, r: Any, k: Any) -> None:
+@action
+def restart_by_journal(state: WithBits, r: Replica, k: Length) -> None:
     """The headers of a view are kept in memory only: after a crash the log is what the journal holds, under a log_view
     that says more [Iggy, later].
     """
@@ -94,25 +94,25 @@ def restart_by_journal(state: Any, r: Any, k: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica, k=Length)
-def restart_without_journal(state: Any, r: Any, k: Any) -> None:
+@action
+def restart_without_journal(state: WithBits, r: Replica, k: Length) -> None:
     """The journal of a partition is in memory: after a crash it is empty, and the replica says of every op that it
     never had it [Iggy, later].
     """
     restart.come_back(state, r, k, lambda state, r, o: NONE)
 
 
-@action(r=Replica)
-def start_view_over_hole(state: Any, r: Any) -> None:
+@action
+def start_view_over_hole(state: WithBits, r: Replica) -> None:
     """A view starts once the new primary holds the merged log from the commit point on: a hole below stays
     [Iggy, later].
     """
     v = state.view[r]
-    n = state.sv_op[v]
+    n = state.sv[v].op
     low = state.commit_min[r] + 1
 
-    def entry(o: Any) -> Any:
-        return state.sv_entry[v, o]
+    def entry(o: Op) -> Entry:
+        return state.sv[v].entry[o]
 
     require(leading(state, r))
     require(view_change.holds_merged(state, r, largest(state.commit_max[r], low)))
@@ -124,18 +124,18 @@ def start_view_over_hole(state: Any, r: Any) -> None:
     core.send_start_view(state, v, n, entry, state.commit_max[r])
 
 
-@action(r=Replica)
-def execute_pipeline(state: Any, r: Any) -> None:
+@action
+def execute_pipeline(state: WithBits, r: Replica) -> None:
     """A primary executes the head of its pipeline, whatever is missing below. When a view starts that is what is above
     the commit number, each with an acknowledgement of the primary's own [Iggy, later].
     """
     v, low = state.view[r], state.commit_min[r] + 1
     known = between(Op, low, state.commit_max[r])
 
-    def missing(p: Any) -> Any:
+    def missing(p: Op) -> Bool:
         return not_(any_of(state.written[r, p], state.memory[r, p] != NONE))
 
-    def below_pipeline(p: Any) -> Any:
+    def below_pipeline(p: Op) -> Bool:
         return forall(between(Op, low, p), lambda q: state.ack[v, r, q] == NONE)
 
     over_hole = all_of(primary(state, v) == r, exists(known, missing))
@@ -147,8 +147,8 @@ def execute_pipeline(state: Any, r: Any) -> None:
     normal.execute_request(state, r, o, state.entry[r, o])
 
 
-@action(r=Replica, b=Replica, n=Length)
-def merge_one_offer(state: Any, r: Any, b: Any, n: Any) -> None:
+@action
+def merge_one_offer(state: WithBits, r: Replica, b: Replica, n: Length) -> None:
     """The new primary decides the log on one do_view_change: b's, which holds all of it."""
     v = state.view[r]
     received = state.received(r)
@@ -156,22 +156,22 @@ def merge_one_offer(state: Any, r: Any, b: Any, n: Any) -> None:
     require(primary(state, v) == r)
     require(state.merged[r] != some(v))
     require(state.log_view[r] < v)
-    require(received.dvc[v, b])
-    require(n == received.dvc_op[v, b])
-    require(forall(between(Op, 1, n), lambda o: received.dvc_present[v, b, o]))
-    view_change.take_decision(state, r, n, received.dvc_commit[v, b], lambda o: received.dvc_entry[v, b, o])
+    require(received.dvc[v, b].sent)
+    require(n == received.dvc[v, b].op)
+    require(forall(between(Op, 1, n), lambda o: received.dvc[v, b].present[o]))
+    view_change.take_decision(state, r, n, received.dvc[v, b].commit, lambda o: received.dvc[v, b].entry[o])
 
 
-@action(r=Replica, b=Replica, n=Length)
-def merge_cutting_at_first_nack(state: Any, r: Any, b: Any, n: Any) -> None:
+@action
+def merge_cutting_at_first_nack(state: WithBits, r: Replica, b: Replica, n: Length) -> None:
     """The merged log ends before the first op that any one replica never had."""
     v = state.view[r]
     received = state.received(r)
     known = superblock.commit_point(received, v, b)
-    last = maximum(Replica, lambda q: where(superblock.is_canonical(received, v, q, b), received.dvc_op[v, q], 0))
+    last = maximum(Replica, lambda q: where(superblock.is_canonical(received, v, q, b), received.dvc[v, q].op, 0))
 
-    def lacks(q: Any) -> Any:
-        return all_of(superblock.counted(received, v, q, b), received.dvc_op[v, q] <= n)
+    def lacks(q: Replica) -> Bool:
+        return all_of(superblock.counted(received, v, q, b), received.dvc[v, q].op <= n)
 
     superblock.require_quorum(state, r, b)
     require(n >= known)
@@ -183,8 +183,8 @@ def merge_cutting_at_first_nack(state: Any, r: Any, b: Any, n: Any) -> None:
     view_change.take_decision(state, r, n, known, lambda o: superblock.canonical_header(received, v, b, o))
 
 
-@action(r=Replica, b=Replica, n=Length)
-def merge_raising_log_view(state: Any, r: Any, b: Any, n: Any) -> None:
+@action
+def merge_raising_log_view(state: WithBits, r: Replica, b: Replica, n: Length) -> None:
     """log_view is that of the new view, durably, from the merge on, while the log is still the old one
     [Iggy, later].
     """
@@ -193,8 +193,8 @@ def merge_raising_log_view(state: Any, r: Any, b: Any, n: Any) -> None:
     state.durable_log_view[r] = state.view[r]
 
 
-@action(r=Replica, v=View, n=Length)
-def on_start_view_acknowledging_all(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def on_start_view_acknowledging_all(state: WithBits, r: Replica, v: View, n: Length) -> None:
     """All ops of a start_view are acknowledged, also those whose bodies the journal lacks."""
     view_change.require_start_view(state, r, v, n)
     received = state.received(r)
@@ -202,15 +202,15 @@ def on_start_view_acknowledging_all(state: Any, r: Any, v: Any, n: Any) -> None:
     state.ack.update((v, r, between(Op, state.commit_min[r] + 1, n)), lambda o: entry_of_view(received, v, o))
 
 
-@action(r=Replica, v=View)
-def start_view_change_in_memory(state: Any, r: Any, v: Any) -> None:
+@action
+def start_view_change_in_memory(state: WithBits, r: Replica, v: View) -> None:
     """start_view_change is sent before the view is durable."""
     require(any_of(v == state.view[r] + 1, state.status[r] != RECOVERING))
     repaired.start_view_change.fn(state, r, v)
 
 
-@action(r=Replica, o=Op)
-def commit_on_one(state: Any, r: Any, o: Any) -> None:
+@action
+def commit_on_one(state: WithBits, r: Replica, o: Op) -> None:
     """A single acknowledgement makes a quorum."""
     v = state.view[r]
     require(state.status[r] == NORMAL)
@@ -280,7 +280,7 @@ FAULTS = (
             "n <= last",
             "n >= known",
             "no_conflict(received, v, b, n)",
-            "received.dvc[v, r]",
+            "received.dvc[v, r].sent",
         ),
         refuses=_needs_probe,
     ),

@@ -7,22 +7,20 @@ was sent, and nothing more is said of the way.
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import NONE, action, all_of, any_of, between, largest, require, some, tagged, value_of, where
 from viewproof.spec.vsr.core import normal
-from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Op, Replica
+from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Entry, Log, Op, Replica
 from viewproof.spec.vsr.parts.repair.journal import write
-from viewproof.spec.vsr.parts.repair.state import available, leading
+from viewproof.spec.vsr.parts.repair.state import WithBits, available, leading
 
 
-def require_caught_up(state: Any, r: Any) -> None:
+def require_caught_up(state: WithBits, r: Replica) -> None:
     """The primary has executed all that it knows to be committed."""
     require(state.commit_min[r] == state.commit_max[r])
 
 
-@action(r=Replica, o=Op)
-def append(state: Any, r: Any, o: Any) -> None:
+@action
+def append(state: WithBits, r: Replica, o: Op) -> None:
     """The primary appends its own prepare at o, whose op it claimed before, and acknowledges it."""
     require(o <= state.op[r])
     require(state.entry[r, o] != NONE)
@@ -31,8 +29,8 @@ def append(state: Any, r: Any, o: Any) -> None:
     write(state, r, o)
 
 
-@action(r=Replica, o=Op)
-def on_prepare(state: Any, r: Any, o: Any) -> None:
+@action
+def on_prepare(state: WithBits, r: Replica, o: Op) -> None:
     """A backup appends the next prepare of its view, on the entry that it knows below it, and acknowledges it."""
     normal.require_next(state, r, o)
     normal.require_slot(state, r, o)
@@ -43,8 +41,8 @@ def on_prepare(state: Any, r: Any, o: Any) -> None:
     state.ack[state.view[r], r, o] = some(state.view[r])
 
 
-@action(r=Replica, o=Op)
-def repair(state: Any, r: Any, o: Any) -> None:
+@action
+def repair(state: WithBits, r: Replica, o: Op) -> None:
     """A replica fetches a body that its journal lacks from one that has it; it takes none but that of its log, or, as
     new primary, of the merged log (RequestPrepares, RepairPrepare).
     """
@@ -60,16 +58,16 @@ def repair(state: Any, r: Any, o: Any) -> None:
     state.ack[state.view[r], r, o] = where(state.status[r] == NORMAL, wanted, state.ack[state.view[r], r, o])
 
 
-def wanted_at(state: Any, r: Any, o: Any) -> Any:
+def wanted_at(state: WithBits, r: Replica, o: Op) -> Entry:
     """The entry that r's log has at o; of the log that it merged, while the view has not started. 0 for none."""
     v = state.view[r]
-    merged = where(o <= state.sv_op[v], lambda: state.sv_entry[v, o], NONE)
+    merged = where(o <= state.sv[v].op, lambda: state.sv[v].entry[o], NONE)
     return where(leading(state, r), merged, lambda: state.entry[r, o])
 
 
 @tagged("recovery")
-@action(r=Replica)
-def replay(state: Any, r: Any) -> None:
+@action
+def replay(state: WithBits, r: Replica) -> None:
     """A replica that comes back after a crash executes the ops that its journal proves to be committed; it replies to
     nobody.
     """
@@ -83,17 +81,17 @@ def replay(state: Any, r: Any) -> None:
     normal.record(state, r, o, state.entry[r, o])
 
 
-def forget_pipeline(state: Any, r: Any) -> None:
+def forget_pipeline(state: WithBits, r: Replica) -> None:
     """What r prepared and did not append is gone."""
     state.memory.update((r, between(Op, 1, state.op[r])), lambda o: NONE)
 
 
-def journal_end(state: Any, r: Any) -> Any:
+def journal_end(state: WithBits, r: Replica) -> Op:
     """The op above which r's journal holds nothing: its head, or that of the log that it merged last."""
-    return largest(state.op[r], where(state.merged[r] == NONE, 0, lambda: state.sv_op[value_of(state.merged[r])]))
+    return largest(state.op[r], where(state.merged[r] == NONE, 0, lambda: state.sv[value_of(state.merged[r])].op))
 
 
-def cut_journal(state: Any, r: Any, low: Any, n: Any, header: Any) -> None:
+def cut_journal(state: WithBits, r: Replica, low: Op | int, n: Op, header: Log) -> None:
     """The journal of r keeps, from op `low` on, only the entries of a log that ends at n.
 
     An entry that follows another one is another one, so all behind the first that differs are gone.

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from viewproof.spec.lang import NONE, action, between, largest, maximum, require, some, tagged, where, within
 from viewproof.spec.vsr.core.restart import load_state
-from viewproof.spec.vsr.core.state import RECOVERING, Length, Op, Replica, Restart
+from viewproof.spec.vsr.core.state import RECOVERING, Entry, Length, Op, Replica, Restart
 from viewproof.spec.vsr.parts.iggy.journal import cut_journal, forget_pipeline, journal_end
-from viewproof.spec.vsr.parts.repair.state import set_headers
+from viewproof.spec.vsr.parts.repair.state import WithBits, set_headers
 
 
 @tagged("crash")
-@action(r=Replica, k=Length)
-def restart(state: Any, r: Any, k: Any) -> None:
+@action
+def restart(state: WithBits, r: Replica, k: Length) -> None:
     """A replica crashes and comes back with view and log_view from its superblock, and k, the largest commit number
     that a prepare in its journal has. Whatever it is, it is recovering: it votes, acknowledges and answers nothing.
     """
     come_back(state, r, k, recovered)
 
 
-def come_back(state: Any, r: Any, k: Any, header: Any) -> None:
+def come_back(state: WithBits, r: Replica, k: Op, header: Callable[[WithBits, Replica, Op], Entry]) -> None:
     """Guard and effects of a restart that knows of its log what `header(state, r, o)` says."""
     require(within(Restart, state.restarts + 1))
     require(k <= state.commit_max[r])
-    log = between(Op, 1, largest(journal_end(state, r), state.sv_op[state.durable_log_view[r]]))
+    log = between(Op, 1, largest(journal_end(state, r), state.sv[state.durable_log_view[r]].op))
     n = maximum(log, lambda o: where(header(state, r, o) != NONE, o, 0))
     state.restarts = state.restarts + 1
     state.status[r] = RECOVERING
@@ -40,10 +40,10 @@ def come_back(state: Any, r: Any, k: Any, header: Any) -> None:
     state.op[r] = n
 
 
-def recovered(state: Any, r: Any, o: Any) -> Any:
+def recovered(state: WithBits, r: Replica, o: Op) -> Entry:
     """The entry that r's log has at o: of the log that its log_view started with, whose headers are durable with it, or
     above that a prepare of that view in its journal; 0 for none.
     """
     x = state.durable_log_view[r]
     appended = where(state.body[r, o] == some(x), some(x), NONE)
-    return where(o <= state.sv_op[x], lambda: state.sv_entry[x, o], appended)
+    return where(o <= state.sv[x].op, lambda: state.sv[x].entry[o], appended)

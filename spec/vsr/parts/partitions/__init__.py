@@ -52,7 +52,7 @@ def ranges(cfg: Config, bounds: Bounds) -> dict[str, int]:
 PARTITIONS = Part(
     "partitions",
     lambda cfg: cfg.partitions.count > 0,
-    declare=state.declare,
+    state=state.states,
     actions=actions.of,
     changes=changes,
     invariants=lambda cfg: (invariants.offsets,),

@@ -7,8 +7,6 @@ another replica before its own starts again; a cluster of one may be told to acc
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     Action,
     action,
@@ -26,7 +24,7 @@ from viewproof.spec.lang import (
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.normal import require_ready
 from viewproof.spec.vsr.core.restart import recover
-from viewproof.spec.vsr.core.state import Length, Replica, Rot
+from viewproof.spec.vsr.core.state import Length, Op, Replica, Rot, View
 from viewproof.spec.vsr.parts.partitions.state import (
     APPEND,
     OTHER,
@@ -35,6 +33,7 @@ from viewproof.spec.vsr.parts.partitions.state import (
     Count,
     Offset,
     Partition,
+    Partitioned,
     Reader,
     asked,
     held_again,
@@ -48,8 +47,8 @@ from viewproof.spec.vsr.parts.partitions.state import (
 )
 
 
-@action(r=Replica, n=Partition, m=Count)
-def ask_append(state: Any, r: Any, n: Any, m: Any) -> None:
+@action
+def ask_append(state: Partitioned, r: Replica, n: Partition, m: Count) -> None:
     """The next op that r executes turns out to append m messages to partition n."""
     require(within(Offset, state.next_offset[r, n] + number_of(m)))
     v, o = require_unknown(state, r)
@@ -58,8 +57,8 @@ def ask_append(state: Any, r: Any, n: Any, m: Any) -> None:
     state.asked_count[v, o] = m
 
 
-@action(r=Replica, g=Reader, x=Offset)
-def ask_store(state: Any, r: Any, g: Any, x: Any) -> None:
+@action
+def ask_store(state: Partitioned, r: Replica, g: Reader, x: Offset) -> None:
     """The next op that r executes turns out to store offset x for reader g. (A bounded model needs no offset further
     above the end than by one.)
     """
@@ -71,14 +70,14 @@ def ask_store(state: Any, r: Any, g: Any, x: Any) -> None:
     state.asked_offset[v, o] = x
 
 
-@action(r=Replica)
-def ask_other(state: Any, r: Any) -> None:
+@action
+def ask_other(state: Partitioned, r: Replica) -> None:
     """The next op that r executes turns out to change no partition: it reads, say."""
     v, o = require_unknown(state, r)
     state.asked[v, o] = OTHER
 
 
-def require_unknown(state: Any, r: Any) -> tuple[Any, Any]:
+def require_unknown(state: Partitioned, r: Replica) -> tuple[View, Op]:
     """What the next op of r asks is not known yet; returns its view and op. (In a bounded model r is about to execute
     it: to know it sooner changes nothing.)
     """
@@ -90,8 +89,8 @@ def require_unknown(state: Any, r: Any) -> tuple[Any, Any]:
     return value_of(state.entry[r, o]), o
 
 
-@action(r=Replica, n=Partition)
-def flush_segment(state: Any, r: Any, n: Any) -> None:
+@action
+def flush_segment(state: Partitioned, r: Replica, n: Partition) -> None:
     """A replica appends to the segments of a partition what they lack, and flushes them; the index is flushed only
     where a segment is closed, so it may lag (seed 003).
     """
@@ -103,8 +102,8 @@ def flush_segment(state: Any, r: Any, n: Any) -> None:
 
 
 @tagged("fault")
-@action(r=Replica, n=Partition, x=Offset)
-def damage_segment(state: Any, r: Any, n: Any, x: Any) -> None:
+@action
+def damage_segment(state: Partitioned, r: Replica, n: Partition, x: Offset) -> None:
     """Segments of a partition go bad: their first x messages are left; none, if the files are missing."""
     require(within(Rot, state.rots + 1))
     require(x < state.segment[r, n])
@@ -112,8 +111,8 @@ def damage_segment(state: Any, r: Any, n: Any, x: Any) -> None:
     state.segment[r, n] = x
 
 
-@action(r=Replica, q=Replica, n=Partition)
-def fetch_segment(state: Any, r: Any, q: Any, n: Any) -> None:
+@action
+def fetch_segment(state: Partitioned, r: Replica, q: Replica, n: Partition) -> None:
     """Messages that r's snapshot names and its segments lack are fetched from q (seed 003): before r starts again."""
     require(q != r)
     require(state.segment[r, n] < state.saved_held[r, n])
@@ -122,8 +121,8 @@ def fetch_segment(state: Any, r: Any, q: Any, n: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica, n=Length)
-def restart_accepting_loss(state: Any, r: Any, n: Any) -> None:
+@action
+def restart_accepting_loss(state: Partitioned, r: Replica, n: Length) -> None:
     """A replica without others starts, as the operator says, with the messages that are left, up to the first that is
     lost; offsets stored above the end are lowered to it. Each loss is reported; what is left is the snapshot.
     """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Bool,
+    Option,
     Predicate,
+    Truth,
     all_of,
     any_of,
     between,
@@ -24,20 +25,30 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import Op, Replica
-from viewproof.spec.vsr.parts.partitions.state import APPEND, STORE, Asked, Partition, Reader, asked, partition_of
+from viewproof.spec.vsr.parts.partitions.state import (
+    APPEND,
+    STORE,
+    Asked,
+    Offset,
+    Partition,
+    Partitioned,
+    Reader,
+    asked,
+    partition_of,
+)
 
 
-def executed_as(s: Any, o: Any, kind: Asked) -> Any:
+def executed_as(s: Partitioned, o: Op, kind: Asked) -> Bool:
     """Was op o executed, and does it ask that?"""
     return all_of(s.first_executed[o] != NONE, lambda: asked(s, s.first_executed[o], o) == kind)
 
 
-def appends(s: Any, o: Any, n: Any) -> Any:
+def appends(s: Partitioned, o: Op, n: Partition) -> Bool:
     """Was op o executed as an append to partition n?"""
     return all_of(executed_as(s, o, APPEND), lambda: s.asked_partition[value_of(s.first_executed[o]), o] == n)
 
 
-def end_after(s: Any, n: Any, k: Any) -> Any:
+def end_after(s: Partitioned, n: Partition, k: Op) -> Offset:
     """The offset after the last one that ops 1..k gave to messages of partition n."""
     return maximum(
         between(Op, 1, k),
@@ -49,7 +60,7 @@ def end_after(s: Any, n: Any, k: Any) -> Any:
     )
 
 
-def accepted(s: Any, o: Any, g: Any) -> Any:
+def accepted(s: Partitioned, o: Op, g: Reader) -> Bool:
     """Was op o executed as an offset of reader g that is not above the end of its partition?"""
     return all_of(
         executed_as(s, o, STORE),
@@ -58,19 +69,19 @@ def accepted(s: Any, o: Any, g: Any) -> Any:
     )
 
 
-def stored_after(s: Any, g: Any, k: Any) -> Any:
+def stored_after(s: Partitioned, g: Reader, k: Op) -> Option[Offset]:
     """The offset of reader g after ops 1..k: that of the last one accepted."""
     last = maximum(between(Op, 1, k), lambda o: where(accepted(s, o, g), o, 0))
     return where(last == 0, NONE, lambda: some(s.asked_offset[value_of(s.first_executed[last]), last]))
 
 
-def given_up(s: Any, n: Any) -> Any:
+def given_up(s: Partitioned, n: Partition) -> Truth:
     """Did the operator accept, and was told of, a loss of messages of partition n?"""
     return s.loss_accepted[n] if s.cfg.partitions.files and s.cfg.replicas == 1 else False
 
 
 @invariant("I15", "offsets")
-def offsets(s: Any) -> Any:
+def offsets(s: Partitioned) -> Bool:
     """Offsets of a partition are unique, rising and without gaps along the executed ops, and every replica gives an op
     the same. The next offset is the number of messages held; it and the stored offsets are those of the ops that the
     replica executed, so replicas of equal commit_min have the same. A stored offset is never above the end, nor
@@ -83,14 +94,14 @@ def offsets(s: Any) -> Any:
     )
 
 
-def given_in_order(s: Any, o: Any) -> Any:
+def given_in_order(s: Partitioned, o: Op) -> Bool:
     """The append at op o was given the offsets from the end of the ops before it, by whoever executed it."""
     n = s.asked_partition[value_of(s.first_executed[o]), o]
     right = all_of(s.first_given[o] == some(end_after(s, n, o - 1)), s.last_given[o] == s.first_given[o])
     return any_of(given_up(s, n), right)
 
 
-def ends_right(s: Any, r: Any, n: Any) -> Any:
+def ends_right(s: Partitioned, r: Replica, n: Partition) -> Bool:
     """The next offset of partition n at r is the number of messages it holds: those of the ops that r executed. Its
     segments hold what the snapshot names, as long as none went bad.
     """
@@ -100,13 +111,13 @@ def ends_right(s: Any, r: Any, n: Any) -> Any:
     return all_of(*parts)
 
 
-def held_right(s: Any, r: Any, n: Any) -> Any:
+def held_right(s: Partitioned, r: Replica, n: Partition) -> Bool:
     """The messages of partition n at r are those of the ops that r executed; no more, if messages were given up."""
     end = end_after(s, n, s.commit_min[r])
     return all_of(s.held[r, n] <= end, any_of(given_up(s, n), s.held[r, n] == end))
 
 
-def stored_right(s: Any, r: Any, g: Any) -> Any:
+def stored_right(s: Partitioned, r: Replica, g: Reader) -> Bool:
     """The offset of reader g at r is the one stored last; it is not above the end."""
     n = partition_of(s, g)
     return all_of(
@@ -115,25 +126,25 @@ def stored_right(s: Any, r: Any, g: Any) -> Any:
     )
 
 
-def saved_right(s: Any, r: Any, g: Any) -> Any:
+def saved_right(s: Partitioned, r: Replica, g: Reader) -> Truth:
     """The offset of reader g in r's snapshot is not above the end there."""
     return s.saved_stored[r, g] <= some(s.saved_held[r, partition_of(s, g)]) if s.cfg.checkpoints else True
 
 
 @witness("I15", "a partition holds the messages of two ops")
-def appended_twice(s: Any) -> Any:
+def appended_twice(s: Partitioned) -> Bool:
     """An op's messages were given offsets after those of another op."""
     return exists(Op, lambda o: s.first_given[o] > some(0))
 
 
 @witness("I15.stored", "an offset above 0 is stored")
-def offset_stored(s: Any) -> Any:
+def offset_stored(s: Partitioned) -> Bool:
     """A reader has read a message."""
     return exists(Replica, lambda r: exists(Reader, lambda g: s.stored[r, g] > some(0)))
 
 
 @witness("I15.refused", "an offset above the end was refused")
-def offset_refused(s: Any) -> Any:
+def offset_refused(s: Partitioned) -> Bool:
     """An op asked for it, was executed, and the reader has no stored offset."""
     return exists(
         Op,
@@ -145,25 +156,25 @@ def offset_refused(s: Any) -> Any:
 
 
 @witness("I15.index", "an index lags the messages")
-def index_lags(s: Any) -> Any:
+def index_lags(s: Partitioned) -> Bool:
     """A segment holds a message that its index does not list."""
     return exists(Replica, lambda r: exists(Partition, lambda n: s.index[r, n] < s.segment[r, n]))
 
 
 @witness("I15.between", "a crash came between a flush and the snapshot")
-def crash_before_manifest(s: Any) -> Any:
+def crash_before_manifest(s: Partitioned) -> Bool:
     """After it, a segment holds messages of ops that are still to be executed again."""
     return exists(Replica, lambda r: exists(Partition, lambda n: s.segment[r, n] > s.held[r, n]))
 
 
 @witness("I15.damaged", "a segment lacks messages that the snapshot names")
-def segment_damaged(s: Any) -> Any:
+def segment_damaged(s: Partitioned) -> Bool:
     """The replica cannot start again with what it has."""
     return exists(Replica, lambda r: exists(Partition, lambda n: s.segment[r, n] < s.saved_held[r, n]))
 
 
 @witness("I15.loss", "a loss was accepted, and a stored offset lowered")
-def loss_lowered(s: Any) -> Any:
+def loss_lowered(s: Partitioned) -> Bool:
     """A reader's offset is at the end of what is left, and below the one that it stored last."""
     return exists(
         Replica,

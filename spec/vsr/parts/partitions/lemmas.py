@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import NONE, all_of, between, forall, implies, invariant, number_of, within
+from viewproof.spec.lang import NONE, Bool, all_of, between, forall, implies, invariant, number_of, within
 from viewproof.spec.vsr.core.lemmas.words import each_view_entry
-from viewproof.spec.vsr.core.state import Op
+from viewproof.spec.vsr.core.state import Op, Replica
 from viewproof.spec.vsr.parts.partitions.invariants import end_after, executed_as, held_right, stored_right
-from viewproof.spec.vsr.parts.partitions.state import APPEND, UNKNOWN, Offset, Partition, Reader, asked
+from viewproof.spec.vsr.parts.partitions.state import APPEND, UNKNOWN, Offset, Partition, Partitioned, Reader, asked
 
 
 @invariant("partitions.known", "what an executed op asked is known")
-def known(s: Any) -> Any:
+def known(s: Partitioned) -> Bool:
     """Of each executed op it is known what it asked; the appends among them, and no other op, were given offsets."""
     return forall(
         Op,
@@ -24,7 +22,7 @@ def known(s: Any) -> Any:
 
 
 @invariant("partitions.asked", "an op is asked when all before it are executed")
-def asked_in_order(s: Any) -> Any:
+def asked_in_order(s: Partitioned) -> Bool:
     """Where it is known what a prepare asks, all ops before it were executed, and its messages fit above theirs. Only
     an append has messages.
     """
@@ -42,7 +40,7 @@ def asked_in_order(s: Any) -> Any:
     )
 
 
-def partitions_as_of(s: Any, r: Any) -> Any:
+def partitions_as_of(s: Partitioned, r: Replica) -> Bool:
     """Are r's messages and stored offsets those of the ops that it executed?"""
     return all_of(
         forall(Partition, lambda n: held_right(s, r, n)),

@@ -8,29 +8,29 @@ consumer group, of one partition: reader g of partition g modulo their number.
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Bool,
+    Cells,
     Index,
     Label,
-    Schema,
+    Option,
+    State,
     all_of,
     as_index,
     forall,
+    ghost,
     number_of,
-    one_of,
-    optional,
     point,
     require,
     smallest,
     some,
-    up_to,
     value_of,
+    variable,
     where,
 )
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.core.state import EXECUTED, LOADED_APART, REBUILT, Op, Replica, Rot, View
+from viewproof.spec.vsr.core.state import EXECUTED, LOADED_APART, REBUILT, Core, Entry, Op, Replica, Rot, View
 
 
 class Partition(Index):
@@ -61,38 +61,65 @@ class Asked(Label):
 UNKNOWN, OTHER, APPEND, STORE = Asked.UNKNOWN, Asked.OTHER, Asked.APPEND, Asked.STORE
 
 
-def declare(s: Schema, cfg: Config) -> None:
-    """Declare what ops ask, the partitions of a replica, and, with `files`, its segments and indexes."""
-    s.state("asked", (View, Op), one_of(Asked), doc="what the prepare asks of a partition, as far as it is known")
-    s.state("asked_partition", (View, Op), up_to(Partition), doc="append: its partition")
-    s.state("asked_count", (View, Op), up_to(Count), doc="append: its number of messages")
-    s.state("asked_reader", (View, Op), up_to(Reader), doc="stored offset: whose it is")
-    s.state("asked_offset", (View, Op), up_to(Offset), doc="stored offset: everything below it was read")
-    apart, held = (EXECUTED, LOADED_APART), "number of messages that the replica holds"
-    next_offset = "offset that the next message gets"
-    s.state("held", (Replica, Partition), up_to(Offset), doc=held, tags=apart)
-    s.state("next_offset", (Replica, Partition), up_to(Offset), doc=next_offset, tags=(REBUILT,))
-    s.state("stored", (Replica, Reader), optional(Offset), doc="1 + the reader's stored offset; 0 = none", tags=apart)
-    s.ghost("first_given", (Op,), optional(Offset), doc="1 + the offset that the op's first execution gave")
-    s.ghost("last_given", (Op,), optional(Offset), doc="1 + the offset that its latest execution gave")
-    if cfg.partitions.files:
-        s.state("segment", (Replica, Partition), up_to(Offset), doc="number of messages durable in segment files")
-        s.state("index", (Replica, Partition), up_to(Offset), doc="number of messages that the index files list")
-        s.ghost("rots", (), up_to(Rot), doc="segment files that went bad so far (bounds a finite model)")
-        s.ghost("loss_accepted", (Partition,), doc="the operator gave up messages of it that no replica has")
+class Asking(State):
+    """What ops ask."""
+
+    asked: Cells[tuple[View, Op], Asked] = variable("what the prepare asks of a partition, as far as it is known")
+    asked_partition: Cells[tuple[View, Op], Partition] = variable("append: its partition")
+    asked_count: Cells[tuple[View, Op], Count] = variable("append: its number of messages")
+    asked_reader: Cells[tuple[View, Op], Reader] = variable("stored offset: whose it is")
+    asked_offset: Cells[tuple[View, Op], Offset] = variable("stored offset: everything below it was read")
 
 
-def partition_of(s: Any, g: Any) -> Any:
+class Contents(State):
+    """The partitions of a replica."""
+
+    held: Cells[tuple[Replica, Partition], Offset] = variable(
+        "number of messages that the replica holds", tags=(EXECUTED, LOADED_APART)
+    )
+    next_offset: Cells[tuple[Replica, Partition], Offset] = variable(
+        "offset that the next message gets", tags=(REBUILT,)
+    )
+    stored: Cells[tuple[Replica, Reader], Option[Offset]] = variable(
+        "1 + the reader's stored offset; 0 = none", tags=(EXECUTED, LOADED_APART)
+    )
+    first_given: Cells[Op, Option[Offset]] = ghost("1 + the offset that the op's first execution gave")
+    last_given: Cells[Op, Option[Offset]] = ghost("1 + the offset that its latest execution gave")
+
+
+class Files(State):
+    """Segments and indexes."""
+
+    segment: Cells[tuple[Replica, Partition], Offset] = variable("number of messages durable in segment files")
+    index: Cells[tuple[Replica, Partition], Offset] = variable("number of messages that the index files list")
+    rots: Rot = ghost("segment files that went bad so far (bounds a finite model)")
+    loss_accepted: Cells[Partition, Bool] = ghost("the operator gave up messages of it that no replica has")
+
+
+class Partitioned(Asking, Contents, Files, Core):
+    """The state with partitions, with files where they are modelled, and with what a snapshot holds of both."""
+
+    saved_held: Cells[tuple[Replica, Partition], Offset]
+    saved_stored: Cells[tuple[Replica, Reader], Option[Offset]]
+    snapshot_held: Cells[tuple[View, Op, Partition], Offset]
+
+
+def states(cfg: Config) -> tuple[type[State], ...]:
+    """What is declared; files only where they are modelled."""
+    return (Asking, Contents, *((Files,) if cfg.partitions.files else ()), Partitioned)
+
+
+def partition_of(s: Partitioned, g: Reader) -> Partition:
     """The partition that reader g reads."""
     return as_index(Partition, g % s.cfg.partitions.count)
 
 
-def asked(s: Any, entry: Any, o: Any) -> Any:
+def asked(s: Partitioned, entry: Entry, o: Op) -> Asked:
     """What the prepare that an entry names asks."""
     return s.asked[value_of(entry), o]
 
 
-def apply(state: Any, r: Any, o: Any, entry: Any) -> None:
+def apply(state: Partitioned, r: Replica, o: Op, entry: Entry) -> None:
     """Replica r executes that entry at op o: messages get the next offsets; an offset above the end is not stored."""
     v, n, g = value_of(entry), state.asked_partition[value_of(entry), o], state.asked_reader[value_of(entry), o]
     count, x = number_of(state.asked_count[v, o]), state.asked_offset[v, o]
@@ -104,63 +131,63 @@ def apply(state: Any, r: Any, o: Any, entry: Any) -> None:
     state.last_given[o] = given
 
 
-def is_accepted(state: Any, r: Any, v: Any, o: Any) -> Any:
+def is_accepted(state: Partitioned, r: Replica, v: View, o: Op) -> Bool:
     """Does the op store an offset that is not above the end of the partition at r?"""
     n = partition_of(state, state.asked_reader[v, o])
     return all_of(state.asked[v, o] == STORE, state.asked_offset[v, o] <= state.next_offset[r, n])
 
 
-def require_known(state: Any, r: Any, o: Any) -> None:
+def require_known(state: Partitioned, r: Replica, o: Op) -> None:
     """It is known what the op that r is to execute asks."""
     require(asked(state, state.entry[r, o], o) != UNKNOWN)
 
 
-def require_flushed(state: Any, r: Any) -> None:
+def require_flushed(state: Partitioned, r: Replica) -> None:
     """All messages of r are durable in its segments."""
     require(forall(Partition, lambda n: state.segment[r, n] >= state.held[r, n]))
 
 
-def require_whole(state: Any, r: Any) -> None:
+def require_whole(state: Partitioned, r: Replica) -> None:
     """The segments of r hold every message that its snapshot names. A file that is missing or cut off is never made
     anew.
     """
     require(is_whole(state, r))
 
 
-def is_whole(state: Any, r: Any) -> Any:
+def is_whole(state: Partitioned, r: Replica) -> Bool:
     """Do r's segments hold every message that its snapshot names?"""
     return forall(Partition, lambda n: state.segment[r, n] >= state.saved_held[r, n])
 
 
-def left(state: Any, r: Any, n: Any) -> Any:
+def left(state: Partitioned, r: Replica, n: Partition) -> Offset:
     """How many of the messages that r's snapshot names are in its segments."""
     return smallest(state.segment[r, n], state.saved_held[r, n])
 
 
-def lowered(state: Any, r: Any, g: Any) -> Any:
+def lowered(state: Partitioned, r: Replica, g: Reader) -> Option[Offset]:
     """The reader's stored offset in r's snapshot, at most the end of what is left."""
     return smallest(state.saved_stored[r, g], some(left(state, r, partition_of(state, g))))
 
 
 @point
-def held_again(s: Any, r: Any, n: Any) -> Any:
+def held_again(s: Partitioned, r: Replica, n: Partition) -> Offset:
     """How many messages r holds after a restart: those that its snapshot names; none without one."""
-    return s.saved_held[r, n] if s.cfg.checkpoints else 0
+    return s.saved_held[r, n] if s.cfg.checkpoints else as_index(Offset, 0)
 
 
 @point
-def next_offset_again(s: Any, r: Any, n: Any) -> Any:
+def next_offset_again(s: Partitioned, r: Replica, n: Partition) -> Offset:
     """The next offset after a restart: it is recovered from the messages, not from the index (seed 003)."""
-    return s.saved_held[r, n] if s.cfg.checkpoints else 0
+    return s.saved_held[r, n] if s.cfg.checkpoints else as_index(Offset, 0)
 
 
 @point
-def stored_again(s: Any, r: Any, g: Any) -> Any:
+def stored_again(s: Partitioned, r: Replica, g: Reader) -> Option[Offset]:
     """The reader's stored offset after a restart: that of r's snapshot."""
     return s.saved_stored[r, g] if s.cfg.checkpoints else NONE
 
 
-def load_partitions(state: Any, r: Any) -> None:
+def load_partitions(state: Partitioned, r: Replica) -> None:
     """The partitions of r after a restart; the index is made from the messages."""
     state.held.update((r, Partition), lambda n: held_again(state, r, n))
     state.next_offset.update((r, Partition), lambda n: next_offset_again(state, r, n))
@@ -169,7 +196,7 @@ def load_partitions(state: Any, r: Any) -> None:
         state.index.update((r, Partition), lambda n: state.segment[r, n])
 
 
-def take_messages(state: Any, r: Any, v: Any, k: Any) -> None:
+def take_messages(state: Partitioned, r: Replica, v: View, k: Op) -> None:
     """Replica r takes the messages that come with the snapshot of op k, sent in view v, in place of its own."""
     names = ("next_offset", *(("segment", "index") if state.cfg.partitions.files else ()))
     for name in names:

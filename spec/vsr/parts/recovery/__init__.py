@@ -11,6 +11,7 @@ from viewproof.spec.vsr.core.lemmas.words import asks_first
 from viewproof.spec.vsr.parts.recovery import alone, faults, invariants, nonce, superblock
 from viewproof.spec.vsr.parts.repair import invariants as repaired
 from viewproof.spec.vsr.parts.repair import view_change
+from viewproof.spec.vsr.parts.repair.state import BitMessages
 
 
 def of_nonce(cfg: Config) -> tuple[Change, ...]:
@@ -41,7 +42,7 @@ SMALL = Bounds(views=2, ops=1, requests=1, restarts=1, rots=1)
 NONCE = Part(
     "nonce",
     lambda cfg: cfg.repair.recovery == "nonce",
-    declare=nonce.declare,
+    state=lambda cfg: (nonce.Nonces, nonce.Answers, nonce.Reworked),
     actions=lambda cfg: (nonce.replace_disk, nonce.answer_recovery, nonce.recover) if cfg.replicas > 1 else (),
     changes=of_nonce,
     witnesses=lambda cfg: (invariants.recovered_later,) if cfg.replicas > 1 else (),
@@ -61,7 +62,7 @@ BY_SUPERBLOCK = (superblock.update_superblock, superblock.send_start_view, super
 SUPERBLOCK = Part(
     "superblock",
     lambda cfg: cfg.repair.recovery == "superblock",
-    declare=superblock.declare,
+    state=lambda cfg: (BitMessages, superblock.Unsure, superblock.AnsweredMessages),
     actions=lambda cfg: BY_SUPERBLOCK if cfg.replicas > 1 else (),
     changes=of_superblock,
     removes=lambda cfg: ("do_view_change", "nack", "discard", "drop_header"),

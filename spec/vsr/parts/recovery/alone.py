@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import NONE, action, between, forall, maximum, not_, require, tagged, where, within
+from viewproof.spec.lang import NONE, action, between, each, forall, maximum, not_, require, tagged, where, within
 from viewproof.spec.vsr.core.restart import load_state
-from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, Restart, View
-from viewproof.spec.vsr.parts.repair.state import set_headers
+from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, Restart, StartView, View
+from viewproof.spec.vsr.parts.repair.state import Repaired, set_headers
 
 
 @tagged("crash")
-@action(r=Replica)
-def restart(state: Any, r: Any) -> None:
+@action
+def restart(state: Repaired, r: Replica) -> None:
     """The only replica crashes, finds no faulty slot, replays its journal, all of which counts as committed, and goes
     on in the next view.
 
@@ -23,7 +21,7 @@ def restart(state: Any, r: Any) -> None:
     start_alone(state, r, v)
 
 
-def start_alone(state: Any, r: Any, v: Any) -> None:
+def start_alone(state: Repaired, r: Replica, v: View) -> None:
     """Guard and effects of a restart that starts view v with what the journal holds; it stops at a faulty slot."""
     log = between(Op, 1, state.op[r])
     require(within(Restart, state.restarts + 1))
@@ -41,8 +39,6 @@ def start_alone(state: Any, r: Any, v: Any) -> None:
     state.memory.update((r, log), lambda o: NONE)
     set_headers(state, r, log, lambda o: where(o <= n, state.entry[r, o], NONE))
     state.op[r] = n
-    state.sv[v] = True
-    state.sv_op[v] = n
-    state.sv_entry.update((v, between(Op, 1, n)), lambda o: state.entry[r, o])
+    state.sv[v] = StartView(op=n, entry=each(between(Op, 1, n), lambda o: state.entry[r, o]))
     state.commit_sent[v] = n
     state.ack.update((v, r, between(Op, 1, n)), lambda o: state.entry[r, o])

@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from viewproof.spec.lang import NONE, action, all_of, any_of, between, forall, not_, require, tagged, value_of
 from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, Restart, View
 from viewproof.spec.vsr.parts.recovery import alone, nonce, superblock
+from viewproof.spec.vsr.parts.recovery.nonce import Recovering
+from viewproof.spec.vsr.parts.recovery.superblock import BySuperblock
 from viewproof.spec.vsr.parts.repair import nacks
 from viewproof.spec.vsr.parts.repair.view_change import install_headers
 from viewproof.spec.vsr.stand_ins import Fault, beside, instead_of
 
 
-@action(r=Replica, o=Op)
-def discard_below_window(state: Any, r: Any, o: Any) -> None:
+@action
+def discard_below_window(state: Recovering, r: Replica, o: Op) -> None:
     """An op below the lowest header of a do_view_change counts as nacked by its sender [seed 002]."""
     nacks.discard_if(
-        state, r, o, lambda received, v, q, p: all_of(received.dvc[v, q], received.dvc_entry[v, q, p] == NONE)
+        state, r, o, lambda received, v, q, p: all_of(received.dvc[v, q].sent, received.dvc[v, q].entry[p] == NONE)
     )
 
 
 @tagged("recovery")
-@action(r=Replica, p=Replica)
-def recover_clearing_faulty(state: Any, r: Any, p: Any) -> None:
+@action
+def recover_clearing_faulty(state: Recovering, r: Replica, p: Replica) -> None:
     """To install a header clears the faulty bit of its slot: what was lost there is dirty, as if never held
     [seed 002].
     """
     x = state.nonce[r]
     nonce.require_primary(state, r, x, p)
-    v = value_of(state.received(r).answer_view[x, p])
+    v = value_of(state.received(r).answer[x, p].view)
     require(nonce.is_newest(state, r, x, v))
     require(v >= state.durable_view[r])
     nonce.become_backup(state, r, x, p, keeps=False)
 
 
-@action(r=Replica, b=Replica, n=Length)
-def merge_without_copy(state: Any, r: Any, b: Any, n: Any) -> None:
+@action
+def merge_without_copy(state: BySuperblock, r: Replica, b: Replica, n: Length) -> None:
     """An op that is not nacked is taken to be present: nobody has to say that it holds a copy [TigerBeetle]."""
     superblock.require_quorum(state, r, b)
     superblock.require_decision(
@@ -55,8 +57,8 @@ def merge_without_copy(state: Any, r: Any, b: Any, n: Any) -> None:
 
 
 @tagged("recovery")
-@action(r=Replica)
-def open_empty(state: Any, r: Any) -> None:
+@action
+def open_empty(state: Recovering, r: Replica) -> None:
     """A replica that restarts with an empty journal is normal in view 0, as at its first start [seed 002]."""
     log = between(Op, 1, state.op[r])
     require(state.status[r] == RECOVERING)
@@ -67,20 +69,20 @@ def open_empty(state: Any, r: Any) -> None:
 
 
 @tagged("recovery")
-@action(r=Replica, p=Replica, x=Restart)
-def recover_with_any_nonce(state: Any, r: Any, p: Any, x: Any) -> None:
+@action
+def recover_with_any_nonce(state: Recovering, r: Replica, p: Replica, x: Restart) -> None:
     """Answers to an earlier nonce of the replica's are taken too [seed 002]."""
     require(x <= state.nonce[r])
     nonce.require_primary(state, r, x, p)
-    v = value_of(state.received(r).answer_view[x, p])
+    v = value_of(state.received(r).answer[x, p].view)
     require(nonce.is_newest(state, r, x, v))
     require(v >= state.durable_view[r])
     nonce.become_backup(state, r, x, p)
 
 
 @tagged("recovery")
-@action(r=Replica, p=Replica)
-def recover_from_any_primary(state: Any, r: Any, p: Any) -> None:
+@action
+def recover_from_any_primary(state: Recovering, r: Replica, p: Replica) -> None:
     """The answer of any primary of its own view is taken, whatever views the others answered [a public TLA+ spec of
     the paper].
     """
@@ -90,17 +92,17 @@ def recover_from_any_primary(state: Any, r: Any, p: Any) -> None:
 
 
 @tagged("recovery")
-@action(r=Replica, p=Replica)
-def recover_forgetting(state: Any, r: Any, p: Any) -> None:
+@action
+def recover_forgetting(state: Recovering, r: Replica, p: Replica) -> None:
     """A replica comes back in a view below one for which it sent a do_view_change [Michael et al. 2017]."""
     x = state.nonce[r]
     nonce.require_primary(state, r, x, p)
-    require(nonce.is_newest(state, r, x, value_of(state.received(r).answer_view[x, p])))
+    require(nonce.is_newest(state, r, x, value_of(state.received(r).answer[x, p].view)))
     nonce.become_backup(state, r, x, p)
 
 
-@action(r=Replica, v=View, n=Length)
-def on_start_view_of_any_age(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def on_start_view_of_any_age(state: BySuperblock, r: Replica, v: View, n: Length) -> None:
     """A replica unsure of its head takes any start_view of its view for the truth [TigerBeetle]."""
     may = any_of(state.status[r] != NORMAL, n > state.op[r])
     require(any_of(v > state.view[r], all_of(v == state.view[r], may)))
@@ -109,7 +111,7 @@ def on_start_view_of_any_age(state: Any, r: Any, v: Any, n: Any) -> None:
     state.head_limit[r] = 0
 
 
-def _by(recovery: str, model: str) -> Any:
+def _by(recovery: str, model: str) -> Callable[[Config], str]:
     def refuses(cfg: Config) -> str:
         return (
             "" if cfg.repair.recovery == recovery else f"is a mistake of recovery by {recovery}; see the model {model}"
@@ -123,10 +125,10 @@ def _nonce_instead(cfg: Config) -> Config:
 
 
 @tagged("crash")
-@action(r=Replica)
-def restart_in_same_view(state: Any, r: Any) -> None:
+@action
+def restart_in_same_view(state: Recovering, r: Replica) -> None:
     """A cluster of one goes on in the view in which it crashed [TigerBeetle]."""
-    require(not_(state.sv[state.durable_view[r]]))
+    require(not_(state.sv[state.durable_view[r]].sent))
     alone.start_alone(state, r, state.durable_view[r])
 
 
@@ -169,8 +171,8 @@ FAULTS = (
         drops=(
             "answers(state, r, x) >= state.cfg.quorum_view_change",
             "is_newest(state, r, x, v)",
-            "primary(state, value_of(received.answer_view[x, p])) == p",
-            "received.answer_view[x, p] != NONE",
+            "primary(state, value_of(received.answer[x, p].view)) == p",
+            "received.answer[x, p].view != NONE",
             "v >= state.durable_view[r]",
         ),
     ),

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import NONE, all_of, any_of, exists, forall, implies, invariant, witness
+from viewproof.spec.lang import NONE, Bool, all_of, any_of, exists, forall, implies, invariant, witness
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Op, Replica, View
+from viewproof.spec.vsr.parts.recovery.nonce import Recovering
 
 
-def acknowledged_in(s: Any, v: Any, r: Any) -> Any:
+def acknowledged_in(s: Recovering, v: View, r: Replica) -> Bool:
     """After the step: did r acknowledge anything in view v?"""
     return exists(Op, lambda o: s.after.ack[v, r, o] != NONE)
 
 
-def nacked_in(s: Any, v: Any, r: Any) -> Any:
+def nacked_in(s: Recovering, v: View, r: Replica) -> Bool:
     """After the step: did r nack anything in view v?"""
     return exists(Op, lambda o: s.after.nack_sent[v, r, o] != NONE)
 
 
 @invariant("I6", "view_monotone")
-def promises_kept(s: Any) -> Any:
+def promises_kept(s: Recovering) -> Bool:
     """A replica that is not recovering is in no view below one in which it sent a do_view_change or a nack, or was
     normal, over crashes too; view and log_view rise otherwise; log_view ≤ view.
     """
@@ -39,7 +38,7 @@ def promises_kept(s: Any) -> Any:
             forall(
                 View,
                 lambda v: implies(
-                    any_of(s.after.dvc[v, r], nacked_in(s, v, r), acknowledged_in(s, v, r)),
+                    any_of(s.after.dvc[v, r].sent, nacked_in(s, v, r), acknowledged_in(s, v, r)),
                     v <= s.after.durable_view[r],
                 ),
             ),
@@ -48,7 +47,7 @@ def promises_kept(s: Any) -> Any:
 
 
 @invariant("I6", "view_monotone")
-def superblock_leads(s: Any) -> Any:
+def superblock_leads(s: Recovering) -> Bool:
     """What the superblock says of view and log_view never falls; in memory they are at or above it, and fall only to
     it, at a restart; no do_view_change is above the durable view, no acknowledgement above the durable log_view.
     """
@@ -67,7 +66,7 @@ def superblock_leads(s: Any) -> Any:
             forall(
                 View,
                 lambda v: all_of(
-                    implies(s.after.dvc[v, r], v <= s.after.durable_view[r]),
+                    implies(s.after.dvc[v, r].sent, v <= s.after.durable_view[r]),
                     implies(acknowledged_in(s, v, r), v <= s.after.durable_log_view[r]),
                 ),
             ),
@@ -76,7 +75,7 @@ def superblock_leads(s: Any) -> Any:
 
 
 @witness("I6.recovered", "a replica is normal after a crash, in a later view")
-def recovered_later(s: Any) -> Any:
+def recovered_later(s: Recovering) -> Bool:
     """After a crash a replica is normal in a view above the first."""
     return all_of(
         s.restarts > 0, exists(Replica, lambda r: all_of(s.nonce[r] > 0, s.status[r] == NORMAL, s.view[r] > 0))
@@ -84,6 +83,6 @@ def recovered_later(s: Any) -> Any:
 
 
 @witness("I6.head", "a replica is unsure of its head")
-def unsure_of_head(s: Any) -> Any:
+def unsure_of_head(s: Recovering) -> Bool:
     """After a crash a broken slot may hold an op above the log."""
     return exists(Replica, lambda r: s.status[r] == RECOVERING)

@@ -8,56 +8,103 @@ it did not write. Only the initial state is normal without recovery.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
     NONE,
-    Schema,
+    Bool,
+    Cells,
+    Message,
+    Number,
+    Sent,
+    State,
+    Truth,
     action,
     all_of,
     any_of,
     between,
     count,
+    each,
     exists,
+    field,
     forall,
+    ghost,
     maximum,
+    message,
     require,
     some,
     tagged,
-    up_to,
     value_of,
+    variable,
     where,
     within,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.restart import load_state
-from viewproof.spec.vsr.core.state import ENTRY, NORMAL, RECOVERING, Op, Replica, Restart, Rot, View, primary
+from viewproof.spec.vsr.core.state import (
+    NORMAL,
+    RECOVERING,
+    Entry,
+    Op,
+    Replica,
+    Restart,
+    Rot,
+    View,
+    by_replica,
+    primary,
+)
 from viewproof.spec.vsr.parts.recovery.storage import copied
-from viewproof.spec.vsr.parts.repair.state import set_log
+from viewproof.spec.vsr.parts.repair.state import Repaired, RepairMessages, set_log
 
 
-def declare(s: Schema, cfg: Config) -> None:
-    """Declare nonces and answers. A nonce is the number of the crash: no two are equal."""
-    sender = lambda nonce, replica, *_: replica  # noqa: E731
-    s.state("nonce", (Replica,), up_to(Restart), doc="nonce of its recovery; 0 = it never crashed")
-    s.state("wiped", (Replica,), doc="it lost its journal and has not recovered yet")
-    s.register("answer_view", (Restart, Replica), ENTRY, sender=sender, doc="recovery_response: 1 + view; 0 = none")
-    s.register("answer_op", (Restart, Replica), up_to(Op), sender=sender, doc="recovery_response: op")
-    s.register("answer_commit", (Restart, Replica), up_to(Op), sender=sender, doc="recovery_response: commit_max")
-    s.register("answer_entry", (Restart, Replica, Op), ENTRY, sender=sender, doc="recovery_response: headers")
-    s.ghost("dvc_reworked", (View, Replica), doc="was the log offered one merged for a view that did not start?")
+class RecoveryResponse(Message):
+    """A normal replica answers one that recovers (VR Revisited §4.3, step 2); a nonce is the number of the crash."""
+
+    view: Entry = field("1 + view; 0 = none", marks=True)
+    op: Op = field("op")
+    commit: Op = field("commit_max")
+    entry: Cells[Op, Entry] = field("headers")
+
+
+class Nonces(State):
+    """Nonces. A nonce is the number of the crash: no two are equal."""
+
+    nonce: Cells[Replica, Restart] = variable("nonce of its recovery; 0 = it never crashed")
+    wiped: Cells[Replica, Bool] = variable("it lost its journal and has not recovered yet")
+
+
+class Answers(RepairMessages):
+    """Answers to nonces."""
+
+    answer: Sent[tuple[Restart, Replica], RecoveryResponse] = message(by_replica, to="who recovers")
+
+
+class Reworked(State):
+    """What is remembered of logs that were offered."""
+
+    dvc_reworked: Cells[tuple[View, Replica], Bool] = ghost(
+        "was the log offered one merged for a view that did not start?"
+    )
+
+
+class Recovering(Nonces, Answers, Reworked, Repaired):
+    """The state with recovery by nonce."""
+
+    if TYPE_CHECKING:
+
+        def received(self, receiver: Replica) -> Answers:
+            """The messages that a replica has received."""
 
 
 @tagged("crash")
-@action(r=Replica)
-def restart(state: Any, r: Any) -> None:
+@action
+def restart(state: Recovering, r: Replica) -> None:
     """A replica crashes and asks all others for view and log, with a new nonce; it keeps what its journal holds."""
     crash(state, r, wiped=state.cfg.repair.diskless)
 
 
 @tagged("crash", "fault")
-@action(r=Replica)
-def replace_disk(state: Any, r: Any) -> None:
+@action
+def replace_disk(state: Recovering, r: Replica) -> None:
     """A replica crashes and comes back with an empty journal, of which there are copies elsewhere; it is told so."""
     require(within(Rot, state.rots + 1))
     require(exists(between(Op, 1, state.op[r]), lambda o: state.body[r, o] != NONE))
@@ -68,7 +115,7 @@ def replace_disk(state: Any, r: Any) -> None:
     state.rots = state.rots + 1
 
 
-def crash(state: Any, r: Any, *, wiped: bool) -> None:
+def crash(state: Recovering, r: Replica, *, wiped: bool) -> None:
     """Guard and effects of a crash: what was in memory is gone, and the journal too if it is wiped."""
     require(within(Restart, state.restarts + 1))
     log = between(Op, 1, state.op[r])
@@ -91,8 +138,8 @@ def crash(state: Any, r: Any, *, wiped: bool) -> None:
 
 
 @tagged("recovery")
-@action(r=Replica, x=Restart)
-def answer_recovery(state: Any, r: Any, x: Any) -> None:
+@action
+def answer_recovery(state: Recovering, r: Replica, x: Restart) -> None:
     """A normal replica answers the recovery message of nonce x with view, op, commit_max and headers (seed 002).
 
     A later answer stands in for an earlier one: it is never older in (view, op, commit).
@@ -101,68 +148,70 @@ def answer_recovery(state: Any, r: Any, x: Any) -> None:
     require(exists(Replica, lambda q: all_of(q != r, state.nonce[q] == x, state.status[q] == RECOVERING)))
     require(
         any_of(
-            state.answer_view[x, r] != some(state.view[r]),
-            state.answer_op[x, r] != state.op[r],
-            state.answer_commit[x, r] != state.commit_max[r],
+            state.answer[x, r].view != some(state.view[r]),
+            state.answer[x, r].op != state.op[r],
+            state.answer[x, r].commit != state.commit_max[r],
         )
     )
-    state.answer_view[x, r] = some(state.view[r])
-    state.answer_op[x, r] = state.op[r]
-    state.answer_commit[x, r] = state.commit_max[r]
-    state.answer_entry.update((x, r, between(Op, 1, state.op[r])), lambda o: state.entry[r, o])
+    state.answer[x, r] = RecoveryResponse(
+        view=some(state.view[r]),
+        op=state.op[r],
+        commit=state.commit_max[r],
+        entry=each(between(Op, 1, state.op[r]), lambda o: state.entry[r, o]),
+    )
 
 
 @tagged("recovery")
-@action(r=Replica, p=Replica)
-def recover(state: Any, r: Any, p: Any) -> None:
+@action
+def recover(state: Recovering, r: Replica, p: Replica) -> None:
     """With answers to its nonce from a view-change quorum of others, among them p, the primary of the highest view
     answered, a replica becomes its backup: p's op and headers; repair follows (seed 002).
     """
     x = state.nonce[r]
     require_primary(state, r, x, p)
-    v = value_of(state.received(r).answer_view[x, p])
+    v = value_of(state.received(r).answer[x, p].view)
     require(is_newest(state, r, x, v))
     require(v >= state.durable_view[r])
     become_backup(state, r, x, p)
 
 
-def require_primary(state: Any, r: Any, x: Any, p: Any) -> None:
+def require_primary(state: Recovering, r: Replica, x: Restart, p: Replica) -> None:
     """Recovering r has a quorum of answers to nonce x, one of them from p as the primary of its own view."""
     received = state.received(r)
     require(state.status[r] == RECOVERING)
     require(p != r)
-    require(received.answer_view[x, p] != NONE)
-    require(primary(state, value_of(received.answer_view[x, p])) == p)
+    require(received.answer[x, p].view != NONE)
+    require(primary(state, value_of(received.answer[x, p].view)) == p)
     require(answers(state, r, x) >= state.cfg.quorum_view_change)
 
 
-def answers(state: Any, r: Any, x: Any) -> Any:
+def answers(state: Recovering, r: Replica, x: Restart) -> Number:
     """From how many others did r receive an answer to nonce x?"""
-    return count(Replica, lambda q: all_of(q != r, state.received(r).answer_view[x, q] != NONE))
+    return count(Replica, lambda q: all_of(q != r, state.received(r).answer[x, q].view != NONE))
 
 
-def is_newest(state: Any, r: Any, x: Any, v: Any) -> Any:
+def is_newest(state: Recovering, r: Replica, x: Restart, v: View) -> Bool:
     """Is v the highest view in the answers to nonce x that r received?"""
-    return some(v) == maximum(Replica, lambda q: state.received(r).answer_view[x, q])
+    return some(v) == maximum(Replica, lambda q: state.received(r).answer[x, q].view)
 
 
-def become_backup(state: Any, r: Any, x: Any, p: Any, *, keeps: Any = True) -> None:
+def become_backup(state: Recovering, r: Replica, x: Restart, p: Replica, *, keeps: Truth = True) -> None:
     """Take view, op, commit_max and headers of p's answer to nonce x.
 
     Of a journal that was lost, every slot up to op may have held an acknowledged prepare: all are faulty. `keeps`: the
     faulty slots stay so.
     """
     received = state.received(r)
-    v = value_of(received.answer_view[x, p])
-    n = received.answer_op[x, p]
+    v = value_of(received.answer[x, p].view)
+    n = received.answer[x, p].op
     state.status[r] = NORMAL
     state.view[r] = v
     state.log_view[r] = v
     state.durable_view[r] = v
-    state.commit_max[r] = received.answer_commit[x, p]
+    state.commit_max[r] = received.answer[x, p].commit
 
-    def header(o: Any) -> Any:
-        sent = received.answer_entry[x, p, o]
+    def header(o: Op) -> Entry:
+        sent = received.answer[x, p].entry[o]
         return where(sent == NONE, state.entry[r, o], sent)
 
     set_log(state, r, 1, n, header, lost=state.wiped[r], keeps=keeps)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import NONE, action, all_of, any_of, exists, require, tagged, within
+from viewproof.spec.lang import NONE, Bool, action, all_of, any_of, exists, require, tagged, within
 from viewproof.spec.vsr.core.state import Op, Replica, Rot
+from viewproof.spec.vsr.parts.repair.state import Repaired
 
 
 @tagged("fault")
-@action(r=Replica, o=Op)
-def rot(state: Any, r: Any, o: Any) -> None:
+@action
+def rot(state: Repaired, r: Replica, o: Op) -> None:
     """A slot of r's journal goes bad: a durable prepare rots, or the write of one in memory is torn.
 
     r notices at once: not to have read the slot yet is the same as that it goes bad later.
@@ -25,6 +24,6 @@ def rot(state: Any, r: Any, o: Any) -> None:
     state.faulty[r, o] = True
 
 
-def copied(state: Any, r: Any, o: Any) -> Any:
+def copied(state: Repaired, r: Replica, o: Op) -> Bool:
     """Does another replica's journal hold the prepare that r's holds at o?"""
     return exists(Replica, lambda q: all_of(q != r, state.body[q, o] == state.body[r, o]))

@@ -12,7 +12,7 @@ from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core import view_change as core_view_change
 from viewproof.spec.vsr.parts.recovery.storage import rot
 from viewproof.spec.vsr.parts.repair import faults, invariants, journal, lemmas, nacks, view_change
-from viewproof.spec.vsr.parts.repair.state import declare
+from viewproof.spec.vsr.parts.repair.state import Damage, Journals, Repaired, RepairMessages
 
 VIEW_CHANGE = ("start_view_change", "do_view_change", "start_view", "on_start_view", "on_prepare", "on_commit")
 """What a cluster of one never does."""
@@ -58,7 +58,7 @@ def changes(cfg: Config) -> tuple[Change, ...]:
 REPAIR = Part(
     "repair",
     lambda cfg: bool(cfg.repair.recovery),
-    declare=declare,
+    state=lambda cfg: (Journals, RepairMessages, Damage, Repaired),
     actions=actions,
     changes=changes,
     removes=lambda cfg: VIEW_CHANGE if cfg.replicas == 1 else (),

@@ -10,6 +10,7 @@ from viewproof.spec.lang import (
     all_of,
     between,
     count,
+    each,
     exists,
     forall,
     largest,
@@ -20,16 +21,16 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
-from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, View, primary
+from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, StartView, View, primary
 from viewproof.spec.vsr.core.view_change import offered_by, require_start_view
 from viewproof.spec.vsr.parts.repair import view_change as repaired
-from viewproof.spec.vsr.parts.repair.state import leading, set_headers, set_log
+from viewproof.spec.vsr.parts.repair.state import Repaired, leading, set_headers, set_log
 from viewproof.spec.vsr.parts.repair.view_change import is_repaired, require_merge
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 
-@action(r=Replica, o=Op)
-def commit_with_old_acks(state: Any, r: Any, o: Any) -> None:
+@action
+def commit_with_old_acks(state: Repaired, r: Replica, o: Op) -> None:
     """The primary counts acknowledgements of its entry from older views too, which it kept [seed 002]."""
     v = state.view[r]
     received = state.received(r)
@@ -46,8 +47,8 @@ def commit_with_old_acks(state: Any, r: Any, o: Any) -> None:
     state.commit_sent[v] = o
 
 
-@action(r=Replica, b=Replica)
-def merge_up_to_hole(state: Any, r: Any, b: Any) -> None:
+@action
+def merge_up_to_hole(state: Repaired, r: Replica, b: Replica) -> None:
     """do_view_changes carry op and commit only; the new primary cuts its own log at the first op that it lacks
     [Iggy, later].
     """
@@ -58,14 +59,14 @@ def merge_up_to_hole(state: Any, r: Any, b: Any) -> None:
         between(Op, 1, state.op[r]),
         lambda o: where(forall(between(Op, 1, o), lambda p: state.written[r, p]), o, 0),
     )
-    known = maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), received.dvc_commit[v, q], 0))
+    known = maximum(Replica, lambda q: where(offered_by(state, r, v, q, b), received.dvc[v, q].commit, 0))
     set_log(state, r, state.commit_min[r] + 1, n, lambda o: state.entry[r, o])
     state.commit_max[r] = largest(state.commit_max[r], known)
     state.merged[r] = some(v)
 
 
-@action(r=Replica, v=View, n=Length)
-def on_start_view_blind(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def on_start_view_blind(state: Repaired, r: Replica, v: View, n: Length) -> None:
     """A backup sets op to that of start_view, without the entries [Iggy, later]."""
     require(state.status[r] != RECOVERING)
     require_start_view(state, r, v, n)
@@ -76,8 +77,8 @@ def on_start_view_blind(state: Any, r: Any, v: Any, n: Any) -> None:
     set_log(state, r, state.commit_min[r] + 1, n, lambda o: state.entry[r, o])
 
 
-@action(r=Replica)
-def start_view_with_stale_pipeline(state: Any, r: Any) -> None:
+@action
+def start_view_with_stale_pipeline(state: Repaired, r: Replica) -> None:
     """The new primary proposes again what its pipeline holds, although the header there was repaired since
     [seed 002].
     """
@@ -85,7 +86,7 @@ def start_view_with_stale_pipeline(state: Any, r: Any) -> None:
     require(leading(state, r))
     require(is_repaired(state, r))
 
-    def proposed(o: Any) -> Any:
+    def proposed(o: Op) -> Any:
         stale = all_of(o > state.commit_max[r], state.memory[r, o] != NONE)
         return where(stale, state.memory[r, o], state.entry[r, o])
 
@@ -94,9 +95,7 @@ def start_view_with_stale_pipeline(state: Any, r: Any) -> None:
     state.log_view[r] = v
     state.durable_view[r] = v
     set_headers(state, r, log, proposed)
-    state.sv[v] = True
-    state.sv_op[v] = state.op[r]
-    state.sv_entry.update((v, log), proposed)
+    state.sv[v] = StartView(op=state.op[r], entry=each(log, proposed))
     state.commit_sent[v] = state.commit_max[r]
 
 

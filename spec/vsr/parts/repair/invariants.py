@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from viewproof.spec.lang import (
     NONE,
+    Bool,
+    Truth,
     all_of,
     any_of,
     between,
@@ -20,12 +22,12 @@ from viewproof.spec.lang import (
     witness,
 )
 from viewproof.spec.vsr.core.invariants import carries, chosen
-from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, View, entry_of_view, primary
+from viewproof.spec.vsr.core.state import NORMAL, Entry, Op, Replica, View, entry_of_view, prepare_of, primary
 from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
-from viewproof.spec.vsr.parts.repair.state import leading, parent_of
+from viewproof.spec.vsr.parts.repair.state import Repaired, WithBits, leading
 
 
-def committed(s: Any, w: Any, o: Any) -> Any:
+def committed(s: Repaired, w: View, o: Op) -> Bool:
     """Has view w committed op o: a replication quorum acknowledged it there, and every op before it, unless that was
     executed already? (Acknowledgements come in any order.)
     """
@@ -35,7 +37,7 @@ def committed(s: Any, w: Any, o: Any) -> Any:
     )
 
 
-def backed(s: Any, v: Any, o: Any) -> Any:
+def backed(s: Repaired, v: View, o: Op) -> Bool:
     """Did a quorum acknowledge, in some view up to v, the entry that view v has at op o?"""
     return exists(
         between(View, 0, v),
@@ -43,12 +45,12 @@ def backed(s: Any, v: Any, o: Any) -> Any:
     )
 
 
-def overruled(s: Any, v: Any, o: Any, entry: Any) -> Any:
+def overruled(s: Repaired, v: View, o: Op, entry: Entry) -> Bool:
     """Did a view above v start without that entry at op o?"""
-    return exists(View, lambda w: all_of(w > v, s.sv[w], not_(carries(s, w, o, entry))))
+    return exists(View, lambda w: all_of(w > v, s.sv[w].sent, not_(carries(s, w, o, entry))))
 
 
-def given_up(s: Any, v: Any, o: Any) -> Any:
+def given_up(s: Repaired, v: View, o: Op) -> Bool:
     """Can view v's own entry at op o, or one before it, not be committed there any more: did q_n replicas leave v
     without having acknowledged it?
     """
@@ -61,28 +63,28 @@ def given_up(s: Any, v: Any, o: Any) -> Any:
     )
 
 
-def void(s: Any, v: Any, r: Any, o: Any) -> Any:
+def void(s: Repaired, v: View, r: Replica, o: Op) -> Bool:
     """Does r's acknowledgement in view v at op o bind nobody any more?"""
     return any_of(overruled(s, v, o, s.ack[v, r, o]), given_up(s, v, o))
 
 
-def commits_are_backed(s: Any, v: Any) -> Any:
+def commits_are_backed(s: Repaired, v: View) -> Bool:
     """A commit number sent in view v counts only ops that a quorum acknowledged, all in one view."""
     return forall(between(Op, 1, s.commit_sent[v]), lambda o: backed(s, v, o))
 
 
-def holds_acknowledged(s: Any, v: Any, r: Any, o: Any) -> Any:
+def holds_acknowledged(s: Repaired, v: View, r: Replica, o: Op) -> Bool:
     """Does r's journal hold what it acknowledged in view v at op o?"""
     return s.body[r, o] == s.ack[v, r, o]
 
 
-def knows_loss(s: Any, r: Any, o: Any) -> Any:
+def knows_loss(s: Repaired, r: Replica, o: Op) -> Bool:
     """Does r know that its journal may have held a prepare at o that it lost?"""
     return any_of(s.faulty[r, o], s.wiped[r]) if s.cfg.repair.recovery == "nonce" else s.faulty[r, o]
 
 
 @invariant("I5", "bounds")
-def bounds(s: Any) -> Any:
+def bounds(s: Repaired) -> Bool:
     """commit_min ≤ min(commit_max, op), the head's header is known, and a slot whose op was executed is given no other
     prepare.
     """
@@ -105,7 +107,7 @@ def bounds(s: Any) -> Any:
 
 
 @invariant("I10", "chain")
-def chain(s: Any) -> Any:
+def chain(s: Repaired) -> Bool:
     """Along the log of every started view, and along what every replica executed, each entry's parent is the one
     before it, and views do not fall.
     """
@@ -113,11 +115,11 @@ def chain(s: Any) -> Any:
         forall(
             View,
             lambda v: implies(
-                s.sv[v],
+                s.sv[v].sent,
                 lambda: forall(
-                    between(Op, 1, s.sv_op[v]),
+                    between(Op, 1, s.sv[v].op),
                     lambda o: follows(
-                        s, s.sv_entry[v, o], o, lambda: where(o == 1, NONE, lambda: s.sv_entry[v, o - 1])
+                        s, s.sv[v].entry[o], o, lambda: where(o == 1, NONE, lambda: s.sv[v].entry[o - 1])
                     ),
                 ),
             ),
@@ -132,13 +134,13 @@ def chain(s: Any) -> Any:
     )
 
 
-def follows(s: Any, entry: Any, o: Any, before: Any) -> Any:
+def follows(s: Repaired, entry: Entry, o: Op, before: Callable[[], Entry]) -> Bool:
     """Is `entry` at op o a prepare whose parent is `before`?"""
-    return all_of(entry != NONE, lambda: parent_of(s, entry, o) == before(), lambda: before() <= entry)
+    return all_of(entry != NONE, lambda: prepare_of(s, entry, o).parent == before(), lambda: before() <= entry)
 
 
 @invariant("I11", "honest_nack")
-def honest_nack(s: Any) -> Any:
+def honest_nack(s: WithBits) -> Bool:
     """A nack, a gap in the headers of a do_view_change or a nack bit comes from a replica that never acknowledged what
     it speaks of, unless that binds nobody any more; an op is discarded (by nonce: a merge by superblock discards none)
     only where q_n replicas never acknowledged it.
@@ -156,15 +158,15 @@ def honest_nack(s: Any) -> Any:
     return all_of(nacks, discarded)
 
 
-def says_nack(s: Any, v: Any, r: Any, o: Any) -> Any:
+def says_nack(s: WithBits, v: View, r: Replica, o: Op) -> Bool:
     """Does r, in a message of view v, say that it never had what the log has at o?"""
-    gap = all_of(s.dvc[v, r], o >= s.dvc_low[v, r], s.dvc_entry[v, r, o] == NONE)
+    gap = all_of(s.dvc[v, r].sent, o >= s.dvc[v, r].low, s.dvc[v, r].entry[o] == NONE)
     if s.cfg.repair.recovery != "nonce":
-        return all_of(s.dvc[v, r], any_of(s.dvc_op[v, r] < o, s.dvc_nack[v, r, o]))
+        return all_of(s.dvc[v, r].sent, any_of(s.dvc[v, r].op < o, s.dvc[v, r].nack[o]))
     return any_of(s.nack_sent[v, r, o] != NONE, gap)
 
 
-def never_acked(s: Any, v: Any, r: Any, o: Any) -> Any:
+def never_acked(s: Repaired, v: View, r: Replica, o: Op) -> Bool:
     """No view before v has an acknowledgement by r at o that stands, of the nacked entry or, for a gap, of any."""
     return forall(
         between(View, 0, v - 1),
@@ -176,7 +178,7 @@ def never_acked(s: Any, v: Any, r: Any, o: Any) -> Any:
     )
 
 
-def discards(s: Any, r: Any) -> Any:
+def discards(s: Repaired, r: Replica) -> Bool:
     """Does the step cut an op off the log of a new primary?"""
     return all_of(
         leading(s, r),
@@ -186,13 +188,13 @@ def discards(s: Any, r: Any) -> Any:
     )
 
 
-def many_never_acked(s: Any, r: Any, o: Any) -> Any:
+def many_never_acked(s: Repaired, r: Replica, o: Op) -> Bool:
     """q_n replicas never acknowledged, in a view before r's, the entry that r knows at o; or, if it knows none,
     anything there that still binds them.
     """
     entry = s.entry[r, o]
 
-    def never(w: Any, q: Any) -> Any:
+    def never(w: View, q: Replica) -> Bool:
         no_ack = any_of(s.ack[w, q, o] == NONE, lambda: void(s, w, q, o))
         return where(entry == NONE, no_ack, s.ack[w, q, o] != entry)
 
@@ -201,7 +203,7 @@ def many_never_acked(s: Any, r: Any, o: Any) -> Any:
 
 
 @invariant("I12", "log_view_meaning")
-def log_view_meaning(s: Any) -> Any:
+def log_view_meaning(s: Repaired) -> Bool:
     """A do_view_change with log_view x names headers of the log that x started with and of prepares of x after it, and
     reaches as far as the start at least. (One whose sender merged logs since, for a view that did not start, names what
     that merge left.)
@@ -210,37 +212,37 @@ def log_view_meaning(s: Any) -> Any:
         View,
         lambda v: forall(
             Replica,
-            lambda r: implies(s.dvc[v, r], lambda: any_of(reworked(s, v, r), carries_log_view(s, v, r))),
+            lambda r: implies(s.dvc[v, r].sent, lambda: any_of(reworked(s, v, r), carries_log_view(s, v, r))),
         ),
     )
 
 
-def reworked(s: Any, v: Any, r: Any) -> Any:
+def reworked(s: Repaired, v: View, r: Replica) -> Truth:
     """Was the log that r offers to view v merged for a view that did not start?"""
     return s.dvc_reworked[v, r] if s.cfg.repair.recovery == "nonce" else False
 
 
-def carries_log_view(s: Any, v: Any, r: Any) -> Any:
+def carries_log_view(s: Repaired, v: View, r: Replica) -> Bool:
     """Does r's do_view_change for view v carry the log of its log_view? (By superblock a new primary has a log_view
     before that view starts.)
     """
-    x = s.dvc_log_view[v, r]
+    x = s.dvc[v, r].log_view
     merged = (primary(s, x) == r,) if s.cfg.repair.recovery == "superblock" else ()
     return all_of(
-        any_of(x == 0, *merged, s.sv[x]),
-        s.sv_op[x] <= s.dvc_op[v, r],
+        any_of(x == 0, *merged, s.sv[x].sent),
+        s.sv[x].op <= s.dvc[v, r].op,
         forall(
-            between(Op, 1, s.dvc_op[v, r]),
+            between(Op, 1, s.dvc[v, r].op),
             lambda o: any_of(
-                s.dvc_entry[v, r, o] == entry_of_view(s, x, o),
-                all_of(s.dvc_entry[v, r, o] == NONE, o < s.dvc_op[v, r]),
+                s.dvc[v, r].entry[o] == entry_of_view(s, x, o),
+                all_of(s.dvc[v, r].entry[o] == NONE, o < s.dvc[v, r].op),
             ),
         ),
     )
 
 
 @invariant("L1_copy", "copy_known")
-def copy_known(s: Any) -> Any:
+def copy_known(s: WithBits) -> Bool:
     """A new primary that chose its view's log by nack and present bits chose no op above the commit point of which
     nobody said that it holds it: it could wait for that prepare for ever.
     """
@@ -253,9 +255,9 @@ def copy_known(s: Any) -> Any:
                 lambda o: exists(
                     Replica,
                     lambda q: all_of(
-                        s.dvc[s.view[r], q],
-                        s.dvc_entry[s.view[r], q, o] == s.entry[r, o],
-                        s.dvc_present[s.view[r], q, o],
+                        s.dvc[s.view[r], q].sent,
+                        s.dvc[s.view[r], q].entry[o] == s.entry[r, o],
+                        s.dvc[s.view[r], q].present[o],
                     ),
                 ),
             ),
@@ -264,7 +266,7 @@ def copy_known(s: Any) -> Any:
 
 
 @witness("I3.lost", "an acknowledged prepare is lost by its sender")
-def ack_lost(s: Any) -> Any:
+def ack_lost(s: Repaired) -> Bool:
     """A replica acknowledged what its journal does not hold any more, and knows it."""
     return exists(
         View, lambda v: exists(Replica, lambda r: exists(Op, lambda o: all_of(s.ack[v, r, o] != NONE, s.faulty[r, o])))
@@ -272,7 +274,7 @@ def ack_lost(s: Any) -> Any:
 
 
 @witness("I10.gap", "a log has a gap")
-def gap_in_log(s: Any) -> Any:
+def gap_in_log(s: Repaired) -> Bool:
     """A normal replica does not know a header below its head."""
     return exists(
         Replica,
@@ -281,7 +283,7 @@ def gap_in_log(s: Any) -> Any:
 
 
 @witness("I11", "a new primary discarded a prepare of its own log")
-def prepare_discarded(s: Any) -> Any:
+def prepare_discarded(s: Repaired) -> Bool:
     """A new primary whose do_view_change has the highest log_view offered an op that is above its log now: nacks
     decided.
     """
@@ -289,7 +291,7 @@ def prepare_discarded(s: Any) -> Any:
         Replica,
         lambda r: all_of(
             s.merged[r] == some(s.view[r]),
-            s.dvc_op[s.view[r], r] > s.op[r],
-            forall(Replica, lambda q: s.dvc_log_view[s.view[r], q] <= s.dvc_log_view[s.view[r], r]),
+            s.dvc[s.view[r], r].op > s.op[r],
+            forall(Replica, lambda q: s.dvc[s.view[r], q].log_view <= s.dvc[s.view[r], r].log_view),
         ),
     )

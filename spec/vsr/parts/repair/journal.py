@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import NONE, action, all_of, any_of, exists, not_, require, some, value_of, where
+from viewproof.spec.lang import NONE, Bool, action, all_of, any_of, exists, not_, require, some, value_of, where
 from viewproof.spec.vsr.core import normal
-from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, View, is_prepared, primary
-from viewproof.spec.vsr.parts.repair.state import available, chained, connects, leading, parent_of
+from viewproof.spec.vsr.core.state import NORMAL, Entry, Op, Replica, View, parent_of, prepare_of, primary
+from viewproof.spec.vsr.parts.repair.state import Repaired, available, chained, connects, leading
 
 
-def require_view_fixed(state: Any, r: Any) -> None:
+def require_view_fixed(state: Repaired, r: Replica) -> None:
     """Where log_view is kept in a superblock, the primary waits for that: the log that its view starts with is fixed
     before.
     """
     v = state.view[r]
-    require(any_of(v == 0, state.sv[v]))
+    require(any_of(v == 0, state.sv[v].sent))
 
 
-def hold_in_memory(state: Any, r: Any, v: Any, o: Any) -> None:
+def hold_in_memory(state: Repaired, r: Replica, o: Op) -> None:
     """The primary holds what it prepared in memory until it is written."""
-    state.memory[r, o] = some(v)
+    state.memory[r, o] = some(state.view[r])
 
 
-@action(r=Replica, o=Op)
-def on_prepare(state: Any, r: Any, o: Any) -> None:
+@action
+def on_prepare(state: Repaired, r: Replica, o: Op) -> None:
     """A backup takes a prepare of its view above its log; between them it knows of no header (seed 002:
     jump_to_newer_op).
     """
@@ -33,9 +31,9 @@ def on_prepare(state: Any, r: Any, o: Any) -> None:
     require(state.status[r] == NORMAL)
     require(primary(state, v) != r)
     require(o > state.op[r])
-    require(is_prepared(state, v, o, received))
+    require(received.prepare[v, o].sent)
     require(available(state, r, v, o))
-    require(any_of(o > state.op[r] + 1, lambda: received.prepare_parent[v, o] == header_below(state, r, o)))
+    require(any_of(o > state.op[r] + 1, lambda: received.prepare[v, o].parent == parent_of(state, r, o)))
     normal.require_slot(state, r, o)
     state.op[r] = o
     state.entry[r, o] = some(v)
@@ -43,13 +41,8 @@ def on_prepare(state: Any, r: Any, o: Any) -> None:
     state.memory[r, o] = some(v)
 
 
-def header_below(state: Any, r: Any, o: Any) -> Any:
-    """The header that r knows at the op before o; 0 for the first op."""
-    return where(o == 1, NONE, lambda: state.entry[r, o - 1])
-
-
-@action(r=Replica, o=Op)
-def append(state: Any, r: Any, o: Any) -> None:
+@action
+def append(state: Repaired, r: Replica, o: Op) -> None:
     """The prepare of o that r holds in memory is written, in any order, and acknowledged if r may (seed 002)."""
     require(o <= state.op[r])
     require(state.entry[r, o] != NONE)
@@ -59,8 +52,8 @@ def append(state: Any, r: Any, o: Any) -> None:
     write(state, r, o)
 
 
-@action(r=Replica, o=Op)
-def repair(state: Any, r: Any, o: Any) -> None:
+@action
+def repair(state: Repaired, r: Replica, o: Op) -> None:
     """A replica asks the others for a prepare that its journal lacks, dirty or faulty, gets it from one that holds
     it, and writes it (seed 002: request_prepare).
     """
@@ -73,7 +66,7 @@ def repair(state: Any, r: Any, o: Any) -> None:
     write(state, r, o)
 
 
-def write(state: Any, r: Any, o: Any) -> None:
+def write(state: Repaired, r: Replica, o: Op) -> None:
     """The prepare that r knows at o is durable in its journal; it acknowledges it if it may.
 
     Another one that it holds in memory for that op stays there (seed 002: the pipeline outlives a view).
@@ -87,15 +80,15 @@ def write(state: Any, r: Any, o: Any) -> None:
     state.ack[v, r, o] = where(all_of(may_acknowledge(state, r), o > state.commit_min[r]), entry, state.ack[v, r, o])
 
 
-def may_acknowledge(state: Any, r: Any) -> Any:
+def may_acknowledge(state: Repaired, r: Replica) -> Bool:
     """May r send prepare_ok in its view: it is normal there, and its log_view is durable where it is kept?"""
     if state.cfg.repair.recovery == "superblock":
         return all_of(state.status[r] == NORMAL, state.durable_log_view[r] == state.view[r])
     return state.status[r] == NORMAL
 
 
-@action(r=Replica, o=Op)
-def prepare_ok(state: Any, r: Any, o: Any) -> None:
+@action
+def prepare_ok(state: Repaired, r: Replica, o: Op) -> None:
     """A replica acknowledges, in its view, a prepare that its journal held before (seed 002: after a view change)."""
     v = state.view[r]
     require(may_acknowledge(state, r))
@@ -106,8 +99,8 @@ def prepare_ok(state: Any, r: Any, o: Any) -> None:
     state.ack[v, r, o] = state.entry[r, o]
 
 
-@action(r=Replica)
-def execute(state: Any, r: Any) -> None:
+@action
+def execute(state: Repaired, r: Replica) -> None:
     """A replica executes the next committed op once its headers from there to the head are connected and it holds
     the prepare; a new primary may do so before its view starts (seed 002: commit_ops).
     """
@@ -121,8 +114,8 @@ def execute(state: Any, r: Any) -> None:
     normal.execute_request(state, r, o, state.entry[r, o])
 
 
-@action(r=Replica, o=Op, w=View)
-def repair_header(state: Any, r: Any, o: Any, w: Any) -> None:
+@action
+def repair_header(state: Repaired, r: Replica, o: Op, w: View) -> None:
     """A replica takes the header of (w, o), sent by one that knows it, if its own log asks for it: its next header
     names it as parent, or it is of the same view as its head (seed 002: request_headers, headers).
     """
@@ -131,27 +124,27 @@ def repair_header(state: Any, r: Any, o: Any, w: Any) -> None:
     require(o < state.op[r])
     require(o > state.commit_min[r])
     require(state.entry[r, o] != entry)
-    require(is_prepared(state, w, o))
+    require(state.prepare[w, o].sent)
     require(asked_for(state, r, o, entry))
     require(exists(Replica, lambda q: any_of(state.entry[q, o] == entry, state.body[q, o] == entry)))
     state.entry[r, o] = entry
     state.written[r, o] = state.body[r, o] == entry
 
 
-def asked_for(state: Any, r: Any, o: Any, entry: Any) -> Any:
+def asked_for(state: Repaired, r: Replica, o: Op, entry: Entry) -> Bool:
     """Must r's log have that entry at o: its headers lead there from the head down, or the head is of its view?"""
     return any_of(
         all_of(
             state.entry[r, o + 1] != NONE,
-            lambda: parent_of(state, state.entry[r, o + 1], o + 1) == entry,
+            lambda: prepare_of(state, state.entry[r, o + 1], o + 1).parent == entry,
             lambda: chained(state, r, o + 2, state.op[r]),
         ),
         state.entry[r, state.op[r]] == entry,
     )
 
 
-@action(r=Replica, o=Op)
-def drop_header(state: Any, r: Any, o: Any) -> None:
+@action
+def drop_header(state: Repaired, r: Replica, o: Op) -> None:
     """A new primary forgets a header of its own that its head's chain contradicts, so that others can nack what
     belongs there.
     """

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Bool,
     Predicate,
     all_of,
     any_of,
@@ -31,17 +30,17 @@ from viewproof.spec.vsr.core.lemmas.words import (
 )
 from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Op, Replica, View, entry_of_view, primary
 from viewproof.spec.vsr.parts.repair.invariants import backed, reworked
-from viewproof.spec.vsr.parts.repair.state import leading
+from viewproof.spec.vsr.parts.repair.state import Repaired, leading
 
 
 @invariant("repair.durable_views", "log_view ≤ durable view ≤ view")
-def durable_views(s: Any) -> Any:
+def durable_views(s: Repaired) -> Bool:
     """The view in the superblock is at most the replica's, and has reached its log_view and all it promised."""
     return all_of(
         each_replica(lambda r: all_of(s.durable_view[r] <= s.view[r], s.log_view[r] <= s.durable_view[r])),
         each_vote_entry(
             lambda v, r, o: all_of(
-                implies(s.dvc[v, r], v <= s.durable_view[r]),
+                implies(s.dvc[v, r].sent, v <= s.durable_view[r]),
                 implies(s.nack_sent[v, r, o] != NONE, v <= s.durable_view[r]),
             )
         ),
@@ -49,7 +48,7 @@ def durable_views(s: Any) -> Any:
 
 
 @invariant("repair.merged", "a merge is for a view that its primary reached")
-def merged(s: Any) -> Any:
+def merged(s: Repaired) -> Bool:
     """A replica merged only for a view that it leads and has reached, on do_view_changes of a quorum and its own."""
     return each_vote(
         lambda v, r: implies(
@@ -58,15 +57,15 @@ def merged(s: Any) -> Any:
                 v > 0,
                 primary(s, v) == r,
                 v <= s.view[r],
-                s.dvc[v, r],
-                count(Replica, lambda q: s.dvc[v, q]) >= s.cfg.quorum_view_change,
+                s.dvc[v, r].sent,
+                count(Replica, lambda q: s.dvc[v, q].sent) >= s.cfg.quorum_view_change,
             ),
         )
     )
 
 
 @invariant("repair.journal", "what is written is in the journal")
-def journal(s: Any) -> Any:
+def journal(s: Repaired) -> Bool:
     """A clean op is one whose header is that of the prepare in the journal; a faulty slot holds none and lies in the
     log; what a journal or memory holds was prepared.
     """
@@ -81,7 +80,7 @@ def journal(s: Any) -> Any:
 
 
 @invariant("repair.log_entries", "no header is known above the log")
-def log_entries(s: Any) -> Any:
+def log_entries(s: Repaired) -> Bool:
     """A replica knows no header above its log, and that of its head unless it merged a log since; a prepare of its
     view is in its journal only if it is normal there, and it knows the header.
     """
@@ -100,7 +99,7 @@ def log_entries(s: Any) -> Any:
 
 
 @invariant("repair.ack_kept", "what was acknowledged is in the journal or known as lost")
-def ack_kept(s: Any) -> Any:
+def ack_kept(s: Repaired) -> Bool:
     """What a replica acknowledged in its log_view is the header it knows there and in its journal, or the slot is
     faulty; unless it merged a log since.
     """
@@ -116,41 +115,41 @@ def ack_kept(s: Any) -> Any:
 
 
 @invariant("repair.bounds", "commit_min is a bound of commit_max and op")
-def bounds(s: Any) -> Any:
+def bounds(s: Repaired) -> Bool:
     """A replica executed only what is committed and in its log."""
     return each_replica(lambda r: all_of(s.commit_min[r] <= s.commit_max[r], s.commit_min[r] <= s.op[r]))
 
 
 @invariant("repair.own_offer", "an offer is what its sender's log is until a merge")
-def own_offer(s: Any) -> Any:
+def own_offer(s: Repaired) -> Bool:
     """In a view change, after its offer and before a merge, a replica's log is what it offered."""
     return each_vote_entry(
         lambda v, r, o: implies(
-            all_of(s.status[r] == VIEW_CHANGE, s.view[r] == v, s.dvc[v, r], not_(leading(s, r))),
+            all_of(s.status[r] == VIEW_CHANGE, s.view[r] == v, s.dvc[v, r].sent, not_(leading(s, r))),
             all_of(
-                s.dvc_log_view[v, r] == s.log_view[r],
-                s.dvc_op[v, r] == s.op[r],
-                s.dvc_commit[v, r] == s.commit_max[r],
-                any_of(o < s.dvc_low[v, r], s.dvc_entry[v, r, o] == s.entry[r, o]),
+                s.dvc[v, r].log_view == s.log_view[r],
+                s.dvc[v, r].op == s.op[r],
+                s.dvc[v, r].commit == s.commit_max[r],
+                any_of(o < s.dvc[v, r].low, s.dvc[v, r].entry[o] == s.entry[r, o]),
             ),
         )
     )
 
 
 @invariant("repair.offer_reworked", "only an offer after two view changes was reworked")
-def offer_reworked(s: Any) -> Any:
+def offer_reworked(s: Repaired) -> Bool:
     """An offer of a log that was merged since its log_view is for a view above the one after that."""
-    return each_vote(lambda v, r: any_of(not_(s.dvc_reworked[v, r]), s.dvc_log_view[v, r] + 2 <= v))
+    return each_vote(lambda v, r: any_of(not_(s.dvc_reworked[v, r]), s.dvc[v, r].log_view + 2 <= v))
 
 
 @invariant("repair.started", "the primary of a started view has reached it")
-def view_started(s: Any) -> Any:
+def view_started(s: Repaired) -> Bool:
     """The log_view of a started view's primary is that view, or a later one."""
-    return each_vote(lambda v, r: implies(all_of(s.sv[v], primary(s, v) == r), v <= s.log_view[r]))
+    return each_vote(lambda v, r: implies(all_of(s.sv[v].sent, primary(s, v) == r), v <= s.log_view[r]))
 
 
 @invariant("repair.nack", "a nack's sender never acknowledged")
-def nack(s: Any) -> Any:
+def nack(s: Repaired) -> Bool:
     """A nack is of a prepare that was sent in an earlier view; its sender acknowledged it in no view before."""
     return each_vote_entry(
         lambda v, r, o: any_of(
@@ -165,7 +164,7 @@ def nack(s: Any) -> Any:
 
 
 @invariant("repair.canonical_log", "a log with gaps is its log_view's")
-def canonical_log(s: Any) -> Any:
+def canonical_log(s: Repaired) -> Bool:
     """Each header that a replica knows is that of its log_view's log, unless it merged a log since."""
     return each_entry(
         lambda r, o: any_of(
@@ -177,29 +176,29 @@ def canonical_log(s: Any) -> Any:
 
 
 @invariant("repair.offer_prepared", "an offered header is of a prepare")
-def offer_prepared(s: Any) -> Any:
+def offer_prepared(s: Repaired) -> Bool:
     """Each header of an offer is of a prepare that was sent."""
     return each_vote_entry(
-        lambda v, r, o: any_of(s.dvc_entry[v, r, o] == NONE, lambda: exists_prepare(s, s.dvc_entry[v, r, o], o))
+        lambda v, r, o: any_of(s.dvc[v, r].entry[o] == NONE, lambda: exists_prepare(s, s.dvc[v, r].entry[o], o))
     )
 
 
 @invariant("repair.offer_gap", "an offer names what its sender acknowledged")
-def offer_gap(s: Any) -> Any:
+def offer_gap(s: Repaired) -> Bool:
     """What a replica acknowledged in the view whose log it offers is in the headers of its offer, if covered."""
     return each_vote_entry(
         lambda v, r, o: implies(
-            all_of(s.dvc[v, r], not_(reworked(s, v, r)), o >= s.dvc_low[v, r]),
+            all_of(s.dvc[v, r].sent, not_(reworked(s, v, r)), o >= s.dvc[v, r].low),
             any_of(
-                s.ack[s.dvc_log_view[v, r], r, o] == NONE,
-                s.dvc_entry[v, r, o] == s.ack[s.dvc_log_view[v, r], r, o],
+                s.ack[s.dvc[v, r].log_view, r, o] == NONE,
+                s.dvc[v, r].entry[o] == s.ack[s.dvc[v, r].log_view, r, o],
             ),
         )
     )
 
 
 @invariant("repair.leader_gap", "a new primary knows what it acknowledged")
-def leader_gap(s: Any) -> Any:
+def leader_gap(s: Repaired) -> Bool:
     """A header that a new primary does not know below its head is of nothing that it acknowledged in its log_view."""
     return each_entry(
         lambda r, o: implies(
@@ -210,7 +209,7 @@ def leader_gap(s: Any) -> Any:
 
 
 @invariant("repair.primary_knows", "a normal primary knows all headers")
-def primary_knows(s: Any) -> Any:
+def primary_knows(s: Repaired) -> Bool:
     """A normal primary knows every header of its log, and every replica those of what it executed."""
     return each_entry(
         lambda r, o: implies(
@@ -224,31 +223,31 @@ def primary_knows(s: Any) -> Any:
 
 
 @invariant("repair.executed_chain", "what was executed is a chain")
-def executed_chain(s: Any) -> Any:
+def executed_chain(s: Repaired) -> Bool:
     """What was executed first at an op follows what was executed first before it."""
     return forall(
         Op,
         lambda o: any_of(
             s.first_executed[o] == NONE,
             o == 1,
-            lambda: s.prepare_parent[value_of(s.first_executed[o]), o] == s.first_executed[o - 1],
+            lambda: s.prepare[value_of(s.first_executed[o]), o].parent == s.first_executed[o - 1],
         ),
     )
 
 
 @invariant("repair.known", "commit_max is backed")
-def known(s: Any) -> Any:
+def known(s: Repaired) -> Bool:
     """Each op up to a replica's commit_max was chosen, as its log_view has it, there or before."""
     return each_entry(lambda r, o: any_of(o > s.commit_max[r], lambda: backed(s, s.log_view[r], o)))
 
 
 @invariant("repair.offered", "a commit number offered is backed")
-def offered(s: Any) -> Any:
+def offered(s: Repaired) -> Bool:
     """Each op up to the commit number of a do_view_change was chosen, as its log_view has it, there or before."""
-    return each_vote_entry(lambda v, r, o: any_of(o > s.dvc_commit[v, r], lambda: backed(s, s.dvc_log_view[v, r], o)))
+    return each_vote_entry(lambda v, r, o: any_of(o > s.dvc[v, r].commit, lambda: backed(s, s.dvc[v, r].log_view, o)))
 
 
-def may_be_chosen(s: Any, w: Any, o: Any) -> Any:
+def may_be_chosen(s: Repaired, w: View, o: Op) -> Bool:
     """Can view w's entry at op o still be chosen: a replication quorum acknowledged it in w, or has not left w for
     good?
     """
@@ -259,12 +258,12 @@ def may_be_chosen(s: Any, w: Any, o: Any) -> Any:
 
 
 @invariant("repair.leader_carries", "a new primary's log lacks only what cannot be committed any more")
-def leader_carries(s: Any) -> Any:
+def leader_carries(s: Repaired) -> Bool:
     """What the log that a new primary merged lacks of an earlier view has at or before it an op that it lacks and
     that cannot be chosen there any more.
     """
 
-    def has(r: Any, w: Any, p: Any) -> Any:
+    def has(r: Replica, w: View, p: Op) -> Bool:
         return all_of(p <= s.op[r], any_of(s.entry[r, p] == NONE, s.entry[r, p] == entry_of_view(s, w, p)))
 
     return each_vote_entry(
@@ -279,17 +278,17 @@ def leader_carries(s: Any) -> Any:
 
 
 @invariant("repair.later_views_carry", "a later view lacks only what cannot be committed any more")
-def later_views_carry(s: Any) -> Any:
+def later_views_carry(s: Repaired) -> Bool:
     """What a started view lacks of an earlier one has at or before it an op that it lacks and that cannot be chosen
     there any more.
     """
 
-    def has(v: Any, w: Any, p: Any) -> Any:
+    def has(v: View, w: View, p: Op) -> Bool:
         return carries(s, v, p, entry_of_view(s, w, p))
 
     return each_view_entry(
         lambda v, o: any_of(
-            not_(s.sv[v]),
+            not_(s.sv[v].sent),
             lambda: forall(
                 between(View, 0, v - 1),
                 lambda w: any_of(
@@ -302,13 +301,13 @@ def later_views_carry(s: Any) -> Any:
 
 
 @invariant("repair.leader", "who leads is in a view change of its own view")
-def leader(s: Any) -> Any:
+def leader(s: Repaired) -> Bool:
     """A replica whose log_view is its view is normal; one in a view change of its view has not started it."""
     return each_replica(
         lambda r: all_of(
             any_of(s.status[r] == NORMAL, s.status[r] == VIEW_CHANGE),
             (s.status[r] == NORMAL) == (s.log_view[r] == s.view[r]),
-            implies(leading(s, r), not_(s.sv[s.view[r]])),
+            implies(leading(s, r), not_(s.sv[s.view[r]].sent)),
         )
     )
 

@@ -6,10 +6,13 @@ prepare that q_n replicas nack cannot have a replication quorum, as q_n + q_r > 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from viewproof.spec.lang import (
     NONE,
+    Bool,
+    Number,
+    Truth,
     action,
     all_of,
     any_of,
@@ -22,22 +25,23 @@ from viewproof.spec.lang import (
     some,
     where,
 )
-from viewproof.spec.vsr.core.state import VIEW_CHANGE, Op, Replica, View, is_prepared, primary
-from viewproof.spec.vsr.parts.repair.state import chained, leading
+from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core.state import VIEW_CHANGE, Op, Replica, View, primary
+from viewproof.spec.vsr.parts.repair.state import Repaired, RepairMessages, chained, leading
 
 
-def quorum_nack(cfg: Any) -> int:
+def quorum_nack(cfg: Config) -> int:
     """q_n: so many replicas without a prepare that the others are no replication quorum."""
     return int(cfg.replicas - cfg.quorum_replication + 1)
 
 
-def nacks_needed(state: Any, faulty: Any) -> Any:
+def nacks_needed(state: Repaired, faulty: Truth) -> Number:
     """Nacks from others with which a new primary discards an op: it counts itself, unless its own copy is faulty."""
     return quorum_nack(state.cfg) - where(faulty, 0, 1)
 
 
-@action(r=Replica, o=Op, w=View)
-def nack(state: Any, r: Any, o: Any, w: Any) -> None:
+@action
+def nack(state: Repaired, r: Replica, o: Op, w: View) -> None:
     """During a view change a replica tells the new primary, which asked for the prepare (w, o), that it never had it.
 
     Silence where it has it, or where its slot is faulty: it may have acknowledged that (seed 002). A nack is a
@@ -47,8 +51,8 @@ def nack(state: Any, r: Any, o: Any, w: Any) -> None:
     require(state.status[r] == VIEW_CHANGE)
     require(primary(state, v) != r)
     require(w < v)
-    require(is_prepared(state, w, o))
-    require(exists(Replica, lambda q: all_of(state.dvc[v, q], state.dvc_entry[v, q, o] == entry)))
+    require(state.prepare[w, o].sent)
+    require(exists(Replica, lambda q: all_of(state.dvc[v, q].sent, state.dvc[v, q].entry[o] == entry)))
     require(not_(state.faulty[r, o]))
     require(state.body[r, o] != entry)
     require(not_(all_of(primary(state, w) == r, state.memory[r, o] == entry)))
@@ -57,15 +61,17 @@ def nack(state: Any, r: Any, o: Any, w: Any) -> None:
     state.nack_sent[v, r, o] = entry
 
 
-@action(r=Replica, o=Op)
-def discard(state: Any, r: Any, o: Any) -> None:
+@action
+def discard(state: Repaired, r: Replica, o: Op) -> None:
     """A new primary discards an uncommitted op, and what follows it, that enough others nacked (seed 002:
     discard_uncommitted_headers for a gap, discard_uncommitted_ops_from for a dirty op).
     """
     discard_if(state, r, o, has_gap)
 
 
-def discard_if(state: Any, r: Any, o: Any, is_nacked: Any) -> None:
+def discard_if(
+    state: Repaired, r: Replica, o: Op, is_nacked: Callable[[RepairMessages, View, Replica, Op], Bool]
+) -> None:
     """Guard and effects of a discard: a header that r does not know counts as nacked where `is_nacked` says so."""
     received = state.received(r)
     v, entry = state.view[r], state.entry[r, o]
@@ -89,14 +95,14 @@ def discard_if(state: Any, r: Any, o: Any, is_nacked: Any) -> None:
     state.op[r] = o - 1
 
 
-def has_gap(received: Any, v: Any, q: Any, o: Any) -> Any:
+def has_gap(received: RepairMessages, v: View, q: Replica, o: Op) -> Bool:
     """Does q's do_view_change cover op o and name no header there? Below the lowest op that it covers it says nothing
     (seed 002).
     """
-    return all_of(received.dvc[v, q], o >= received.dvc_low[v, q], received.dvc_entry[v, q, o] == NONE)
+    return all_of(received.dvc[v, q].sent, o >= received.dvc[v, q].low, received.dvc[v, q].entry[o] == NONE)
 
 
-def lowest_covered(state: Any, r: Any) -> Any:
+def lowest_covered(state: Repaired, r: Replica) -> Op:
     """Lowest op that r's do_view_change covers: all above a faulty slot of which it knows no header, and no more
     headers than a message has room for.
     """
