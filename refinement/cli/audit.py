@@ -70,7 +70,7 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--profile", type=click.Choice(api.PROFILES), default="core", show_default=True, help="Of the spec.")
 @click.option("--allow", multiple=True, metavar="FAULT", help="Permit a known deviation; the report says where used.")
 @click.option("--without", multiple=True, metavar="COLUMN", help="Judge as if the column were never there.")
-@click.option("--adapter", metavar="MODULE:NAME", default="", help="Read logs of another system (docs/adapters.md).")
+@click.option("--adapter", metavar="NAME", default="", help="Logs of iggy, oxia, or MODULE:NAME (docs/adapters.md).")
 @click.option("--set", "given", multiple=True, metavar="COLUMN=N", help="Configuration that no boot of a run shows.")
 @click.option("--engine", type=click.Choice(api.ENGINES), default="local", show_default=True)
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
@@ -121,6 +121,14 @@ def audit(
         with steps("audit") as progress:
             report = api.judge_logs(
                 logs, options, engine=engine, master=master, workers=workers, progress=progress, log=note
+            )
+        return publish(report, files, why=why)
+    if adapter in api.SYSTEMS:
+        found = api.survey_system(paths, adapter)
+        protect(files.by_option(), [*paths, *found.files], found.directories)
+        with steps("audit") as progress:
+            report = api.judge_system(
+                paths, options, engine=engine, master=master, workers=workers, progress=progress, log=note
             )
         return publish(report, files, why=why)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Final
 from viewproof.refinement.verdict import InputProblem
 
 SUFFIXES: Final = (".log", ".log.gz", ".log.zst")
+_ROTATED = re.compile(r"(\.[0-9]+)?(\.gz|\.zst)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,8 @@ class Logs:
     directories: tuple[str, ...] = ()
 
 
-def survey_logs(paths: Iterable[str]) -> Logs:
-    """Find the logs."""
+def survey_logs(paths: Iterable[str], suffixes: tuple[str, ...] = SUFFIXES) -> Logs:
+    """Find the logs: named files, and those below named directories whose names end so."""
     files: list[str] = []
     problems: list[InputProblem] = []
     empty: list[str] = []
@@ -39,10 +41,10 @@ def survey_logs(paths: Iterable[str]) -> Logs:
                 continue
             if stat.S_ISDIR(mode):
                 directories.append(name)
-                found = _below(name, problems)
+                found = _below(name, problems, suffixes)
                 files += found
                 if not found:
-                    empty.append(f"{name}: no file in it ends in {', '.join(SUFFIXES)}")
+                    empty.append(f"{name}: no file in it ends in {', '.join(suffixes)}")
             elif stat.S_ISREG(mode):
                 files.append(name)
             else:
@@ -57,11 +59,16 @@ def _expanded(path: str) -> list[str]:
     return sorted(glob.glob(path, recursive=True)) or [path]
 
 
-def _below(directory: str, problems: list[InputProblem]) -> list[str]:
+def _below(directory: str, problems: list[InputProblem], suffixes: tuple[str, ...]) -> list[str]:
     def unreadable(error: OSError) -> None:
         problems.append(InputProblem(str(error.filename), 0, "", "a readable directory", error.strerror or str(error)))
 
     found = []
     for where, _, names in os.walk(directory, onerror=unreadable):
-        found += [os.path.join(where, name) for name in names if name.endswith(SUFFIXES)]
+        found += [os.path.join(where, name) for name in names if ends_in(name, suffixes)]
     return sorted(found)
+
+
+def ends_in(name: str, suffixes: tuple[str, ...]) -> bool:
+    """Does a file's name end like a log's, packed or rotated (`x.log.1`) as it may be?"""
+    return name.endswith(suffixes) or _ROTATED.sub("", name).endswith(suffixes)

@@ -156,9 +156,9 @@ def last_common(state: Any, r: Any) -> Any:
     leader, received = leader_of(state, t), state.received(r)
 
     def same(o: Any) -> Any:
-        return all_of(o <= state.head[r], lambda: state.entry[r, o] == received.log[t, leader, o])
+        return state.entry[r, o] == received.log[t, leader, o]
 
-    return maximum(Offset, lambda o: where(same(o), o, 0))
+    return maximum(between(Offset, 1, state.head[r]), lambda o: where(same(o), o, 0))
 
 
 def truncate(state: Any, r: Any, head: Any) -> None:

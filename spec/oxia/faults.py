@@ -15,6 +15,7 @@ from viewproof.spec.lang import (
     action,
     all_of,
     any_of,
+    between,
     count,
     instead,
     maximum,
@@ -81,7 +82,8 @@ def on_truncate_once(state: Any, r: Any) -> None:
     log, entry = state.received(r).log, state.fenced_entry[t, r]
     leader = leader_of(state, t)
     require(entry <= state.fenced_entry[t, leader])
-    cut = maximum(Offset, lambda o: where(all_of(log[t, leader, o] != 0, log[t, leader, o] <= entry), o, 0))
+    told = between(Offset, 1, state.head[leader])
+    cut = maximum(told, lambda o: where(all_of(log[t, leader, o] != 0, log[t, leader, o] <= entry), o, 0))
     require(cut <= state.head[r])
     election.truncate(state, r, cut)
 

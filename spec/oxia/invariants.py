@@ -38,15 +38,14 @@ def holds(s: Any, r: Any, o: Any, entry: Any) -> Any:
 @invariant("I1", "agreement")
 def agreement(s: Any) -> Any:
     """Two servers that both applied an offset applied the same entry."""
+    return forall(Replica, lambda r: forall(Offset, lambda o: agrees_at(s, r, o)))
+
+
+def agrees_at(s: Any, r: Any, o: Any) -> Any:
+    """Has everyone who applied offset o applied the same entry as r, if r applied it?"""
     return forall(
         Replica,
-        lambda r: forall(
-            Replica,
-            lambda q: forall(
-                Offset,
-                lambda o: any_of(s.executed[r, o] == 0, s.executed[q, o] == 0, s.executed[r, o] == s.executed[q, o]),
-            ),
-        ),
+        lambda q: any_of(s.executed[r, o] == 0, s.executed[q, o] == 0, s.executed[r, o] == s.executed[q, o]),
     )
 
 
@@ -55,13 +54,13 @@ def durability(s: Any) -> Any:
     """What clients of a leader could read, answers to their writes included, is in the log of every server that is
     elected later.
     """
+    return forall(Replica, lambda r: forall(Offset, lambda o: keeps_seen(s, r, o)))
 
-    def elected_later(r: Any, o: Any) -> Any:
-        return all_of(leads(s, r), s.seen[o] != 0, s.term[r] > s.seen_in[o])
 
-    return forall(
-        Replica, lambda r: forall(Offset, lambda o: implies(elected_later(r, o), lambda: holds(s, r, o, s.seen[o])))
-    )
+def keeps_seen(s: Any, r: Any, o: Any) -> Any:
+    """Is what clients read at offset o in r's log, if r was elected later?"""
+    elected_later = all_of(leads(s, r), s.seen[o] != 0, s.term[r] > s.seen_in[o])
+    return implies(elected_later, lambda: holds(s, r, o, s.seen[o]))
 
 
 @invariant("I2_advertised", "advertised_is_durable")
@@ -69,20 +68,21 @@ def advertised_is_durable(s: Any) -> Any:
     """An offset that a leader advertised as committed is in the log of every server that is elected later, with the
     entry that the leader had there.
     """
+    return forall(Replica, lambda r: implies(leads(s, r), lambda: keeps_advertised(s, r)))
+
+
+def keeps_advertised(s: Any, r: Any) -> Any:
+    """Does r's log hold all that leaders of terms before its own advertised?"""
+    return of_advertised(s, r, lambda t, o: holds(s, r, o, s.log[t, value_of(s.elected[t]), o]))
+
+
+def of_advertised(s: Any, r: Any, holds_at: Any) -> Any:
+    """Does it hold at every offset that a leader of a term before r's advertised?"""
     return forall(
-        Replica,
-        lambda r: implies(
-            leads(s, r),
-            lambda: forall(
-                between(Term, 1, s.term[r] - 1),
-                lambda t: implies(
-                    s.elected[t] != NONE,
-                    lambda: forall(
-                        between(Offset, 1, s.commit_sent[t, value_of(s.elected[t])]),
-                        lambda o: holds(s, r, o, s.log[t, value_of(s.elected[t]), o]),
-                    ),
-                ),
-            ),
+        between(Term, 1, s.term[r] - 1),
+        lambda t: implies(
+            s.elected[t] != NONE,
+            lambda: forall(between(Offset, 1, s.commit_sent[t, value_of(s.elected[t])]), lambda o: holds_at(t, o)),
         ),
     )
 

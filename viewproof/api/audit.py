@@ -14,6 +14,7 @@ from viewproof.refinement.discovery import Inputs, survey
 from viewproof.refinement.interrupts import held
 from viewproof.refinement.local import Progress
 from viewproof.refinement.schema import nearest
+from viewproof.refinement.logs.systems import NAMES as SYSTEMS
 from viewproof.refinement.tigerbeetle.inputs import Logs, survey_logs
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun
 
@@ -72,6 +73,8 @@ def audit(
     if input == "tigerbeetle":
         logs = survey_logs(names)
         return judge_logs(logs, options, engine=engine, master=master, workers=workers, progress=progress, log=log)
+    if adapter in SYSTEMS:
+        return judge_system(names, options, engine=engine, master=master, workers=workers, progress=progress, log=log)
     inputs, judge = survey_inputs(names, options), check_run(interp=interp)
     return judge_inputs(
         inputs, options, judge, engine=engine, master=master, workers=workers, progress=progress, log=log
@@ -173,6 +176,28 @@ def judge_inputs(
     with held():
         from viewproof.refinement import spark
     return spark.audit(inputs, options, judge, master=master, log=log, progress=progress)
+
+
+def survey_system(names: Iterable[str], adapter: str) -> Logs:
+    """The logs of a system that is known by name."""
+    with held():
+        from viewproof.refinement.logs.systems import system
+    return survey_logs(names, system(adapter).suffixes)
+
+
+def judge_system(
+    names: Iterable[str], options: AuditOptions, *, engine: str, master: str, workers: int,
+    progress: Progress | None = None, log: Callable[[str], None] = lambda text: None,
+) -> AuditReport:  # fmt: skip
+    """Audit logs of a system that is known by name (docs/iggy.md, docs/oxia.md)."""
+    found = survey_system(names, options.adapter)
+    if engine == "local":
+        from viewproof.refinement.logs import judge as logs
+
+        return logs.audit(found, options, workers=workers, progress=progress)
+    with held():
+        from viewproof.refinement.logs import on_spark
+    return on_spark.audit(found, options, master=master, log=log)
 
 
 def judge_logs(

@@ -1,0 +1,106 @@
+"""Lines of log files, and what a system's reader makes of them: runs of typed records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from viewproof.refinement.logs.order import Record
+from viewproof.refinement.tigerbeetle.reading import Lines, Segment
+from viewproof.refinement.verdict import InputProblem
+
+SHAPES_SHOWN = 12
+
+
+class Malformed(ValueError):  # noqa: N818 - a problem of the input
+    """A line that has not what a line of its kind has: the field, what was expected, and what is there."""
+
+    def __init__(self, name: str, expected: str, got: str) -> None:
+        super().__init__(f"{name}: expected {expected}, got {got}")
+        self.name = name
+        self.expected = expected
+        self.got = got
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a file, from 1."""
+
+    file: str
+    number: int
+    text: str
+
+    def problem(self, error: Malformed) -> InputProblem:
+        """What is wrong with it, as a report says it."""
+        return InputProblem(self.file, self.number, error.name, error.expected, error.got)
+
+
+@dataclass(slots=True)
+class Unknown:
+    """Lines that no pattern knows, by their shape: how many, and where the first is."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def add(self, shape: str, line: Line) -> None:
+        """Count a line."""
+        self.counts[shape] += 1
+        self.first.setdefault(shape, f"{line.file}:{line.number}")
+
+    def texts(self) -> tuple[str, ...]:
+        """One text per shape, most frequent first; the rest is a number."""
+        found = [
+            f"not known, {n} times, first at {self.first[s]}: {s}" for s, n in self.counts.most_common(SHAPES_SHOWN)
+        ]
+        more = len(self.counts) - SHAPES_SHOWN
+        return tuple([*found, f"and {more} more kinds of lines"] if more > 0 else found)
+
+
+@dataclass(slots=True)
+class LoggedRun:
+    """One run as its lines show it: the records in their order, the configuration, what is not shown, what was odd.
+
+    `silent` are the nodes of which nothing is shown, and why.
+    """
+
+    run_id: str
+    config: Any
+    records: list[Record]
+    missing: tuple[str, ...] = ()
+    silent: dict[int, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    unknown: Unknown = field(default_factory=Unknown)
+    lines: int = 0
+
+
+@dataclass(slots=True)
+class Reading:
+    """What the files of a unit gave: runs, and lines that are malformed."""
+
+    runs: list[LoggedRun] = field(default_factory=list)
+    problems: list[InputProblem] = field(default_factory=list)
+
+
+Source = Callable[[tuple[str, ...]], Reading]
+"""The reader of a system: the files of one unit → its runs."""
+
+
+def lines_of(file: str) -> Iterator[Line]:
+    """The lines of a file, plain or packed. Raises `OSError`."""
+    number = 0
+    for chunk in Lines(Segment(file)).chunks():
+        for text in chunk:
+            number += 1
+            yield Line(file, number, text)
+
+
+def steady(records: Iterable[Record]) -> list[Record]:
+    """Records in the order of their files, with times that do not fall along the lines of one process."""
+    latest: dict[int, float] = {}
+    found = []
+    for record in records:
+        latest[record.node] = record.time = max(record.time, latest.get(record.node, record.time))
+        found.append(record)
+    return found

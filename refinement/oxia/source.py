@@ -1,0 +1,421 @@
+"""Lines of Oxia's logs (JSON, debug level) as typed records: a table of messages, and the fields that each shows.
+
+Terms and offsets count from 1, as in `spec.oxia`: Oxia's -1 is 0. A data server is known by its name where lines are
+merged (`node`), else by the address that it binds; the ensemble is that of the coordinator's lines.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from viewproof.refinement.logs.order import Record, in_order
+from viewproof.refinement.logs.source import Line, LoggedRun, Malformed, Reading, lines_of, steady
+
+Fields = Mapping[str, Any]
+SUFFIXES = (".ndjson", ".json", ".log", ".jsonl")
+CHANGING = ("leader-controller", "follower-controller", "follower-cursor", "shard-controller")
+"""Components whose lines may tell of a change of a shard's state: one that is not in the table is counted by name."""
+SEARCH_LINES = 50
+STARTS = "Starting Oxia dataServer"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A message: the event that it stands for, whether a server prints it (or the coordinator), and its columns."""
+
+    event: str
+    columns: Callable[[Reader, Fields], dict[str, int | None]]
+    by_server: bool = True
+    needs: Callable[[Reader, int, dict[str, Any]], tuple[Any, ...]] = lambda reader, node, c: ()
+    gives: Callable[[Reader, int, dict[str, Any]], tuple[Any, ...]] = lambda reader, node, c: ()
+
+
+def number(fields: Fields, name: str) -> int:
+    """A whole number of a line."""
+    value = fields.get(name)
+    if isinstance(value, str) and value.lstrip("-").isdecimal():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value < 1 << 62:
+        raise Malformed(name, "a whole number from -1", _got(fields, name))
+    return value
+
+
+def at(fields: Fields, name: str) -> int:
+    """A term or an offset, counted from 1."""
+    return number(fields, name) + 1
+
+
+def inside(fields: Fields, name: str) -> Fields:
+    """A field that has fields."""
+    value = fields.get(name)
+    if not isinstance(value, dict):
+        raise Malformed(name, "an object", _got(fields, name))
+    return value
+
+
+def entry(fields: Fields, name: str) -> dict[str, int | None]:
+    """The entry {term, offset} that a field has."""
+    inner = inside(fields, name)
+    return {"entry": at(inner, "term"), "head": at(inner, "offset")}
+
+
+def _got(fields: Fields, name: str) -> str:
+    return "nothing" if name not in fields else str(fields[name])[:80]
+
+
+def _initialized(reader: Reader, f: Fields) -> dict[str, int | None]:
+    return {"term": at(f, "term"), **entry(f, "last-entry")}
+
+
+def _moved(reader: Reader, f: Fields) -> dict[str, int | None]:
+    return {"term": at(f, "term"), "leader": reader.server(f, "new-leader")}
+
+
+def _answered(reader: Reader, f: Fields) -> dict[str, int | None]:
+    return {"server": reader.server(f, "data-server"), **entry(f, "entry-id")}
+
+
+def _attached(reader: Reader, f: Fields) -> dict[str, int | None]:
+    return {"term": at(f, "term"), "follower": reader.address(f, "follower"), **entry(f, "follower-head-entry")}
+
+
+def _sent(reader: Reader, f: Fields) -> dict[str, int | None]:
+    return {"term": at(f, "term"), "follower": reader.address(f, "follower"), "offset": at(f, "offset")}
+
+
+def _added(reader: Reader, f: Fields) -> dict[str, int | None]:
+    return {"offset": at(f, "offset"), "commit": at(f, "commit-offset")}
+
+
+def _fields(**names: str) -> Callable[[Reader, Fields], dict[str, int | None]]:
+    return lambda reader, f: {column: at(f, name) for column, name in names.items()}
+
+
+def _of_request(reader: Reader, f: Fields) -> dict[str, int | None]:
+    return {"term": at(inside(f, "request"), "term")}
+
+
+def _sends(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
+    return (("sent", c["term"], c["follower"], c["offset"]),)
+
+
+def _appends(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
+    return (("sent", reader.terms.get(node), node, c["offset"]),)
+
+
+def _appended(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
+    return (("added", reader.terms.get(node), node, c["offset"]),)
+
+
+def _acked(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
+    return (("added", c["term"], c["follower"], c["offset"]),)
+
+
+def _fenced(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
+    reader.terms[node] = c["term"]
+    return (("fenced", c["term"], node),)
+
+
+def _of_fenced(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
+    return (("fenced", c["term"], c["follower" if "follower" in c else "leader"]),)
+
+
+def _elected(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
+    return (("elected", c["term"]),)
+
+
+INITIALIZED = Pattern("on_new_term", _initialized, gives=_fenced)
+TABLE: dict[tuple[str, str], Pattern] = {
+    ("shard-controller", "Successfully moved ensemble to a new term"): Pattern(
+        "elected", _moved, by_server=False, needs=_of_fenced, gives=_elected
+    ),
+    ("leader-controller", "Leader successfully initialized in new term"): INITIALIZED,
+    ("follower-controller", "Follower successfully initialized in new term"): INITIALIZED,
+    ("internal-rpc-server", "Received BecomeLeader request"): Pattern("become_leader", _of_request, needs=_elected),
+    ("leader-controller", "Truncated follower"): Pattern("truncated", _attached, needs=_of_fenced),
+    ("leader-controller", "Added follower"): Pattern("attached", _attached, needs=_of_fenced),
+    ("leader-controller", "Applying all pending entries to database"): Pattern(
+        "applies_pending", _fields(term="term", commit="commit-offset", head="head-offset")
+    ),
+    ("leader-controller", "Started leading the shard"): Pattern(
+        "started_leading", _fields(term="term", head="head-offset")
+    ),
+    ("leader-controller", "Appending proposal to WAL"): Pattern("proposed", _fields(term="term", offset="offset")),
+    ("follower-cursor", "Sending entries to follower"): Pattern("sent", _sent, gives=_sends),
+    ("follower-cursor", "Received ack"): Pattern("acked", _sent, needs=_acked),
+    ("follower-controller", "Add entry"): Pattern("added", _added, needs=_appends, gives=_appended),
+    ("follower-controller", "Ignoring duplicated entry"): Pattern("duplicate", _fields(offset="offset")),
+    ("follower-controller", "Apply committed entries"): Pattern(
+        "applies", _fields(below="min-exclusive", top="max-inclusive", head="head-offset")
+    ),
+    ("follower-controller", "Reading entry"): Pattern("applied", _fields(offset="offset")),
+    ("follower-controller", "Created follower"): Pattern(
+        "created", _fields(term="term", head="head-offset", commit="commit-offset")
+    ),
+}
+"""(component, message) → what it stands for."""
+NOTED = frozenset(
+    {
+        *(
+            ("shard-controller", m)
+            for m in ("Started shard controller", "Starting a new election", "Elected new leader")
+        ),
+        *(("shard-controller", m) for m in ("Shard is ready", "stopped the election", "FenceNewTerm failed")),
+        *(("shard-controller", m) for m in ("Detected failure on shard leader", "Successfully rejoined the quorum")),
+        *(
+            ("shard-controller", m)
+            for m in (
+                "Processed fenceNewTerm response",
+                "refresh the shard ensemble dataServer address",
+                "FenceNewTerm is waiting for data server initialization",
+                "Leader election is waiting for data server initialization",
+                "All the member of the ensemble were successfully added",
+                "Follower is caught-up with the leader after election",
+                "Follower has not been added by leader yet",
+                "Failed to get the follower status",
+                "Failed to fenceNewTermAndAddFollower, retrying later",
+                "Data server has failed in leader election, retrying",
+                "Received notification of failed data server",
+            )
+        ),
+        *(("leader-controller", m) for m in ("Created leader controller", "Closing leader controller")),
+        *(("leader-controller", m) for m in ("Needs truncation?", "Proposed feature enable", "Recorded checksum")),
+        *(("leader-controller", m) for m in ("Received read request", "Received list request")),
+        *(("follower-controller", m) for m in ("Closing follower controller", "Follower controller closed")),
+        *(
+            ("follower-cursor", m)
+            for m in (
+                "Error while pushing entries to follower",
+                "Error while receiving acks",
+                "Successfully attached cursor follower",
+            )
+        ),
+    }
+)
+"""Lines that say nothing that others do not, or that change no state of the shard."""
+
+
+@dataclass
+class Reader:
+    """Reads the lines of one group of processes. `terms` is the term of each server as its own lines show it."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    addresses: dict[str, int] = field(default_factory=dict)
+    ensemble: tuple[str, ...] = ()
+    terms: dict[int, int] = field(default_factory=dict)
+
+    def server(self, fields: Fields, name: str) -> int:
+        """The server that a field names."""
+        inner = inside(fields, name)
+        known = self.names.get(str(inner.get("name", inner.get("internal"))))
+        if known is None:
+            raise Malformed(name, f"a member of the ensemble {', '.join(self.ensemble)}", str(inner)[:80])
+        return known
+
+    def address(self, fields: Fields, name: str) -> int:
+        """The server whose internal address a field has."""
+        known = self.addresses.get(str(fields.get(name)))
+        if known is None:
+            raise Malformed(name, f"the internal address of a member: {', '.join(self.addresses)}", _got(fields, name))
+        return known
+
+    def meet(self, members: Any) -> None:
+        """The ensemble, where a line shows it first."""
+        if self.ensemble or not isinstance(members, list) or not members:
+            return
+        if all(isinstance(m, dict) and isinstance(m.get("internal"), str) for m in members):
+            names = [str(m.get("name", m["internal"])) for m in members]
+            self.ensemble = tuple(names)
+            self.names = {name: at for at, name in enumerate(names)}
+            self.addresses = {m["internal"]: at for at, m in enumerate(members)}
+
+
+Decoded = tuple[Line, dict[str, Any]]
+
+
+def read(files: tuple[str, ...]) -> Reading:
+    """The runs of the processes whose files these are: one for each shard of each namespace."""
+    reading = Reading()
+    decoded: list[tuple[str, list[Decoded]]] = []
+    for file in files:
+        decoded.append((file, list(_decoded(file, reading))))
+    reader = Reader()
+    for _, rows in decoded:
+        for _, f in rows:
+            reader.meet(f.get("new-ensemble") or f.get("ensemble"))
+            shard = f.get("shard-metadata")
+            reader.meet(shard.get("ensemble") if isinstance(shard, dict) else None)
+    if not reader.ensemble:
+        _from_starts(reader, decoded)
+    whose = {file: _process(reader, file, rows) for file, rows in decoded}
+    decoded.sort(key=lambda part: _time(part[1][0][1]) if part[1] else 0.0)
+    rows = [(whose[file], line, f) for file, part in decoded for line, f in part]
+    shards = sorted({_shard(f) for _, _, f in rows if f.get("component") in CHANGING and "shard" in f})
+    for shard in shards:
+        reading.runs.append(_run(reader, shard, rows, reading, files, alone=len(shards) == 1))
+    return reading
+
+
+def _decoded(file: str, reading: Reading) -> Iterator[Decoded]:
+    for line in lines_of(file):
+        if not line.text.strip():
+            continue
+        try:
+            fields = msgspec.json.decode(line.text)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            reading.problems.append(line.problem(Malformed("", "a line of JSON", str(error)[:80])))
+            continue
+        if not isinstance(fields, dict):
+            reading.problems.append(line.problem(Malformed("", "an object", line.text[:80])))
+            continue
+        try:
+            _time(fields)
+        except Malformed as error:
+            reading.problems.append(line.problem(error))
+            continue
+        yield line, fields
+
+
+def _time(fields: Fields) -> float:
+    text = fields.get("time")
+    try:
+        whole, _, rest = str(text).partition(".")
+        digits = rest.rstrip("Zz+-:0123456789") or rest
+        base = datetime.datetime.fromisoformat(whole.rstrip("Z")).replace(tzinfo=datetime.UTC).timestamp()
+        part = "".join(c for c in digits.split("+")[0] if c.isdigit())
+        return base + (int(part[:9]) / 10 ** len(part[:9]) if part else 0.0)
+    except ValueError:
+        raise Malformed("time", "a time as 2026-11-28T11:42:02.17Z", _got(fields, "time")) from None
+
+
+def _message(fields: Fields) -> str:
+    return str(fields.get("message") or fields.get("msg") or "")
+
+
+def _shard(fields: Fields) -> str:
+    return f"{fields.get('namespace', 'default')}/{fields['shard']}"
+
+
+def _bound(fields: Fields) -> str:
+    """The internal address that a starting data server binds."""
+    options: Any = fields.get("options")
+    for name in ("server", "internal"):
+        options = options.get(name) if isinstance(options, dict) else None
+    return str(options.get("bindAddress")) if isinstance(options, dict) else ""
+
+
+def _from_starts(reader: Reader, decoded: Iterable[tuple[str, list[Decoded]]]) -> None:
+    """Without a coordinator's file: the servers that start, by the addresses that they bind."""
+    found: dict[str, str] = {}
+    for file, rows in decoded:
+        for _, f in rows:
+            if _message(f) == STARTS and _bound(f):
+                found.setdefault(_bound(f), str(f.get("node", file)))
+    reader.meet([{"name": name, "internal": address} for address, name in sorted(found.items())])
+
+
+def _process(reader: Reader, file: str, rows: Iterable[Decoded]) -> str:
+    """Who printed the lines of a file that do not say so themselves: the name of a server, or `coordinator`."""
+    names = {at: name for name, at in reader.names.items()}
+    for _, f in rows:
+        if _message(f) == STARTS and _bound(f) in reader.addresses:
+            return names[reader.addresses[_bound(f)]]
+        if str(f.get("component", "")).startswith(("shard-controller", "coordinator")):
+            return "coordinator"
+    stem = file.rpartition("/")[2].split(".")[0]
+    return stem
+
+
+def _run(
+    reader: Reader,
+    shard: str,
+    rows: list[tuple[str, Line, dict[str, Any]]],
+    reading: Reading,
+    files: tuple[str, ...],
+    *,
+    alone: bool,
+) -> LoggedRun:
+    name = files[0] if len(files) == 1 else files[0].rpartition("/")[0] or "."
+    run = LoggedRun(name if alone else f"{name}#{shard}", len(reader.ensemble), [])
+    reader.terms.clear()
+    seen: set[int] = set()
+    coordinator = False
+    for process, line, f in rows:
+        run.lines += 1
+        component, message = str(f.get("component", "")), _message(f)
+        node = reader.names.get(str(f.get("node", process)), -1)
+        coordinator = coordinator or component == "shard-controller"
+        if node >= 0:
+            seen.add(node)
+        if message == STARTS and node >= 0:
+            run.records.append(Record("started", node, line.file, line.number, _time(f), {}, line.text[:200]))
+            continue
+        pattern = TABLE.get((component, message))
+        if pattern is None:
+            if component in CHANGING and (component, message) not in NOTED:
+                run.unknown.add(f"{component}: {message}", line)
+            continue
+        if "shard" in f and _shard(f) != shard:
+            continue
+        try:
+            if pattern.by_server and node < 0:
+                raise Malformed(
+                    "node", f"a member of the ensemble {', '.join(reader.ensemble)}", str(f.get("node", process))
+                )
+            columns = pattern.columns(reader, f)
+        except Malformed as error:
+            reading.problems.append(line.problem(error))
+            continue
+        node = node if pattern.by_server else -1
+        gives = pattern.gives(reader, node, columns)
+        record = Record(
+            pattern.event,
+            node,
+            line.file,
+            line.number,
+            _time(f),
+            columns,
+            line.text[:300],
+            pattern.needs(reader, node, columns),
+            gives,
+        )
+        run.records.append(record)
+    run.records = list(in_order(_with_restarts(steady(run.records))))
+    run.silent = {at: f"no line of {n} is in the input" for n, at in reader.names.items() if at not in seen}
+    run.missing = (*run.silent.values(), *(() if coordinator else ("no line of the coordinator is in the input",)))
+    return run
+
+
+def _with_restarts(records: list[Record]) -> list[Record]:
+    """A process that starts again shows with its first lines what its log and its database came back with."""
+    waiting: dict[int, Record] = {}
+    begun: set[int] = set()
+    found = []
+    for record in records:
+        node = record.node
+        if record.event == "started":
+            if node in begun:
+                waiting[node] = record
+                record.columns = {"head": None, "commit": None}
+                found.append(record)
+            begun.add(node)
+            continue
+        start = waiting.pop(node, None) if record.event in ("created", "on_new_term") else None
+        if start is not None:
+            start.columns = {"head": record.columns["head"], "commit": record.columns.get("commit")}
+        found.append(record)
+    return found
+
+
+def is_merged(lines: Iterable[Line]) -> bool:
+    """Do the first lines name the node that printed them? Then they are those of several."""
+    for line in itertools.islice(lines, SEARCH_LINES):
+        if '"node"' in line.text:
+            return True
+    return False
