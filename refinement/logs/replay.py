@@ -21,7 +21,7 @@ from viewproof.spec.engines.replay.partial import Steps
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.errors import RangeError
-from viewproof.spec.lang.expr import ActionIR, Expr, Name, Read, walk
+from viewproof.spec.lang.expr import ActionIR, Expr, Name, walk
 
 Env = Mapping[str, Value]
 SETTLE_MAX = 1 << 20

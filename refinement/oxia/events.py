@@ -12,7 +12,7 @@ from viewproof.refinement.logs.record import Events, each, hold, receive, settle
 from viewproof.spec.lang import NONE, all_of, any_of, between, forall, some
 from viewproof.spec.oxia import election, replication
 from viewproof.spec.oxia.invariants import agrees_at, keeps_advertised, keeps_seen, of_advertised
-from viewproof.spec.oxia.state import FENCED, LEADER, Length, Offset, Replica, Term, leads
+from viewproof.spec.oxia.state import FENCED, Length, Offset, Replica, Term, leads
 
 EVENTS = Events()
 event = EVENTS.event

@@ -328,8 +328,7 @@ def _process(reader: Reader, file: str, rows: Iterable[Decoded]) -> str:
             return names[reader.addresses[_bound(f)]]
         if str(f.get("component", "")).startswith(("shard-controller", "coordinator")):
             return "coordinator"
-    stem = file.rpartition("/")[2].split(".")[0]
-    return stem
+    return file.rpartition("/")[2].split(".")[0]
 
 
 def _run(
@@ -415,7 +414,4 @@ def _with_restarts(records: list[Record]) -> list[Record]:
 
 def is_merged(lines: Iterable[Line]) -> bool:
     """Do the first lines name the node that printed them? Then they are those of several."""
-    for line in itertools.islice(lines, SEARCH_LINES):
-        if '"node"' in line.text:
-            return True
-    return False
+    return any('"node"' in line.text for line in itertools.islice(lines, SEARCH_LINES))

@@ -1,0 +1,458 @@
+"""Lines of Iggy's logs as typed records: one table for what a server prints, one for a simulator's harness and network.
+
+A replica's lines are known by a span or a number in front where they are merged, else by the replica that its own lines
+name. Each group (the metadata, each partition) is a run of its own. An entry is named by the view that prepared it: the
+checksum of its `PrepareQueued` is its name in all later lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
+from viewproof.refinement.logs.judge import PANIC
+from viewproof.refinement.logs.order import Record, in_order
+from viewproof.refinement.logs.source import Line, LoggedRun, Malformed, Reading, Unknown, lines_of, steady
+
+SUFFIXES = (".log", ".log.zst", ".log.gz", ".txt")
+SLOTS = 8192
+"""Slots of the client table, where no line says otherwise."""
+SEARCH_LINES = 4000
+TICKS = 0.0
+"""How long a line of a simulator waits for another: its lines are in the order of what happens."""
+
+Columns = dict[str, int | None]
+
+
+@dataclass(frozen=True)
+class Config:
+    """A run: replicas, slots of the client table, is it the metadata, does the log show the network and journals?"""
+
+    replicas: int
+    slots: int
+    metadata: bool
+    wire: bool
+
+
+@dataclass
+class Names:
+    """What names stand for in one group: checksums for views of entries, clients for numbers from 1."""
+
+    entries: dict[int, tuple[int, int]] = field(default_factory=dict)
+    clients: dict[int, int] = field(default_factory=dict)
+    registers: dict[int, int] = field(default_factory=dict)
+    journals: dict[tuple[int, int], int] = field(default_factory=dict)
+    shows_journals: bool = False
+    top: int = 0
+
+    def entry(self, checksum: int | None, op: int) -> int | None:
+        """The view that prepared the entry with that checksum at an op; None if no line said so."""
+        found = None if checksum is None else self.entries.get(checksum)
+        return found[0] if found is not None and found[1] == op else None
+
+    def client(self, number: int) -> int:
+        """A client, numbered in the order of appearance."""
+        return self.clients.setdefault(number, len(self.clients) + 1)
+
+
+Make = Callable[[Names, Parsed], Columns]
+
+
+def _state(p: Parsed) -> Columns:
+    """What every line of a group shows of its replica."""
+    status = {"normal": 0, "view_change": 1, "recovering": 2}.get(p.word("status"))
+    if status is None:
+        raise Malformed("status", "normal, view_change or recovering", p.word("status"))
+    return {"view": p.number("view"), "log_view": p.number("log_view"), "commit": p.number("commit"), "status": status}
+
+
+def _queued(names: Names, p: Parsed) -> Columns:
+    op, view, checksum = p.number("op"), p.number("view"), p.number("prepare_checksum")
+    known = names.entries.setdefault(checksum, (view, op))
+    names.top = max(names.top, op)
+    metadata = p.word("plane") == "metadata"
+    register = metadata and p.word("operation") == "register"
+    client = p.number("client_id") if metadata else -len(names.entries)
+    number = names.client(client)
+    if register:
+        names.registers[number] = names.registers.get(number, 0) + 1
+    return {
+        **_state(p),
+        "op": op,
+        "entry": known[0] if known[1] == op else None,
+        "parent": names.entry(p.number("parent_checksum"), op - 1),
+        "parent_known": int(op == 1 or names.entry(p.number("parent_checksum"), op - 1) is not None),
+        "named_before": int(known != (view, op)),
+        "client": number,
+        "request": p.number("request_id") if metadata else 1,
+        "register": names.registers.get(number, 0) if register else 0,
+        "clients": len(names.clients),
+    }
+
+
+def _acked(names: Names, p: Parsed) -> Columns:
+    op, sender, checksum = p.number("op"), p.number("ack_from_replica"), p.number("prepare_checksum")
+    shown = names.shows_journals and sender != p.number("replica_id")
+    return {
+        **_state(p),
+        "op": op,
+        "sender": sender,
+        "entry": names.entry(checksum, op),
+        "count": p.number("ack_count"),
+        "quorum": p.number("quorum"),
+        "reached": int(p.word("quorum_reached") == "true"),
+        "journaled": int(names.journals.get((sender, op)) == checksum) if shown else None,
+        "clients": len(names.clients),
+    }
+
+
+def _committed(names: Names, p: Parsed) -> Columns:
+    return {**_state(p), "op": p.number("op"), "clients": len(names.clients)}
+
+
+def _changed(names: Names, p: Parsed) -> Columns:
+    return {**_state(p), "old": p.number("old_view")}
+
+
+def _offered(names: Names, p: Parsed) -> Columns:
+    return {**_state(p), "op": p.number("op"), "known": p.number("action_commit")}
+
+
+def _progress(names: Names, p: Parsed) -> Columns:
+    return {**_state(p), "op": p.number("op")}
+
+
+SIM: dict[str, tuple[str, Make]] = {
+    "PrepareQueued": ("queued", _queued),
+    "PrepareAcked": ("acked", _acked),
+    "OperationCommitted": ("committed", _committed),
+    "ViewChangeStarted": ("view_changed", _changed),
+    "PrimaryElected": ("elected", lambda names, p: _state(p)),
+    "send_do_view_change": ("offered", _offered),
+    "send_start_view": ("announced", _offered),
+    "ReplicaStateChanged": ("shown", lambda names, p: _state(p)),
+    "NamespaceProgressUpdated": ("progressed", _progress),
+}
+"""`sim_event`, or the action of a ControlMessageScheduled → event and columns."""
+SIM_NOTED = frozenset({"ClientRequestReceived", "ClientReplyEmitted", "send_start_view_change", "send_prepare_ok"})
+
+OTHERS: tuple[tuple[str, str, str, Make], ...] = (
+    ("metadata::impls::metadata", "commit_journal: committed", "executed", lambda n, p: {"op": p.number("op")}),
+    (
+        "consensus::impls",
+        "adopting view from StartView",
+        "adopted",
+        lambda n, p: {"view": p.number("new_view"), "op": p.number("op"), "commit": p.number("commit")},
+    ),
+    (
+        "consensus::impls",
+        "view-change quorum merged",
+        "merged",
+        lambda n, p: {"view": p.number("view"), "op": p.number("op_head"), "commit": p.number("commit_max")},
+    ),
+    ("consensus::impls", "beginning view probe", "probing", lambda n, p: {"top": n.top}),
+    (
+        "shard",
+        "dropped",
+        "dropped",
+        lambda n, p: {"op": p.number("from_op"), "last": max(n.top, p.number("from_op") + p.number("removed") - 1)},
+    ),
+    ("shard", "repair prepare received", "repaired", lambda n, p: {"op": p.number("op")}),
+    (
+        "iggy.partitions.diag",
+        "draining committed partition ops",
+        "drained",
+        lambda n, p: {"op": p.number("first_op"), "last": p.number("last_op")},
+    ),
+)
+"""Other lines of a server: target, how the text begins, event, columns."""
+
+HARNESS: dict[str, tuple[str, Make]] = {
+    "restart": ("restarted", lambda n, p: {"top": n.top}),
+    "state": (
+        "state",
+        lambda n, p: {
+            **{name: p.number(name) for name in ("view", "log_view", "op", "commit_min", "commit_max")},
+            "status": {"normal": 0, "view_change": 1, "recovering": 2}[p.word("status")],
+        },
+    ),
+    "journal": ("journal", lambda n, p: _journal(n, p)),
+    "executed": (
+        "executed_entry",
+        lambda n, p: {"op": p.number("op"), "entry": n.entry(p.number("checksum"), p.number("op"))},
+    ),
+}
+
+
+def _journal(names: Names, p: Parsed) -> Columns:
+    op, checksum = p.number("op"), p.number("checksum")
+    names.shows_journals = True
+    names.journals[p.number("replica"), op] = checksum
+    return {"op": op, "entry": names.entry(checksum, op)}
+
+
+WIRE: dict[str, str] = {"DoViewChange": "got_offer", "StartViewChange": "got_request", "StartView": "got_start"}
+"""Messages that are received, as a simulator's network shows them → event."""
+
+
+@dataclass
+class Group:
+    """What is being read of one group."""
+
+    names: Names = field(default_factory=Names)
+    records: list[Record] = field(default_factory=list)
+    unknown: Unknown = field(default_factory=Unknown)
+
+
+@dataclass
+class Reader:
+    """Reads the files of one cluster."""
+
+    groups: dict[int, Group] = field(default_factory=dict)
+    replicas: int = 0
+    slots: int = SLOTS
+    wire: bool = False
+    ticks: bool = False
+    lines: int = 0
+    seen: set[int] = field(default_factory=set)
+    begun: set[int] = field(default_factory=set)
+    starting: set[int] = field(default_factory=set)
+    waiting: dict[int, list[tuple[str, Make, Parsed, Line]]] = field(default_factory=dict)
+
+    def group(self, number: int) -> Group:
+        """The group of that number."""
+        return self.groups.setdefault(number, Group())
+
+    def add(self, group: int, event: str, node: int, p: Parsed, line: Line, columns: Columns) -> None:
+        """A record of a group."""
+        if node >= 0:
+            self.seen.add(node)
+            self.replicas = max(self.replicas, node + 1)
+        needs, gives = _messages(event, node, columns)
+        self.group(group).records.append(
+            Record(event, node, line.file, line.number, p.time, columns, line.text[:400], needs, gives)
+        )
+
+
+def _messages(event: str, node: int, c: Columns) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """What a record uses of others, and gives them."""
+    match event:
+        case "acked":
+            needs = (("in", c["view"], c["sender"]),) if c["view"] and c["sender"] != node else ()
+            return needs, ((("commit", c["op"]),) if c["reached"] else ())
+        case "executed":
+            return (("commit", c["op"]),), ()
+        case "view_changed":
+            return (), (("asked", c["view"], node),)
+        case "merged":
+            return (), ()
+        case "elected":
+            return (), (("started", c["view"]), ("in", c["view"], node))
+        case "adopted":
+            return ((("started", c["view"]),) if c["view"] else ()), (("in", c["view"], node),)
+    return (), ()
+
+
+def read(files: tuple[str, ...]) -> Reading:
+    """The runs of the cluster whose files these are: one for each group."""
+    reading, reader = Reading(), Reader()
+    for file in sorted(files, key=_first_time):
+        own = _own_replica(file)
+        for line in lines_of(file):
+            p = parse(line.text)
+            if p is None:
+                continue
+            reader.lines += 1
+            try:
+                _take(reader, p, line, own)
+            except Malformed as error:
+                reading.problems.append(line.problem(error))
+    for number in sorted(reader.groups):
+        reading.runs.append(_run(reader, number, files))
+    return reading
+
+
+def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
+    group = reader.groups[number]
+    name = files[0] if len(files) == 1 else files[0].rpartition("/")[0] or "."
+    metadata = number == METADATA
+    if not metadata or METADATA not in reader.groups:
+        name += "" if metadata else f"#partition:{number}"
+    config = Config(reader.replicas, reader.slots, metadata, reader.wire)
+    records = steady(group.records)
+    records = list(in_order(records, TICKS)) if reader.ticks else list(in_order(records))
+    silent = {n: f"no line of replica {n} is in the input" for n in range(reader.replicas) if n not in reader.seen}
+    run = LoggedRun(name, config, _look_ahead(records), tuple(silent.values()), silent)
+    run.unknown = group.unknown
+    run.lines = reader.lines
+    return run
+
+
+def _first_time(file: str) -> float:
+    for line in lines_of(file):
+        p = parse(line.text)
+        if p is not None:
+            return p.time
+    return 0.0
+
+
+def _own_replica(file: str) -> int | None:
+    """The replica that printed a file of one process, by its own lines."""
+    for line in lines_of(file):
+        p = parse(line.text)
+        if (
+            p is not None
+            and p.own is None
+            and p.target.startswith("iggy.")
+            and p.fields.get("replica_id", "").isdecimal()
+        ):
+            return p.number("replica_id")
+        if p is not None and p.target == "consensus::impls" and p.fields.get("replica", "").isdecimal():
+            return p.number("replica")
+    return None
+
+
+def is_merged(file: str) -> bool:
+    """Is a file that of a simulator, or merged of several processes?"""
+    replicas: set[str] = set()
+    for number, line in enumerate(lines_of(file)):
+        p = parse(line.text)
+        if p is None or number > SEARCH_LINES:
+            continue
+        if p.own is not None or p.harness or p.target in ("harness", "wire"):
+            return True
+        if p.target == "iggy.sim":
+            replicas.add(p.fields.get("replica_id", ""))
+    return len(replicas) > 1
+
+
+def _take(reader: Reader, p: Parsed, line: Line, own: int | None) -> None:
+    reader.ticks = reader.ticks or (float(p.time).is_integer() and p.time < 1e8)
+    target = p.target
+    if target == "harness":
+        _harness(reader, p, line)
+    elif target == "wire":
+        _wire(reader, p, line)
+    elif target == "iggy.sim":
+        _sim(reader, p, line)
+    elif "replica mesh complete" in p.text and p.fields.get("expected", "").isdecimal():
+        reader.replicas = max(reader.replicas, p.number("expected") + 1)
+    elif "server running; waiting" in p.text or "recovery replayed op" in p.text:
+        node = p.own if p.own is not None else own
+        if node is not None:
+            reader.starting.add(node)
+    else:
+        for found, begins, event, make in OTHERS:
+            if target == found and p.text.startswith(begins):
+                _other(reader, event, make, p, line, own)
+                return
+
+
+def _sim(reader: Reader, p: Parsed, line: Line) -> None:
+    kind = p.word("sim_event")
+    if kind == "ControlMessageScheduled":
+        kind = p.word("action")
+    node, number = p.number("replica_id"), p.number("namespace_raw")
+    for event, make, earlier, earlier_line in reader.waiting.pop(node, ()):
+        reader.add(number, event, node, earlier, earlier_line, make(reader.group(number).names, earlier))
+    reader.starting.discard(node)
+    if kind in SIM:
+        event, make = SIM[kind]
+        reader.add(number, event, node, p, line, make(reader.group(number).names, p))
+    elif kind not in SIM_NOTED:
+        reader.group(number).unknown.add(f"iggy.sim {kind}", line)
+
+
+def _other(reader: Reader, event: str, make: Make, p: Parsed, line: Line, own: int | None) -> None:
+    named = p.known("replica") if event != "repaired" else None
+    node = p.own if p.own is not None else named if named is not None else p.known("replica_id")
+    node = own if node is None else node
+    if node is None:
+        reader.group(METADATA).unknown.add(f"{p.target}: {p.words} (no replica named)", line)
+        return
+    if event in ("adopted", "merged") and "namespace_raw" not in p.fields:
+        reader.waiting.setdefault(node, []).append((event, make, p, line))
+        return
+    number = p.known("namespace_raw") or METADATA
+    if event == "drained":
+        partitions = [n for n in reader.groups if n != METADATA]
+        if len(partitions) != 1:
+            return
+        number = partitions[0]
+    if event == "probing":
+        back = node in reader.starting
+        reader.starting.discard(node)
+        last = reader.group(number).records[-1:]
+        if last and last[0].event == "restarted" and last[0].node == node:
+            return
+        event = "restarted" if back and node in reader.seen else "probing"
+        if back and node not in reader.seen:
+            return
+    reader.add(number, event, node, p, line, make(reader.group(number).names, p))
+
+
+def _harness(reader: Reader, p: Parsed, line: Line) -> None:
+    kind = p.text.split(" ", 1)[0]
+    if kind == "start" and "replicas" in p.fields:
+        reader.replicas, reader.wire = p.number("replicas"), True
+        reader.slots = p.known("client_slots") or SLOTS
+    elif kind == "panic":
+        for number in list(reader.groups) or [METADATA]:
+            reader.add(number, PANIC, -1, p, line, {})
+    elif kind == "table":
+        names = reader.group(METADATA).names
+        for client, epoch, watermark in p.slots():
+            columns: Columns = {
+                "commit_min": p.number("commit_min"), "client": names.client(client), "epoch": epoch, "mark": watermark,
+            }  # fmt: skip
+            reader.add(METADATA, "slot", p.number("replica"), p, line, columns)
+    elif kind == "journal_gone":
+        reader.group(METADATA).names.journals.pop((p.number("replica"), p.number("op")), None)
+    elif kind in HARNESS:
+        event, make = HARNESS[kind]
+        group = p.fields.get("group", "metadata")
+        numbers = [METADATA] if group == "metadata" else [int(group)]
+        if kind == "restart":
+            numbers = sorted({METADATA, *reader.groups})
+        for number in numbers:
+            reader.add(number, event, p.number("replica"), p, line, make(reader.group(number).names, p))
+
+
+def _wire(reader: Reader, p: Parsed, line: Line) -> None:
+    reader.wire = True
+    event = WIRE.get(p.fields.get("command", ""))
+    if event is None or not p.text.startswith("recv"):
+        return
+    to, sender = p.word("to"), p.word("from")
+    if not (to.startswith("r") and sender.startswith("r") and to[1:].isdecimal() and sender[1:].isdecimal()):
+        return
+    columns: Columns = {"view": p.number("view"), "sender": int(sender[1:])}
+    reader.add(p.number("group"), event, int(to[1:]), p, line, columns)
+
+
+def _look_ahead(records: list[Record]) -> list[Record]:
+    """What later lines of a replica tell of an earlier moment: how far its log and its executions had come."""
+    op: dict[int, int | None] = {}
+    known: dict[int, int | None] = {}
+    next_executed: dict[int, int | None] = {}
+    for record in reversed(records):
+        node, c = record.node, record.columns
+        match record.event:
+            case "offered":
+                op[node], known[node] = c["op"], c["known"]
+            case "state":
+                op[node], next_executed[node] = c["op"], None if c["commit_min"] is None else c["commit_min"] + 1
+            case "adopted" | "elected":
+                op[node] = known[node] = None
+            case "view_changed":
+                c["op"], c["known"] = op.get(node), known.get(node)
+            case "executed" | "committed":
+                next_executed[node] = c["op"]
+                if record.event == "committed":
+                    op[node] = None
+            case "restarted" | "probing":
+                after = next_executed.get(node)
+                c["op"], c["done"] = op.get(node), None if after is None else after - 1
+                op[node] = known[node] = next_executed[node] = None
+    return records

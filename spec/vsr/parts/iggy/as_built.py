@@ -1,0 +1,147 @@
+"""Iggy as it is built, for audits of its logs (docs/iggy.md): what a replica does that is no step of the specification
+and not unsafe by itself. Where one of these did harm, an invariant breaks, and the audit holds that.
+
+A head is adopted whatever the journal has below it; what differs goes when the build says so; a repair takes any entry
+for an empty slot; a replica that comes back knows of its log what its journal has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewproof.spec.lang import (
+    NONE,
+    Action,
+    Spec,
+    action,
+    any_of,
+    between,
+    largest,
+    maximum,
+    require,
+    some,
+    tagged,
+    where,
+    within,
+)
+from viewproof.spec.vsr.core import view_change as core
+from viewproof.spec.vsr.core.restart import load_state
+from viewproof.spec.vsr.core.state import (
+    NORMAL,
+    RECOVERING,
+    Length,
+    Op,
+    Replica,
+    Restart,
+    View,
+    entry_of_view,
+)
+from viewproof.spec.vsr.parts.iggy import faults
+from viewproof.spec.vsr.parts.repair.state import set_headers
+
+
+@action(r=Replica, v=View, n=Length)
+def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
+    """A backup adopts a head of a started view, whatever its journal has below; it acknowledges what it has of it."""
+    core.require_started(state, r, v)
+    require(v >= state.view[r])
+    require(any_of(v != state.log_view[r], n >= state.commit_min[r]))
+    core.require_log(state, r, v, n)
+    received = state.received(r)
+    low = state.commit_min[r] + 1
+    changed = between(Op, low, largest(n, state.op[r]))
+
+    def header(o: Any) -> Any:
+        return entry_of_view(received, v, o)
+
+    core.enter_view(state, r, v, n)
+    state.entry.update((r, changed), lambda o: where(o <= n, lambda: header(o), NONE))
+    state.written.update((r, changed), lambda o: where(o <= n, lambda: state.body[r, o] == header(o), False))
+    state.memory.update((r, changed), lambda o: NONE)
+    state.ack.update(
+        (v, r, between(Op, low, n)),
+        lambda o: where(state.body[r, o] == header(o), header(o), state.ack[v, r, o]),
+    )
+
+
+@action(r=Replica, o=Op, n=Op)
+def drop_entries(state: Any, r: Any, o: Any, n: Any) -> None:
+    """The journal loses its entries o .. n, which the view's log does not have."""
+    gone = between(Op, o, n)
+    state.body.update((r, gone), lambda p: NONE)
+    state.written.update((r, gone), lambda p: False)
+
+
+@action(r=Replica, o=Op, w=View)
+def fill_slot(state: Any, r: Any, o: Any, w: Any) -> None:
+    """An entry is in the journal now; a normal replica acknowledges it, if it is that of its log."""
+    state.body[r, o] = some(w)
+    state.written[r, o] = state.entry[r, o] == some(w)
+    state.memory[r, o] = where(state.memory[r, o] == some(w), NONE, state.memory[r, o])
+    v = state.view[r]
+    acks = where(state.status[r] == NORMAL, state.entry[r, o] == some(w), False)
+    state.ack[v, r, o] = where(acks, some(w), state.ack[v, r, o])
+
+
+@action(r=Replica)
+def probe(state: Any, r: Any) -> None:
+    """A replica that finds itself behind asks for the view, and is mute until it is told."""
+    state.status[r] = RECOVERING
+
+
+@tagged("crash")
+@action(r=Replica, k=Length, n=Length)
+def restart(state: Any, r: Any, k: Any, n: Any) -> None:
+    """A replica comes back with view and log_view from its superblock, and the log that its journal holds up to n."""
+    come_back(state, r, k, n)
+    state.status[r] = where(state.cfg.replicas == 1, NORMAL, RECOVERING)
+
+
+def come_back(state: Any, r: Any, k: Any, n: Any) -> None:
+    """Guard and effects of a restart from the journal alone; a cluster of one goes on in its view."""
+    require(within(Restart, state.restarts + 1))
+    log = between(Op, 1, largest(n, state.op[r]))
+    state.restarts = state.restarts + 1
+    state.view[r] = state.durable_view[r]
+    state.log_view[r] = state.durable_log_view[r]
+    state.merged[r] = NONE
+    state.commit_min[r] = 0
+    state.commit_max[r] = k
+    load_state(state, r)
+    set_headers(state, r, log, lambda o: where(o <= n, state.body[r, o], NONE))
+    state.memory.update((r, log), lambda o: NONE)
+    state.op[r] = n
+
+
+@tagged("crash")
+@action(r=Replica, n=Length)
+def restart_empty(state: Any, r: Any, n: Any) -> None:
+    """A replica of a partition comes back: its journal was in memory, its offsets say how far it had come."""
+    log = between(Op, 1, largest(n, state.op[r]))
+    state.body.update((r, log), lambda o: NONE)
+    state.written.update((r, log), lambda o: False)
+    state.entry.update((r, log), lambda o: NONE)
+    state.memory.update((r, log), lambda o: NONE)
+    state.status[r] = RECOVERING
+    state.view[r] = state.durable_view[r]
+    state.log_view[r] = state.durable_log_view[r]
+    state.merged[r] = NONE
+    state.op[r] = n
+    state.commit_min[r] = n
+    state.commit_max[r] = n
+
+
+def last_in_journal(state: Any, r: Any, top: Any) -> Any:
+    """The last op up to `top` at which r's journal has an entry."""
+    return maximum(between(Op, 1, top), lambda o: where(state.body[r, o] == NONE, 0, o))
+
+
+ADDED: tuple[Action, ...] = (drop_entries, fill_slot, probe, restart_empty)
+
+
+def as_built(spec: Spec) -> Spec:
+    """The specification with the steps of the build."""
+    replaced = {"restart": restart}
+    if spec.cfg.replicas > 1:
+        replaced |= {"on_start_view": on_start_view, "start_view": faults.start_view_over_hole}
+    return spec.with_actions(replaced, ADDED)
