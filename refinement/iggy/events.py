@@ -9,7 +9,19 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from viewproof.refinement.logs.record import Events, each, hold, lose, one_of, receive, settle, step, when
+from viewproof.refinement.logs.record import (
+    Events,
+    each,
+    hold,
+    known,
+    lose,
+    one_of,
+    receive,
+    settle,
+    silent,
+    step,
+    when,
+)
 from viewproof.spec.lang import (
     NONE,
     all_of,
@@ -37,10 +49,11 @@ from viewproof.spec.vsr.core.state import (
     View,
     primary,
 )
-from viewproof.spec.vsr.parts.clients import requests, sessions, table
+from viewproof.spec.vsr.parts.clients import cache, requests, sessions, table
 from viewproof.spec.vsr.parts.clients.sessions import Incarnation
 from viewproof.spec.vsr.parts.iggy import as_built, view_change
 from viewproof.spec.vsr.parts.iggy.journal import append, on_prepare, replay
+from viewproof.spec.vsr.parts.repair.state import leading
 
 EVENTS = Events()
 event = EVENTS.event
@@ -191,46 +204,40 @@ def commits(state: Any, r: Any) -> None:
 
 @event(**SHOWN, op=Op, clients=Client)
 def committed(state: Any, e: Any) -> None:
-    """The primary executes the next op, and replies."""
+    """The primary executes the next op, and replies; of a partition, the backups print it, too."""
     r = e.node
     hold("I4", e.op == state.commit_min[r] + 1, "ops are executed in order")
-    hold("quorum", e.op <= state.commit_max[r], "what is executed has a quorum")
-    executes(state, r, e.op, e.clients)
+    when(
+        primary(state, state.view[r]) == r,
+        lambda: leads_execution(state, e, r),
+        lambda: catches_up(state, r, e.op, e.clients),
+    )
     shows(state, e)
 
 
-@event(node=Replica, op=Op)
+def leads_execution(state: Any, e: Any, r: Any) -> None:
+    """The primary executes what it committed."""
+    hold("quorum", e.op <= state.commit_max[r], "what is executed has a quorum")
+    executes(state, r, e.op, e.clients)
+
+
+@event(node=Replica, op=Op, clients=Client)
 def executed(state: Any, e: Any) -> None:
     """A backup executes the next op that it knows to be committed."""
     r = e.node
     hold("I4", e.op == state.commit_min[r] + 1, "ops are executed in order")
-    reaches(state, r, e.op)
-    when(
-        all_of(e.op > state.commit_max[r], state.status[r] == NORMAL),
-        lambda: told(state, r, state.view[r], e.op),
-    )
-    hold("I4", e.op <= state.commit_max[r], "what is executed is committed")
-    fetched(state, r, e.op)
-    executes(state, r, e.op, 64)
+    catches_up(state, r, e.op, e.clients)
 
 
-@event(node=Replica, op=Op, last=Op)
-def drained(state: Any, e: Any) -> None:
-    """A replica of a partition has executed these ops."""
-    each(between(Op, state.commit_min[e.node] + 1, e.last), lambda o: executes_backup(state, e.node, o))
-
-
-def executes_backup(state: Any, r: Any, o: Any) -> None:
-    """Replica r, if it is a backup, executes op o."""
-    when(primary(state, state.view[r]) != r, lambda: catches_up(state, r, o))
-
-
-def catches_up(state: Any, r: Any, o: Any) -> None:
-    """Backup r executes op o."""
+def catches_up(state: Any, r: Any, o: Any, clients: Any) -> None:
+    """Backup r executes op o, which it had, or fetched, and knows to be committed."""
     reaches(state, r, o)
-    when(o > state.commit_max[r], lambda: told(state, r, state.view[r], o))
+    parked = all_of(leading(state, r), o <= state.sv_op[state.view[r]], state.entry[r, o] == NONE)
+    when(parked, lambda: step(as_built.take_header, r=r, o=o))
+    when(all_of(o > state.commit_max[r], state.status[r] == NORMAL), lambda: told(state, r, state.view[r], o))
+    hold("I4", o <= state.commit_max[r], "what is executed is committed")
     fetched(state, r, o)
-    executes(state, r, o, 1)
+    executes(state, r, o, clients)
 
 
 def executes(state: Any, r: Any, o: Any, clients: Any) -> None:
@@ -245,13 +252,12 @@ def executes(state: Any, r: Any, o: Any, clients: Any) -> None:
         return
     entry = state.entry[r, o]
     full = all_of(state.slots_used[r] == state.cfg.client_table.slots, lambda: table.needs_slot(state, r, o, entry))
-    when(full, lambda: evicts(state, r, clients), lambda: step(normal.execute, r=r))
+    when(full, lambda: evicts(state, r, o, clients), lambda: step(normal.execute, r=r))
     hold("I4", state.commit_min[r] == o, "the op is executed")
 
 
-def evicts(state: Any, r: Any, clients: Any) -> None:
-    """The client with the oldest newest reply loses its slot."""
-    o = state.commit_min[r] + 1
+def evicts(state: Any, r: Any, o: Any, clients: Any) -> None:
+    """The client with the oldest newest reply loses its slot to that of op o."""
     each(
         between(Client, 1, clients),
         lambda c: when(state.commit_min[r] < o, lambda: settle(requests.execute_evicting, r=r, c=c)),
@@ -268,12 +274,13 @@ def progressed(state: Any, e: Any) -> None:
 # view changes -------------------------------------------------------------------------------------------------------
 
 
-@event(**SHOWN, old=View, op=Length, known=Length)
+@event(**SHOWN, old=View, op=Length, known=Length, perhaps=Length)
 def view_changed(state: Any, e: Any) -> None:
     """A replica enters a later view, durably; what it offers later tells how far its log went."""
     r = e.node
     hold("I6", state.view[r] == e.old, "a replica leaves the view that it was in")
     when(e.has("op"), lambda: reaches(state, r, e.op))
+    each(between(Op, state.op[r] + 1, where(e.has("perhaps"), e.perhaps, 0)), lambda o: silent(on_prepare, r=r, o=o))
     when(all_of(state.status[r] == NORMAL, primary(state, e.old) != r), lambda: learns_before(state, e, r))
     step(view_change.start_view_change, r=r, v=e.view)
     shows(state, e)
@@ -289,11 +296,16 @@ def offered(state: Any, e: Any) -> None:
     """A replica offers its log for the view: log_view, head and commit number are its own."""
     r, v = e.node, e.view
     shows(state, e)
-    each(between(Replica, 0, state.cfg.replicas - 1), lambda q: hears(state, r, v, q))
-    step(view_change.do_view_change, r=r)
-    receive(r, state.dvc[v, r])
+    offers(state, r, v)
     hold("I11", state.dvc_op[v, r] == e.op, "the head that it offers is its own")
     hold("I11", state.dvc_commit[v, r] == e.known, "the commit number that it offers is its own")
+
+
+def offers(state: Any, r: Any, v: Any) -> None:
+    """Replica r offers its log for view v, once; the message may be sent again."""
+    each(between(Replica, 0, state.cfg.replicas - 1), lambda q: hears(state, r, v, q))
+    when(not_(state.dvc[v, r]), lambda: step(view_change.do_view_change, r=r))
+    receive(r, state.dvc[v, r])
 
 
 def hears(state: Any, r: Any, v: Any, q: Any) -> None:
@@ -308,45 +320,45 @@ def got_request(state: Any, e: Any) -> None:
 
 
 @event(node=Replica, view=View, sender=Replica)
-def got_offer(state: Any, e: Any) -> None:
-    """A do_view_change is received."""
-    receive(e.node, state.dvc[e.view, e.sender])
-
-
-@event(node=Replica, view=View, sender=Replica)
 def got_start(state: Any, e: Any) -> None:
     """A start_view is received."""
     receive(e.node, state.sv[e.view])
 
 
-@event(node=Replica, view=View, op=Length, commit=Length)
+ARRIVED = {f"arrived_{q}": int for q in range(7)}
+"""Did the do_view_change of that replica arrive, as a simulator's network shows?"""
+
+
+@event(node=Replica, view=View, op=Length, commit=Length, **ARRIVED)
 def merged(state: Any, e: Any) -> None:
     """The new primary has a quorum of do_view_changes, and decides the log of its view."""
-    r, v, n = e.node, e.view, e.op
+    r, v = e.node, e.view
     hold("I6", state.view[r] == v, "it merges for its own view")
-    replicas = range(state.cfg.replicas)
+    offers(state, r, v)
     sent = count(Replica, lambda q: state.dvc[v, q])
     hold("quorum", sent >= state.cfg.quorum_view_change, "a view is merged from a quorum of do_view_changes")
-    subsets = [s for k in range(len(replicas) + 1) for s in itertools.combinations(replicas, k)]
-    shown = count(Replica, lambda q: state.received(r).dvc[v, q]) >= state.cfg.quorum_view_change
-    when(
-        shown,
-        lambda: decides(state, r, n),
-        lambda: one_of(*(among(state, r, v, n, s) for s in subsets if len(s) >= state.cfg.quorum_view_change)),
-    )
-    hold("I2", keeps_executed(state, v, n), "what was executed anywhere is in the merged log")
-    hold("I4", state.commit_max[r] <= e.commit, "the commit number of the merged log is the largest of those offered")
+    replicas = range(state.cfg.replicas)
+    sizes = range(state.cfg.quorum_view_change, len(replicas) + 1)
+    one_of(*(among(state, e, senders) for k in sizes for senders in itertools.combinations(replicas, k)))
+    hold("I2", keeps_executed(state, v, e.op), "what was executed anywhere is in the merged log")
     when(state.commit_max[r] < e.commit, lambda: lose(state.commit_max[r], e.commit, e.commit))
 
 
-def among(state: Any, r: Any, v: Any, n: Any, senders: tuple[int, ...]) -> Any:
-    """The merge after exactly these do_view_changes."""
+def among(state: Any, e: Any, senders: tuple[int, ...]) -> Any:
+    """The merge of exactly these do_view_changes, each of which was sent, and may have arrived."""
+    r, v = e.node, e.view
 
     def happened() -> None:
         for q in senders:
-            hold("quorum", state.dvc[v, index(q)], "the do_view_change was sent")
+            arrived = f"arrived_{q}"
+            came = any_of(r == index(q), not_(e.has(arrived)), getattr(e, arrived) == 1)
+            hold("quorum", all_of(state.dvc[v, index(q)], came), "the do_view_change was sent, and came")
             receive(r, state.dvc[v, index(q)])
-        decides(state, r, n)
+        hold("quorum", any_of(*(r == index(q) for q in senders)), "its own is among them")
+        one_of(*(taken_from(r, b, e.op) for b in senders))
+        hold(
+            "I4", state.commit_max[r] <= e.commit, "the commit number of the merged log is the largest of those offered"
+        )
 
     return happened
 
@@ -356,13 +368,8 @@ def index(q: int) -> Any:
     return as_index(Replica, q)
 
 
-def decides(state: Any, r: Any, n: Any) -> None:
-    """The log of some sender with the largest log_view, up to n, is that of the view."""
-    one_of(*(taken_from(r, b, n) for b in range(state.cfg.replicas)))
-
-
 def taken_from(r: Any, b: int, n: Any) -> Any:
-    """The merge with b's log_view."""
+    """The merge with b's log_view: its log, up to n, is that of the view."""
     return lambda: step(view_change.merge, r=r, b=index(b), n=n)
 
 
@@ -440,7 +447,7 @@ def repaired(state: Any, e: Any) -> None:
 # restarts -----------------------------------------------------------------------------------------------------------
 
 
-@event(node=Replica, top=Length, op=Length, done=Length)
+@event(node=Replica, top=Length, op=Length, done=Length, clients=Client, hole=Op)
 def restarted(state: Any, e: Any) -> None:
     """A replica starts again: mute, with what its journal holds, of which it executes what that proves committed."""
     r = e.node
@@ -450,8 +457,27 @@ def restarted(state: Any, e: Any) -> None:
         known_before(state, e, r)
         step(as_built.restart, r=r, k=e.done, n=head)
         each(between(Op, 1, e.done), lambda o: replays(state, r, o))
+        when(all_of(e.has("hole"), e.hole <= e.done), lambda: over_hole(state, e, r))
     else:
         step(as_built.restart_empty, r=r, n=where(e.has("done"), e.done, state.commit_min[r]))
+
+
+def over_hole(state: Any, e: Any, r: Any) -> None:
+    """What its journal lacks it passes over: it says that it executed ops that it did not."""
+    known(
+        "a replica comes back with a commit number above a hole in its journal, and passes over the ops that are "
+        "missing (iggy.replays_over_hole): it says that it executed them, and its tables lack them"
+    )
+    each(between(Client, 1, e.clients), lambda c: forgets(state, r, c))
+    lose(state.slots_used[r], 0)
+
+
+def forgets(state: Any, r: Any, c: Any) -> None:
+    """What r's table has of client c is not what the log says."""
+    for cell in (state.table, state.table_session, state.table_op, state.table_incarnation):
+        lose(cell[r, c], 0)
+    for k in cache.older(state.cfg):
+        lose(getattr(state, f"cached_{k}")[r, c], 0)
 
 
 def known_before(state: Any, e: Any, r: Any) -> None:
@@ -501,7 +527,7 @@ def state(state: Any, e: Any) -> None:
     reaches(state, r, e.op)
     hold("I6", state.view[r] == e.view, "a replica is in the view that it shows")
     hold("I12", state.log_view[r] == e.log_view, "log_view is that of the last view whose log the replica took over")
-    hold("I5", state.op[r] == e.op, "its head is the end of its log")
+    hold("I5", any_of(leading(state, r), state.op[r] == e.op), "its head is the end of its log")
     hold("I4", state.commit_min[r] == e.commit_min, "it executed what its lines say")
 
 
@@ -543,6 +569,8 @@ def was_executed(state: Any, e: Any) -> None:
 def slot(state: Any, e: Any) -> None:
     """A slot of a client table: a function of what was executed."""
     r, c = e.node, e.client
+    if not state.cfg.client_table.sessions:
+        return
     when(
         state.commit_min[r] == e.commit_min,
         lambda: hold(

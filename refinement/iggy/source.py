@@ -18,6 +18,8 @@ from viewproof.refinement.logs.source import Line, LoggedRun, Malformed, Reading
 SUFFIXES = (".log", ".log.zst", ".log.gz", ".txt")
 SLOTS = 8192
 """Slots of the client table, where no line says otherwise."""
+REPLICAS_MAX = 7
+"""Replicas of the largest cluster."""
 SEARCH_LINES = 4000
 TICKS = 0.0
 """How long a line of a simulator waits for another: its lines are in the order of what happens."""
@@ -44,12 +46,18 @@ class Names:
     registers: dict[int, int] = field(default_factory=dict)
     journals: dict[tuple[int, int], int] = field(default_factory=dict)
     shows_journals: bool = False
+    offers: set[tuple[int, int, int]] = field(default_factory=set)
     top: int = 0
 
     def entry(self, checksum: int | None, op: int) -> int | None:
         """The view that prepared the entry with that checksum at an op; None if no line said so."""
         found = None if checksum is None else self.entries.get(checksum)
         return found[0] if found is not None and found[1] == op else None
+
+    def hole(self, replica: int) -> int | None:
+        """The first op that a replica's journal lacks below one that it has; None if there is none, or none is shown."""
+        held = {op for node, op in self.journals if node == replica}
+        return next((op for op in range(1, max(held, default=0)) if op not in held), None)
 
     def client(self, number: int) -> int:
         """A client, numbered in the order of appearance."""
@@ -138,20 +146,20 @@ SIM: dict[str, tuple[str, Make]] = {
 SIM_NOTED = frozenset({"ClientRequestReceived", "ClientReplyEmitted", "send_start_view_change", "send_prepare_ok"})
 
 OTHERS: tuple[tuple[str, str, str, Make], ...] = (
-    ("metadata::impls::metadata", "commit_journal: committed", "executed", lambda n, p: {"op": p.number("op")}),
+    (
+        "metadata::impls::metadata",
+        "commit_journal: committed",
+        "executed",
+        lambda n, p: {"op": p.number("op"), "clients": len(n.clients)},
+    ),
     (
         "consensus::impls",
         "adopting view from StartView",
         "adopted",
         lambda n, p: {"view": p.number("new_view"), "op": p.number("op"), "commit": p.number("commit")},
     ),
-    (
-        "consensus::impls",
-        "view-change quorum merged",
-        "merged",
-        lambda n, p: {"view": p.number("view"), "op": p.number("op_head"), "commit": p.number("commit_max")},
-    ),
-    ("consensus::impls", "beginning view probe", "probing", lambda n, p: {"top": n.top}),
+    ("consensus::impls", "view-change quorum merged", "merged", lambda n, p: _merged(n, p)),
+    ("consensus::impls", "beginning view probe", "probing", lambda n, p: {"top": n.top, "clients": len(n.clients)}),
     (
         "shard",
         "dropped",
@@ -159,17 +167,23 @@ OTHERS: tuple[tuple[str, str, str, Make], ...] = (
         lambda n, p: {"op": p.number("from_op"), "last": max(n.top, p.number("from_op") + p.number("removed") - 1)},
     ),
     ("shard", "repair prepare received", "repaired", lambda n, p: {"op": p.number("op")}),
-    (
-        "iggy.partitions.diag",
-        "draining committed partition ops",
-        "drained",
-        lambda n, p: {"op": p.number("first_op"), "last": p.number("last_op")},
-    ),
 )
 """Other lines of a server: target, how the text begins, event, columns."""
 
+
+def _merged(names: Names, p: Parsed) -> Columns:
+    view, to = p.number("view"), p.number("replica")
+    arrived: Columns = {}
+    if names.offers:
+        arrived = {f"arrived_{q}": int((to, view, q) in names.offers) for q in range(REPLICAS_MAX)}
+    return {"view": view, "op": p.number("op_head"), "commit": p.number("commit_max"), **arrived}
+
+
 HARNESS: dict[str, tuple[str, Make]] = {
-    "restart": ("restarted", lambda n, p: {"top": n.top}),
+    "restart": (
+        "restarted",
+        lambda n, p: {"top": n.top, "clients": len(n.clients), "hole": n.hole(p.number("replica"))},
+    ),
     "state": (
         "state",
         lambda n, p: {
@@ -192,7 +206,7 @@ def _journal(names: Names, p: Parsed) -> Columns:
     return {"op": op, "entry": names.entry(checksum, op)}
 
 
-WIRE: dict[str, str] = {"DoViewChange": "got_offer", "StartViewChange": "got_request", "StartView": "got_start"}
+WIRE: dict[str, str] = {"DoViewChange": "", "StartViewChange": "got_request", "StartView": "got_start"}
 """Messages that are received, as a simulator's network shows them → event."""
 
 
@@ -375,11 +389,6 @@ def _other(reader: Reader, event: str, make: Make, p: Parsed, line: Line, own: i
         reader.waiting.setdefault(node, []).append((event, make, p, line))
         return
     number = p.known("namespace_raw") or METADATA
-    if event == "drained":
-        partitions = [n for n in reader.groups if n != METADATA]
-        if len(partitions) != 1:
-            return
-        number = partitions[0]
     if event == "probing":
         back = node in reader.starting
         reader.starting.discard(node)
@@ -428,6 +437,9 @@ def _wire(reader: Reader, p: Parsed, line: Line) -> None:
     if not (to.startswith("r") and sender.startswith("r") and to[1:].isdecimal() and sender[1:].isdecimal()):
         return
     columns: Columns = {"view": p.number("view"), "sender": int(sender[1:])}
+    if not event:
+        reader.group(p.number("group")).names.offers.add((int(to[1:]), p.number("view"), int(sender[1:])))
+        return
     reader.add(p.number("group"), event, int(to[1:]), p, line, columns)
 
 
@@ -436,17 +448,21 @@ def _look_ahead(records: list[Record]) -> list[Record]:
     op: dict[int, int | None] = {}
     known: dict[int, int | None] = {}
     next_executed: dict[int, int | None] = {}
+    perhaps: dict[int, int | None] = {}
     for record in reversed(records):
         node, c = record.node, record.columns
         match record.event:
             case "offered":
                 op[node], known[node] = c["op"], c["known"]
+            case "merged":
+                perhaps[node] = c["op"]
             case "state":
                 op[node], next_executed[node] = c["op"], None if c["commit_min"] is None else c["commit_min"] + 1
             case "adopted" | "elected":
-                op[node] = known[node] = None
+                op[node] = known[node] = perhaps[node] = None
             case "view_changed":
                 c["op"], c["known"] = op.get(node), known.get(node)
+                c["perhaps"] = perhaps.get(node) if c["op"] is None else None
             case "executed" | "committed":
                 next_executed[node] = c["op"]
                 if record.event == "committed":
@@ -454,5 +470,5 @@ def _look_ahead(records: list[Record]) -> list[Record]:
             case "restarted" | "probing":
                 after = next_executed.get(node)
                 c["op"], c["done"] = op.get(node), None if after is None else after - 1
-                op[node] = known[node] = next_executed[node] = None
+                op[node] = known[node] = perhaps[node] = next_executed[node] = None
     return records

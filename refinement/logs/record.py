@@ -78,6 +78,14 @@ class Lose:
 
 
 @dataclass(frozen=True)
+class Known:
+    """The build did what is known not to be safe, and it is told; what follows from it is not judged."""
+
+    text: str
+    source: Source
+
+
+@dataclass(frozen=True)
 class When:
     """Statements that count where the condition holds, and others where it does not."""
 
@@ -104,7 +112,7 @@ class OneOf:
     source: Source
 
 
-Statement = Take | Receive | Hold | Lose | When | Each | OneOf
+Statement = Take | Receive | Hold | Lose | Known | When | Each | OneOf
 
 
 class Columns:
@@ -193,6 +201,11 @@ def hold(rule: str, cond: Any, text: str) -> None:
 def lose(cell: Any, lo: Any = None, hi: Any = None) -> None:
     """The cell may be anything from lo to hi from here on."""
     _add(Lose(cell, None if lo is None else lift(lo), None if hi is None else lift(hi), here()))
+
+
+def known(text: str) -> None:
+    """The build did what is known not to be safe: the run is inconclusive, and the text says what was done."""
+    _add(Known(text, here()))
 
 
 def when(cond: Any, then: Callable[[], Any], otherwise: Callable[[], Any] | None = None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from viewproof.refinement.logs.record import Each, Hold, Lose, OneOf, Receive, Recorded, Statement, Take, When
+from viewproof.refinement.logs.record import Each, Hold, Known, Lose, OneOf, Receive, Recorded, Statement, Take, When
 from viewproof.spec.engines.guards import Evaluator, Span, Value, guard_text
 from viewproof.spec.engines.guards.cells import ends, span
 from viewproof.spec.engines.guards.evaluate import Reading, cell_name
@@ -103,6 +103,8 @@ class Run:
                     self._when(statement, env)
                 case Each():
                     self._each(statement, env)
+                case Known():
+                    self._open(statement.text, ())
                 case Lose():
                     self._lose(statement, env)
                 case OneOf():
@@ -284,6 +286,7 @@ class Run:
         """Take the histories that are not refused; cells in which several differ are not known."""
         kept: list[tuple[Sequence[Statement], Env]] = []
         results: list[dict[Any, Any]] = []
+        left: Counter[Obligation] | None = None
         refused: Reject | None = None
         opened = Counter(self.obligations)
         for statements, env in bodies:
@@ -291,6 +294,7 @@ class Run:
             try:
                 self._all(statements, env)
                 kept.append((statements, env))
+                left = left or self.obligations
                 results.append({id_: (table, index, table.get(index)) for id_, table, index in self._written()})
             except Reject as reject:
                 refused = refused or reject
@@ -302,16 +306,19 @@ class Run:
         if len(kept) == 1:
             self._all(*kept[0])
             return
-        self._open(f"which of {len(kept)} histories happened", ())
+        assert left is not None
+        self.obligations = left
         for id_ in dict.fromkeys(key for result in results for key in result):
             name, index, receiver = id_
             var = self.spec.schema.vars[name]
             before = self.cells.read(var, index, receiver)
-            found: Value | None = None
-            for result in results:
-                value = before if id_ not in result else var.init if result[id_][2] is None else result[id_][2]
-                found = value if found is None else hull(found, value)
-            assert found is not None
+            values = [
+                before if id_ not in result else var.init if result[id_][2] is None else result[id_][2]
+                for result in results
+            ]
+            found: Value = values[0]
+            for value in values[1:]:
+                found = hull(found, value)
             if receiver is None:
                 self.cells.write(var, index, found, self.event)
             else:

@@ -7,6 +7,7 @@ for an empty slot; a replica that comes back knows of its log what its journal h
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from viewproof.spec.lang import (
@@ -14,8 +15,10 @@ from viewproof.spec.lang import (
     Action,
     Spec,
     action,
+    all_of,
     any_of,
     between,
+    instead,
     largest,
     maximum,
     require,
@@ -24,11 +27,13 @@ from viewproof.spec.lang import (
     where,
     within,
 )
+from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core import view_change as core
 from viewproof.spec.vsr.core.restart import load_state
 from viewproof.spec.vsr.core.state import (
     NORMAL,
     RECOVERING,
+    Client,
     Length,
     Op,
     Replica,
@@ -36,8 +41,9 @@ from viewproof.spec.vsr.core.state import (
     View,
     entry_of_view,
 )
+from viewproof.spec.vsr.parts.clients import requests
 from viewproof.spec.vsr.parts.iggy import faults
-from viewproof.spec.vsr.parts.repair.state import set_headers
+from viewproof.spec.vsr.parts.repair.state import leading, set_headers
 
 
 @action(r=Replica, v=View, n=Length)
@@ -59,7 +65,7 @@ def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
     state.written.update((r, changed), lambda o: where(o <= n, lambda: state.body[r, o] == header(o), False))
     state.memory.update((r, changed), lambda o: NONE)
     state.ack.update(
-        (v, r, between(Op, low, n)),
+        (v, r, between(Op, 1, n)),
         lambda o: where(state.body[r, o] == header(o), header(o), state.ack[v, r, o]),
     )
 
@@ -81,6 +87,38 @@ def fill_slot(state: Any, r: Any, o: Any, w: Any) -> None:
     v = state.view[r]
     acks = where(state.status[r] == NORMAL, state.entry[r, o] == some(w), False)
     state.ack[v, r, o] = where(acks, some(w), state.ack[v, r, o])
+
+
+@action(r=Replica)
+def execute(state: Any, r: Any) -> None:
+    """A replica executes the next committed op that its journal holds, also during a view change."""
+    with instead({normal.require_committed: require_known}):
+        normal.execute.fn(state, r)
+
+
+@action(r=Replica, c=Client)
+def execute_evicting(state: Any, r: Any, c: Any) -> None:
+    """The same where the client table is full."""
+    with instead({normal.require_committed: require_known}):
+        requests.execute_evicting.fn(state, r, c)
+
+
+def require_known(state: Any, r: Any, o: Any) -> None:
+    """Replica r is not mute, op o is committed, and r's journal holds the entry of its log there."""
+    require(state.status[r] != RECOVERING)
+    require(o <= state.commit_max[r])
+    require(all_of(o <= state.op[r], lambda: state.written[r, o]))
+
+
+@action(r=Replica, o=Op)
+def take_header(state: Any, r: Any, o: Any) -> None:
+    """A new primary whose view has not started takes the entry at o of the log that it merged for its own."""
+    v = state.view[r]
+    require(leading(state, r))
+    require(o <= state.sv_op[v])
+    state.entry[r, o] = state.sv_entry[v, o]
+    state.written[r, o] = state.body[r, o] == state.sv_entry[v, o]
+    state.op[r] = largest(state.op[r], o)
 
 
 @action(r=Replica)
@@ -136,12 +174,17 @@ def last_in_journal(state: Any, r: Any, top: Any) -> Any:
     return maximum(between(Op, 1, top), lambda o: where(state.body[r, o] == NONE, 0, o))
 
 
-ADDED: tuple[Action, ...] = (drop_entries, fill_slot, probe, restart_empty)
+ADDED: tuple[Action, ...] = (drop_entries, fill_slot, take_header, probe, restart_empty)
 
 
 def as_built(spec: Spec) -> Spec:
     """The specification with the steps of the build."""
-    replaced = {"restart": restart}
+    replaced = {"restart": restart, "execute": execute}
+    if spec.cfg.client_table.slots:
+        replaced["execute_evicting"] = execute_evicting
     if spec.cfg.replicas > 1:
-        replaced |= {"on_start_view": on_start_view, "start_view": faults.start_view_over_hole}
+        replaced |= {
+            "on_start_view": on_start_view,
+            "start_view": replace(faults.start_view_over_hole, name="start_view"),
+        }
     return spec.with_actions(replaced, ADDED)
