@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from viewproof.refinement.iggy.events import EVENTS
-from viewproof.refinement.iggy.source import SUFFIXES, is_merged, read
+from viewproof.refinement.iggy.source import SUFFIXES, Config, is_merged, read
 from viewproof.refinement.logs.judge import System
+from viewproof.spec import vsr
 from viewproof.spec.lang import Instance
 from viewproof.spec.lang.definitions import Spec
-from viewproof.spec.vsr.config import ClientTable, Config, Repair
+from viewproof.spec.vsr.config import ClientTable, Repair
 from viewproof.spec.vsr.models import build
 from viewproof.spec.vsr.parts.iggy.as_built import as_built
 from viewproof.spec.vsr.profiles import profile_options
 
 
-def specification(config: Any) -> Spec:
+def specification(config: Config) -> Spec:
     """That of a group of so many replicas: the metadata has a client table, a partition none."""
     n = config.replicas
     options = profile_options("iggy", n)
@@ -23,7 +24,28 @@ def specification(config: Any) -> Spec:
         ClientTable(config.slots, sessions=True, gaps=True, cached=5, in_flight=0) if config.metadata else ClientTable()
     )
     options |= {"repair": Repair("probe", lasting=True), "client_table": slots}
-    return as_built(build(Config(n, profile="iggy", **options), Instance({"Replica": n - 1}), "iggy"))
+    return as_built(build(vsr.Config(n, profile="iggy", **options), Instance({"Replica": n - 1}), "iggy"))
+
+
+NATIVE = {
+    "acked": "what a backup appends and acknowledges: no line shows it; known by the primary's PrepareAcked",
+    "executed": "which entry a backup executes: its line has no checksum",
+    "queued": "the client table and its evictions: no line shows them",
+    "merged": "headers and bits of do_view_changes: no line shows them; a merge is judged by the logs that lines tell of",
+    "adopted": "whether a start_view had headers, and which: no line shows it",
+    "repaired": "which entry a repair brings, and from whom: its line has no checksum",
+    "restarted": "what a replica's journal holds when it comes back: no line shows it",
+    "probing": "what a replica's journal holds when it comes back: no line shows it",
+}
+"""Event → what lines of a server alone do not show of it."""
+
+
+def unshown(config: Config, judged: Mapping[str, int]) -> tuple[str, ...]:
+    """What no line of such a run shows. A simulator's network and journals show all of it."""
+    if config.wire:
+        return ()
+    found = [text for event, text in NATIVE.items() if judged.get(event) and (config.metadata or event != "queued")]
+    return tuple(dict.fromkeys(found))
 
 
 SYSTEM = System(
@@ -34,4 +56,5 @@ SYSTEM = System(
     is_merged,
     EVENTS,
     specification,
+    unshown,
 )

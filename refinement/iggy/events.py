@@ -30,6 +30,7 @@ from viewproof.spec.lang import (
     between,
     count,
     forall,
+    largest,
     not_,
     number_of,
     some,
@@ -447,19 +448,47 @@ def repaired(state: Any, e: Any) -> None:
 # restarts -----------------------------------------------------------------------------------------------------------
 
 
-@event(node=Replica, top=Length, op=Length, done=Length, clients=Client, hole=Op)
+BACK = {"node": Replica, "top": Length, "op": Length, "done": Length, "clients": Client, "hole": Op}
+"""Of a restart: the largest op of the run; and, as later lines tell, its head and what it executed when it was back."""
+
+
+@event(**BACK)
 def restarted(state: Any, e: Any) -> None:
     """A replica starts again: mute, with what its journal holds, of which it executes what that proves committed."""
     r = e.node
-    when(e.has("op"), lambda: reaches(state, r, e.op))
+    reaches(state, r, largest(where(e.has("op"), e.op, 0), where(e.has("done"), e.done, 0)))
     if state.cfg.client_table.sessions:
-        head = where(e.has("op"), e.op, as_built.last_in_journal(state, r, e.top))
-        known_before(state, e, r)
-        step(as_built.restart, r=r, k=e.done, n=head)
-        each(between(Op, 1, e.done), lambda o: replays(state, r, o))
-        when(all_of(e.has("hole"), e.hole <= e.done), lambda: over_hole(state, e, r))
+        when(e.has("done"), lambda: comes_back(state, e, r), lambda: comes_back_somehow(state, e, r))
     else:
         step(as_built.restart_empty, r=r, n=where(e.has("done"), e.done, state.commit_min[r]))
+
+
+@event(**BACK)
+def probing(state: Any, e: Any) -> None:
+    """A replica probes: it starts again, as far as lines tell."""
+    EVENTS.by_name["restarted"].fn(state, e)
+
+
+def head_of(state: Any, e: Any, r: Any) -> Any:
+    """The last op of r's journal."""
+    return where(e.has("op"), e.op, as_built.last_in_journal(state, r, e.top))
+
+
+def comes_back(state: Any, e: Any, r: Any) -> None:
+    """It executes up to an op that later lines tell; what is there it knew, or its journal says."""
+    each(between(Op, state.commit_min[r] + 1, e.done), lambda o: fetched(state, r, o))
+    step(as_built.restart, r=r, k=e.done, n=largest(head_of(state, e, r), e.done))
+    each(between(Op, 1, e.done), lambda o: replays(state, r, o))
+    when(all_of(e.has("hole"), e.hole <= e.done), lambda: over_hole(state, e, r))
+
+
+def comes_back_somehow(state: Any, e: Any, r: Any) -> None:
+    """No line tells how far it executed."""
+    step(as_built.restart, r=r, k=e.done, n=head_of(state, e, r))
+    lose(state.commit_min[r], 0)
+    lose(state.commit_max[r], 0)
+    each(between(Client, 1, e.clients), lambda c: forgets(state, r, c))
+    lose(state.slots_used[r], 0)
 
 
 def over_hole(state: Any, e: Any, r: Any) -> None:
@@ -473,16 +502,11 @@ def over_hole(state: Any, e: Any, r: Any) -> None:
 
 
 def forgets(state: Any, r: Any, c: Any) -> None:
-    """What r's table has of client c is not what the log says."""
+    """What r's table has of client c is not known."""
     for cell in (state.table, state.table_session, state.table_op, state.table_incarnation):
         lose(cell[r, c], 0)
     for k in cache.older(state.cfg):
         lose(getattr(state, f"cached_{k}")[r, c], 0)
-
-
-def known_before(state: Any, e: Any, r: Any) -> None:
-    """What it executes when it comes back it knew, or its journal says."""
-    each(between(Op, state.commit_min[r] + 1, e.done), lambda o: fetched(state, r, o))
 
 
 def replays(state: Any, r: Any, o: Any) -> None:
@@ -491,21 +515,6 @@ def replays(state: Any, r: Any, o: Any) -> None:
         step(replay, r=r)
     else:
         step(normal.execute, r=r)
-
-
-@event(node=Replica, top=Length, op=Length, done=Length)
-def probing(state: Any, e: Any) -> None:
-    """A replica is mute: it is behind, or it starts again; what it executes next tells which."""
-    r = e.node
-    back = e.done < state.commit_min[r]
-    when(all_of(e.has("done"), back), lambda: restarts(state, e, r), lambda: step(as_built.probe, r=r))
-
-
-def restarts(state: Any, e: Any, r: Any) -> None:
-    """It starts again."""
-    when(e.has("op"), lambda: reaches(state, r, e.op))
-    step(as_built.restart, r=r, k=e.done, n=where(e.has("op"), e.op, as_built.last_in_journal(state, r, e.top)))
-    each(between(Op, 1, e.done), lambda o: replays(state, r, o))
 
 
 # what only a simulator shows ----------------------------------------------------------------------------------------

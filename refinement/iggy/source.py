@@ -55,7 +55,7 @@ class Names:
         return found[0] if found is not None and found[1] == op else None
 
     def hole(self, replica: int) -> int | None:
-        """The first op that a replica's journal lacks below one that it has; None if there is none, or none is shown."""
+        """The first op that a replica's journal lacks below one that it has, if journals are shown."""
         held = {op for node, op in self.journals if node == replica}
         return next((op for op in range(1, max(held, default=0)) if op not in held), None)
 

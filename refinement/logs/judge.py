@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from viewproof.refinement.checker.explain import LEAVES_MAX
 from viewproof.refinement.logs.order import Record
@@ -35,16 +36,17 @@ class System:
 
     `whole(file)` says whether a file is a run of its own (lines of several processes), or of one process; those of one
     directory are one run then. `build(config)` makes the specification of a run, `title(config)` names it.
+    `unshown(config, judged)` names what no line of such a run shows, by the events that were judged.
     """
 
     name: str
-    title: Callable[[object], str]
+    title: Callable[[Any], str]
     suffixes: tuple[str, ...]
     read: Source
     whole: Callable[[str], bool]
     events: Events
-    build: Callable[[object], Spec]
-    unshown: tuple[str, ...] = ()
+    build: Callable[[Any], Spec]
+    unshown: Callable[[Any, Mapping[str, int]], tuple[str, ...]] = lambda config, judged: ()
 
 
 def units(system: System, files: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -119,7 +121,8 @@ def judge(logged: LoggedRun, system: System) -> RunVerdict:
 def _verdict(
     logged: LoggedRun, system: System, run: Run, accepted: int, violation: Violation | None, stopped: str
 ) -> RunVerdict:
-    missing = [*logged.missing, *_open(run.obligations)]
+    missing = [*logged.missing, *([stopped] if stopped else []), *_open(run.obligations)]
+    missing += system.unshown(logged.config, run.judged)
     if logged.unknown.counts:
         missing.append(f"{sum(logged.unknown.counts.values())} lines of the protocol that no pattern knows")
     if not accepted and violation is None:
@@ -130,7 +133,7 @@ def _verdict(
         f"{sum(logged.unknown.counts.values()):,} are not known"
     )
     coverage = {a.name: run.coverage[a.name] for a in run.spec.actions}
-    notes = (summary, *([stopped] if stopped else []), *logged.notes, *logged.unknown.texts())
+    notes = (summary, *logged.notes, *logged.unknown.texts())
     return RunVerdict(
         logged.run_id,
         "violates" if violation else "inconclusive" if missing else "conforms",

@@ -25,6 +25,7 @@ from viewproof.spec.lang.expr import Binder, Expr, Name, Op, Read, lift
 from viewproof.spec.lang.kinds import NUMBER
 from viewproof.spec.lang.record import Recorder
 from viewproof.spec.lang.schema import Schema
+from viewproof.spec.lang.sorts import Sort
 from viewproof.spec.lang.vocabulary import Domain, using
 
 
@@ -125,7 +126,7 @@ class Columns:
         if name not in self._sorts:
             raise SpecError(f"the event has no column {name}; it has {', '.join(self._sorts)}", here())
         sort = self._sorts[name]
-        return Name(name, sort if isinstance(sort, type) and hasattr(sort, "lo") else None, _kind(sort))
+        return Name(name, sort if isinstance(sort, Sort) else None, _kind(sort))
 
     def has(self, name: str) -> Any:
         """Does the record show that column?"""

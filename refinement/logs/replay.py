@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from viewproof.refinement.logs.record import Each, Hold, Known, Lose, OneOf, Receive, Recorded, Statement, Take, When
+from viewproof.refinement.values import show_value
 from viewproof.spec.engines.guards import Evaluator, Span, Value, guard_text
 from viewproof.spec.engines.guards.cells import ends, span
-from viewproof.spec.engines.guards.evaluate import Reading, cell_name
+from viewproof.spec.engines.guards.evaluate import Reading
+from viewproof.spec.engines.guards.words import Words
 from viewproof.spec.engines.replay import TAKEN
 from viewproof.spec.engines.replay.cells import PartialCells, hull, meet
 from viewproof.spec.engines.replay.partial import Steps
@@ -167,8 +169,8 @@ class Run:
         evaluator = self._evaluator()
         truth = evaluator.truth(hold.cond, env)
         if truth is False:
-            seen = dict.fromkeys(f"{cell_name(r.var.name, r.index)} = {_shown(r.value)}" for r in evaluator.readings)
-            raise Reject(hold.rule, hold.text, expected=hold.source.text, observed=", ".join(list(seen)[:12]))
+            because = Words(self.spec.instance, self.cells, show_value).because(hold.cond, env)
+            raise Reject(hold.rule, hold.text, expected=hold.text, observed=", ".join(because))
         if truth is None:
             if all(env.get(f"{n.name}?", 1) for n in walk(hold.cond) if isinstance(n, Name)):
                 self._open(f"{hold.text}", tuple(r for r in evaluator.readings if isinstance(r.value, Span)))

@@ -12,7 +12,7 @@ from viewproof.refinement.logs.record import Events, each, hold, receive, settle
 from viewproof.spec.lang import NONE, all_of, any_of, between, forall, some
 from viewproof.spec.oxia import election, replication
 from viewproof.spec.oxia.invariants import agrees_at, keeps_advertised, keeps_seen, of_advertised
-from viewproof.spec.oxia.state import FENCED, Length, Offset, Replica, Term, leads
+from viewproof.spec.oxia.state import FENCED, Length, Offset, Replica, Term, leader_of, leads
 
 EVENTS = Events()
 event = EVENTS.event
@@ -171,7 +171,7 @@ def added(state: Any, e: Any) -> None:
 
 def takes(state: Any, e: Any, r: Any, t: Any) -> None:
     """The entry comes from the leader of r's term."""
-    leader = election.leader_of(state, t)
+    leader = leader_of(state, t)
     receive(r, state.stream[t, leader, r])
     receive(r, state.log[t, leader, e.offset])
     receive(r, state.commit_sent[t, leader], up_to=e.commit)

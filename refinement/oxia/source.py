@@ -242,23 +242,21 @@ Decoded = tuple[Line, dict[str, Any]]
 def read(files: tuple[str, ...]) -> Reading:
     """The runs of the processes whose files these are: one for each shard of each namespace."""
     reading = Reading()
-    decoded: list[tuple[str, list[Decoded]]] = []
-    for file in files:
-        decoded.append((file, list(_decoded(file, reading))))
+    decoded = [(file, list(_decoded(file, reading))) for file in files]
     reader = Reader()
-    for _, rows in decoded:
-        for _, f in rows:
+    for _, part in decoded:
+        for _, f in part:
             reader.meet(f.get("new-ensemble") or f.get("ensemble"))
             shard = f.get("shard-metadata")
             reader.meet(shard.get("ensemble") if isinstance(shard, dict) else None)
     if not reader.ensemble:
         _from_starts(reader, decoded)
-    whose = {file: _process(reader, file, rows) for file, rows in decoded}
+    whose = {file: _process(reader, file, part) for file, part in decoded}
     decoded.sort(key=lambda part: _time(part[1][0][1]) if part[1] else 0.0)
     rows = [(whose[file], line, f) for file, part in decoded for line, f in part]
     shards = sorted({_shard(f) for _, _, f in rows if f.get("component") in CHANGING and "shard" in f})
-    for shard in shards:
-        reading.runs.append(_run(reader, shard, rows, reading, files, alone=len(shards) == 1))
+    for name in shards:
+        reading.runs.append(_run(reader, name, rows, reading, files, alone=len(shards) == 1))
     return reading
 
 

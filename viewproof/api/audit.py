@@ -15,10 +15,13 @@ from viewproof.refinement.interrupts import held
 from viewproof.refinement.local import Progress
 from viewproof.refinement.schema import nearest
 from viewproof.refinement.logs.systems import NAMES as SYSTEMS
+from viewproof.refinement.logs import systems
 from viewproof.refinement.tigerbeetle.inputs import Logs, survey_logs
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun
 
 ENGINES = ("local", "spark")
+SYSTEMS = systems.NAMES
+"""Systems whose logs are known by name: `--adapter iggy`."""
 INPUTS = ("native", "tigerbeetle")
 PROFILES = ("core", "tigerbeetle-2022", "tigerbeetle-2026")
 
