@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from viewproof.refinement.iggy import restarts, views
 from viewproof.refinement.iggy.events import EVENTS
 from viewproof.refinement.iggy.source import SUFFIXES, Config, is_merged, read
 from viewproof.refinement.logs.judge import System
@@ -27,11 +28,13 @@ def specification(config: Config) -> Spec:
     return as_built(build(vsr.Config(n, profile="iggy", **options), Instance({"Replica": n - 1}), "iggy"))
 
 
+PARTS = (views, restarts)
+"""Where the other events are declared: they are in EVENTS once these are read."""
 NATIVE = {
     "acked": "what a backup appends and acknowledges: no line shows it; known by the primary's PrepareAcked",
     "executed": "which entry a backup executes: its line has no checksum",
     "queued": "the client table and its evictions: no line shows them",
-    "merged": "headers and bits of do_view_changes: no line shows them; a merge is judged by the logs that lines tell of",
+    "merged": "headers and bits of do_view_changes: no line shows them; merges are judged by what the logs must be",
     "adopted": "whether a start_view had headers, and which: no line shows it",
     "repaired": "which entry a repair brings, and from whom: its line has no checksum",
     "restarted": "what a replica's journal holds when it comes back: no line shows it",

@@ -18,6 +18,8 @@ from viewproof.refinement.logs.source import Line, LoggedRun, Malformed, Reading
 SUFFIXES = (".log", ".log.zst", ".log.gz", ".txt")
 SLOTS = 8192
 """Slots of the client table, where no line says otherwise."""
+STRANGE = 1 << 40
+"""Views from here on stand for entries that no line prepared."""
 REPLICAS_MAX = 7
 """Replicas of the largest cluster."""
 SEARCH_LINES = 4000
@@ -46,13 +48,21 @@ class Names:
     registers: dict[int, int] = field(default_factory=dict)
     journals: dict[tuple[int, int], int] = field(default_factory=dict)
     shows_journals: bool = False
+    strange: dict[tuple[int, int], int] = field(default_factory=dict)
+    begins: int = 0
     offers: set[tuple[int, int, int]] = field(default_factory=set)
     top: int = 0
 
     def entry(self, checksum: int | None, op: int) -> int | None:
-        """The view that prepared the entry with that checksum at an op; None if no line said so."""
-        found = None if checksum is None else self.entries.get(checksum)
-        return found[0] if found is not None and found[1] == op else None
+        """The view that prepared the entry with that checksum at an op. One that no line of a whole log prepared is
+        given a view of its own; None where the log begins late.
+        """
+        if checksum is None:
+            return None
+        found = self.entries.get(checksum)
+        if found is not None and found[1] == op:
+            return found[0]
+        return None if self.begins > 1 else STRANGE + self.strange.setdefault((checksum, op), len(self.strange))
 
     def hole(self, replica: int) -> int | None:
         """The first op that a replica's journal lacks below one that it has, if journals are shown."""
@@ -77,6 +87,7 @@ def _state(p: Parsed) -> Columns:
 
 def _queued(names: Names, p: Parsed) -> Columns:
     op, view, checksum = p.number("op"), p.number("view"), p.number("prepare_checksum")
+    names.begins = names.begins or op
     known = names.entries.setdefault(checksum, (view, op))
     names.top = max(names.top, op)
     metadata = p.word("plane") == "metadata"
@@ -89,8 +100,8 @@ def _queued(names: Names, p: Parsed) -> Columns:
         **_state(p),
         "op": op,
         "entry": known[0] if known[1] == op else None,
-        "parent": names.entry(p.number("parent_checksum"), op - 1),
-        "parent_known": int(op == 1 or names.entry(p.number("parent_checksum"), op - 1) is not None),
+        "parent": names.entry(p.number("parent_checksum"), op - 1) if op > 1 else None,
+        "parent_op": names.entries.get(p.number("parent_checksum"), (0, None))[1],
         "named_before": int(known != (view, op)),
         "client": number,
         "request": p.number("request_id") if metadata else 1,
@@ -297,7 +308,10 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     records = steady(group.records)
     records = list(in_order(records, TICKS)) if reader.ticks else list(in_order(records))
     silent = {n: f"no line of replica {n} is in the input" for n in range(reader.replicas) if n not in reader.seen}
-    run = LoggedRun(name, config, _look_ahead(records), tuple(silent.values()), silent)
+    if group.names.begins > 1:
+        cause = f"the log begins late, at op {group.names.begins}"
+        silent = dict.fromkeys(range(reader.replicas), cause)
+    run = LoggedRun(name, config, _look_ahead(records), tuple(dict.fromkeys(silent.values())), silent)
     run.unknown = group.unknown
     run.lines = reader.lines
     return run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Any
 from viewproof.refinement.checker.explain import LEAVES_MAX
 from viewproof.refinement.logs.order import Record
 from viewproof.refinement.logs.record import Events
-from viewproof.refinement.logs.replay import Obligation, Reject, Run
+from viewproof.refinement.logs.replay import Reject, Run
 from viewproof.refinement.logs.source import LoggedRun, Source
 from viewproof.refinement.logs.systems import system as named
 from viewproof.refinement.tigerbeetle.inputs import Logs
@@ -110,7 +110,8 @@ def judge(logged: LoggedRun, system: System) -> RunVerdict:
             break
         last.setdefault(record.node, deque(maxlen=STORY)).append(record)
         try:
-            run.take(record.event, {"node": record.node, **record.columns})
+            place = f"{os.path.basename(record.file)}:{record.line}"
+            run.take(record.event, {"node": record.node, **record.columns}, place)
         except Reject as reject:
             violation = _explain(logged, run, record, reject, accepted, last)
             break
@@ -121,7 +122,7 @@ def judge(logged: LoggedRun, system: System) -> RunVerdict:
 def _verdict(
     logged: LoggedRun, system: System, run: Run, accepted: int, violation: Violation | None, stopped: str
 ) -> RunVerdict:
-    missing = [*logged.missing, *([stopped] if stopped else []), *_open(run.obligations)]
+    missing = [*logged.missing, *([stopped] if stopped else []), *_open(run)]
     missing += system.unshown(logged.config, run.judged)
     if logged.unknown.counts:
         missing.append(f"{sum(logged.unknown.counts.values())} lines of the protocol that no pattern knows")
@@ -148,11 +149,12 @@ def _verdict(
     )
 
 
-def _open(obligations: Counter[Obligation]) -> Iterator[str]:
+def _open(run: Run) -> Iterator[str]:
     """What stayed open, as one text for each condition."""
-    for one, times in sorted(obligations.items(), key=lambda item: -item[1]):
+    for one, times in sorted(run.obligations.items(), key=lambda item: -item[1]):
         cells = f" ({', '.join(one.cells)} not shown)" if one.cells else ""
-        yield f"{one.event}, {times} times: {one.what}{cells}"
+        many = f", {times} times, first" if times > 1 else ""
+        yield f"{one.event}{many} at {run.first[one]}: {one.what}{cells}"
 
 
 def _explain(

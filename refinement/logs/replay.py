@@ -75,12 +75,15 @@ class Run:
         self.steps = Steps(self.cells, self._evaluator)
         self.irs: dict[str, ActionIR] = {ir.name: ir for ir in self.spec.action_irs}
         self.event = ""
+        self.place = ""
+        self.first: dict[Obligation, str] = {}
 
     def _evaluator(self) -> Evaluator:
         return Evaluator(self.spec.instance, self.cells)
 
-    def take(self, name: str, columns: Mapping[str, int | None]) -> None:
-        """Judge one record. Raises `Reject`."""
+    def take(self, name: str, columns: Mapping[str, int | None], place: str = "") -> None:
+        """Judge one record, the line at `place`. Raises `Reject`."""
+        self.place = place
         event = self.events[name]
         self.event = name
         self.judged[name] += 1
@@ -178,7 +181,9 @@ class Run:
 
     def _open(self, what: str, readings: Sequence[Reading]) -> None:
         names = tuple(dict.fromkeys(r.var.name for r in readings if isinstance(r.value, Span)))
-        self.obligations[Obligation(self.event, what, names)] += 1
+        one = Obligation(self.event, what, names)
+        self.obligations[one] += 1
+        self.first.setdefault(one, self.place)
 
     def _when(self, when: When, env: Env) -> None:
         truth = self._evaluator().truth(when.cond, env)
