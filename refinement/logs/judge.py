@@ -19,7 +19,15 @@ from viewproof.refinement.logs.source import LoggedRun, Source
 from viewproof.refinement.logs.systems import system as named
 from viewproof.refinement.tigerbeetle.inputs import Logs
 from viewproof.refinement.values import show_value
-from viewproof.refinement.verdict import AuditOptions, AuditReport, InputProblem, RunVerdict, UnitResult, Violation
+from viewproof.refinement.verdict import (
+    AuditOptions,
+    AuditReport,
+    InputProblem,
+    RunVerdict,
+    Step,
+    UnitResult,
+    Violation,
+)
 from viewproof.refinement.workers import in_processes
 from viewproof.spec.engines.guards import Span, refusal
 from viewproof.spec.lang.definitions import Spec
@@ -211,11 +219,11 @@ def _state(run: Run, node: int) -> dict[str, str]:
     return found
 
 
-def _story(last: Mapping[int, deque[Record]]) -> Iterator[str]:
+def _story(last: Mapping[int, deque[Record]]) -> Iterator[Step]:
     for node in sorted(last):
         for record in last[node]:
             shown = ", ".join(f"{n} {v}" for n, v in record.columns.items() if v is not None)
-            yield f"node {node}: {record.event} {shown} ({os.path.basename(record.file)}:{record.line})"
+            yield Step(node, record.file, record.line, f"{record.event} {shown}")
 
 
 Progress = Callable[[int, int, str], None]

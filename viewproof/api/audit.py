@@ -13,9 +13,8 @@ from viewproof.refinement.adapter import adapter as load_adapter
 from viewproof.refinement.discovery import Inputs, survey
 from viewproof.refinement.interrupts import held
 from viewproof.refinement.local import Progress
-from viewproof.refinement.schema import nearest
-from viewproof.refinement.logs.systems import NAMES as SYSTEMS
 from viewproof.refinement.logs import systems
+from viewproof.refinement.schema import nearest
 from viewproof.refinement.tigerbeetle.inputs import Logs, survey_logs
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun
 
@@ -101,12 +100,21 @@ def audit_options(
     if adapter and input != "native":
         raise AuditOptionError("adapter", f"an adapter is an input of its own, and not of --input {input}")
     given = tuple((configuration or {}).items())
-    if input == "native":
+    if adapter in SYSTEMS:
+        _require_none(allow=allow, without=without, set=given)
+    elif input == "native":
         _require_known(_loaded(adapter or NATIVE), once, without, given)
     elif without or given:
         option = "without" if without else "set"
         raise AuditOptionError(option, f"{next(iter(without), given and given[0][0])} is no column of this input")
     return AuditOptions(profile, once, tuple(dict.fromkeys(without)), adapter or NATIVE, given)
+
+
+def _require_none(**given: Sequence[object]) -> None:
+    """Refuses options that logs of another system do not have."""
+    for option, values in given.items():
+        if values:
+            raise AuditOptionError(option, f"{values[0]} is for native traces, and adapters of records")
 
 
 def _require_known(
