@@ -42,7 +42,7 @@ from viewproof.spec.vsr.core.state import (
     primary,
 )
 from viewproof.spec.vsr.parts.clients import requests, sessions, table
-from viewproof.spec.vsr.parts.clients.sessions import Incarnation
+from viewproof.spec.vsr.parts.clients.state import Incarnation
 from viewproof.spec.vsr.parts.iggy import as_built
 from viewproof.spec.vsr.parts.iggy.journal import append, on_prepare
 from viewproof.spec.vsr.parts.repair.state import leading
