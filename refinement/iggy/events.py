@@ -104,7 +104,7 @@ def appends(state: Any, q: Any, o: Any) -> None:
         any_of(state.body[q, o] == NONE, state.body[q, o] == some(v)),
         "an append does not replace what a journal has",
     )
-    receive(q, state.prepare_client[v, o])
+    receive(q, state.prepare[v, o].client)
     step(on_prepare, r=q, o=o)
 
 
@@ -140,7 +140,7 @@ def queued(state: Any, e: Any) -> None:
     r = e.node
     shows(state, e)
     hold("I7", e.named_before == 0, "a checksum names one entry")
-    hold("I7", state.prepare_client[e.view, e.op] == 0, "a view prepares an op once")
+    hold("I7", state.prepare[e.view, e.op].client == 0, "a view prepares an op once")
     hold("I5", state.op[r] + 1 == e.op, "ops have no gaps")
     if state.cfg.client_table.sessions:
         when(
@@ -151,7 +151,7 @@ def queued(state: Any, e: Any) -> None:
     else:
         step(normal.on_request, r=r, c=e.client, s=e.request)
     follows = any_of(e.op == 1, not_(e.has("parent")), lambda: state.entry[r, e.op - 1] == some(e.parent))
-    first = all_of(e.view >= 1, e.op == state.sv_op[e.view] + 1, e.has("parent_op"), e.parent_op < e.op - 1)
+    first = all_of(e.view >= 1, e.op == state.sv[e.view].op + 1, e.has("parent_op"), e.parent_op < e.op - 1)
     hold("I10", any_of(follows, first), "its parent is the entry below it")
     when(
         not_(follows),
@@ -229,7 +229,7 @@ def executed(state: Any, e: Any) -> None:
 def catches_up(state: Any, r: Any, o: Any, clients: Any) -> None:
     """Backup r executes op o, which it had, or fetched, and knows to be committed."""
     reaches(state, r, o)
-    parked = all_of(leading(state, r), o <= state.sv_op[state.view[r]], state.entry[r, o] == NONE)
+    parked = all_of(leading(state, r), o <= state.sv[state.view[r]].op, state.entry[r, o] == NONE)
     when(parked, lambda: step(as_built.take_header, r=r, o=o))
     when(all_of(o > state.commit_max[r], state.status[r] == NORMAL), lambda: told(state, r, state.view[r], o))
     hold("I4", o <= state.commit_max[r], "what is executed is committed")

@@ -64,15 +64,15 @@ def offered(state: Any, e: Any) -> None:
     r, v = e.node, e.view
     shows(state, e)
     offers(state, r, v)
-    hold("I11", state.dvc_op[v, r] == e.op, "the head that it offers is its own")
-    hold("I11", state.dvc_commit[v, r] == e.known, "the commit number that it offers is its own")
+    hold("I11", state.dvc[v, r].op == e.op, "the head that it offers is its own")
+    hold("I11", state.dvc[v, r].commit == e.known, "the commit number that it offers is its own")
 
 
 def offers(state: Any, r: Any, v: Any) -> None:
     """Replica r offers its log for view v, once; the message may be sent again."""
     each(between(Replica, 0, state.cfg.replicas - 1), lambda q: hears(state, r, v, q))
-    when(not_(state.dvc[v, r]), lambda: step(view_change.do_view_change, r=r))
-    receive(r, state.dvc[v, r])
+    when(not_(state.dvc[v, r].sent), lambda: step(view_change.do_view_change, r=r))
+    receive(r, state.dvc[v, r].sent)
 
 
 def hears(state: Any, r: Any, v: Any, q: Any) -> None:
@@ -89,7 +89,7 @@ def got_request(state: Any, e: Any) -> None:
 @event(node=Replica, view=View, sender=Replica)
 def got_start(state: Any, e: Any) -> None:
     """A start_view is received."""
-    receive(e.node, state.sv[e.view])
+    receive(e.node, state.sv[e.view].sent)
 
 
 ARRIVED = {f"arrived_{q}": int for q in range(7)}
@@ -102,7 +102,7 @@ def merged(state: Any, e: Any) -> None:
     r, v = e.node, e.view
     hold("I6", state.view[r] == v, "it merges for its own view")
     offers(state, r, v)
-    sent = count(Replica, lambda q: state.dvc[v, q])
+    sent = count(Replica, lambda q: state.dvc[v, q].sent)
     hold("quorum", sent >= state.cfg.quorum_view_change, "a view is merged from a quorum of do_view_changes")
     replicas = range(state.cfg.replicas)
     sizes = range(state.cfg.quorum_view_change, len(replicas) + 1)
@@ -119,8 +119,8 @@ def among(state: Any, e: Any, senders: tuple[int, ...]) -> Any:
         for q in senders:
             arrived = f"arrived_{q}"
             came = any_of(r == index(q), not_(e.has(arrived)), getattr(e, arrived) == 1)
-            hold("quorum", all_of(state.dvc[v, index(q)], came), "the do_view_change was sent, and came")
-            receive(r, state.dvc[v, index(q)])
+            hold("quorum", all_of(state.dvc[v, index(q)].sent, came), "the do_view_change was sent, and came")
+            receive(r, state.dvc[v, index(q)].sent)
         hold("quorum", any_of(*(r == index(q) for q in senders)), "its own is among them")
         one_of(*(taken_from(r, b, e.op) for b in senders))
         hold(
@@ -145,7 +145,7 @@ def keeps_executed(state: Any, v: Any, n: Any) -> Any:
     return all_of(
         forall(
             between(Op, 1, n),
-            lambda o: any_of(state.first_executed[o] == NONE, state.first_executed[o] == state.sv_entry[v, o]),
+            lambda o: any_of(state.first_executed[o] == NONE, state.first_executed[o] == state.sv[v].entry[o]),
         ),
         state.first_executed[n + 1] == NONE,
     )
@@ -155,9 +155,9 @@ def keeps_executed(state: Any, v: Any, n: Any) -> Any:
 def elected(state: Any, e: Any) -> None:
     """The new primary starts its view: the merged log is in its journal."""
     r, v = e.node, e.view
-    hold("I7", not_(state.sv[v]), "a view starts once")
+    hold("I7", not_(state.sv[v].sent), "a view starts once")
     each(
-        between(Op, state.commit_min[r] + 1, state.sv_op[v]),
+        between(Op, state.commit_min[r] + 1, state.sv[v].op),
         lambda o: when(state.body[r, o] == NONE, lambda: settles(state, r, v, o)),
     )
     step(view_change.start_view, r=r)
@@ -167,7 +167,7 @@ def elected(state: Any, e: Any) -> None:
 
 def settles(state: Any, r: Any, v: Any, o: Any) -> None:
     """New primary r fetched the entry at o of the log that it merged."""
-    step(as_built.fill_slot, r=r, o=o, w=entry_view(state.sv_entry[v, o]))
+    step(as_built.fill_slot, r=r, o=o, w=entry_view(state.sv[v].entry[o]))
 
 
 def counts_own(state: Any, r: Any, v: Any, o: Any) -> None:
@@ -187,8 +187,8 @@ def adopted(state: Any, e: Any) -> None:
     """A backup adopts the head of a view that has started; what its journal has below may be anything."""
     r, v = e.node, e.view
     hold("I6", v >= state.view[r], "views do not fall")
-    when(v >= 1, lambda: receive(r, state.sv[v]))
-    each(between(Op, state.sv_op[v] + 1, e.op), lambda o: receive(r, state.prepare_client[v, o]))
+    when(v >= 1, lambda: receive(r, state.sv[v].sent))
+    each(between(Op, state.sv[v].op + 1, e.op), lambda o: receive(r, state.prepare[v, o].client))
     step(as_built.on_start_view, r=r, v=v, n=e.op)
     when(e.commit > state.commit_max[r], lambda: told(state, r, v, e.commit))
 

@@ -115,9 +115,9 @@ def take_header(state: Any, r: Any, o: Any) -> None:
     """A new primary whose view has not started takes the entry at o of the log that it merged for its own."""
     v = state.view[r]
     require(leading(state, r))
-    require(o <= state.sv_op[v])
-    state.entry[r, o] = state.sv_entry[v, o]
-    state.written[r, o] = state.body[r, o] == state.sv_entry[v, o]
+    require(o <= state.sv[v].op)
+    state.entry[r, o] = state.sv[v].entry[o]
+    state.written[r, o] = state.body[r, o] == state.sv[v].entry[o]
     state.op[r] = largest(state.op[r], o)
 
 
