@@ -119,7 +119,7 @@ class _Judge:
         verdict = plain.judge(stream or iter(self.rows))
         if verdict is not None:
             return verdict
-        evidence = Evidence.of(self.rows, self.system, program.rules, cfg.replicas)
+        evidence = Evidence.of(self.rows, self.system, program.kind.rules, cfg.replicas)
         boot = evidence.configuration(self.boot)
         if boot == self.boot:
             return self._with_story(_judge_partial(plain, self.rows, evidence), program)
@@ -129,7 +129,7 @@ class _Judge:
     def _with_story(self, verdict: RunVerdict, program: Program) -> RunVerdict:
         if not verdict.violations:
             return verdict
-        story, changes = told(self.rows, verdict.events, self.system, program.observed)
+        story, changes = told(self.rows, verdict.events, self.system, program.kind.observed)
         found = tuple(replace(v, story=story, changes=changes) for v in verdict.violations)
         return replace(verdict, violations=found)
 
@@ -169,7 +169,7 @@ class _Plain:
         except Missing:
             return None
         except Reject as reject:
-            if not self.program.by_action and self._all_go_on(row, stream):
+            if not self.program.kind.by_action and self._all_go_on(row, stream):
                 reject.place = self.program.place_of(reject)
                 self.refused = explain(self.run_id, self.program.replay.spec, self.cells(), self.state, row, reject)
             return None

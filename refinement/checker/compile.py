@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from types import CodeType
 from typing import Any
 
 from viewproof.refinement.checker.handlers import FILE, HandlerText, scope_of
@@ -17,94 +18,121 @@ from viewproof.refinement.checker.state import Reject, RunState
 from viewproof.refinement.events.lines import Observation, Rule, Step
 from viewproof.refinement.events.system import System
 from viewproof.refinement.schema import Row
-from viewproof.spec.engines.replay import Replay, compile_spec
+from viewproof.spec.engines.replay import Replay
+from viewproof.spec.engines.replay.compile import code_of, compile_actions, link
 from viewproof.spec.engines.replay.reference import by_interp
+from viewproof.spec.lang import Spec
 from viewproof.spec.lang.errors import Source
 
 Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
 
 
 @dataclass(frozen=True)
-class Program:
-    """A compiled audit: the replay of the specification, a handler per event, and the source of the handlers.
+class Kind:
+    """What is compiled once for all configurations that differ in numbers alone: the code of actions and handlers.
 
-    The handlers are for events of which all is shown; `rules` and `observed` are what they are made of. `by_action`
-    names the permitted deviations that may stand in for an action; `deviations[event]` those that do other things than
-    the action (action, stand-in), to be tried where an event is refused although the action was enabled. `places` says
-    of each line of the source which line of an event function it is made of.
+    `rules` and `observed` are what the handlers are made of, with given numbers; `places` says of each line of a
+    handler's text which line of an event function it is made of. `by_action` names the permitted deviations that may
+    stand in for an action; `deviations[event]` those that do other things than the action (action, stand-in), to be
+    tried where an event is refused although the action was enabled.
     """
 
-    system: System
-    replay: Replay
-    handlers: Mapping[str, Handler]
-    source: str
-    places: tuple[Source | None, ...]
+    actions: Mapping[str, CodeType]
+    handlers: Mapping[str, CodeType]
+    places: Mapping[str, list[Source | None]]
     rules: Mapping[str, Rule]
     observed: tuple[Observation, ...]
     by_action: Mapping[str, tuple[str, ...]]
     deviations: Mapping[str, tuple[tuple[str, str], ...]]
 
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled audit of one configuration: the replay of the specification, and a handler per event, for events of
+    which all is shown.
+    """
+
+    system: System
+    kind: Kind
+    replay: Replay
+    handlers: Mapping[str, Handler]
+    optional: bool
+
+    @cached_property
+    def rules(self) -> Mapping[str, Rule]:
+        """The rules with the numbers of this configuration."""
+        return self.system.rules_for(self.replay.spec)
+
+    @cached_property
+    def observed(self) -> tuple[Observation, ...]:
+        """What every event shows of its node, with the numbers of this configuration."""
+        return self.system.observations_for(self.replay.spec, optional=self.optional)
+
     def new_run(self, boot: Row) -> RunState:
         """The bookkeeping of a run whose configuration the row shows."""
         spec = self.replay.spec
-        return RunState(spec.cfg.replicas, spec.schema, boot, self.system, self.observed)
+        return RunState(spec.cfg.replicas, spec.schema, boot, self.system, self.kind.observed)
 
     def place_of(self, reject: Reject) -> Source | None:
         """The line of the event function that refused, if one did."""
         traceback = reject.__traceback__
         while traceback is not None:
-            if traceback.tb_frame.f_code.co_filename == FILE:
-                return self.places[traceback.tb_lineno - 1]
+            code = traceback.tb_frame.f_code
+            if code.co_filename == FILE:
+                return self.kind.places[code.co_name.removeprefix("e_")][traceback.tb_lineno - 1]
             traceback = traceback.tb_next
         return None
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=256)
 def compile_program(
     system: System, cfg: Any, allow: tuple[str, ...], engine: str = "replay", *, optional: bool = False
 ) -> Program:
-    """Compile the audit for one configuration; `allow` names permitted deviations, `optional` tells of a run that shows
+    """The audit for one configuration; `allow` names permitted deviations, `optional` tells of a run that shows
     optional columns.
 
     `engine` "interp" lets the reference interpreter take every step: slow, and the judge of the compiled replay.
     Raises `SpecError` for an unknown deviation or one that the audit cannot permit, by name.
     """
+    profile = system.profile
+    kind_cfg, numbers = profile.kind(cfg)
+    kind = compile_kind(system, kind_cfg, allow, optional=optional)
+    replay = link(profile.deviations(allow).added_to(profile.spec(cfg)), kind.actions, numbers)
+    if engine == "interp":
+        replay = by_interp(replay)
+    scope = scope_of(replay, kind.rules, kind.observed, numbers)
+    for code in kind.handlers.values():
+        exec(code, scope)
+    return Program(system, kind, replay, {event: scope[f"e_{event}"] for event in kind.handlers}, optional)
+
+
+@lru_cache(maxsize=64)
+def compile_kind(system: System, cfg: Any, allow: tuple[str, ...], *, optional: bool) -> Kind:
+    """Compile the audit for all configurations of one kind: `cfg` with given numbers."""
     spec = system.profile.spec(cfg)
     rules, observed = system.rules_for(spec), system.observations_for(spec, optional=optional)
     extra = system.profile.deviations(allow)
-    replay = compile_spec(extra.added_to(spec))
-    if engine == "interp":
-        replay = by_interp(replay)
-    lines: list[str] = []
-    places: list[Source | None] = []
-    for rule in rules.values():
-        text = HandlerText(system, rule, replay, observed)
-        lines += text.lines
-        places += text.places
-    source = "\n".join(lines)
-    scope = scope_of(replay, rules, observed)
-    exec(compile(source, FILE, "exec"), scope)
-    return Program(
-        system,
-        replay,
-        {event: scope[f"e_{event}"] for event in rules},
-        source,
-        tuple(places),
+    full = extra.added_to(spec)
+    texts = {event: HandlerText(system, rule, full, observed) for event, rule in rules.items()}
+    return Kind(
+        compile_actions(full),
+        {event: code_of("\n".join(text.lines), FILE) for event, text in texts.items()},
+        {event: text.places for event, text in texts.items()},
         rules,
         observed,
         extra.by_action,
-        _deviations(rules, replay, extra.by_action),
+        _deviations(rules, full, extra.by_action),
     )
 
 
 def _deviations(
-    rules: Mapping[str, Rule], replay: Replay, by_action: Mapping[str, tuple[str, ...]]
+    rules: Mapping[str, Rule], spec: Spec, by_action: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     """By event: (action, stand-in) for stand-ins that do other things than the action does."""
     found: dict[str, tuple[tuple[str, str], ...]] = {}
     for action, stand_ins in by_action.items():
         for stand_in in stand_ins:
-            if _effects(replay, action) == _effects(replay, stand_in):
+            if _effects(spec, action) == _effects(spec, stand_in):
                 continue
             for event, rule in rules.items():
                 if any(isinstance(line, Step) and line.action == action for line in rule.lines):
@@ -112,6 +140,6 @@ def _deviations(
     return found
 
 
-def _effects(replay: Replay, action: str) -> list[tuple[Any, ...]]:
-    updates = replay.spec.ir(action).updates
+def _effects(spec: Spec, action: str) -> list[tuple[Any, ...]]:
+    updates = spec.ir(action).updates
     return [(u.var.name, *(i.key() for i in u.index), u.value.key()) for u in updates]

@@ -26,8 +26,9 @@ from viewproof.refinement.events.lines import (
 )
 from viewproof.refinement.events.system import System
 from viewproof.refinement.events.terms import Apply, Column, Row, Shown, Text, first_clear, mask
-from viewproof.spec.engines.replay import Replay
+from viewproof.spec.engines.replay import Layout, Replay
 from viewproof.spec.engines.replay.emit import Emitter, Names
+from viewproof.spec.lang import Spec
 from viewproof.spec.lang.errors import Source
 from viewproof.spec.lang.expr import Const, Expr, Op, Read, walk
 
@@ -112,9 +113,12 @@ def needed_columns(exprs: Iterable[Expr]) -> list[str]:
     return [name for name in columns_of(found) if name not in excused]
 
 
-def scope_of(replay: Replay, rules: Mapping[str, Rule], observed: Iterable[Observation]) -> dict[str, Any]:
+def scope_of(
+    replay: Replay, rules: Mapping[str, Rule], observed: Iterable[Observation], numbers: Mapping[str, int]
+) -> dict[str, Any]:
     """What the handlers' text names."""
     scope: dict[str, Any] = {f"a_{name}": function for name, function in replay.functions.items()}
+    scope |= {f"g_{name}": value for name, value in numbers.items()}
     scope |= {"Reject": Reject, "Missing": Missing, "f_first_clear": first_clear, "f_mask": mask}
     lines = [line for rule in rules.values() for line in rule.lines]
     exprs = [e for line in lines for e in expressions(line)]
@@ -129,14 +133,13 @@ def scope_of(replay: Replay, rules: Mapping[str, Rule], observed: Iterable[Obser
 class HandlerText:
     """Writes the handler of one event: `lines`, and of each the place in the event function that it is made of."""
 
-    def __init__(self, system: System, rule: Rule, replay: Replay, observed: tuple[Observation, ...]) -> None:
+    def __init__(self, system: System, rule: Rule, spec: Spec, observed: tuple[Observation, ...]) -> None:
         self.system = system
         self.rule = rule
-        self.replay = replay
         self.observed = observed
-        self.layout = replay.layout
-        self.emitter = EventEmitter(replay.layout, replay.spec.instance)
-        self.replicas = replay.spec.cfg.replicas
+        self.layout = Layout(spec.schema, spec.instance)
+        self.emitter = EventEmitter(self.layout, spec.instance)
+        self.replicas = spec.cfg.replicas
         self.lines = [f"def e_{rule.event}(C, S, row):"]
         self.places: list[Source | None] = [None]
         self.place: Source | None = None

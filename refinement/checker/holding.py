@@ -40,8 +40,8 @@ class Holding:
         self.system = program.system
         self.rules = program.rules
         self.observed = program.observed
-        self.by_action = program.by_action
-        self.deviations = program.deviations
+        self.by_action = program.kind.by_action
+        self.deviations = program.kind.deviations
         self.cells = cells
         self.steps = Steps(cells, self._evaluator)
         self.state = state

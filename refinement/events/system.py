@@ -41,6 +41,11 @@ def no_deviations(allow: tuple[str, ...]) -> Deviations:
     return Deviations()
 
 
+def no_numbers(cfg: Any) -> tuple[Any, Mapping[str, int]]:
+    """Every configuration is a kind of its own."""
+    return cfg, {}
+
+
 @dataclass(frozen=True, eq=False)
 class Profile:
     """The specification that a run is judged by, and how its first boot configures it.
@@ -53,7 +58,9 @@ class Profile:
     `boots` are the events that show a configuration, the first of them a node's first event ("" is: any may be).
     Without `needed` nothing is judged; `if_shown` are values of columns that a run may have had although it does not
     show them. `once` and `rising` are variables of no replica whose cells are written once, or only rise.
-    `parameters` says which columns suggest a parameter of an action, to explain what else was not possible.
+    `kind(cfg)` is the configuration with numbers that are given at run time (`engines.replay.given`), and these: one
+    compiled audit serves all configurations of a kind. `parameters` says which columns suggest a parameter of an
+    action, to explain what else was not possible.
     """
 
     configure: Callable[[Record, frozenset[str]], Any]
@@ -67,6 +74,7 @@ class Profile:
     rising: tuple[str, ...] = ()
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     deviations: Callable[[tuple[str, ...]], Deviations] = no_deviations
+    kind: Callable[[Any], tuple[Any, Mapping[str, int]]] = no_numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from viewproof.refinement.events import Profile, System
 from viewproof.refinement.invariants import INVARIANTS
 from viewproof.refinement.native import boot, core, options
 from viewproof.refinement.native.columns import COLUMNS, CONFIGURATION, MESSAGES, NEEDED
-from viewproof.refinement.native.configuration import IF_SHOWN, configuration, deviations
+from viewproof.refinement.native.configuration import IF_SHOWN, configuration, deviations, kind
 from viewproof.spec.vsr import unbounded
 from viewproof.spec.vsr.core.state import Replica
 
@@ -32,6 +32,7 @@ PROFILE = Profile(
         "s": ("m_request",),
     },
     deviations=deviations,
+    kind=kind,
 )
 SYSTEM = System(
     "native",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from viewproof.refinement.events import Deviations
 from viewproof.refinement.native.columns import CONFIGURED, FEATURE_MAX, NEEDED
 from viewproof.refinement.native.partitions import PARTITIONS
+from viewproof.spec.engines.replay.given import given
 from viewproof.spec.vsr import Config
 from viewproof.spec.vsr.config import ClientTable, Partitions
 from viewproof.spec.vsr.faults import alternatives, fault
@@ -49,6 +51,15 @@ def configuration(first: Mapping[str, Any], faults: frozenset[str] = frozenset()
         journal_slots=(journal_slots or 0) if checkpoints else 0,
         partitions=Partitions(PARTITIONS if partitions else 0),
     )
+
+
+def kind(cfg: Config) -> tuple[Config, dict[str, int]]:
+    """The configuration with its sizes given at run time, and these: guards compare with them, and no more."""
+    sizes = {"slots": cfg.client_table.slots, "pipeline": cfg.pipeline, "journal_slots": cfg.journal_slots}
+    numbers = {name: size for name, size in sizes.items() if size}
+    terms: dict[str, Any] = {name: given(name) if size else 0 for name, size in sizes.items()}
+    table = replace(cfg.client_table, slots=terms.pop("slots"))
+    return replace(cfg, client_table=table, **terms), numbers
 
 
 @lru_cache(maxsize=64)

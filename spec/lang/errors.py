@@ -7,6 +7,7 @@ import linecache
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -88,6 +89,7 @@ def here() -> Source:
     return Source(_short(code.co_filename), line, text)
 
 
+@lru_cache(maxsize=1024)
 def _short(filename: str) -> str:
     """Path relative to the project (`spec/vsr/core/normal.py`), so that messages do not depend on the checkout."""
     try:

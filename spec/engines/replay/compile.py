@@ -7,11 +7,14 @@ guard conjunct and leaves the store as it was. All right-hand sides are evaluate
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from viewproof.spec.engines.replay.emit import Emitter, refuse
+from viewproof.spec.engines.replay.given import Given
 from viewproof.spec.engines.replay.store import Layout, Store, cells_under, replace_under
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.errors import SpecError
@@ -25,29 +28,47 @@ Step = Callable[..., int]
 
 @dataclass(frozen=True)
 class Replay:
-    """A compiled specification: its functions, the layout of its store, and the emitter for other expressions."""
+    """A compiled specification: its functions, and the layout of its store."""
 
     spec: Spec
     layout: Layout
-    emitter: Emitter
     functions: dict[str, Step]
-    source: str
 
     def new_store(self) -> Store:
         """A cluster in its initial state."""
         return self.layout.new_store()
 
 
-def compile_spec(spec: Spec) -> Replay:
-    """Compile all actions. Raises `SpecError` naming action and line for what cannot be lowered."""
+@lru_cache(maxsize=1 << 14)
+def code_of(text: str, file: str) -> CodeType:
+    """The code of a function's text: specifications of one kind share most of their functions."""
+    return compile(text, file, "exec")
+
+
+def action_texts(spec: Spec) -> dict[str, str]:
+    """The text of all actions. Raises `SpecError` naming action and line for what cannot be lowered."""
     layout = Layout(spec.schema, spec.instance)
     emitter = Emitter(layout, spec.instance)
-    parts = [_ActionText(ir, layout, emitter).source() for ir in spec.action_irs]
-    source = "\n\n".join(parts)
+    return {ir.name: _ActionText(ir, layout, emitter).source() for ir in spec.action_irs}
+
+
+def compile_actions(spec: Spec) -> dict[str, CodeType]:
+    """The code of all actions. Raises `SpecError` as `action_texts` does."""
+    return {name: code_of(text, "<replay>") for name, text in action_texts(spec).items()}
+
+
+def link(spec: Spec, codes: Mapping[str, CodeType], numbers: Mapping[str, int]) -> Replay:
+    """The replay of a specification from the code of one of its kind (`given`), with its own numbers."""
     scope: dict[str, Any] = {"cells_under": cells_under, "replace_under": replace_under}
-    exec(compile(source, f"<replay of {spec.name}>", "exec"), scope)
-    functions = {ir.name: scope[f"a_{ir.name}"] for ir in spec.action_irs}
-    return Replay(spec, layout, emitter, functions, source)
+    scope |= {f"g_{name}": value for name, value in numbers.items()}
+    for code in codes.values():
+        exec(code, scope)
+    return Replay(spec, Layout(spec.schema, spec.instance), {name: scope[f"a_{name}"] for name in codes})
+
+
+def compile_spec(spec: Spec) -> Replay:
+    """Compile all actions. Raises `SpecError` naming action and line for what cannot be lowered."""
+    return link(spec, compile_actions(spec), {})
 
 
 class _ActionText:
@@ -92,7 +113,7 @@ class _ActionText:
         self.writes.append(self.layout.write(update.var, keys, value))
 
     def _temporary(self, name: str, text: str, expr: Expr) -> str:
-        if isinstance(expr, (Const, Name)):
+        if isinstance(expr, (Const, Given, Name)):
             return text
         self.lines.append(f"{name} = {text}")
         return name

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from viewproof.spec.engines.replay.given import Given
 from viewproof.spec.engines.replay.store import Layout
 from viewproof.spec.lang.errors import Source, SpecError
 from viewproof.spec.lang.expr import Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Within, lift
@@ -35,6 +36,8 @@ class Emitter:
                 return str(expr.value)
             case Name():
                 return names[expr.name]
+            case Given():
+                return f"g_{expr.name}"
             case SortMax():
                 return str(self._top(expr))
             case Read():
