@@ -75,9 +75,10 @@ def sought(server: Server, id: str, *, breaks: bool, faults: tuple[str, ...] = (
 def test_at_first_a_request_can_be_taken_and_a_commit_cannot_for_a_reason(server: Server) -> None:
     found = stand(server, [])
     following = {group["action"]: group for group in found["next"]}
-    assert {
-        k: v for k, v in following["on_request"]["steps"][0].items() if k != "changes"
-    } == {"args": {"r": 0, "c": 1, "s": 1}, "breaks": None}
+    assert {k: v for k, v in following["on_request"]["steps"][0].items() if k != "changes"} == {
+        "args": {"r": 0, "c": 1, "s": 1},
+        "breaks": None,
+    }
     assert ["op", [0], "0", "1"] in following["on_request"]["steps"][0]["changes"]
     assert following["commit"]["steps"] == []
     assert "is false" in following["commit"]["nearest"]

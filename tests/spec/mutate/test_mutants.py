@@ -118,17 +118,13 @@ def test_a_shape_notices_a_mutant_by_an_invariant_a_range_a_witness_or_an_action
     count_of = "decide | quorum <= count(Voter, q: voted[q] == (round[r] + 1))"
     assert found[f"{count_of} | left out"] == "J1"
     assert found[f"{count_of} | quorum one smaller"] == "J1"
-    assert (
-        found["move | all_of(voted[r] == 0, round[r] < 1) | part left out | round[r] < 1"] == "leaves its range"
-    )
+    assert found["move | all_of(voted[r] == 0, round[r] < 1) | part left out | round[r] < 1"] == "leaves its range"
     assert found["decide | decided[r] = … | left out"] == "witness of J1 not reached"
     assert found["vote | voted[r] = … | left out"] == "witness of J1 not reached"
 
 
 def test_a_mutant_that_no_shape_notices_is_said_to_be_open() -> None:
-    assert fates(Shape("2", votes(2)))[
-        "decide | quorum <= count(Voter, q: voted[q] == (round[r] + 1)) | left out"
-    ]
+    assert fates(Shape("2", votes(2)))["decide | quorum <= count(Voter, q: voted[q] == (round[r] + 1)) | left out"]
     found = fates(Shape("3", votes(3)))
     assert found["vote | voted[r] == 0 | or less | voted[r] == 0"] is None
 
