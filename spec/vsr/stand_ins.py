@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from viewproof.faults import Record, records
 from viewproof.spec.lang import Action, Spec, SpecError
-from viewproof.spec.vsr.config import Config
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Fault:
     stands_in: tuple[StandIn, ...] = ()
     drops: tuple[str, ...] = ()
     comes_on_top: tuple[StandIn, ...] = ()
-    configure: Callable[[Config], Config] = field(default=lambda cfg: cfg)
-    refuses: Callable[[Config], str] = field(default=lambda cfg: "")
+    configure: Callable[[Any], Any] = field(default=lambda cfg: cfg)
+    refuses: Callable[[Any], str] = field(default=lambda cfg: "")
     unshown: str = ""
 
     @property

@@ -23,8 +23,8 @@ from viewproof.spec.lang import (
     where,
     within,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal, restart, view_change
+from viewproof.spec.vsr.core.options import Cluster
 from viewproof.spec.vsr.core.state import (
     NORMAL,
     VIEW_CHANGE,
@@ -82,7 +82,7 @@ def on_get_state(state: Core, r: Replica, v: View) -> None:
     state.written.update((r, cut), lambda o: False)
 
 
-def _even_quorum(cfg: Config) -> Config:
+def _even_quorum(cfg: Cluster) -> Cluster:
     q = (cfg.replicas - 1) // 2 + 1
     return replace(cfg, quorum_replication=q, quorum_view_change=q)
 

@@ -31,7 +31,7 @@ from viewproof.spec.lang import (
     where,
 )
 from viewproof.spec.lang.vocabulary import Between
-from viewproof.spec.vsr.config import Config
+from viewproof.spec.vsr.core.options import Cluster
 
 
 class Replica(Index):
@@ -92,12 +92,12 @@ REBUILT = "rebuilt"
 """Tag of a variable that follows from those, and that no snapshot holds."""
 
 
-def by_primary(cfg: Config, view: View, *_: Index) -> Replica:
+def by_primary(cfg: Cluster, view: View, *_: Index) -> Replica:
     """the primary of the view"""
     return as_index(Replica, view % cfg.replicas)
 
 
-def by_replica(cfg: Config, view: View, r: Replica, *_: Index) -> Replica:
+def by_replica(cfg: Cluster, view: View, r: Replica, *_: Index) -> Replica:
     """the replica"""
     return r
 
@@ -133,7 +133,7 @@ class StartView(Message):
 class Replicas(State):
     """What each replica holds."""
 
-    cfg: Config
+    cfg: Cluster
     status: Cells[Replica, Status] = variable("normal, view_change or recovering")
     view: Cells[Replica, View] = variable("the view the replica is in")
     log_view: Cells[Replica, View] = variable("view in which its log was last authoritative (the paper's v')")
@@ -153,7 +153,7 @@ class Replicas(State):
 class Messages(State):
     """What was sent."""
 
-    cfg: Config
+    cfg: Cluster
     prepare: Sent[tuple[View, Op], Prepare] = message(by_primary, to="the backups")
     ack: Cells[tuple[View, Replica, Op], Entry] = message(
         by_replica, to="the primary of the view", title="prepare_ok", doc="the entry acknowledged; 0 = none"
@@ -178,7 +178,7 @@ class History(State):
 class Core(Replicas, Messages, History):
     """The state of the core protocol."""
 
-    cfg: Config
+    cfg: Cluster
 
     if TYPE_CHECKING:
 

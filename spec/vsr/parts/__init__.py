@@ -7,9 +7,10 @@ With an option of the configuration at its default the core is left exactly as i
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import Part
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import faults, invariants, normal, restart, state, view_change
 from viewproof.spec.vsr.core.lemmas import LEMMAS
 from viewproof.spec.vsr.parts.append_failure import APPEND_FAILURE
@@ -25,6 +26,9 @@ from viewproof.spec.vsr.parts.partitions import PARTITIONS
 from viewproof.spec.vsr.parts.pipeline import PIPELINE
 from viewproof.spec.vsr.parts.recovery import NONCE, SUPERBLOCK
 from viewproof.spec.vsr.parts.repair import REPAIR
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 CORE = Part(
     "core",

@@ -6,6 +6,8 @@ its view (`require_unsent`); it gets on in a later view.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from viewproof.spec.lang import (
     NONE,
     Bool,
@@ -23,11 +25,20 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.core import normal
-from viewproof.spec.vsr.core.state import Core, Op, Replica, View, durable, primary
+from viewproof.spec.vsr.core.state import Op, Replica, View, durable, primary
+from viewproof.spec.vsr.options import Options, option
+from viewproof.spec.vsr.parts.protocol import Protocol
+
+
+@dataclass(frozen=True)
+class AppendFailureOptions(Options):
+    """The option of appends that fail."""
+
+    failing_appends: bool = option(False, "an append to the journal may fail")
 
 
 @action
-def append_failed(state: Core, r: Replica, o: Op) -> None:
+def append_failed(state: Protocol, r: Replica, o: Op) -> None:
     """The append of all prepares from o on failed: they are not in the log of r, which it has not acknowledged."""
     require(o <= state.op[r])
     require(o > state.commit_min[r])
@@ -37,13 +48,13 @@ def append_failed(state: Core, r: Replica, o: Op) -> None:
     state.op[r] = o - 1
 
 
-def require_unsent(state: Core, r: Replica, o: Op) -> None:
+def require_unsent(state: Protocol, r: Replica, o: Op) -> None:
     """Primary r sent no other prepare at o in its view."""
     require(not_(state.prepare[state.view[r], o].sent))
 
 
 @witness("I7.lost", "a primary lacks a prepare that it sent")
-def primary_lacks_own(s: Core) -> Bool:
+def primary_lacks_own(s: Protocol) -> Bool:
     """After a failed append, the log of a primary ends below a prepare of its view that it has sent."""
     return exists(
         Replica,
@@ -56,7 +67,7 @@ def primary_lacks_own(s: Core) -> Bool:
 
 
 @witness("I3.kept", "an op was committed although its primary's append failed")
-def committed_without_primary(s: Core) -> Bool:
+def committed_without_primary(s: Protocol) -> Bool:
     """The others hold the prepare, and it lived on in a later view."""
     return exists(
         View,

@@ -7,6 +7,7 @@ as the entries themselves are compared by I1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
@@ -39,13 +40,11 @@ from viewproof.spec.lang import (
     witness,
 )
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.lemmas.words import each_replica, each_view_entry
 from viewproof.spec.vsr.core.normal import is_request, note_executed, prepare, require_committed, require_room
 from viewproof.spec.vsr.core.state import (
     EXECUTED,
     NORMAL,
-    Core,
     Entry,
     Feature,
     Messages,
@@ -56,7 +55,23 @@ from viewproof.spec.vsr.core.state import (
     parent_of,
     primary,
 )
+from viewproof.spec.vsr.options import Options, option
+from viewproof.spec.vsr.parts.protocol import Protocol
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
+
+
+@dataclass(frozen=True)
+class ControlOptions(Options):
+    """The options of control entries."""
+
+    features: int = option(0, "how many features control entries can enable", least=0)
+    unsupported: frozenset[tuple[int, int]] = option(
+        frozenset(), "the pairs (member, feature) of which the member never says that it supports the feature"
+    )
+
 
 CHAINED_CHECKSUM = 1
 """The feature `database_checksum`."""
@@ -93,7 +108,7 @@ class Features(State):
     )
 
 
-class Control(ControlMessages, Features, Core):
+class Control(ControlMessages, Features, Protocol):
     """The state with control entries."""
 
     if TYPE_CHECKING:

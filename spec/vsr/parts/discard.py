@@ -7,6 +7,7 @@ with all that follows it. It says so nowhere but in its next do_view_change.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
@@ -38,13 +39,11 @@ from viewproof.spec.lang import (
     witness,
 )
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants
 from viewproof.spec.vsr.core.invariants import carries
 from viewproof.spec.vsr.core.restart import start_again
 from viewproof.spec.vsr.core.state import (
     VIEW_CHANGE,
-    Core,
     Entry,
     Messages,
     Op,
@@ -54,7 +53,19 @@ from viewproof.spec.vsr.core.state import (
     entry_of_view,
     snapshot_op,
 )
+from viewproof.spec.vsr.options import Options, option
+from viewproof.spec.vsr.parts.protocol import Protocol
 from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
+
+
+@dataclass(frozen=True)
+class DiscardOptions(Options):
+    """The option of discards."""
+
+    discards: bool = option(False, "a replica discards a prepare that its journal lost and enough others never had")
 
 
 def by_first(cfg: Config, r: Replica, *_: Index) -> Replica:
@@ -79,7 +90,7 @@ class Gone(State):
     gone: Cells[tuple[Replica, View, Op], Bool] = ghost("it discarded the prepare (view, op)")
 
 
-class Discards(Nacks, Gone, Core):
+class Discards(Nacks, Gone, Protocol):
     """The state with discards."""
 
     if TYPE_CHECKING:

@@ -5,12 +5,23 @@ Dropping changes nothing; the action says when a replica may claim that a prepar
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from viewproof.spec.lang import Part, action, require
-from viewproof.spec.vsr.core.state import NORMAL, Core, Op, Replica
+from viewproof.spec.vsr.core.state import NORMAL, Op, Replica
+from viewproof.spec.vsr.options import Options, option
+from viewproof.spec.vsr.parts.protocol import Protocol
+
+
+@dataclass(frozen=True)
+class FenceOptions(Options):
+    """The option of the fence."""
+
+    fence: bool = option(False, "replicas say which prepares they drop as old")
 
 
 @action
-def drop_prepare(state: Core, r: Replica, o: Op) -> None:
+def drop_prepare(state: Protocol, r: Replica, o: Op) -> None:
     """A normal replica drops a prepare of its view that it has executed: o is at or below commit_min."""
     require(state.status[r] == NORMAL)
     require(state.received(r).prepare[state.view[r], o].sent)

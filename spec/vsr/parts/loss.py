@@ -11,7 +11,8 @@ had received of that view. The implementation knows the latter by a nonce, or by
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from viewproof.spec.lang import (
     NONE,
@@ -20,6 +21,7 @@ from viewproof.spec.lang import (
     Change,
     Part,
     Predicate,
+    SpecError,
     State,
     action,
     all_of,
@@ -43,7 +45,6 @@ from viewproof.spec.lang import (
     witness,
 )
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants, restart, view_change
 from viewproof.spec.vsr.core.normal import require_slot
 from viewproof.spec.vsr.core.restart import load_state
@@ -64,10 +65,26 @@ from viewproof.spec.vsr.core.state import (
     snapshot_op,
 )
 from viewproof.spec.vsr.core.view_change import install_log, require_log, require_started
+from viewproof.spec.vsr.options import Options, option
 from viewproof.spec.vsr.parts import discard
 from viewproof.spec.vsr.parts.checkpoints import checkpoint
 from viewproof.spec.vsr.parts.checkpoints.snapshot import Checkpoints, SentSnapshots
 from viewproof.spec.vsr.parts.discard import Discards, Nacks
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
+
+
+@dataclass(frozen=True)
+class LossOptions(Options):
+    """The option of losses."""
+
+    losses: bool = option(False, "a disk may lose the log, or all that it holds")
+
+    def go_together(self: Any) -> None:
+        """What is lost is a log without gaps, and a snapshot."""
+        if self.losses and (self.repair.recovery or self.partitions.files):
+            raise SpecError("losses do not go together with repair of journals or with segment files yet")
 
 
 class Lost(State):

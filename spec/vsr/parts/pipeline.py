@@ -7,6 +7,9 @@ carries commit_min.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     Bool,
     Fields,
@@ -28,11 +31,22 @@ from viewproof.spec.lang import (
     witness,
 )
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants, normal, view_change
 from viewproof.spec.vsr.core.lemmas.words import chosen_up_to, each_view_entry
-from viewproof.spec.vsr.core.state import NORMAL, Core, Op, Prepare, Replica, View, primary
+from viewproof.spec.vsr.core.state import NORMAL, Op, Prepare, Replica, View, primary
+from viewproof.spec.vsr.options import Options, option
+from viewproof.spec.vsr.parts.protocol import Protocol
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
+
+
+@dataclass(frozen=True)
+class PipelineOptions(Options):
+    """The option of the pipeline."""
+
+    pipeline: int = option(0, "most prepares above commit_max (0: any number)", least=0)
 
 
 class KnownCommit(Fields):
@@ -45,7 +59,7 @@ class PipelinedPrepare(Prepare, KnownCommit):
     """A prepare that carries a commit number."""
 
 
-class Pipelined(Core):
+class Pipelined(Protocol):
     """The state with a pipeline."""
 
     prepare: Sent[tuple[View, Op], PipelinedPrepare]

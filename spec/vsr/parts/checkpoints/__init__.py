@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import Change, Part, at, replaces
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import invariants, normal, restart, state, view_change
 from viewproof.spec.vsr.parts.checkpoints import checkpoint, faults, lemmas, snapshot
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def changes(cfg: Config) -> tuple[Change, ...]:

@@ -8,6 +8,8 @@ the snapshot's, so that a snapshot names the whole prefix. What a replica holds 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     NONE,
     Bool,
@@ -27,12 +29,14 @@ from viewproof.spec.lang import (
     where,
     witness,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.invariants import chosen
 from viewproof.spec.vsr.core.state import VIEW_CHANGE, Length, Log, Op, Replica, View, entry_of_view
 from viewproof.spec.vsr.core.view_change import enter_view, require_start_view
 from viewproof.spec.vsr.parts.checkpoints import snapshot
 from viewproof.spec.vsr.parts.checkpoints.snapshot import Checkpoints, drain, install_state, save
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 @action

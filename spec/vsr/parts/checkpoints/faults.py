@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     NONE,
     action,
@@ -17,7 +19,6 @@ from viewproof.spec.lang import (
     within,
     without,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal, restart
 from viewproof.spec.vsr.core.restart import load_state
 from viewproof.spec.vsr.core.state import (
@@ -35,6 +36,9 @@ from viewproof.spec.vsr.core.state import (
 from viewproof.spec.vsr.parts.checkpoints import checkpoint, snapshot
 from viewproof.spec.vsr.parts.checkpoints.snapshot import Checkpoints
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 @tagged("crash")

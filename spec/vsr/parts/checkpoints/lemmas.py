@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from viewproof.spec.lang import NONE, Bool, Predicate, all_of, any_of, between, forall, implies, invariant, not_
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.invariants import last_request
 from viewproof.spec.vsr.core.lemmas.words import chosen_up_to, each_entry, each_replica, each_view_entry, started
 from viewproof.spec.vsr.core.state import Client, Op, Replica, entry_of_view, executed_state, primary
@@ -16,6 +15,9 @@ from viewproof.spec.vsr.parts.clients.invariants import as_told, slot
 from viewproof.spec.vsr.parts.clients.lemmas import slots_counted
 from viewproof.spec.vsr.parts.control import features_as_of
 from viewproof.spec.vsr.parts.partitions.lemmas import partitions_as_of
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 class _Cells:

@@ -6,11 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import Bool, Cells, Schema, State, all_of, between, largest, message, point, variable, where
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import (
     EXECUTED,
     NORMAL,
-    Core,
     Messages,
     Op,
     Replica,
@@ -21,6 +19,10 @@ from viewproof.spec.vsr.core.state import (
     loaded_apart,
     primary,
 )
+from viewproof.spec.vsr.parts.protocol import Protocol
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 class Checkpoint(State):
@@ -43,7 +45,7 @@ class SentSnapshots(Messages):
     )
 
 
-class Checkpoints(SentSnapshots, Checkpoint, DrainedLater, Core):
+class Checkpoints(SentSnapshots, Checkpoint, DrainedLater, Protocol):
     """The state with checkpoints."""
 
     if TYPE_CHECKING:

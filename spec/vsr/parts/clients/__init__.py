@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import Action, Change, Part, at, replaces
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import ClientTable, Config
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.lemmas import clients, messages
 from viewproof.spec.vsr.parts.clients import faults, invariants, lemmas, requests, sessions, state, table, witnesses
+from viewproof.spec.vsr.parts.clients.options import ClientTable
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def actions(cfg: Config) -> tuple[Action, ...]:

@@ -8,6 +8,8 @@ a request that is sent again in it is known; only an eviction forgets it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     NONE,
     Bool,
@@ -32,7 +34,6 @@ from viewproof.spec.lang import (
     witness,
 )
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import ClientTable, Config
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import (
     EXECUTED,
@@ -48,8 +49,12 @@ from viewproof.spec.vsr.core.state import (
 )
 from viewproof.spec.vsr.parts.clients import invariants, lemmas, sessions, table
 from viewproof.spec.vsr.parts.clients.invariants import is_of
+from viewproof.spec.vsr.parts.clients.options import ClientTable
 from viewproof.spec.vsr.parts.clients.state import Clients
 from viewproof.spec.vsr.parts.clients.table import Outcome
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def declare(s: Schema, cfg: Config) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import Bool, action, all_of, any_of, forall, instead, not_, require, some
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, Client, Entry, Op, Replica, Request, primary
 from viewproof.spec.vsr.parts.clients import requests as clients
@@ -13,6 +13,9 @@ from viewproof.spec.vsr.parts.clients import sessions
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.state import Clients, Incarnation
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def commit_max(state: Clients, r: Replica, o: Op) -> Op:

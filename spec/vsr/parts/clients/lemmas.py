@@ -5,6 +5,7 @@ evict the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
     NONE,
@@ -23,12 +24,14 @@ from viewproof.spec.lang import (
     value_of,
     where,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.lemmas.words import each_replica, each_view_entry
 from viewproof.spec.vsr.core.state import Client, Entry, Op, Replica, View, client_of, entry_of_view, request_of
 from viewproof.spec.vsr.parts.clients.invariants import incarnation_at, session_at, slot
 from viewproof.spec.vsr.parts.clients.state import Clients
 from viewproof.spec.vsr.parts.clients.table import is_register, session_of
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def in_log(s: Clients, v: View, o: Op) -> Bool:

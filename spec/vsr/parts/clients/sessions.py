@@ -6,6 +6,8 @@ number 0. A client begins anew whenever it likes, and any copy it ever sent may 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     BLANK,
     NONE,
@@ -17,7 +19,6 @@ from viewproof.spec.lang import (
     value_of,
     where,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, Client, Op, Replica, Request, parent_of, primary
 from viewproof.spec.vsr.parts.clients.state import Clients, Incarnation, SessionPrepare
@@ -34,6 +35,9 @@ from viewproof.spec.vsr.parts.clients.table import (
     is_one_of,
     unexecuted,
 )
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def is_on(cfg: Config) -> bool:

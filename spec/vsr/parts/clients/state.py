@@ -23,8 +23,11 @@ from viewproof.spec.lang import (
     ghost,
     variable,
 )
-from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.core.state import EXECUTED, Client, Core, Entry, Messages, Op, Prepare, Replica, Request, View
+from viewproof.spec.vsr.core.state import EXECUTED, Client, Entry, Messages, Op, Prepare, Replica, Request, View
+from viewproof.spec.vsr.parts.protocol import Protocol
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 class Incarnation(Index, lo=1):
@@ -86,7 +89,7 @@ class SessionMessages(Messages):
     prepare: Sent[tuple[View, Op], SessionPrepare]
 
 
-class Clients(Table, Slots, TableHistory, Sessions, SessionMessages, Core):
+class Clients(Table, Slots, TableHistory, Sessions, SessionMessages, Protocol):
     """The state with a client table, and with sessions where they are on."""
 
     if TYPE_CHECKING:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     NONE,
     Bool,
@@ -19,9 +21,12 @@ from viewproof.spec.lang import (
     value_of,
     where,
 )
-from viewproof.spec.vsr.config import ClientTable, Config
 from viewproof.spec.vsr.core.state import Client, Entry, Op, Replica, Request, client_of, request_of
+from viewproof.spec.vsr.parts.clients.options import ClientTable
 from viewproof.spec.vsr.parts.clients.state import Clients
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 class Outcome(Label):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import NONE, Bool, Predicate, all_of, between, exists, not_, some, witness
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import NORMAL, Client, Op, Replica, Request, client_of, primary
 from viewproof.spec.vsr.parts.clients import sessions
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.invariants import is_of, register_at, same_incarnation
 from viewproof.spec.vsr.parts.clients.state import Clients, Incarnation
 from viewproof.spec.vsr.parts.clients.table import DUPLICATE, FENCED, GAP, IN_PROGRESS, NO_SESSION, STALE, Outcome
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def leads(s: Clients, r: Replica) -> Bool:

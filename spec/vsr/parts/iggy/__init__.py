@@ -4,18 +4,24 @@ merges with nacks, and a replica that is mute after a crash until it is answered
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import Action, Change, Part, before, replaces
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import ClientTable, Config, Repair
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core import restart as core_restart
 from viewproof.spec.vsr.core.lemmas import LEMMAS
 from viewproof.spec.vsr.parts.clients import sessions
+from viewproof.spec.vsr.parts.clients.options import ClientTable
 from viewproof.spec.vsr.parts.iggy import faults, invariants, restart, view_change
 from viewproof.spec.vsr.parts.iggy import journal as iggy
 from viewproof.spec.vsr.parts.recovery import alone
 from viewproof.spec.vsr.parts.repair import journal, lemmas, state
 from viewproof.spec.vsr.parts.repair import view_change as repaired
+from viewproof.spec.vsr.parts.repair.options import Repair
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def changes(cfg: Config) -> tuple[Change, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     NONE,
     Bool,
@@ -19,7 +21,6 @@ from viewproof.spec.lang import (
     tagged,
     where,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core import view_change as core
 from viewproof.spec.vsr.core.state import (
@@ -39,6 +40,9 @@ from viewproof.spec.vsr.parts.recovery import superblock
 from viewproof.spec.vsr.parts.repair import view_change as repaired
 from viewproof.spec.vsr.parts.repair.state import WithBits, leading
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 @action

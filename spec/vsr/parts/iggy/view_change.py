@@ -4,6 +4,8 @@ a head that backups adopt before they have the bodies below it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     NONE,
     Bool,
@@ -24,7 +26,6 @@ from viewproof.spec.lang import (
     unsent,
     where,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import view_change as core
 from viewproof.spec.vsr.core.state import (
     NORMAL,
@@ -43,6 +44,9 @@ from viewproof.spec.vsr.core.state import (
 from viewproof.spec.vsr.parts.iggy.journal import cut_journal, forget_pipeline
 from viewproof.spec.vsr.parts.recovery import superblock
 from viewproof.spec.vsr.parts.repair.state import BitMessages, BitsOffered, WithBits, leading
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 @action

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import Change, Part, at
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import Config, Partitions
 from viewproof.spec.vsr.core import normal, restart
 from viewproof.spec.vsr.parts.checkpoints import checkpoint, snapshot
 from viewproof.spec.vsr.parts.partitions import actions, faults, invariants, lemmas, state
+from viewproof.spec.vsr.parts.partitions.options import Partitions
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def changes(cfg: Config) -> tuple[Change, ...]:

@@ -7,6 +7,8 @@ another replica before its own starts again; a cluster of one may be told to acc
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     Action,
     action,
@@ -21,7 +23,6 @@ from viewproof.spec.lang import (
     within,
     without,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.normal import require_ready
 from viewproof.spec.vsr.core.restart import recover
 from viewproof.spec.vsr.core.state import Length, Op, Replica, Rot, View
@@ -45,6 +46,9 @@ from viewproof.spec.vsr.parts.partitions.state import (
     require_whole,
     stored_again,
 )
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 @action

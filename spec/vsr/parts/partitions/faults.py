@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import action, any_of, forall, instead, require, smallest, tagged, without
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import restart
 from viewproof.spec.vsr.core.state import Length, Replica
 from viewproof.spec.vsr.parts.partitions.state import (
@@ -17,6 +18,9 @@ from viewproof.spec.vsr.parts.partitions.state import (
     stored_again,
 )
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 @tagged("crash")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     NONE,
     Bool,
@@ -23,7 +25,6 @@ from viewproof.spec.lang import (
     where,
     witness,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import Op, Replica
 from viewproof.spec.vsr.parts.partitions.state import (
     APPEND,
@@ -36,6 +37,9 @@ from viewproof.spec.vsr.parts.partitions.state import (
     asked,
     partition_of,
 )
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def executed_as(s: Partitioned, o: Op, kind: Asked) -> Bool:

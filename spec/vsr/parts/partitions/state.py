@@ -8,6 +8,8 @@ consumer group, of one partition: reader g of partition g modulo their number.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     NONE,
     Bool,
@@ -29,8 +31,11 @@ from viewproof.spec.lang import (
     variable,
     where,
 )
-from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.core.state import EXECUTED, LOADED_APART, REBUILT, Core, Entry, Op, Replica, Rot, View
+from viewproof.spec.vsr.core.state import EXECUTED, LOADED_APART, REBUILT, Entry, Op, Replica, Rot, View
+from viewproof.spec.vsr.parts.protocol import Protocol
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 class Partition(Index):
@@ -96,7 +101,7 @@ class Files(State):
     loss_accepted: Cells[Partition, Bool] = ghost("the operator gave up messages of it that no replica has")
 
 
-class Partitioned(Asking, Contents, Files, Core):
+class Partitioned(Asking, Contents, Files, Protocol):
     """The state with partitions, with files where they are modelled, and with what a snapshot holds of both."""
 
     saved_held: Cells[tuple[Replica, Partition], Offset]

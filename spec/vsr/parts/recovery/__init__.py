@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import Change, Part, replaces
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import restart
 from viewproof.spec.vsr.core.lemmas.words import asks_first
 from viewproof.spec.vsr.parts.recovery import alone, faults, invariants, nonce, superblock
 from viewproof.spec.vsr.parts.repair import invariants as repaired
 from viewproof.spec.vsr.parts.repair import view_change
+from viewproof.spec.vsr.parts.repair.options import Repair
 from viewproof.spec.vsr.parts.repair.state import BitMessages
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def of_nonce(cfg: Config) -> tuple[Change, ...]:

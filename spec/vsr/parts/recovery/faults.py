@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import NONE, action, all_of, any_of, between, forall, not_, require, tagged, value_of
-from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, Restart, View
 from viewproof.spec.vsr.parts.recovery import alone, nonce, superblock
 from viewproof.spec.vsr.parts.recovery.nonce import Recovering
 from viewproof.spec.vsr.parts.recovery.superblock import BySuperblock
 from viewproof.spec.vsr.parts.repair import nacks
+from viewproof.spec.vsr.parts.repair.options import Repair
 from viewproof.spec.vsr.parts.repair.view_change import install_headers
 from viewproof.spec.vsr.stand_ins import Fault, beside, instead_of
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 @action

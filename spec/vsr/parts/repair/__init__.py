@@ -4,15 +4,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import Action, Change, Part, at, before, replaces
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.config import Config, Repair
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core import view_change as core_view_change
 from viewproof.spec.vsr.parts.recovery.storage import rot
 from viewproof.spec.vsr.parts.repair import faults, invariants, journal, lemmas, nacks, view_change
+from viewproof.spec.vsr.parts.repair.options import Repair
 from viewproof.spec.vsr.parts.repair.state import Damage, Journals, Repaired, RepairMessages
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 VIEW_CHANGE = ("start_view_change", "do_view_change", "start_view", "on_start_view", "on_prepare", "on_commit")
 """What a cluster of one never does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from viewproof.spec.lang import (
     NONE,
@@ -19,7 +19,6 @@ from viewproof.spec.lang import (
     some,
     where,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, StartView, View, primary
 from viewproof.spec.vsr.core.view_change import offered_by, require_start_view
@@ -27,6 +26,9 @@ from viewproof.spec.vsr.parts.repair import view_change as repaired
 from viewproof.spec.vsr.parts.repair.state import Repaired, leading, set_headers, set_log
 from viewproof.spec.vsr.parts.repair.view_change import is_repaired, require_merge
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 @action

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from viewproof.spec.lang import (
     NONE,
     Bool,
@@ -18,7 +20,6 @@ from viewproof.spec.lang import (
     some,
     value_of,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.invariants import carries
 from viewproof.spec.vsr.core.lemmas.words import (
     each_entry,
@@ -31,6 +32,9 @@ from viewproof.spec.vsr.core.lemmas.words import (
 from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Op, Replica, View, entry_of_view, primary
 from viewproof.spec.vsr.parts.repair.invariants import backed, reworked
 from viewproof.spec.vsr.parts.repair.state import Repaired, leading
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 @invariant("repair.durable_views", "log_view ≤ durable view ≤ view")

@@ -7,6 +7,7 @@ prepare that q_n replicas nack cannot have a replication quorum, as q_n + q_r > 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
     NONE,
@@ -25,9 +26,11 @@ from viewproof.spec.lang import (
     some,
     where,
 )
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.state import VIEW_CHANGE, Op, Replica, View, primary
 from viewproof.spec.vsr.parts.repair.state import Repaired, RepairMessages, chained, leading
+
+if TYPE_CHECKING:
+    from viewproof.spec.vsr.config import Config
 
 
 def quorum_nack(cfg: Config) -> int:

@@ -33,7 +33,6 @@ from viewproof.spec.lang import (
 from viewproof.spec.lang.vocabulary import Between
 from viewproof.spec.vsr.core.state import (
     VIEW_CHANGE,
-    Core,
     DoViewChange,
     Entry,
     Log,
@@ -45,6 +44,7 @@ from viewproof.spec.vsr.core.state import (
     by_replica,
     prepare_of,
 )
+from viewproof.spec.vsr.parts.protocol import Protocol
 
 
 class Headers(Fields):
@@ -96,7 +96,7 @@ class Damage(State):
     rots: Rot = ghost("slots of a journal that went bad so far (bounds a finite model)")
 
 
-class Repaired(RepairMessages, Journals, Damage, Core):
+class Repaired(RepairMessages, Journals, Damage, Protocol):
     """The state with journals that are repaired, and what recovery by nonce adds to it."""
 
     wiped: Cells[Replica, Bool]
