@@ -153,26 +153,38 @@ def starts_afresh(s: Core, r: Replica) -> Bool:
 
 @invariant("I5", "bounds")
 def bounds(s: Core) -> Bool:
-    """commit_min ≤ min(commit_max, op), and what parts bound: the checkpoint, the ring, the pipeline."""
+    """commit_min ≤ min(commit_max, op), and what parts bound: the checkpoint, the ring, the pipeline, the head and the
+    executed slots of a journal with gaps.
+    """
     return forall(Replica, lambda r: all_of(*bounds_of(s, r)))
 
 
 @cases
 def bounds_of(s: Core, r: Replica) -> tuple[Truth, ...]:
     """The bounds that r keeps."""
-    return (s.commit_min[r] <= s.commit_max[r], s.commit_min[r] <= s.op[r])
+    seen = bounded(s)
+    return (seen.commit_min[r] <= seen.commit_max[r], seen.commit_min[r] <= seen.op[r])
+
+
+@point
+def bounded(s: Core) -> Core:
+    """The state that is bounded: this one; that after the step where a part says what a step may not do."""
+    return s
 
 
 @invariant("I6", "view_monotone")
 def view_monotone(s: Core) -> Bool:
-    """view and log_view never regress, restarts included; log_view ≤ view; every promise that was sent is kept."""
+    """view and log_view never regress, restarts included, but where a part says so and what then stands for them;
+    log_view ≤ view; every promise that was sent is kept.
+    """
     return forall(
         Replica,
         lambda r: all_of(
             any_of(s.view[r] <= s.after.view[r], *may_regress(s, r)),
-            s.log_view[r] <= s.after.log_view[r],
+            any_of(s.log_view[r] <= s.after.log_view[r], *may_forget(s, r)),
             s.after.log_view[r] <= s.after.view[r],
             forall(View, lambda v: is_promise_kept(s, v, r)),
+            *kept_views(s, r),
         ),
     )
 
@@ -180,6 +192,18 @@ def view_monotone(s: Core) -> Bool:
 @cases
 def may_regress(s: Core, r: Replica) -> tuple[Truth, ...]:
     """In which steps the view of r may fall: in none."""
+    return ()
+
+
+@cases
+def may_forget(s: Core, r: Replica) -> tuple[Truth, ...]:
+    """In which steps the log_view of r may fall: in none."""
+    return ()
+
+
+@cases
+def kept_views(s: Core, r: Replica) -> tuple[Truth, ...]:
+    """What else a step keeps of the views of r: what parts keep beside view and log_view."""
     return ()
 
 
@@ -213,29 +237,50 @@ def one_prepare(s: Core) -> Bool:
 
 @invariant("I8", "exactly_once")
 def exactly_once(s: Core) -> Bool:
-    """No request of a client is executed at two ops."""
-    return forall(
-        Op,
-        lambda o: forall(
+    """No request of a client is executed at two ops; and what parts say of one op: its reply, its session."""
+    return forall(Op, lambda o: all_of(*once(s, o)))
+
+
+@cases
+def once(s: Core, o: Op) -> tuple[Truth, ...]:
+    """What holds of op o: what was executed there is no request that was executed at an op before it."""
+    return (
+        forall(
             between(Op, 1, o - 1),
             lambda p: implies(
-                all_of(s.first_executed[o] != NONE, s.first_executed[p] != NONE),
-                lambda: any_of(
-                    not_(is_request(s, s.first_executed[o], o)),
-                    client_of(s, s.first_executed[o], o) != client_of(s, s.first_executed[p], p),
-                    request_of(s, s.first_executed[o], o) != request_of(s, s.first_executed[p], p),
-                ),
+                all_of(s.first_executed[o] != NONE, s.first_executed[p] != NONE), lambda: are_different(s, o, p)
             ),
         ),
     )
 
 
+@point
+def are_different(s: Core, o: Op, p: Op) -> Bool:
+    """Is what was executed at o another request than what was executed at p, or none?"""
+    return any_of(
+        not_(is_request(s, s.first_executed[o], o)),
+        client_of(s, s.first_executed[o], o) != client_of(s, s.first_executed[p], p),
+        request_of(s, s.first_executed[o], o) != request_of(s, s.first_executed[p], p),
+    )
+
+
 @invariant("I9", "table_is_function")
 def table_is_function(s: Core) -> Bool:
-    """The client table is that of the executed prefix: per client the largest request number executed up to
-    commit_min.
-    """
-    return forall(Replica, lambda r: forall(Client, lambda c: s.table[r, c] == last_request(s, c, s.commit_min[r])))
+    """The client table is that of the executed prefix; and what parts say of how an op changed it."""
+    told = forall(Replica, lambda r: forall(Client, lambda c: is_as_executed(s, r, c)))
+    return all_of(told, *as_determined(s))
+
+
+@point
+def is_as_executed(s: Core, r: Replica, c: Client) -> Bool:
+    """Does r remember of client c the largest request number that was executed up to its commit_min?"""
+    return s.table[r, c] == last_request(s, c, s.commit_min[r])
+
+
+@cases
+def as_determined(s: Core) -> tuple[Truth, ...]:
+    """What else is determined by the executed prefix."""
+    return ()
 
 
 def last_request(s: Core, c: Client, limit: Op) -> Request:
@@ -252,17 +297,25 @@ def last_request(s: Core, c: Client, limit: Op) -> Request:
 
 @invariant("I10", "chain")
 def chain(s: Core) -> Bool:
-    """Each entry's parent is the entry at the op before it; views do not fall along a log. (The core has no
-    timestamps.)
+    """Along every log that has to be whole each entry's parent is the entry at the op before it, and views do not fall.
+    (The core has no timestamps.)
     """
-    return forall(
-        Replica,
-        lambda r: forall(
-            between(Op, 1, s.op[r]),
-            lambda o: all_of(
-                s.entry[r, o] != NONE,
-                lambda: s.prepare[value_of(s.entry[r, o]), o].parent == parent_of(s, r, o),
-                where(o == 1, True, lambda: s.entry[r, o - 1] <= s.entry[r, o]),
+    return all_of(*chains(s))
+
+
+@cases
+def chains(s: Core) -> tuple[Truth, ...]:
+    """That the logs which have to be whole are chains: those of the replicas."""
+    return (
+        forall(
+            Replica,
+            lambda r: forall(
+                between(Op, 1, s.op[r]),
+                lambda o: all_of(
+                    s.entry[r, o] != NONE,
+                    lambda: s.prepare[value_of(s.entry[r, o]), o].parent == parent_of(s, r, o),
+                    where(o == 1, True, lambda: s.entry[r, o - 1] <= s.entry[r, o]),
+                ),
             ),
         ),
     )
@@ -270,26 +323,43 @@ def chain(s: Core) -> Bool:
 
 @invariant("I12", "log_view_meaning")
 def log_view_meaning(s: Core) -> Bool:
-    """A do_view_change with log_view x carries exactly the log that x started with and entries prepared in x after
-    it.
+    """A do_view_change with log_view x carries exactly the log that x started with and entries prepared in x after it,
+    but for what parts excuse.
     """
     return forall(
         View,
         lambda v: forall(
             Replica,
-            lambda r: implies(
-                s.dvc[v, r].sent,
-                lambda: all_of(
-                    any_of(s.dvc[v, r].log_view == 0, s.sv[s.dvc[v, r].log_view].sent),
-                    reaches_start(s, v, r),
-                    forall(
-                        between(Op, 1, s.dvc[v, r].op),
-                        lambda o: s.dvc[v, r].entry[o] == entry_of_view(s, s.dvc[v, r].log_view, o),
-                    ),
-                ),
-            ),
+            lambda r: implies(s.dvc[v, r].sent, lambda: any_of(*reworked(s, v, r), carries_log_view(s, v, r))),
         ),
     )
+
+
+@cases
+def reworked(s: Core, v: View, r: Replica) -> tuple[Truth, ...]:
+    """Why the log that r offers to view v need not be that of its log_view: for nothing."""
+    return ()
+
+
+def carries_log_view(s: Core, v: View, r: Replica) -> Bool:
+    """Does r's do_view_change of view v carry the log of its log_view, and did that view begin?"""
+    return all_of(
+        any_of(s.dvc[v, r].log_view == 0, *has_begun(s, v, r)),
+        reaches_start(s, v, r),
+        forall(between(Op, 1, s.dvc[v, r].op), lambda o: any_of(*names_entry(s, v, r, o))),
+    )
+
+
+@cases
+def has_begun(s: Core, v: View, r: Replica) -> tuple[Truth, ...]:
+    """How the log_view of r's do_view_change of view v began: it was started."""
+    return (s.sv[s.dvc[v, r].log_view].sent,)
+
+
+@cases
+def names_entry(s: Core, v: View, r: Replica, o: Op) -> tuple[Truth, ...]:
+    """What r's do_view_change of view v may say of op o: the entry that its log_view has there."""
+    return (s.dvc[v, r].entry[o] == entry_of_view(s, s.dvc[v, r].log_view, o),)
 
 
 @point

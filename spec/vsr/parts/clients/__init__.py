@@ -32,8 +32,11 @@ def changes(cfg: Config) -> tuple[Change, ...]:
         replaces(normal.record, table.record),
         replaces(normal.reply, table.reply),
         *slots,
-        replaces(core.exactly_once, invariants.exactly_once),
-        replaces(core.table_is_function, invariants.table_is_function),
+        replaces(core.are_different, invariants.are_different),
+        at(core.once, invariants.replies_the_same),
+        *((at(core.once, invariants.newer_incarnation),) if cfg.client_table.sessions else ()),
+        replaces(core.is_as_executed, invariants.is_as_executed),
+        at(core.as_determined, invariants.as_determined),
     )
 
 

@@ -98,30 +98,20 @@ def same_incarnation(s: Clients, o: Op, p: Op) -> Bool:
     )
 
 
-@invariant("I8", "exactly_once")
-def exactly_once(s: Clients) -> Bool:
-    """No request of a session is executed at two ops; a re-sent reply has the same bytes; a live session is replaced
-    only by one of a newer incarnation.
+def are_different(s: Clients, o: Op, p: Op) -> Bool:
+    """Are the executed entries at o and p different requests, or of different sessions?"""
+    return not_(same_request(s, o, p))
+
+
+def replies_the_same(s: Clients, o: Op) -> Bool:
+    """A re-sent reply has the same bytes."""
+    return s.last_reply[o] == s.first_reply[o]
+
+
+def newer_incarnation(s: Clients, o: Op) -> Bool:
+    """If op o is a register of a client that has a slot, its incarnation is above that of the slot: a live session is
+    replaced only by one of a newer incarnation.
     """
-    return forall(
-        Op,
-        lambda o: all_of(
-            s.last_reply[o] == s.first_reply[o],
-            forall(
-                between(Op, 1, o - 1),
-                lambda p: any_of(
-                    s.first_executed[o] == NONE, s.first_executed[p] == NONE, lambda: not_(same_request(s, o, p))
-                ),
-            ),
-            newer_incarnation(s, o),
-        ),
-    )
-
-
-def newer_incarnation(s: Clients, o: Op) -> Truth:
-    """If op o is a register of a client that has a slot, its incarnation is above that of the slot."""
-    if not s.cfg.client_table.sessions:
-        return True
     return forall(
         Client,
         lambda c: implies(
@@ -136,15 +126,14 @@ def newer_incarnation(s: Clients, o: Op) -> Truth:
     )
 
 
-@invariant("I9", "table_is_function")
-def table_is_function(s: Clients) -> Bool:
-    """The client table is a function of the executed prefix: every slot is as `slot` tells, and each op took in and
-    evicted what the table before it determines.
-    """
-    return all_of(
-        forall(Replica, lambda r: forall(Client, lambda c: as_told(s, r, c, slot(s, s.commit_min[r], c)))),
-        forall(Op, lambda o: implies(s.first_executed[o] != NONE, lambda: determined(s, o))),
-    )
+def is_as_executed(s: Clients, r: Replica, c: Client) -> Bool:
+    """Is r's slot of client c as `slot` tells after its commit_min?"""
+    return as_told(s, r, c, slot(s, s.commit_min[r], c))
+
+
+def as_determined(s: Clients) -> Bool:
+    """Each op took in and evicted what the table before it determines."""
+    return forall(Op, lambda o: implies(s.first_executed[o] != NONE, lambda: determined(s, o)))
 
 
 def as_told(s: Clients, r: Replica, c: Client, p: Op) -> Bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from viewproof.spec.lang import Change, Part, replaces
+from viewproof.spec.lang import Change, Part, at, replaces
 from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import restart
@@ -23,7 +23,10 @@ def of_nonce(cfg: Config) -> tuple[Change, ...]:
     """Crash and recovery by nonce; a cluster of one has nobody to ask."""
     return (
         replaces(restart.restart, alone.restart if cfg.replicas == 1 else nonce.restart),
-        replaces(core.view_monotone, invariants.promises_kept),
+        at(core.may_regress, invariants.is_recovering),
+        at(core.may_forget, invariants.is_recovering),
+        at(core.kept_views, invariants.rises_to_durable),
+        replaces(core.is_promise_kept, invariants.is_promise_kept),
     )
 
 
@@ -38,7 +41,10 @@ def of_superblock(cfg: Config) -> tuple[Change, ...]:
     return (
         replaces(restart.restart, alone.restart if cfg.replicas == 1 else superblock.restart),
         *(others if cfg.replicas > 1 else ()),
-        replaces(core.view_monotone, invariants.superblock_leads),
+        at(core.may_regress, invariants.restarts),
+        at(core.may_forget, invariants.restarts),
+        at(core.kept_views, invariants.superblock_leads),
+        replaces(core.is_promise_kept, invariants.is_promise_durable),
         replaces(asks_first, superblock.asks_first),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viewproof.spec.lang import NONE, Bool, all_of, any_of, exists, forall, implies, invariant, witness
+from viewproof.spec.lang import NONE, Bool, all_of, any_of, exists, implies, witness
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Op, Replica, View
 from viewproof.spec.vsr.parts.recovery.nonce import Recovering
 
@@ -17,60 +17,45 @@ def nacked_in(s: Recovering, v: View, r: Replica) -> Bool:
     return exists(Op, lambda o: s.after.nack_sent[v, r, o] != NONE)
 
 
-@invariant("I6", "view_monotone")
-def promises_kept(s: Recovering) -> Bool:
-    """A replica that is not recovering is in no view below one in which it sent a do_view_change or a nack, or was
-    normal, over crashes too; view and log_view rise otherwise; log_view ≤ view.
-    """
-    return forall(
-        Replica,
-        lambda r: all_of(
-            s.durable_view[r] <= s.after.durable_view[r],
-            any_of(
-                s.after.status[r] == RECOVERING,
-                all_of(
-                    s.view[r] <= s.after.view[r],
-                    s.log_view[r] <= s.after.log_view[r],
-                    s.durable_view[r] <= s.after.view[r],
-                ),
-            ),
-            s.after.log_view[r] <= s.after.view[r],
-            forall(
-                View,
-                lambda v: implies(
-                    any_of(s.after.dvc[v, r].sent, nacked_in(s, v, r), acknowledged_in(s, v, r)),
-                    v <= s.after.durable_view[r],
-                ),
-            ),
-        ),
+def is_recovering(s: Recovering, r: Replica) -> Bool:
+    """A replica that is recovering does not know its view."""
+    return s.after.status[r] == RECOVERING
+
+
+def rises_to_durable(s: Recovering, r: Replica) -> tuple[Bool, ...]:
+    """The durable view never falls, and a replica that is not recovering is in none below it."""
+    return (
+        s.durable_view[r] <= s.after.durable_view[r],
+        any_of(s.after.status[r] == RECOVERING, s.durable_view[r] <= s.after.view[r]),
     )
 
 
-@invariant("I6", "view_monotone")
-def superblock_leads(s: Recovering) -> Bool:
-    """What the superblock says of view and log_view never falls; in memory they are at or above it, and fall only to
-    it, at a restart; no do_view_change is above the durable view, no acknowledgement above the durable log_view.
-    """
-    return forall(
-        Replica,
-        lambda r: all_of(
-            s.durable_view[r] <= s.after.durable_view[r],
-            s.durable_log_view[r] <= s.after.durable_log_view[r],
-            s.after.durable_view[r] <= s.after.view[r],
-            s.after.durable_log_view[r] <= s.after.log_view[r],
-            s.after.log_view[r] <= s.after.view[r],
-            any_of(
-                all_of(s.view[r] <= s.after.view[r], s.log_view[r] <= s.after.log_view[r]),
-                s.after.restarts == s.restarts + 1,
-            ),
-            forall(
-                View,
-                lambda v: all_of(
-                    implies(s.after.dvc[v, r].sent, v <= s.after.durable_view[r]),
-                    implies(acknowledged_in(s, v, r), v <= s.after.durable_log_view[r]),
-                ),
-            ),
-        ),
+def is_promise_kept(s: Recovering, v: View, r: Replica) -> Bool:
+    """After the step: a do_view_change, a nack or an acknowledgement of r in view v is not above its durable view."""
+    said = any_of(s.after.dvc[v, r].sent, nacked_in(s, v, r), acknowledged_in(s, v, r))
+    return implies(said, v <= s.after.durable_view[r])
+
+
+def restarts(s: Recovering, r: Replica) -> Bool:
+    """In memory view and log_view fall to those of the superblock at a restart."""
+    return s.after.restarts == s.restarts + 1
+
+
+def superblock_leads(s: Recovering, r: Replica) -> tuple[Bool, ...]:
+    """What the superblock says of view and log_view never falls; in memory they are at or above it."""
+    return (
+        s.durable_view[r] <= s.after.durable_view[r],
+        s.durable_log_view[r] <= s.after.durable_log_view[r],
+        s.after.durable_view[r] <= s.after.view[r],
+        s.after.durable_log_view[r] <= s.after.log_view[r],
+    )
+
+
+def is_promise_durable(s: Recovering, v: View, r: Replica) -> Bool:
+    """After the step: r sent no do_view_change above its durable view, no acknowledgement above its log_view there."""
+    return all_of(
+        implies(s.after.dvc[v, r].sent, v <= s.after.durable_view[r]),
+        implies(acknowledged_in(s, v, r), v <= s.after.durable_log_view[r]),
     )
 
 

@@ -42,9 +42,15 @@ def changes(cfg: Config) -> tuple[Change, ...]:
         replaces(core_view_change.start_view, view_change.start_view),
         replaces(core_view_change.on_start_view, view_change.on_start_view),
     )
-    by_superblock = (before(normal.on_request, journal.require_view_fixed),)
+    by_recovery = {
+        "nonce": (at(core.reworked, invariants.was_reworked),),
+        "superblock": (
+            before(normal.on_request, journal.require_view_fixed),
+            at(core.has_begun, invariants.was_merged),
+        ),
+    }
     return (
-        *(by_superblock if cfg.repair.recovery == "superblock" else ()),
+        *by_recovery.get(cfg.repair.recovery, ()),
         at(normal.prepare, journal.hold_in_memory),
         replaces(normal.append, journal.append),
         replaces(normal.execute, journal.execute),
@@ -54,9 +60,11 @@ def changes(cfg: Config) -> tuple[Change, ...]:
         replaces(core.holds_acknowledged, invariants.holds_acknowledged),
         at(core.excused, invariants.knows_loss),
         at(core.excused, invariants.given_up),
-        replaces(core.bounds, invariants.bounds),
-        replaces(core.chain, invariants.chain),
-        replaces(core.log_view_meaning, invariants.log_view_meaning),
+        replaces(core.bounded, invariants.after_step),
+        at(core.bounds_of, invariants.knows_head),
+        at(core.bounds_of, invariants.keeps_executed),
+        replaces(core.chains, invariants.chains),
+        at(core.names_entry, invariants.names_no_header),
     )
 
 

@@ -83,55 +83,48 @@ def knows_loss(s: Repaired, r: Replica, o: Op) -> Bool:
     return any_of(s.faulty[r, o], s.wiped[r]) if s.cfg.repair.recovery == "nonce" else s.faulty[r, o]
 
 
-@invariant("I5", "bounds")
-def bounds(s: Repaired) -> Bool:
-    """commit_min ≤ min(commit_max, op), the head's header is known, and a slot whose op was executed is given no other
-    prepare.
-    """
+def after_step(s: Repaired) -> Repaired:
+    """Bounded is the state after the step: what a slot may not take is a matter of steps."""
+    return s.after
+
+
+def knows_head(s: Repaired, r: Replica) -> Bool:
+    """A normal replica knows the header at its head."""
+    return any_of(s.after.op[r] == 0, lambda: s.after.entry[r, s.after.op[r]] != NONE, s.after.status[r] != NORMAL)
+
+
+def keeps_executed(s: Repaired, r: Replica) -> Bool:
+    """A slot whose op was executed is given no other prepare."""
     return forall(
+        between(Op, 1, s.commit_min[r]),
+        lambda o: any_of(
+            s.after.body[r, o] == s.body[r, o],
+            s.after.body[r, o] == NONE,
+            s.after.body[r, o] == s.executed[r, o],
+        ),
+    )
+
+
+def chains(s: Repaired) -> tuple[Truth, ...]:
+    """Logs have gaps: those which have to be whole are that of every started view, and what every replica executed."""
+    started = forall(
+        View,
+        lambda v: implies(
+            s.sv[v].sent,
+            lambda: forall(
+                between(Op, 1, s.sv[v].op),
+                lambda o: follows(s, s.sv[v].entry[o], o, lambda: where(o == 1, NONE, lambda: s.sv[v].entry[o - 1])),
+            ),
+        ),
+    )
+    executed = forall(
         Replica,
-        lambda r: all_of(
-            s.after.commit_min[r] <= s.after.commit_max[r],
-            s.after.commit_min[r] <= s.after.op[r],
-            any_of(s.after.op[r] == 0, lambda: s.after.entry[r, s.after.op[r]] != NONE, s.after.status[r] != NORMAL),
-            forall(
-                between(Op, 1, s.commit_min[r]),
-                lambda o: any_of(
-                    s.after.body[r, o] == s.body[r, o],
-                    s.after.body[r, o] == NONE,
-                    s.after.body[r, o] == s.executed[r, o],
-                ),
-            ),
+        lambda r: forall(
+            between(Op, 1, s.commit_min[r]),
+            lambda o: follows(s, s.executed[r, o], o, lambda: where(o == 1, NONE, lambda: s.executed[r, o - 1])),
         ),
     )
-
-
-@invariant("I10", "chain")
-def chain(s: Repaired) -> Bool:
-    """Along the log of every started view, and along what every replica executed, each entry's parent is the one
-    before it, and views do not fall.
-    """
-    return all_of(
-        forall(
-            View,
-            lambda v: implies(
-                s.sv[v].sent,
-                lambda: forall(
-                    between(Op, 1, s.sv[v].op),
-                    lambda o: follows(
-                        s, s.sv[v].entry[o], o, lambda: where(o == 1, NONE, lambda: s.sv[v].entry[o - 1])
-                    ),
-                ),
-            ),
-        ),
-        forall(
-            Replica,
-            lambda r: forall(
-                between(Op, 1, s.commit_min[r]),
-                lambda o: follows(s, s.executed[r, o], o, lambda: where(o == 1, NONE, lambda: s.executed[r, o - 1])),
-            ),
-        ),
-    )
+    return (started, executed)
 
 
 def follows(s: Repaired, entry: Entry, o: Op, before: Callable[[], Entry]) -> Bool:
@@ -202,43 +195,19 @@ def many_never_acked(s: Repaired, r: Replica, o: Op) -> Bool:
     return replicas >= quorum_nack(s.cfg)
 
 
-@invariant("I12", "log_view_meaning")
-def log_view_meaning(s: Repaired) -> Bool:
-    """A do_view_change with log_view x names headers of the log that x started with and of prepares of x after it, and
-    reaches as far as the start at least. (One whose sender merged logs since, for a view that did not start, names what
-    that merge left.)
-    """
-    return forall(
-        View,
-        lambda v: forall(
-            Replica,
-            lambda r: implies(s.dvc[v, r].sent, lambda: any_of(reworked(s, v, r), carries_log_view(s, v, r))),
-        ),
-    )
+def was_reworked(s: Repaired, v: View, r: Replica) -> Bool:
+    """The log that r offers to view v was merged for a view that did not start: it names what that merge left."""
+    return s.dvc_reworked[v, r]
 
 
-def reworked(s: Repaired, v: View, r: Replica) -> Truth:
-    """Was the log that r offers to view v merged for a view that did not start?"""
-    return s.dvc_reworked[v, r] if s.cfg.repair.recovery == "nonce" else False
+def was_merged(s: Repaired, v: View, r: Replica) -> Bool:
+    """By superblock a new primary has a log_view before that view starts."""
+    return primary(s, s.dvc[v, r].log_view) == r
 
 
-def carries_log_view(s: Repaired, v: View, r: Replica) -> Bool:
-    """Does r's do_view_change for view v carry the log of its log_view? (By superblock a new primary has a log_view
-    before that view starts.)
-    """
-    x = s.dvc[v, r].log_view
-    merged = (primary(s, x) == r,) if s.cfg.repair.recovery == "superblock" else ()
-    return all_of(
-        any_of(x == 0, *merged, s.sv[x].sent),
-        s.sv[x].op <= s.dvc[v, r].op,
-        forall(
-            between(Op, 1, s.dvc[v, r].op),
-            lambda o: any_of(
-                s.dvc[v, r].entry[o] == entry_of_view(s, x, o),
-                all_of(s.dvc[v, r].entry[o] == NONE, o < s.dvc[v, r].op),
-            ),
-        ),
-    )
+def names_no_header(s: Repaired, v: View, r: Replica, o: Op) -> Bool:
+    """Below its head a do_view_change may have gaps."""
+    return all_of(s.dvc[v, r].entry[o] == NONE, o < s.dvc[v, r].op)
 
 
 @invariant("L1_copy", "copy_known")

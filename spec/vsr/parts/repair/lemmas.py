@@ -20,7 +20,7 @@ from viewproof.spec.lang import (
     some,
     value_of,
 )
-from viewproof.spec.vsr.core.invariants import carries
+from viewproof.spec.vsr.core.invariants import carries, reworked
 from viewproof.spec.vsr.core.lemmas.words import (
     each_entry,
     each_replica,
@@ -30,7 +30,7 @@ from viewproof.spec.vsr.core.lemmas.words import (
     exists_prepare,
 )
 from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Op, Replica, View, entry_of_view, primary
-from viewproof.spec.vsr.parts.repair.invariants import backed, reworked
+from viewproof.spec.vsr.parts.repair.invariants import backed
 from viewproof.spec.vsr.parts.repair.state import Repaired, leading
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def offer_gap(s: Repaired) -> Bool:
     """What a replica acknowledged in the view whose log it offers is in the headers of its offer, if covered."""
     return each_vote_entry(
         lambda v, r, o: implies(
-            all_of(s.dvc[v, r].sent, not_(reworked(s, v, r)), o >= s.dvc[v, r].low),
+            all_of(s.dvc[v, r].sent, *(not_(so) for so in reworked(s, v, r)), o >= s.dvc[v, r].low),
             any_of(
                 s.ack[s.dvc[v, r].log_view, r, o] == NONE,
                 s.dvc[v, r].entry[o] == s.ack[s.dvc[v, r].log_view, r, o],

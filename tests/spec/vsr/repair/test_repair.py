@@ -319,7 +319,7 @@ def test_a_name_means_one_specification() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"recovery": "tape"}, "by nonce, superblock or probe, not tape"),
+        ({"recovery": "tape"}, "recovery is nonce, superblock, probe or nothing, not tape"),
         ({"recovery": "superblock", "headers": 3}, "options of recovery by nonce"),
     ],
 )
