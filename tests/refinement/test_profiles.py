@@ -11,7 +11,8 @@ from tests.refinement.traces import simulated
 from viewproof.api.audit import PROFILES as AUDITED
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import CLIENT_PROFILES
-from viewproof.refinement.checker import configuration
+from viewproof.refinement.native.configuration import configuration
+from viewproof.refinement.schema import INDEX
 from viewproof.spec.vsr.config import ClientTable
 from viewproof.spec.vsr.profiles import OF_LOGS, PROFILES, profile
 
@@ -22,7 +23,8 @@ FEW_SLOTS = {"evictions": "sessions"}
 @pytest.mark.parametrize("name", CLIENT_PROFILES)
 def test_clients_of_a_run_are_remembered_as_the_profile_of_that_name_says(tmp_path: Path, name: str) -> None:
     for seed in range(3):
-        shown = configuration(simulated(tmp_path / str(seed), seed, requests=5, client_profile=name)[0]).client_table
+        first = simulated(tmp_path / str(seed), seed, requests=5, client_profile=name)[0]
+        shown = configuration({column: first[at] for column, at in INDEX.items()}).client_table
         meant = profile(FEW_SLOTS.get(name, name)).client_table
         assert replace(shown, slots=meant.slots, in_flight=meant.in_flight) == meant
         if name in FEW_SLOTS:
