@@ -51,6 +51,17 @@ def unshown(config: Config, judged: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+CHANGING = frozenset(
+    {
+        *("queued", "acked", "committed", "executed", "view_changed", "offered", "merged", "elected", "adopted"),
+        *("dropped", "restarted", "probing"),
+    }
+)
+FIELDS = (
+    *("op", "view", "log_view", "commit", "parent_checksum", "prepare_checksum", "ack_from_replica", "ack_count"),
+    *("replica_id", "request_id", "op_head", "commit_max", "new_view", "old_view", "from_op", "action_commit"),
+)
+
 SYSTEM = System(
     "iggy",
     lambda c: f"iggy, {'metadata' if c.metadata else 'a partition'}, {c.replicas} replicas",
@@ -59,5 +70,7 @@ SYSTEM = System(
     is_merged,
     EVENTS,
     specification,
+    CHANGING,
+    FIELDS,
     unshown,
 )

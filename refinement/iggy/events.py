@@ -64,6 +64,7 @@ def shows(state: Any, e: Any) -> None:
     hold("I12", state.log_view[r] == e.log_view, "log_view is that of the last view whose log the replica took over")
     hold("status", status_is(state, e), "a replica has the status that its lines show")
     learns(state, r, e.view, e.commit)
+    hold("I4", e.commit == state.commit_max[r], "a commit number does not fall")
 
 
 def status_is(state: Any, e: Any) -> Any:
@@ -140,7 +141,8 @@ def queued(state: Any, e: Any) -> None:
     r = e.node
     shows(state, e)
     hold("I7", e.named_before == 0, "a checksum names one entry")
-    hold("I7", state.prepare[e.view, e.op].client == 0, "a view prepares an op once")
+    if state.cfg.replicas > 1:
+        hold("I7", state.prepare[e.view, e.op].client == 0, "a view prepares an op once")
     hold("I5", state.op[r] + 1 == e.op, "ops have no gaps")
     if state.cfg.client_table.sessions:
         when(
@@ -162,11 +164,21 @@ def queued(state: Any, e: Any) -> None:
     )
 
 
-@event(**SHOWN, op=Op, sender=Replica, entry=View, count=int, quorum=int, reached=int, journaled=int, clients=Client)
+COUNTED = {"count": int, "quorum": int, "reached": int, "journaled": int, "lines": int, "own_line": int, "again": int}
+"""Of an acknowledgement: what its line says, and how many lines of that op there were."""
+
+
+@event(**SHOWN, **COUNTED, op=Op, sender=Replica, entry=View, clients=Client)
 def acked(state: Any, e: Any) -> None:
     """The primary counts an acknowledgement, its own included; enough of them commit the op."""
     r, q, v = e.node, e.sender, e.view
     hold("I6", all_of(state.view[r] == v, state.status[r] == NORMAL, primary(state, v) == r), "the primary counts")
+    shows(state, e)
+    hold("quorum", e.again == 0, "each replica is counted once")
+    rebuilt = all_of(e.op <= state.sv[v].op, e.own_line == 0, e.count == e.lines + 1)
+    hold(
+        "quorum", any_of(e.count == e.lines, rebuilt), "what is counted has a line, but for a pipeline that was rebuilt"
+    )
     hold("quorum", e.quorum == state.cfg.quorum_replication, "the quorum is that of the cluster's size")
     hold("I3", any_of(e.has("journaled") == False, e.journaled == 1), APPENDED)  # noqa: E712
     hold("I10", state.entry[r, e.op] == some(e.entry), "what is acknowledged is the primary's entry at that op")
@@ -199,7 +211,7 @@ def commits(state: Any, r: Any) -> None:
     each(between(Op, state.commit_max[r] + 1, state.op[r]), lambda o: settle(normal.commit, r=r, o=o))
 
 
-@event(**SHOWN, op=Op, clients=Client)
+@event(**SHOWN, op=Op, client=Client, request=Request, clients=Client)
 def committed(state: Any, e: Any) -> None:
     """The primary executes the next op, and replies; of a partition, the backups print it, too."""
     r = e.node
@@ -209,6 +221,9 @@ def committed(state: Any, e: Any) -> None:
         lambda: leads_execution(state, e, r),
         lambda: catches_up(state, r, e.op, e.clients),
     )
+    v = value_of(state.executed[r, e.op])
+    hold("I8", any_of(not_(e.has("client")), state.prepare[v, e.op].client == e.client), "whose request it is")
+    hold("I8", any_of(not_(e.has("client")), state.prepare[v, e.op].request == e.request), "which request it is")
     shows(state, e)
 
 

@@ -48,6 +48,7 @@ class Names:
     registers: dict[int, int] = field(default_factory=dict)
     journals: dict[tuple[int, int], int] = field(default_factory=dict)
     shows_journals: bool = False
+    counted: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
     strange: dict[tuple[int, int], int] = field(default_factory=dict)
     begins: int = 0
     offers: set[tuple[int, int, int]] = field(default_factory=set)
@@ -112,13 +113,19 @@ def _queued(names: Names, p: Parsed) -> Columns:
 
 def _acked(names: Names, p: Parsed) -> Columns:
     op, sender, checksum = p.number("op"), p.number("ack_from_replica"), p.number("prepare_checksum")
-    shown = names.shows_journals and sender != p.number("replica_id")
+    node = p.number("replica_id")
+    shown = names.shows_journals and sender != node
+    lines = names.counted.setdefault((node, p.number("view"), op, checksum), [])
+    lines.append(sender)
     return {
         **_state(p),
         "op": op,
         "sender": sender,
         "entry": names.entry(checksum, op),
         "count": p.number("ack_count"),
+        "lines": len(lines),
+        "own_line": int(node in lines),
+        "again": int(lines.count(sender) > 1),
         "quorum": p.number("quorum"),
         "reached": int(p.word("quorum_reached") == "true"),
         "journaled": int(names.journals.get((sender, op)) == checksum) if shown else None,
@@ -127,7 +134,14 @@ def _acked(names: Names, p: Parsed) -> Columns:
 
 
 def _committed(names: Names, p: Parsed) -> Columns:
-    return {**_state(p), "op": p.number("op"), "clients": len(names.clients)}
+    metadata = p.word("plane") == "metadata"
+    return {
+        **_state(p),
+        "op": p.number("op"),
+        "client": names.client(p.number("client_id")) if metadata else None,
+        "request": p.number("request_id") if metadata else None,
+        "clients": len(names.clients),
+    }
 
 
 def _changed(names: Names, p: Parsed) -> Columns:

@@ -44,6 +44,7 @@ class System:
 
     `whole(file)` says whether a file is a run of its own (lines of several processes), or of one process; those of one
     directory are one run then. `build(config)` makes the specification of a run, `title(config)` names it.
+    `changing` are the events that change a state, `fields` what their lines say of it (for `corrupt`).
     `unshown(config, judged)` names what no line of such a run shows, by the events that were judged.
     """
 
@@ -54,6 +55,8 @@ class System:
     whole: Callable[[str], bool]
     events: Events
     build: Callable[[Any], Spec]
+    changing: frozenset[str]
+    fields: tuple[str, ...]
     unshown: Callable[[Any, Mapping[str, int]], tuple[str, ...]] = lambda config, judged: ()
 
 

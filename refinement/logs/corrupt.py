@@ -1,0 +1,169 @@
+"""How much of a log is really checked: single seeded changes of lines that are judged, each audited like a log.
+
+Classes: a number that a record takes from its line, changed; a line removed, doubled, or swapped with the next one of
+the same node. `python -m viewproof.refinement.logs.corrupt ADAPTER FILE [COUNT [SEED]]` prints a
+table. A change counts as seen if the log is refused, or if a text of an inconclusive verdict names the place, which the
+log itself does not have.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from viewproof.refinement.logs.judge import judge_unit
+from viewproof.refinement.logs.order import Record
+from viewproof.refinement.logs.source import lines_of
+from viewproof.refinement.logs.systems import system
+from viewproof.refinement.verdict import UnitResult
+
+CHANGED, REMOVED, DOUBLED, SWAPPED = CLASSES = ("changed", "removed", "doubled", "swapped")
+NEAR = 12
+"""A text that names a line no further than this from the change names it: what it leads to is later."""
+
+_VALUE = r'(?P<open>"?{name}"?\s*[:=]\s*"?)(?P<value>-?\d+)'
+
+
+@dataclass(frozen=True, slots=True)
+class Corruption:
+    """One change: of which class, at which line (from 1), of what, and the lines of the log with it."""
+
+    kind: str
+    line: int
+    what: str
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the audit said: refused at a line (0: not), or a text that names the place ("": none)."""
+
+    corruption: Corruption
+    refused_at: int
+    named: str
+
+    @property
+    def seen(self) -> bool:
+        """Was the change seen?"""
+        return bool(self.refused_at or self.named)
+
+
+class Bench:
+    """A log in memory, with the lines that its adapter judges."""
+
+    def __init__(self, adapter: str, file: str) -> None:
+        self.adapter = adapter
+        self.system = system(adapter)
+        self.lines = [line.text for line in lines_of(file)]
+        self.suffix = "".join(Path(file).suffixes).removesuffix(".zst").removesuffix(".gz")
+        reading = self.system.read((file,))
+        records = [r for run in reading.runs for r in run.records if r.event in self.system.changing]
+        self.records: list[Record] = sorted(records, key=lambda r: r.line)
+        self.plain = self._judge(self.lines)
+        self.known = set(_texts(self.plain))
+        self.fields = [(r, name, at) for r in self.records for name in self.system.fields for at in self._find(r, name)]
+
+    def _find(self, record: Record, name: str) -> list[tuple[int, int]]:
+        found = re.finditer(_VALUE.format(name=re.escape(name)), self.lines[record.line - 1])
+        return [m.span("value") for m in found][:1]
+
+    def corruptions(self, count: int, seed: int) -> Iterator[Corruption]:
+        """`count` corruptions, the classes in turn."""
+        rng = random.Random(seed)
+        for index in range(count):
+            yield self._corruption(CLASSES[index % len(CLASSES)], rng)
+
+    def _corruption(self, kind: str, rng: random.Random) -> Corruption:
+        lines = list(self.lines)
+        if kind == CHANGED:
+            record, name, (start, end) = rng.choice(self.fields)
+            text, old = lines[record.line - 1], int(lines[record.line - 1][start:end])
+            new = old + 1 if old <= 0 or rng.random() < 0.5 else old - 1
+            lines[record.line - 1] = f"{text[:start]}{new}{text[end:]}"
+            return Corruption(kind, record.line, f"{record.event}: {name} {old} -> {new}", lines)
+        at = rng.randrange(len(self.records))
+        record = self.records[at]
+        if kind == SWAPPED:
+            later = next((r for r in self.records[at + 1 :] if r.node == record.node and r.line > record.line), None)
+            if later is None or self.lines[later.line - 1] == self.lines[record.line - 1]:
+                return self._corruption(kind, rng)
+            one, two = record.line - 1, later.line - 1
+            lines[one], lines[two] = _with_time(lines[two], lines[one]), _with_time(lines[one], lines[two])
+            return Corruption(kind, record.line, f"{record.event} with {later.event}", lines)
+        if kind == REMOVED:
+            del lines[record.line - 1]
+        else:
+            lines.insert(record.line - 1, lines[record.line - 1])
+        return Corruption(kind, record.line, record.event, lines)
+
+    def _judge(self, lines: list[str]) -> UnitResult:
+        with tempfile.TemporaryDirectory(prefix="viewproof-") as folder:
+            file = Path(folder) / f"log{self.suffix}"
+            file.write_text("\n".join(lines) + "\n")
+            return judge_unit((str(file),), self.adapter)
+
+    def outcome(self, corruption: Corruption) -> Outcome:
+        """The audit of the log with that change. A failure of the audit itself is an error."""
+        result = self._judge(corruption.lines)
+        if result.tool_errors:
+            raise RuntimeError(f"line {corruption.line}, {corruption.what}: {result.tool_errors[0]}")
+        refused = min((v.line for verdict in result.verdicts for v in verdict.violations), default=0)
+        if result.problems:
+            return Outcome(corruption, 0, str(result.problems[0]))
+        new = [text for text in _texts(result) if text not in self.known]
+        near = [text for text in new if any(abs(at - corruption.line) <= NEAR for at in _places(text))]
+        return Outcome(corruption, refused, next(iter(near), ""))
+
+
+_TIME = re.compile(r'"time":\s*"[^"]*"|^(\[[^\]]*\] )?\S+')
+
+
+def _with_time(line: str, other: str) -> str:
+    """The line at the time of another."""
+    time = _TIME.search(other)
+    return line if time is None else _TIME.sub(lambda _: time[0], line, count=1)
+
+
+def _texts(result: UnitResult) -> Iterator[str]:
+    for verdict in result.verdicts:
+        yield from verdict.missing
+
+
+def _places(text: str) -> list[int]:
+    return [int(n) for n in re.findall(r":(\d+):", text)]
+
+
+def table(outcomes: list[Outcome]) -> list[tuple[str, int, int, int]]:
+    """(class, tried, refused, named), in the order of the classes."""
+    tried = Counter(o.corruption.kind for o in outcomes)
+    refused = Counter(o.corruption.kind for o in outcomes if o.refused_at)
+    named = Counter(o.corruption.kind for o in outcomes if not o.refused_at and o.named)
+    return [(kind, tried[kind], refused[kind], named[kind]) for kind in CLASSES if tried[kind]]
+
+
+def main(adapter: str, file: str, count: str = "100", seed: str = "11") -> int:
+    """Print what was seen, and each change that was not."""
+    bench = Bench(adapter, file)
+    outcomes = [bench.outcome(one) for one in bench.corruptions(int(count), int(seed))]
+    lines = [f"{'class':<10} {'tried':>6} {'refused':>8} {'named':>6}"]
+    lines += [f"{kind:<10} {tried:>6} {refused:>8} {named:>6}" for kind, tried, refused, named in table(outcomes)]
+    seen = sum(o.seen for o in outcomes)
+    lines.append(f"{seen} of {len(outcomes)} ({100 * seen / len(outcomes):.1f} %)")
+    lines += [
+        json.dumps({"line": one.corruption.line, one.corruption.kind: one.corruption.what})
+        for one in outcomes
+        if not one.seen
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
