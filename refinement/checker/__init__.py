@@ -163,6 +163,8 @@ class _Plain:
         `refused` is set where an event is refused and the evidence is whole: only its order may be wrong then.
         """
         row: Row = ()
+        if self.program.system.profile.silent:
+            return None
         try:
             for row in stream:
                 self._event(row)

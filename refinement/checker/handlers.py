@@ -11,6 +11,7 @@ from viewproof.refinement.events.lines import (
     Check,
     Condition,
     Configured,
+    Havoc,
     Holds,
     InJournal,
     Journaled,
@@ -95,6 +96,8 @@ def own_expressions(line: Line) -> Iterator[Expr]:
                 yield Column(line.checksum)
         case InJournal():
             yield line.entry
+        case Havoc():
+            yield from line.index
 
 
 def _tried_column(tried: Tried) -> Expr:
@@ -274,6 +277,8 @@ class HandlerText:
                 self._agrees(line)
             case Journaled():
                 self._journaled(line)
+            case Havoc():
+                self.put(f"raise Missing({line.var.name!r})")
             case InJournal():
                 op = self.names[line.each.name.name] if line.each else ""
                 self.put(f"entry = {self.expr(line.entry)}")

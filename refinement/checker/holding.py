@@ -57,6 +57,8 @@ class Holding:
         self.missing_here = ""
         self.truths: dict[Condition, bool | None] = {}
         self.judged = dict.fromkeys(self.rules, 0)
+        for name in self.system.profile.silent:
+            cells.let_rise(name, f"{name} may change without a line")
         for node in range(state.replicas):
             if state.last_seq[node]:
                 self._after(node, state.last_seq[node])

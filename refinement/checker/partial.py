@@ -17,6 +17,7 @@ from viewproof.refinement.events.lines import (
     Agrees,
     Check,
     Configured,
+    Havoc,
     Holds,
     InJournal,
     Journaled,
@@ -148,7 +149,7 @@ class PartialRun(Stepping, Naming):
             applies = self._applies(line.only_if)
             if applies is False:
                 continue
-            if applies is None and not isinstance(line, (Step, Received)):
+            if applies is None and not isinstance(line, (Step, Received, Havoc)):
                 self._open(self.missing_here or self._any_cause(), "whether it must hold: it stands under a condition")
             match line:
                 case Check():
@@ -171,6 +172,8 @@ class PartialRun(Stepping, Naming):
                     self._agrees(line)
                 case Journaled() if applies:
                     self._journal_body(line)
+                case Havoc():
+                    self._havoc(line, {})
 
     def _range(self, rule: Rule, each: Range, lines: list[Line]) -> None:
         """Lines that stand in a range: for each member in turn."""
@@ -223,6 +226,8 @@ class PartialRun(Stepping, Naming):
                 self._one_step(rule, line, env, maybe=applies is None)
             case Holds() if applies:
                 self._holds(line, env)
+            case Havoc():
+                self._havoc(line, env)
             case Journaled():
                 self._journaled(line, member, env)
             case InJournal() if applies:

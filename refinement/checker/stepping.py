@@ -9,7 +9,7 @@ from viewproof.refinement.checker.handlers import taken_by
 from viewproof.refinement.checker.holding import Holding, least, may_equal, numbers, span_text
 from viewproof.refinement.checker.state import Missing
 from viewproof.refinement.checker.terms import ANY
-from viewproof.refinement.events.lines import Check, Configured, Holds, Range, Received, Rule, Step, Tried
+from viewproof.refinement.events.lines import Check, Configured, Havoc, Holds, Range, Received, Rule, Step, Tried
 from viewproof.refinement.events.terms import Column
 from viewproof.refinement.schema import INDEX
 from viewproof.spec.engines.guards import Span, Value, guard_text
@@ -58,6 +58,15 @@ class Stepping(Holding):
             except Missing as missing:
                 self._open(f"{missing.column} of {self.row[_EVENT]}", "")
 
+    def _havoc(self, line: Havoc, env: dict[str, Value]) -> None:
+        index = tuple(self._value(i, env) for i in line.index)
+        known = tuple(i for i in index if not isinstance(i, Span))
+        cause = f"{line.var.name} may change without a line"
+        if len(known) == len(index):
+            self.cells.loosen(line.var, known, cause, rising=line.rising)
+        else:
+            self.cells.lose(line.var, index, cause)
+
     def _may_have_received(self, node: int) -> None:
         self.cells.open_inbox.setdefault(node, self.missing_here or self._any_cause())
 
@@ -75,6 +84,9 @@ class Stepping(Holding):
             self._unshown(rule, line.value.name)
             value = self._as_sent(line, line.value.name, index)
         cell = self.cells.read(var, index)
+        least_sent = ends(cell)[0]
+        if var.name in self.cells.silent and (least_sent is None or least_sent < max(1, least(value))):
+            self._open(self.cells.silent[var.name], f"whether {var.name} was sent")
         key = index[0] if len(index) == 1 else index
         if var.kind == "watermark":
             self._receive_up_to(var.name, index, value, cell, node)
@@ -212,5 +224,5 @@ class Stepping(Holding):
             raise self.state.refused(action, failed, numbers(args))
         for one in opened:
             guard = self.irs[one.action].guards[one.conjunct]
-            self._open(self._cause(one.readings), f"{action}: {guard_text(guard.source)}")
+            self._open(one.cause or self._cause(one.readings), f"{action}: {guard_text(guard.source)}")
         self.state.coverage[action] += 1

@@ -11,6 +11,7 @@
 | `Log` | the checksums of a log name the entries of it |
 | `Agrees` | a value is the same wherever it is shown for the same op |
 | `Journaled` | bodies of prepares are durable in the node's journal from now on |
+| `Havoc` | a cell may have changed, and the log does not show it |
 | `InJournal` | an entry of the node's log must be durable in its journal |
 
 A line may stand under conditions (`only_if`, outermost first), in a range (`each`) and, in that, under conditions for
@@ -177,6 +178,15 @@ class InJournal(Line):
     """The entry `entry` at the op of `each` must be durable in the node's journal (I3)."""
 
     entry: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Havoc(Line):
+    """The cell `var[index]` may have changed, and the log does not show it; if `rising`, it has not fallen."""
+
+    var: Var
+    index: tuple[Expr, ...]
+    rising: bool = False
 
 
 @dataclass(frozen=True, eq=False)

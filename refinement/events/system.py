@@ -58,6 +58,8 @@ class Profile:
     `boots` are the events that show a configuration, the first of them a node's first event ("" is: any may be).
     Without `needed` nothing is judged; `if_shown` are values of columns that a run may have had although it does not
     show them. `once` and `rising` are variables of no replica whose cells are written once, or only rise.
+    `silent` are variables, or fields of messages, whose cells may rise at any time without a line: a backup that
+    appends, and acknowledges, and writes nothing about it. Their absence is never known.
     `kind(cfg)` is the configuration with numbers that are given at run time (`engines.replay.given`), and these: one
     compiled audit serves all configurations of a kind. `parameters` says which columns suggest a parameter of an
     action, to explain what else was not possible.
@@ -72,6 +74,7 @@ class Profile:
     if_shown: Mapping[str, int] = field(default_factory=dict)
     once: tuple[str, ...] = ()
     rising: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     deviations: Callable[[tuple[str, ...]], Deviations] = no_deviations
     kind: Callable[[Any], tuple[Any, Mapping[str, int]]] = no_numbers

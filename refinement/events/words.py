@@ -26,6 +26,7 @@ from viewproof.refinement.events.lines import (
     Check,
     Condition,
     Configured,
+    Havoc,
     Holds,
     InJournal,
     Journaled,
@@ -112,7 +113,7 @@ class _Recording:
 
     def place(self, *, ranges: bool = False) -> dict[str, Any]:
         if self.each is not None and not ranges:
-            raise SpecError("in a range stand: received, step, holds, journaled, in_journal", here())
+            raise SpecError("in a range stand: received, step, holds, havoc, journaled, in_journal", here())
         return {"source": here(), "only_if": self.only_if, "each": self.each, "if_each": self.if_each}
 
     def fresh(self, sort: Sort) -> Name:
@@ -304,6 +305,18 @@ def in_journal(entry: Any) -> None:
     if recording.each is None:
         raise SpecError("which entries are in the journal is said in a range of ops", here())
     recording.lines.append(InJournal(lifted(entry), **recording.place(ranges=True)))
+
+
+def havoc(*cells: Any, rising: bool = False) -> None:
+    """The cells may have changed, and the log does not show it; if `rising`, they have not fallen.
+
+    They are not known from here on, until something shows them. What may rise at any time is `Profile.silent`.
+    """
+    recording = _recording()
+    for cell in cells:
+        if not isinstance(cell, Read) or cell.receiver is not None:
+            raise SpecError("what may change is a cell of the state, such as state.written[r, op]", here())
+        recording.lines.append(Havoc(cell.var, cell.index, rising, **recording.place(ranges=True)))
 
 
 def inferred(column: Any, value: Any) -> None:

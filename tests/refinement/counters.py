@@ -8,12 +8,24 @@ is clock 3, node 1, its line 2: it heard 4, said by line 2 of node 0.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from viewproof.refinement.adapter import Adapter, Record
-from viewproof.refinement.events import Column, Profile, System, check, configured, event, observe, received, step, when
+from viewproof.refinement.events import (
+    Column,
+    Profile,
+    System,
+    check,
+    configured,
+    event,
+    havoc,
+    observe,
+    received,
+    step,
+    when,
+)
 from viewproof.spec.lang import Index, Instance, Schema, Spec, SpecError, action, require, up_to
 
 
@@ -84,6 +96,12 @@ def heard(state: Any, e: Any) -> None:
         step(follow, r=e.node, q=e.m_from, n=e.number)
 
 
+@event()
+def slept(state: Any, e: Any) -> None:
+    """A node wrote nothing for a while; it may have counted."""
+    havoc(state.count[e.node], rising=True)
+
+
 def observed(state: Any, e: Any) -> None:
     """After each line: how far the node has counted."""
     observe(e.count, state.count[e.node])
@@ -99,7 +117,7 @@ SYSTEM = System(
         Column("m_from", "int", False, "who told it", sort=Node),
         Column("m_seq", "int", False, "by which line"),
     ),
-    events=(up, counted, heard),
+    events=(up, counted, heard, slept),
     observed=observed,
     profile=PROFILE,
     messages={"number": ("number",)},
@@ -123,11 +141,21 @@ def records(file: str) -> Iterator[tuple[int, Record | None]]:
             record |= {"number": int(rest[0]), "count": int(rest[0])}
         elif word == "heard":
             sender, line_of = rest[0].split(":")
-            record |= {"m_from": int(sender), "m_seq": int(line_of), "number": int(rest[1]), "count": int(rest[2])}
+            record |= {"m_from": int(sender), "number": int(rest[1]), "count": int(rest[2])}
+            record |= {} if line_of == "-" else {"m_seq": int(line_of)}
+        elif word == "slept":
+            pass
         else:
             yield number, None
             continue
         yield number, record
 
 
+QUIET = Adapter(
+    "quiet counters",
+    "logs of nodes that count without a line",
+    (".count",),
+    records,
+    replace(SYSTEM, profile=replace(PROFILE, silent=("count", "told"))),
+)
 COUNTERS = Adapter("counters", "logs of counting nodes", (".count",), records, SYSTEM)

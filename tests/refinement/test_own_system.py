@@ -74,6 +74,38 @@ def test_a_column_can_be_left_out(tmp_path: Path) -> None:
     assert "count of node 0 is not observed" in " ".join(report.verdicts[0].missing)
 
 
+UNSHOWN = """\
+1 0 1 up 2
+1 1 1 up 2
+3 1 2 heard 0:- 2 2
+4 0 2 counted 3
+"""
+
+
+def test_what_may_happen_without_a_line_is_not_held_against_a_run(tmp_path: Path) -> None:
+    (tmp_path / "run.count").write_text(UNSHOWN)
+    (found,) = audit(tmp_path, adapter=NAME).violations
+    assert (found.rule_id, found.line) == ("message.told", 3)
+    report = audit(tmp_path, adapter="tests.refinement.counters:QUIET")
+    assert (report.verdict, report.events) == ("inconclusive", 4), report.verdicts
+    assert "told may change without a line" in report.verdicts[0].missing[0]
+    assert "whether told was sent" in report.verdicts[0].missing[0]
+    (tmp_path / "run.count").write_text(UNSHOWN + "5 0 3 counted 2\n")
+    (found,) = audit(tmp_path, adapter="tests.refinement.counters:QUIET").violations
+    assert (found.rule_id, found.line) == ("count_to/0", 5), "what only rises has not fallen"
+
+
+def test_a_cell_that_may_have_changed_is_known_again_once_it_is_shown(tmp_path: Path) -> None:
+    slept = GOOD + "7 0 5 slept\n8 0 6 counted 7\n"
+    report = judged(tmp_path, slept)
+    assert report.verdict == "inconclusive"
+    assert "count may change without a line" in " ".join(report.verdicts[0].missing)
+    (found,) = judged(tmp_path, slept.replace("counted 7", "counted 2")).violations
+    assert (found.rule_id, found.line) == ("count_to/0", 9)
+    (found,) = judged(tmp_path, slept + "9 0 7 counted 9\n").violations
+    assert (found.rule_id, found.line) == ("count_to/0", 10)
+
+
 def test_what_does_not_fit_the_specification_is_refused_with_its_line() -> None:
     @event()
     def mixed(state: Any, e: Any) -> None:

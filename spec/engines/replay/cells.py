@@ -55,8 +55,9 @@ def meet(a: Value, b: Value) -> Value | None:
 class PartialCells:
     """A reader of cells (`guards.Cells`) that can be written, too.
 
-    `why` says of a cell that is not known what evidence was missing; `trail`, while it is a list, notes what is
-    written, so that it can be taken back or joined with what was (`undo`, `join`).
+    Cells of a variable in `silent` may rise at any time, and nothing shows it: of what is written to them only the
+    lower end stays known. `why` says of a cell that is not known what evidence was missing; `trail`, while it is a
+    list, notes what is written, so that it can be taken back or joined with what was (`undo`, `join`).
     """
 
     def __init__(self, schema: Schema, instance: Instance, actors: str) -> None:
@@ -69,6 +70,7 @@ class PartialCells:
         self.open_inbox: dict[int, str] = {}
         self.why: dict[tuple[str, Index, int | None], str] = {}
         self.trail: list[tuple[dict[Index, Value], Index, Value, Value, tuple[str, Index, int | None]]] | None = None
+        self.silent: dict[str, str] = {}
         self.groups = message_groups(schema)
         self.spans = {name: declared(var, instance) for name, var in schema.vars.items()}
 
@@ -107,7 +109,7 @@ class PartialCells:
         value: Value = _ABSENT if inbox is None else inbox.get(index, _ABSENT)
         if value is not _ABSENT:
             return value
-        return hull(0, self.read(var, index)) if receiver in self.open_inbox else 0
+        return hull(0, self.read(var, index)) if receiver in self.open_inbox or var.name in self.silent else 0
 
     def cause(self, var: Var, index: Index, receiver: int | None = None) -> str:
         """What evidence is missing for a cell that is not known; "" if nothing says."""
@@ -120,6 +122,8 @@ class PartialCells:
 
     def write(self, var: Var, index: Index, value: Value, cause: str = "") -> None:
         """Give a cell its value; of one that is not known `cause` says why."""
+        if var.name in self.silent and (var.kind != "register" or value == var.init):
+            value, cause = span(ends(value)[0], self.spans[var.name].hi), cause or self.silent[var.name]
         table = self.known[var.name]
         self._put(table, (var.name, index, None), index, value, self.read(var, index), cause)
         if value == var.init and (var.name, self.owner(var, index)) not in self.open:
@@ -185,6 +189,20 @@ class PartialCells:
                 self.narrow(var, index, None, value)
             return
         self.write(var, index, value, self.cause(var, index))
+
+    def let_rise(self, name: str, cause: str) -> None:
+        """From here on the variable's cells may rise without a line. Nothing of it is known to be absent."""
+        var = self.schema.vars[name]
+        self.silent[name] = cause
+        for owner in self._owners(var, (Span(),) * len(var.index)):
+            self.open.setdefault((name, owner), cause)
+        for index, value in list(self.known[name].items()):
+            self.write(var, index, value)
+
+    def loosen(self, var: Var, index: Index, cause: str, *, rising: bool) -> None:
+        """A cell may have changed, and nothing shows it; if it is `rising` it has not fallen."""
+        least = ends(self.read(var, index))[0] if rising else self.spans[var.name].lo
+        self.write(var, index, span(least, self.spans[var.name].hi), cause)
 
     def forget(self, owner: int, cause: str, *, once: Collection[str] = (), rising: Collection[str] = ()) -> None:
         """From here on there may be steps of the owner that no evidence shows.
@@ -258,6 +276,8 @@ class PartialCells:
         for index in [index for index in self.known[var.name] if self.owner(var, index) == owner]:
             del self.known[var.name][index]
         self.open.pop((var.name, owner), None)
+        if var.name in self.silent:
+            self.open[var.name, owner] = self.silent[var.name]
 
 
 def _agree(cell: Index, index: tuple[Value, ...]) -> bool:

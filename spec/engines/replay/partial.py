@@ -24,11 +24,14 @@ RANGE_MAX = 4096
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A guard that was taken although it was open: its number, and the unknown cells that it read."""
+    """A guard that was taken although it was open: its number, the unknown cells that it read, and what evidence was
+    missing for the first of them (before the step said more about it).
+    """
 
     action: str
     conjunct: int
     readings: tuple[Reading, ...]
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,8 @@ class Steps:
                 return number, []
             if truth is None:
                 unknown = tuple(r for r in evaluator.readings if isinstance(r.value, Span))
-                opened.append(Open(ir.name, number, unknown))
+                causes = (self.cells.cause(r.var, r.index, r.receiver) for r in unknown)
+                opened.append(Open(ir.name, number, unknown, next(filter(None, causes), "")))
         for one in opened:
             self.assume(ir.guards[one.conjunct].cond, True, args)
         if opened:
