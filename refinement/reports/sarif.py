@@ -107,6 +107,7 @@ def _result(violation: Violation, index: int) -> dict[str, Any]:
         "level": violation.severity,
         "message": {"text": "\n".join(line.strip() for line in violation_lines(violation))},
         "locations": [primary],
+        "relatedLocations": _mapped(violation),
         "partialFingerprints": {"viewproof/v1": fingerprint.hexdigest()},
         "codeFlows": [{"threadFlows": [*_flows(violation), {"locations": [{"location": trace}]}]}],
         "properties": {
@@ -128,6 +129,12 @@ def _flows(violation: Violation) -> Iterator[dict[str, Any]]:
             "id": f"node {node}" if node >= 0 else "clients",
             "locations": [{"location": _location(step.file, step.line, step.text)} for step in steps],
         }
+
+
+def _mapped(violation: Violation) -> list[dict[str, Any]]:
+    """The line of the adapter that says what the event stands for, if it was that one which refused."""
+    file, _, line = violation.mapped_at.rpartition(":")
+    return [_location(file, int(line), f"what {violation.action} stands for")] if file else []
 
 
 def _location(file: str, line: int, text: str) -> dict[str, Any]:

@@ -94,6 +94,8 @@ def violation_lines(violation: Violation, *, why: bool = False) -> Iterator[str]
     """One violation: place, message, rule, expected and observed, accepted prefix, state before, why not; and `why`."""
     yield f"    {violation.file}:{violation.line}: {violation.rule_id}: {violation.message}"
     yield f"        event: {violation.action}, node {violation.node}, seq {violation.seq}"
+    if violation.mapped_at:
+        yield f"        stands for it: {violation.mapped_at}"
     if violation.rule:
         yield f"        rule: {violation.rule}"
     if violation.expected or violation.observed:

@@ -11,6 +11,8 @@ import pytest
 from tests.refinement import counters
 from viewproof import audit
 from viewproof.refinement.events import check, event, step
+from viewproof.refinement.reports import sarif
+from viewproof.refinement.reports.text import violation_lines
 from viewproof.refinement.verdict import AuditReport
 from viewproof.spec.lang import SpecError
 
@@ -55,10 +57,15 @@ def test_a_wrong_line_is_refused_and_the_rule_is_named(
 
 
 def test_the_line_of_the_event_function_that_refused_is_known(tmp_path: Path) -> None:
-    (found,) = judged(tmp_path, GOOD.replace("counted 3", "counted 4")).violations
+    report = judged(tmp_path, GOOD.replace("counted 3", "counted 4"))
+    (found,) = report.violations
     file, _, line = found.mapped_at.rpartition(":")
     assert file == "tests/refinement/counters.py"
     assert inspect.getsource(counters).splitlines()[int(line) - 1].strip() == "step(count_to, r=e.node, n=e.number)"
+    assert f"        stands for it: {found.mapped_at}" in violation_lines(found)
+    (result,) = sarif.to_dict(report)["runs"][0]["results"]
+    (related,) = result["relatedLocations"]
+    assert related["physicalLocation"] == {"artifactLocation": {"uri": file}, "region": {"startLine": int(line)}}
 
 
 def test_a_missing_line_leaves_it_open(tmp_path: Path) -> None:

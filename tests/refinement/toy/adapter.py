@@ -1,41 +1,183 @@
-"""The adapter of the toy replica: its lines as events of ours (`--adapter tests.refinement.toy.adapter:TOY`)."""
+"""The adapter of the toy replica: its lines, and what they stand for (`--adapter tests.refinement.toy.adapter:TOY`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from viewproof.refinement.adapter import Adapter, Record
+from viewproof.refinement.events import (
+    Column,
+    Profile,
+    System,
+    agrees,
+    check,
+    configured,
+    each,
+    event,
+    first_clear_of,
+    holds,
+    named,
+    observe,
+    observe_agreed,
+    observe_name,
+    received,
+    step,
+    when,
+)
+from viewproof.spec.lang import NONE, between, smallest, some
+from viewproof.spec.vsr import Config, unbounded
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core.state import Client, Op, Replica, Request
 
-EVENTS = {
-    "up": "start",
-    "asked": "on_request",
-    "took": "on_prepare",
-    "kept": "append",
-    "voted": "prepare_ok",
-    "counted": "on_prepare_ok",
-    "agreed": "commit",
-    "tells": "send_commit",
-    "heard": "on_commit",
-    "applied": "execute",
-}
-"""Their word → our event."""
-TYPES = {"asked": "request", "took": "prepare", "voted": "prepare_ok", "counted": "prepare_ok"} | {
-    "tells": "commit",
-    "heard": "commit",
-}
-MESSAGES = {"asked", "took", "voted", "counted", "tells", "heard"}
-NAMES = {"op": "m_op", "client": "m_client", "number": "m_request", "hash": "m_checksum", "prev": "m_parent"} | {
-    "told": "m_commit",
-    "answer": "m_reply",
-}
-"""Their key → our column, where it is about the message or the entry."""
+VIEW = 0
+"""The toy's leader is fixed: all it does is in one view."""
+
+# --- 1. the record ---------------------------------------------------------------------------------------------------
+
+COLUMNS = (
+    Column("nodes", "int", False, "how many nodes there are", minimum=1),
+    Column("majority", "int", False, "how many of them decide", minimum=1),
+    Column("op", "int", False, "the entry that the line is about", sort=Op),
+    Column("hash", "string", False, "its checksum"),
+    Column("prev", "string", False, "that of the entry before it"),
+    Column("client", "int", False, "who asked for it", sort=Client),
+    Column("number", "int", False, "number of the client's request", sort=Request),
+    Column("told", "int", False, "commit number of the message", sort=Op),
+    Column("answer", "string", False, "what the client is answered"),
+    Column("m_from", "int", False, "the node that sent the message", sort=Replica),
+    Column("m_seq", "int", False, "by which of its lines", minimum=1),
+    Column("top", "int", False, "entries in the node's log", sort=Op),
+    Column("head", "string", False, "checksum of the last of them"),
+    Column("applied", "int", False, "entries that it has executed", sort=Op),
+    Column("known", "int", False, "entries that it knows to be agreed", sort=Op),
+    Column("sum", "string", False, "digest of what it has executed"),
+)
+
+# --- 2. what each line stands for ------------------------------------------------------------------------------------
 
 
-def name(checksum: str) -> str:
-    """They write "-" for no entry."""
-    return "" if checksum == "-" else checksum
+def observed(state: Any, e: Any) -> None:
+    """After every line: the node's log, and how far it has executed it."""
+    r = e.node
+    observe(e.top, state.op[r])
+    observe_name(e.head, state.entry[r, state.op[r]], state.op[r])
+    observe(e.applied, state.commit_min[r])
+    observe(e.known, state.commit_max[r])
+    observe_agreed(e.sum, state.commit_min[r], rule="I14", distinct=True)
+
+
+@event()
+def up(state: Any, e: Any) -> None:
+    """A node begins."""
+    check(e.seq, 1)
+    configured(e.nodes, e.majority)
+
+
+@event(sends="entry")
+def asked(state: Any, e: Any) -> None:
+    """The leader takes a request into its log, and sends the entry."""
+    check(e.op, state.op[e.node] + 1)
+    step(normal.on_request, r=e.node, c=e.client, s=e.number)
+    named(e.hash, state.entry[e.node, e.op], e.op)
+    named(e.prev, state.prepare_parent[VIEW, e.op], e.op - 1)
+
+
+@event(receives="entry")
+def took(state: Any, e: Any) -> None:
+    """A follower has the entry in its log; not durable yet."""
+    received(state.prepare_client[VIEW, e.op], e.client, sent=True)
+    received(state.prepare_request[VIEW, e.op], e.number)
+    received(state.prepare_parent[VIEW, e.op])
+    received(state.commit_sent[VIEW], e.told)
+    named(e.hash, some(VIEW), e.op)
+    named(e.prev, state.prepare_parent[VIEW, e.op], e.op - 1)
+    step(normal.on_prepare, r=e.node, o=e.op)
+    with when(e.told > state.commit_max[e.node]):
+        step(normal.on_commit, r=e.node, k=e.told)
+
+
+@event()
+def kept(state: Any, e: Any) -> None:
+    """Everything up to the entry is durable."""
+    first = first_clear_of(state.written, e.node, smallest(e.op, state.op[e.node]))
+    with each(between(Op, first, e.op), at_least=1) as o:
+        step(normal.append, r=e.node, o=o)
+
+
+@event(sends="vote")
+def voted(state: Any, e: Any) -> None:
+    """The entry is acknowledged."""
+    ack = state.ack[VIEW, e.node, e.op]
+    holds(ack != NONE, "a node votes for an entry that it has kept", e.op, rule="I3")
+    named(e.hash, ack, e.op)
+
+
+@event(receives="vote")
+def counted(state: Any, e: Any) -> None:
+    """The leader counts an acknowledgement."""
+    ack = state.ack[VIEW, e.m_from, e.op]
+    received(ack, sent=True)
+    named(e.hash, ack, e.op)
+
+
+@event()
+def agreed(state: Any, e: Any) -> None:
+    """The leader has enough votes for the entry."""
+    step(normal.commit, r=e.node, o=e.op)
+
+
+@event(sends="known")
+def tells(state: Any, e: Any) -> None:
+    """The leader sends how far entries are agreed."""
+    check(e.told, state.commit_max[e.node])
+
+
+@event(receives="known")
+def heard(state: Any, e: Any) -> None:
+    """A follower learns it."""
+    received(state.commit_sent[VIEW], e.told)
+    step(normal.on_commit, r=e.node, k=e.told)
+
+
+@event()
+def applied(state: Any, e: Any) -> None:
+    """The next entry is executed; the leader answers the client."""
+    check(e.op, state.commit_min[e.node] + 1)
+    step(normal.execute, r=e.node)
+    named(e.hash, state.executed[e.node, e.op], e.op)
+    check(e.client, state.prepare_client[VIEW, e.op])
+    check(e.number, state.prepare_request[VIEW, e.op])
+    agrees(e.answer, e.op, "I8")
+
+
+# --- 3. the specification that it is judged by -----------------------------------------------------------------------
+
+
+def configure(first: Mapping[str, Any], faults: frozenset[str]) -> Config:
+    """The core of the protocol, for so many nodes."""
+    return Config(first["nodes"], first["majority"], first["majority"], faults=faults)
+
+
+PROFILE = Profile(
+    configure,
+    unbounded,
+    replica=Replica,
+    configuration=("nodes", "majority"),
+    needed=("nodes", "majority"),
+    boots=("up",),
+)
+SYSTEM = System(
+    "toy",
+    COLUMNS,
+    events=(up, asked, took, kept, voted, counted, agreed, tells, heard, applied),
+    observed=observed,
+    profile=PROFILE,
+    messages={"entry": ("op", "hash", "prev", "client", "number"), "vote": ("op", "hash"), "known": ("told",)},
+)
+
+# --- 4. the lines ----------------------------------------------------------------------------------------------------
 
 
 def records(file: str) -> Iterator[tuple[int, Record | None]]:
@@ -45,48 +187,23 @@ def records(file: str) -> Iterator[tuple[int, Record | None]]:
             if line.startswith("#"):
                 continue
             words = line.split()
-            known = len(words) > 3 and words[3] in EVENTS
-            yield number, event(Path(file).stem, words) if known else None
+            known = len(words) > 3 and words[3] in SYSTEM.docs
+            yield number, record(Path(file).stem, words) if known else None
 
 
-def event(run: str, words: list[str]) -> Record:
-    """One line as an event."""
-    time, node, seq, what = words[:4]
-    keys = dict(word.split("=", 1) for word in words[4:])
-    shown: dict[str, Any] = {NAMES[key]: value for key, value in keys.items() if key in NAMES}
-    for column in ("m_checksum", "m_parent"):
-        if column in shown:
-            shown[column] = name(shown[column])
-    for column in ("m_op", "m_client", "m_request", "m_commit"):
-        if column in shown:
-            shown[column] = int(shown[column])
-    if what in MESSAGES:
-        shown |= {"m_type": TYPES[what], "m_view": 0}
-    if what == "asked":
-        shown["m_commit"] = int(keys["known"])
-    if what == "applied" and node == "node0":
-        shown["m_type"] = "reply"
-    if "via" in keys:
-        sender, line = keys["via"].split(":")
-        shown |= {"m_from": int(sender), "m_seq": int(line)}
-    if what == "up":
-        shown |= {"replicas": int(keys["nodes"])}
-        shown |= dict.fromkeys(("quorum_replication", "quorum_view_change"), int(keys["majority"]))
-    return {
-        "run": run,
-        "node": int(node.removeprefix("node")),
-        "seq": int(seq),
-        "clock": int(time),
-        "event": EVENTS[what],
-        "status": "normal",
-        "op": int(keys["top"]),
-        "head": name(keys["head"]),
-        **dict.fromkeys(("view", "log_view", "durable_view", "durable_log_view"), 0),
-        "commit_min": int(keys["applied"]),
-        "commit_max": int(keys["known"]),
-        "digest": keys["sum"],
-        **shown,
-    }
+def record(run: str, words: list[str]) -> Record:
+    """One line as a record: clock, node, its line, what happened, and keys with values."""
+    clock, node, seq, what = words[:4]
+    shown: Record = {"run": run, "node": int(node.removeprefix("node")), "seq": int(seq), "clock": int(clock)}
+    shown["event"] = what
+    for key, value in (word.split("=", 1) for word in words[4:]):
+        if key == "via":
+            shown["m_from"], shown["m_seq"] = map(int, value.split(":"))
+        elif key in SYSTEM.by_name and SYSTEM.by_name[key].kind == "int":
+            shown[key] = int(value)
+        else:
+            shown[key] = "" if value == "-" else value
+    return shown
 
 
-TOY = Adapter("toy", "logs of the toy replica", suffixes=(".toy",), records=records)
+TOY = Adapter("toy", "logs of the toy replica", (".toy",), records, SYSTEM)
