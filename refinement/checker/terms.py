@@ -14,7 +14,7 @@ from viewproof.spec.engines.guards import Evaluator, Span
 from viewproof.spec.engines.guards.cells import Cells
 from viewproof.spec.engines.guards.evaluate import Env
 from viewproof.spec.lang import Schema
-from viewproof.spec.lang.expr import Const, Expr, Op, Read
+from viewproof.spec.lang.expr import Const, Expr, Read
 from viewproof.spec.lang.sorts import Instance
 
 ANY = Span()
@@ -25,6 +25,8 @@ class TermEvaluator(Evaluator):
     """Values of expressions at one event: `columns` are those it shows, `labels` the names of entries; `absent` grows
     with the columns that were needed and are not shown. `declared` are the columns of the record.
     """
+
+    keeps_known = False
 
     def __init__(
         self,
@@ -42,34 +44,24 @@ class TermEvaluator(Evaluator):
         self.labels = labels
         self.absent: list[str] = []
 
-    def value(self, expr: Expr, env: Env) -> Any:
-        match expr:
-            case Column():
-                value = self.columns.get(expr.name)
-                if value is None:
-                    self.absent.append(expr.name)
-                    return _unshown(self.declared[expr.name])
-                return value
-            case Text():
-                return expr.value
-            case Shown():
-                return int(self.columns.get(expr.name) is not None)
-            case Apply():
-                return self._apply(expr, env)
-            case Op(op="eq" | "ne"):
-                left, right = (self.value(a, env) for a in expr.args)
-                if isinstance(left, str) or isinstance(right, str):
-                    if isinstance(left, Span) or isinstance(right, Span):
-                        return Span(0, 1)
-                    return int((left == right) is (expr.op == "eq"))
-            case Op(op="ite"):
-                truth = self.truth(expr.args[0], env)
-                if truth is not None:
-                    return self.value(expr.args[1 if truth else 2], env)
-                either = [self.value(arg, env) for arg in expr.args[1:]]
-                if any(isinstance(one, str) for one in either):
-                    return either[0] if either[0] == either[1] else ANY
-        return super().value(expr, env)
+    def _column(self, expr: Column, env: Env) -> Any:
+        value = self.columns.get(expr.name)
+        if value is None:
+            self.absent.append(expr.name)
+            return _unshown(self.declared[expr.name])
+        return value
+
+    def either(self, left: Any, right: Any) -> Any:
+        if isinstance(left, str) or isinstance(right, str):
+            return left if left == right else ANY
+        return super().either(left, right)
+
+    def open_op(self, op: str, left: Any, right: Any) -> Any:
+        if isinstance(left, str) or isinstance(right, str):
+            if isinstance(left, Span) or isinstance(right, Span):
+                return Span(0, 1)
+            return int((left == right) is (op == "eq"))
+        return super().open_op(op, left, right)
 
     def truth(self, expr: Expr, env: Env) -> bool | None:
         value = self.value(expr, env)
@@ -124,6 +116,15 @@ class TermEvaluator(Evaluator):
                 return ANY
             total |= int(truth) << member - 1
         return total
+
+
+TermEvaluator.kinds = {
+    **Evaluator.kinds,
+    Column: TermEvaluator._column,
+    Text: lambda _, expr, env: expr.value,
+    Shown: lambda of, expr, env: int(of.columns.get(expr.name) is not None),
+    Apply: TermEvaluator._apply,
+}
 
 
 def _unshown(declared: Declared) -> Span:

@@ -6,8 +6,10 @@ An open value (`Span`) stops nothing: what comes later may still decide.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from viewproof.spec.engines.guards.cells import (
     Cells,
@@ -58,7 +60,12 @@ def cell_name(var: str, index: Iterable[int]) -> str:
 
 
 class Evaluator:
-    """Values of expressions over some cells; `readings` grows with what was read."""
+    """Values of expressions over some cells; `readings` grows with what was read (if not `keeps_known`: of the cells
+    that are not known). `kinds` says how a kind of node is evaluated.
+    """
+
+    keeps_known: ClassVar[bool] = True
+    kinds: ClassVar[Mapping[type[Expr], Callable[[Any, Any, Env], Value]]]
 
     def __init__(self, instance: Instance, cells: Cells) -> None:
         self.instance = instance
@@ -97,24 +104,10 @@ class Evaluator:
 
     def value(self, expr: Expr, env: Env) -> Value:
         """Value of an expression. Raises `RangeError` where the interpreter would."""
-        match expr:
-            case Const():
-                return expr.value
-            case Name():
-                return env[expr.name]
-            case SortMax():
-                return self.top(expr)
-            case Read():
-                return self._read(expr, env)
-            case Within():
-                return self._within(expr, env)
-            case Quant():
-                return self._quant(expr, env)
-            case Op(op="and" | "or"):
-                return from_truth(decide((self.truth(arg, env) for arg in expr.args), stop=expr.op == "or"))
-            case Op():
-                return self._op(expr, env)
-        raise SpecError(f"no value of {type(expr).__name__}")
+        how = self.kinds.get(type(expr))
+        if how is None:
+            raise SpecError(f"no value of {type(expr).__name__}")
+        return how(self, expr, env)
 
     def top(self, expr: SortMax) -> int:
         """Largest member of a sort; `SpecError` if it has none."""
@@ -135,13 +128,13 @@ class Evaluator:
         return range(lo, hi + 1)
 
     def _read(self, expr: Read, env: Env) -> Value:
-        index = [self.value(i, env) for i in expr.index]
+        index: tuple[Any, ...] = tuple([self.value(i, env) for i in expr.index])
         receiver = None if expr.receiver is None else self.value(expr.receiver, env)
-        known = tuple(i for i in index if not isinstance(i, Span))
-        if len(known) < len(index) or isinstance(receiver, Span):
+        if isinstance(receiver, Span) or any(isinstance(i, Span) for i in index):
             return declared(expr.var, self.instance)
-        value = self.cells.read(expr.var, known, receiver, expr.after)
-        self.readings.append(Reading(expr.var, known, value, receiver, expr.after))
+        value = self.cells.read(expr.var, index, receiver, expr.after)
+        if self.keeps_known or isinstance(value, Span):
+            self.readings.append(Reading(expr.var, index, value, receiver, expr.after))
         return value
 
     def _within(self, expr: Within, env: Env) -> Value:
@@ -167,21 +160,34 @@ class Evaluator:
         return found
 
     def _op(self, expr: Op, env: Env) -> Value:
-        if expr.op == "ite":
-            truth = self.truth(expr.args[0], env)
+        op, args = expr.op, expr.args
+        if op in ("and", "or"):
+            return from_truth(decide((self.truth(arg, env) for arg in args), stop=op == "or"))
+        if op == "ite":
+            truth = self.truth(args[0], env)
             if truth is not None:
-                return self.value(expr.args[1 if truth else 2], env)
-            a, b = (ends(self.value(arg, env)) for arg in expr.args[1:])
-            lo = None if a[0] is None or b[0] is None else min(a[0], b[0])
-            return span(lo, None if a[1] is None or b[1] is None else max(a[1], b[1]))
-        if expr.op == "not":
-            truth = self.truth(expr.args[0], env)
+                return self.value(args[1 if truth else 2], env)
+            return self.either(self.value(args[1], env), self.value(args[2], env))
+        if op == "not":
+            truth = self.truth(args[0], env)
             return from_truth(None if truth is None else not truth)
-        left, right = (self.value(arg, env) for arg in expr.args)
-        if expr.op in ("max", "min"):
-            return extreme(expr.op, left, right)
+        left, right = self.value(args[0], env), self.value(args[1], env)
+        if type(left) is int and type(right) is int:
+            return _NUMBERS[op](left, right)
+        return self.open_op(op, left, right)
+
+    def either(self, left: Value, right: Value) -> Value:
+        """One of two values, it is open which."""
         a, b = ends(left), ends(right)
-        match expr.op:
+        lo = None if a[0] is None or b[0] is None else min(a[0], b[0])
+        return span(lo, None if a[1] is None or b[1] is None else max(a[1], b[1]))
+
+    def open_op(self, op: str, left: Value, right: Value) -> Value:
+        """Value of an operation on two values that are not both numbers."""
+        if op in ("max", "min"):
+            return extreme(op, left, right)
+        a, b = ends(left), ends(right)
+        match op:
             case "add":
                 return span(_plus(a[0], b[0]), _plus(a[1], b[1]))
             case "sub":
@@ -189,8 +195,31 @@ class Evaluator:
             case "mod":
                 assert isinstance(right, int)
                 return Span(0, right - 1) if isinstance(left, Span) else left % right
-        return from_truth(compare(expr.op, a, b))
+        return from_truth(compare(op, a, b))
 
+
+Evaluator.kinds = {
+    Const: lambda _, expr, env: expr.value,
+    Name: lambda _, expr, env: env[expr.name],
+    SortMax: lambda of, expr, env: of.top(expr),
+    Read: Evaluator._read,
+    Within: Evaluator._within,
+    Quant: Evaluator._quant,
+    Op: Evaluator._op,
+}
+
+_NUMBERS: Mapping[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mod": operator.mod,
+    "max": max,
+    "min": min,
+    "eq": lambda a, b: int(a == b),
+    "ne": lambda a, b: int(a != b),
+    "lt": lambda a, b: int(a < b),
+    "le": lambda a, b: int(a <= b),
+}
+"""Operations on two numbers."""
 
 Ends = tuple[int | None, int | None]
 
