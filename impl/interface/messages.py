@@ -167,11 +167,27 @@ class Commit(msgspec.Struct, frozen=True, tag="commit", array_like=True, gc=Fals
     supports: Annotated[tuple[Features, ...], Meta(max_length=REPLICAS_MAX)] = ()
 
 
+class HeartbeatOk(msgspec.Struct, frozen=True, tag="heartbeat_ok", array_like=True, gc=False):
+    """`replica`, a normal backup in `view`, hears its primary."""
+
+    view: View
+    replica: Index
+    clock: Clock = 0
+
+
 class Supports(msgspec.Struct, frozen=True, tag="supports", array_like=True, gc=False):
     """`replica`, a normal backup in `view`, supports `features` (bit f-1 is feature f)."""
 
     view: View
     features: Features
+    replica: Index
+    clock: Clock = 0
+
+
+class PreVote(msgspec.Struct, frozen=True, tag="pre_vote", array_like=True, gc=False):
+    """`replica`, in the view before `view`, wants that one to begin if a quorum does: it promises nothing."""
+
+    view: View
     replica: Index
     clock: Clock = 0
 
@@ -307,7 +323,9 @@ Message: TypeAlias = (
     | Eviction
     | PrepareOk
     | Commit
+    | HeartbeatOk
     | Supports
+    | PreVote
     | StartViewChange
     | DoViewChange
     | StartView

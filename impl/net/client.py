@@ -77,9 +77,6 @@ CLIENT_ID_MAX = (1 << 62) - 1
 
 CONNECT_SECONDS = 1.0
 
-QUESTION = NUMBER_MAX
-"""Number of the request of session 0 by which a client asks for its id's incarnation; no other request has it."""
-
 
 @dataclass(slots=True)
 class _Pending:
@@ -299,7 +296,7 @@ class Client:
             else:
                 silent.add(self._target)
                 self._check_reachable(silent, time.monotonic() - accepted)
-            message = None if connection is None else self._send(connection, pending, attempts)
+            message = None if connection is None else self._send(connection, pending)
             if connection is None or message is None:
                 self._next_target()
                 await asyncio.sleep(min(0.02 * attempts, 0.2))
@@ -326,18 +323,10 @@ class Client:
                 self._registered = True
                 self.request_number = 0
 
-    def _send(self, connection: Connection, pending: _Pending, attempts: int) -> Request | None:
-        """Send what is due, and return it; None if the connection is gone.
-
-        After a register without an answer comes a question: a request of session 0, which is nobody's. It is never
-        executed, and refused with the incarnation that the client's id has.
-        """
+    def _send(self, connection: Connection, pending: _Pending) -> Request | None:
+        """Send what is due, and return it; None if the connection is gone."""
         if connection.sessions and not self.session:
             message = Request(self.client_id, 0, b"", 0, self.incarnation, self.clock)
-            if attempts > 1:
-                question = Request(self.client_id, QUESTION, b"", 0, 0, self.clock)
-                connection.send(frame_message(message, self._group) + frame_message(question, self._group))
-                return message if connection.alive else None
         else:
             if pending.request is None:
                 number = self.request_number + 1
@@ -369,8 +358,8 @@ class Client:
                     return frame
             elif isinstance(frame, Eviction):
                 self.clock = max(self.clock, min(frame.clock, CLIENT_CLOCK_MAX))
-                asked = message.request == 0 and frame.request == QUESTION and frame.session == 0
-                if asked and frame.client == self.client_id and frame.incarnation >= self.incarnation:
+                late = message.request == 0 and frame.request == 0 and frame.session == 0
+                if late and frame.client == self.client_id and frame.incarnation >= self.incarnation:
                     return frame
                 if message.request and frame.client == self.client_id and frame.session == self.session:
                     self._refused(pending, frame.request == message.request)

@@ -40,7 +40,7 @@ __all__ = [
     "frame_message",
 ]
 
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 FRAME_SIZE_MAX = 1 << 26
 """Largest frame without its length, bytes."""
 

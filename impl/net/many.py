@@ -187,7 +187,8 @@ class ManyClients(asyncio.Protocol):
         number = eviction.client - self._first
         request = self._requests[number]
         if request is not None and (request.session, request.request) == (eviction.session, eviction.request):
-            request = Request(client=eviction.client, request=0, body=b"", incarnation=time.time_ns() // 1000)
+            incarnation = max(eviction.incarnation + 1, time.time_ns() // 1000)
+            request = Request(client=eviction.client, request=0, body=b"", incarnation=incarnation)
             self._requests[number] = request
             self._outgoing.append(frame_message(request))
 

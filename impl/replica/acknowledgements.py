@@ -9,6 +9,7 @@ from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.messages import PrepareOk
 from viewproof.impl.machine.state_machine import namespace_of
 from viewproof.impl.replica.outbox import Outbox
+from viewproof.impl.replica.pace import Pace
 from viewproof.impl.replica.pipeline import Pipeline
 from viewproof.impl.replica.state import State
 
@@ -22,11 +23,13 @@ class Acknowledgements:
         self.counted: dict[int, int] = {}
         self.sent: dict[int, int] = {}
         self.pipeline = Pipeline()
+        self.pace = Pace(state)
 
     def forget_view(self) -> None:
         """Another view begins."""
         self.counted = {}
         self.sent = {}
+        self.pace.forget_view()
 
     def forget_up_to(self, op: int) -> None:
         """Ops up to `op` are in a checkpoint."""
@@ -67,6 +70,10 @@ class Acknowledgements:
     def count(self, op: int, node: int) -> None:
         """`node` acknowledged `op` in this view."""
         self.counted[op] = self.counted.get(op, 0) | 1 << node
+        if node == self.state.node:
+            self.pace.on_own(op)
+        elif not self.has_counted(op, self.state.node):
+            self.pace.on_others(op, self.counted[op])
         if self.has_quorum(op):
             self.fill_pipeline()
             self.pipeline.acknowledge(op)

@@ -47,7 +47,7 @@ class Boot:
 
     def _on_marked_used(self) -> None:
         """From here on messages are handled: a pending superblock write is no longer in the way."""
-        self.state.timers.heard_at = self.state.ticks
+        self.state.timers.heard_at = self.state.timers.normal_at = self.state.ticks
 
     def restart(self) -> None:
         """Over a data file that was in use."""

@@ -41,7 +41,9 @@ class CommitPath:
         state, op = self.state, message.op
         if not state.is_normal_primary or message.view != state.view:
             self.out.ignore("prepare_ok: not the normal primary of its view")
-        elif op <= state.commit_max:
+            return
+        state.timers.answered_at[message.replica] = state.ticks
+        if op <= state.commit_max:
             self.out.ignore("prepare_ok: already committed")
         elif op > state.op or state.log[op].header.checksum != message.checksum:
             self.out.ignore("prepare_ok: of another entry")

@@ -25,6 +25,9 @@ class ReplicaConfig:
     the others, and the trace says so, the same on every replica; `snapshot_chunk_bytes`: a snapshot travels in chunks
     of at most so many bytes; `write_retry_ticks`: a write that failed is asked for again after so long.
     `nonce`: a number that no process of this replica had before, 0: none; it tells a start_view that answers this one.
+    `abdicate_timeout_ticks`: a primary without progress, or without answers from a quorum, steps down; one of view 0
+    that was never answered waits for `first_answer_timeout_ticks`, as its peers may not be up yet. It hands over after
+    `slow_appends_max` appends that each ended `slow_append_ticks` or more after the others' (`impl.replica.pace`).
     `segment_bytes`: the size at which segments of messages roll; the same on every replica of a group, for ever.
     """
 
@@ -55,6 +58,9 @@ class ReplicaConfig:
     backoff_steps_max: int = 8
     jitter_ticks: int = 20
     abdicate_timeout_ticks: int = 150
+    first_answer_timeout_ticks: int = 1500
+    slow_append_ticks: int = 2
+    slow_appends_max: int = 16
 
     def __post_init__(self) -> None:
         """Raises `ConfigurationError` for a number below its least, and for numbers that contradict each other."""

@@ -33,6 +33,7 @@ from viewproof.impl.replica.installation import Installation
 from viewproof.impl.replica.journal import Journal
 from viewproof.impl.replica.log import Log
 from viewproof.impl.replica.outbox import Outbox
+from viewproof.impl.replica.pre_votes import PreVotes
 from viewproof.impl.replica.start_views import StartViews
 from viewproof.impl.replica.state import LogRepair, State
 from viewproof.impl.replica.target import InstallTarget
@@ -55,6 +56,7 @@ class LogRecovery:
         installation: Installation,
         start_views: StartViews,
         boot: Boot,
+        pre_votes: PreVotes,
     ) -> None:
         self.state = state
         self.out = out
@@ -64,6 +66,7 @@ class LogRecovery:
         self.installation = installation
         self.start_views = start_views
         self.boot = boot
+        self.pre_votes = pre_votes
         self.log_view_found = state.log_view
 
     def begin(self) -> None:
@@ -94,7 +97,10 @@ class LogRecovery:
         return repair.walk(self.state.log.base)[1]
 
     def ask(self) -> None:
-        """Asks all others for what is missing, once per repair timeout; goes on with a log to install."""
+        """Asks all others for what is missing, once per repair timeout; goes on with a log to install.
+
+        It also tells them that it takes part in no view: they may need a later one, to start it or to give nacks.
+        """
         state, repair = self.state, self.state.log_repair
         if repair is None or self.writes.superblock_writing is not None:
             return
@@ -102,6 +108,7 @@ class LogRecovery:
             return
         repair.asked_at = state.ticks
         repair.rounds += 1
+        self.pre_votes.ask()
         if repair.end is not None:
             if not self.journal.busy:  # the drain has failed
                 self.journal.drain(state.checkpoint, stale=True, end=repair.end)

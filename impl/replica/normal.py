@@ -7,7 +7,14 @@ itself may leave before the primary's journal has it.
 from __future__ import annotations
 
 from viewproof.impl.interface.effects import AppendPrepares
-from viewproof.impl.interface.messages import Commit, Prepare, PrepareHeader, RequestPrepare, prepare_is_valid
+from viewproof.impl.interface.messages import (
+    Commit,
+    HeartbeatOk,
+    Prepare,
+    PrepareHeader,
+    RequestPrepare,
+    prepare_is_valid,
+)
 from viewproof.impl.replica.acknowledgements import Acknowledgements
 from viewproof.impl.replica.commit_path import CommitPath
 from viewproof.impl.replica.journal import Journal
@@ -47,6 +54,7 @@ class NormalOperation:
         header, body = proposal.write(parent=state.head, view=state.view, op=state.op + 1, commit=state.commit_max)
         state.log.append(Prepare(header, body))
         state.unexecuted[header.client] = header.op
+        self.acknowledgements.pace.on_prepared(header.op)
         seq = self.out.emit(
             event,
             m_type="request",
@@ -210,6 +218,7 @@ class NormalOperation:
             self.out.ignore("commit: not a normal backup of its view")
             return
         state.timers.heard_at = state.ticks
+        self.out.send(message.replica, HeartbeatOk(state.view, state.node, state.clock))
         if message.commit <= state.commit_max:
             return
         self.commit_path.raise_commit_max(message.commit)
@@ -222,6 +231,24 @@ class NormalOperation:
             m_commit=message.commit,
         )
         self.commit_path.execute_committed()
+
+    def on_heartbeat_ok(self, message: HeartbeatOk) -> None:
+        """A backup hears this primary."""
+        state = self.state
+        if state.is_normal_primary and message.view == state.view:
+            state.timers.answered_at[message.replica] = state.ticks
+        else:
+            self.out.ignore("heartbeat_ok: not the normal primary of its view")
+
+    @property
+    def hears_quorum(self) -> bool:
+        """True if q_r replicas, this primary among them, took part in its view not long ago."""
+        state, timers, config = self.state, self.state.timers, self.state.config
+        begins = state.view == 0 and not timers.answered_at
+        patience = config.first_answer_timeout_ticks if begins else config.abdicate_timeout_ticks
+        since = state.ticks - patience
+        heard = sum(timers.answered_at.get(node, timers.normal_at) > since for node in state.others)
+        return heard + 1 >= state.quorums.replication
 
     def send_commit(self, supports: tuple[int, ...]) -> None:
         """Heartbeat, with what it says of features; a trace event only if the commit number is new in this view."""

@@ -18,6 +18,7 @@ from viewproof.impl.replica.installation import Installation
 from viewproof.impl.replica.journal import Journal
 from viewproof.impl.replica.log_recovery import LogRecovery
 from viewproof.impl.replica.normal import NormalOperation
+from viewproof.impl.replica.pre_votes import PreVotes
 from viewproof.impl.replica.prepare_service import PrepareService
 from viewproof.impl.replica.replies import Replies
 from viewproof.impl.replica.requests import Requests
@@ -42,6 +43,7 @@ class Parts:
     control: type[Control] = Control
     installation: type[Installation] = Installation
     start_views: type[StartViews] = StartViews
+    pre_votes: type[PreVotes] = PreVotes
     view_change: type[ViewChange] = ViewChange
     prepare_service: type[PrepareService] = PrepareService
     boot: type[Boot] = Boot

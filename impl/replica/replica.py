@@ -16,11 +16,13 @@ from viewproof.impl.interface.messages import (
     Commit,
     DoViewChange,
     Eviction,
+    HeartbeatOk,
     Message,
     Nack,
     Prepare,
     PrepareOk,
     PrepareResponse,
+    PreVote,
     Reply,
     Request,
     RequestDoViewChange,
@@ -75,15 +77,18 @@ class Replica:
         transfer = self.transfer = SnapshotTransfer(state, out, restorer)
         install = self.installation = parts.installation(state, out, writes, journal, checkpoints, transfer)
         start_views = self.start_views = parts.start_views(state, out, acks, commit_path, install, status)
+        pre_votes = self.pre_votes = parts.pre_votes(state, out)
         self.view_change = parts.view_change(
-            state, out, writes, journal, acks, commit_path, install, start_views, status
+            state, out, writes, journal, acks, commit_path, install, start_views, status, pre_votes
         )
         self.prepare_service = parts.prepare_service(state, out, self.view_change)
-        self.timeouts = Timeouts(state, writes, normal, self.control, install, start_views, self.view_change)
+        self.timeouts = Timeouts(state, writes, normal, self.control, install, start_views, self.view_change, pre_votes)
         boot = self.booting = parts.boot(state, out, writes, commit_path, status, durable.relics)
-        self.log_recovery = parts.log_recovery(state, out, writes, journal, checkpoints, install, start_views, boot)
+        self.log_recovery = parts.log_recovery(
+            state, out, writes, journal, checkpoints, install, start_views, boot, pre_votes
+        )
         self.snapshot_recovery = SnapshotRecovery(state, out, writes, transfer, restorer, self.log_recovery, durable)
-        status.of_view = (acks, replies, normal, self.requests, self.control, start_views)
+        status.of_view = (acks, replies, normal, self.requests, self.control, start_views, pre_votes)
         self._handlers = self._handlers_booted()
         self._handlers_before_boot = self._handlers_recovering()
 
@@ -201,7 +206,9 @@ class Replica:
             Prepare: self._on_prepare,
             PrepareOk: self._on_prepare_ok,
             Commit: self._on_commit,
+            HeartbeatOk: self.normal.on_heartbeat_ok,
             Supports: self.control.on_supports,
+            PreVote: self.pre_votes.on_pre_vote,
             StartViewChange: self.view_change.on_start_view_change,
             DoViewChange: self.view_change.on_do_view_change,
             RequestDoViewChange: self.view_change.on_request_do_view_change,

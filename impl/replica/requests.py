@@ -131,6 +131,7 @@ class Requests:
         slot = self.state.client_table.get(message.client)
         if slot is None or slot.request != message.request:
             self.out.ignore("register: its session has made requests")
+            self._send_eviction(message, RequestOutcome.DUPLICATE)
             return
         reply = self.replies.reply_of(slot)
         self.out.emit(
@@ -148,14 +149,22 @@ class Requests:
     def _evict(self, message: Request, outcome: RequestOutcome) -> None:
         """Tells the client that its session is gone."""
         self._emit_outcome("send_eviction", message, outcome)
+        self._send_eviction(message, outcome)
+
+    def _send_eviction(self, message: Request, outcome: RequestOutcome) -> None:
         slot = self.state.client_table.get(message.client)
         incarnation = 0 if slot is None else slot.incarnation
         fields = (message.session, message.request, outcome.value, incarnation, self.state.view, self.state.clock)
         self.out.effects.append(SendClient(message.client, Eviction(message.client, *fields)))
 
     def _drop(self, message: Request, outcome: RequestOutcome) -> None:
-        """The client gets no answer now; if it is its entry that is in progress, it waits here for the reply."""
+        """The client gets no reply now; if it is its entry that is in progress, it waits here for the reply.
+
+        A register that comes too late is told which incarnation the id has: a client that begins registers above it.
+        """
         self._emit_outcome("drop_request", message, outcome)
+        if message.request == 0 and outcome is RequestOutcome.STALE:
+            self._send_eviction(message, outcome)
         op = self.state.unexecuted.get(message.client)
         if op is not None and waiter_of(self.state.log[op].header) == waiter_of(message):
             self.replies.waiters.add(waiter_of(message))

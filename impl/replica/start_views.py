@@ -39,6 +39,7 @@ class StartViews:
         self.status = status
         self.own: StartView | None = None
         self.asked_at = LONG_AGO
+        self.asked_view = 0
 
     def forget_view(self) -> None:
         """Another view begins."""
@@ -55,11 +56,11 @@ class StartViews:
         self.request(view)
 
     def request(self, view: int, from_op: int | None = None, *, urgent: bool = False) -> None:
-        """Asks, at most once per repair timeout unless urgent (a longer window is needed); by default for what the
-        own log may lack.
+        """Asks, at most once per repair timeout unless urgent (a longer window is needed) or for a later view than the
+        last time; by default for what the own log may lack.
         """
         state = self.state
-        if not urgent and not self.may_ask:
+        if not urgent and not self.may_ask and view <= self.asked_view:
             return
         if from_op is None:
             from_op = state.commit_min + 1 if state.commit_min else state.op
@@ -73,7 +74,7 @@ class StartViews:
 
     def ask(self, to: int, question: RequestStartView) -> None:
         """Sends a question."""
-        self.asked_at = self.state.ticks
+        self.asked_at, self.asked_view = self.state.ticks, question.view
         self.out.send(to, question)
 
     # Answering

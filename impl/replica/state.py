@@ -96,7 +96,8 @@ class LogRepair:
 class Timers:
     """Ticks at which things were last done: the primary `heard`, a commit made (`progress`), sends repeated.
 
-    `view_changes_failed`: view changes since the last normal status.
+    `view_changes_failed`: view changes since the last normal status. `answered_at`: when each backup last showed its
+    primary that it is heard, in this view, which is normal since `normal_at`.
     """
 
     heard_at: int = 0
@@ -106,6 +107,8 @@ class Timers:
     resent_at: int = 0
     repair_at: int = 0
     view_changes_failed: int = 0
+    normal_at: int = 0
+    answered_at: dict[int, int] = field(default_factory=dict)
 
 
 class State:

@@ -61,6 +61,8 @@ class StatusMachine:
         state.view = state.log_view = view
         state.status = Status.NORMAL
         timers.view_changes_failed = 0
-        timers.heard_at = timers.progress_at = timers.retransmit_at = timers.heartbeat_at = state.ticks
+        timers.answered_at = {}
+        timers.normal_at = timers.heard_at = state.ticks
+        timers.progress_at = timers.retransmit_at = timers.heartbeat_at = state.ticks
         state.find_unexecuted()
         self._forget_view()

@@ -1,5 +1,7 @@
 """The view change: start_view_change, do_view_change, and the start of a view by its primary (rules 2 and 5).
 
+A healthy view is left with a quorum that wants to (`impl.replica.pre_votes`), or by its own primary.
+
 Durable before sent: the view before start_view_change; every entry offered before do_view_change; the whole log, view
 and log_view before start_view. At most one do_view_change per view, ever: none after a restart in that view.
 """
@@ -13,6 +15,7 @@ from viewproof.impl.replica.commit_path import CommitPath
 from viewproof.impl.replica.installation import Installation
 from viewproof.impl.replica.journal import Journal
 from viewproof.impl.replica.outbox import Outbox
+from viewproof.impl.replica.pre_votes import PreVotes
 from viewproof.impl.replica.start_views import StartViews
 from viewproof.impl.replica.state import State, Status
 from viewproof.impl.replica.status import StatusMachine
@@ -38,6 +41,7 @@ class ViewChange:
         installation: Installation,
         start_views: StartViews,
         status: StatusMachine,
+        pre_votes: PreVotes,
     ) -> None:
         self.state = state
         self.out = out
@@ -48,6 +52,7 @@ class ViewChange:
         self.installation = installation
         self.start_views = start_views
         self.status = status
+        self.pre_votes = pre_votes
         self.start_view_changes: set[int] = set()
         self.do_view_changes: dict[int, DoViewChange] = {}
         self.may_offer = False
@@ -75,8 +80,22 @@ class ViewChange:
         )
 
     def begin_next(self) -> None:
-        """To the view after this one."""
+        """To the view after this one, alone: for a primary that cannot go on in its view, which so is not healthy."""
         self.begin(self.state.view + 1)
+
+    def begin_latest(self) -> None:
+        """To the latest view in which another replica is, or the next one."""
+        left = self.pre_votes.latest()
+        if left is None:
+            self.begin_next()
+        else:
+            self.begin(left.view, left.message)
+
+    def want_next(self) -> None:
+        """This replica wants to leave its view: it asks, and goes once a quorum wants to."""
+        self.pre_votes.ask()
+        if self.pre_votes.quorum_wants():
+            self.begin_latest()
 
     def _enter(self, view: int, trigger: StartViewChange | DoViewChange | None) -> None:
         self.status.transition_to_view_change(view)
@@ -99,7 +118,11 @@ class ViewChange:
         """Another replica wants this view, or a later one."""
         state = self.state
         if message.view > state.view:
-            self.begin(message.view, message)
+            self.pre_votes.on_start_view_change(message)
+            if self.pre_votes.follows(message):
+                self.begin(message.view, message)
+            else:
+                self.out.ignore("start_view_change: the own view is healthy")
         elif message.view < state.view or state.status is not Status.VIEW_CHANGE:
             self.out.ignore("start_view_change: not in that view change")
         elif message.replica in self.start_view_changes:

@@ -243,11 +243,19 @@ class Clients:
             plane=self.plane,
             namespace=self.namespace,
             sessions=True,
-            incarnation=client.incarnation + 1,
+            incarnation=self._next_incarnation(client),
         )
         anew.clock = client.clock
         self.instances.append(anew)
         self._next(anew)
+
+    def _next_incarnation(self, client: SimClient) -> int:
+        """The next one, or an earlier one than the last, of a clock that was set back."""
+        back = self.world.profile.client_clock_back
+        if back and client.incarnation > 1 and self.random.random() < back:
+            self.statistics["client_clocks_back"] += 1
+            return self.random.randint(1, client.incarnation - 1)
+        return client.incarnation + 1
 
     def _send(self, client: SimClient) -> None:
         world, random, profile = self.world, self.random, self.world.profile
@@ -303,6 +311,12 @@ class Clients:
 
     def _on_eviction(self, client: SimClient, message: Eviction) -> None:
         client.clock = max(client.clock, message.clock)
+        if client.registering and not message.session and message.incarnation >= client.incarnation:
+            self.statistics["registers_too_late"] += 1
+            client.incarnation = message.incarnation + 1
+            client.attempt += 1
+            self._send(client)
+            return
         if not client.registered or message.session != client.session:
             return
         self.statistics[f"clients_{message.reason}"] += 1

@@ -32,8 +32,9 @@ class SimProfile:
 
     The client table is `client_slots`, `client_sessions` and `client_gaps`. Per request of a client: it sends the next
     one along (`client_ahead`), skips numbers (`client_skip`, where gaps are allowed), restarts with the next
-    incarnation (`client_restart`, with sessions). `client_echo`: a copy of a client's message arrives at any replica up
-    to `client_echo_ticks_max` ticks later.
+    incarnation (`client_restart`, with sessions), or with an earlier one, of a clock that was set back
+    (`client_clock_back`). `client_echo`: a copy of a client's message arrives at any replica up to
+    `client_echo_ticks_max` ticks later.
     """
 
     loss: float = 0.05
@@ -84,6 +85,7 @@ class SimProfile:
     client_ahead: float = 0.0
     client_skip: float = 0.0
     client_restart: float = 0.0
+    client_clock_back: float = 0.0
     client_echo: float = 0.0
     client_echo_ticks_max: int = 600
 
@@ -254,6 +256,7 @@ def client_profile_draw(profile: SimProfile, name: str | None, clients: int, ran
         client_sessions=True,
         client_ahead=random.choice((0.0, 0.1, 0.4)),
         client_restart=random.choice((0.0, 0.02, 0.1)),
+        client_clock_back=random.choice((0.0, 0.3)),
         client_echo=random.choice((0.0, 0.05, 0.2)),
     )
 

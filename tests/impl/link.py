@@ -18,9 +18,10 @@ from viewproof.impl.interface.durable import (
     superblock_formatted,
 )
 from viewproof.impl.interface.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
-from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
+from viewproof.impl.interface.messages import Eviction, Message, PreVote, Reply, Request
 from viewproof.impl.machine.state_machine import Operation, encode_operation
 from viewproof.impl.replica import Replica, ReplicaConfig
+from viewproof.impl.replica.state import LONG_AGO
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.storage import SimStorage
 from viewproof.impl.trace.events import TraceEvent
@@ -169,11 +170,17 @@ class Link:
         return self.replies[-1].session if len(self.replies) > before else 0
 
     def change_view(self, node: int) -> None:
-        """The replica times out of its view."""
+        """The replica times out of its view; those that it reaches hear that all others want that, too."""
         view = self.replicas[node].state.view
+        reached = [to for to in self.replicas if to == node or not self.lose(node, to, PreVote(view + 1, node))]
+        for to in reached:
+            self.replicas[to].state.timers.heard_at = LONG_AGO
         for _ in range(1_000):
             if self.replicas[node].writes.superblock_writing is not None or self.replicas[node].state.view != view:
                 break
+            for to in reached:
+                for source in self.replicas[to].state.others:
+                    self.handle(to, self.replicas[to].on_message(PreVote(view + 1, source)))
             self.handle(node, self.replicas[node].on_tick())
         self.run()
 

@@ -16,6 +16,7 @@ from viewproof.impl.interface.messages import (
     CHECKSUM_NONE,
     Message,
     Prepare,
+    PreVote,
     Request,
     RequestSnapshot,
     SnapshotChunk,
@@ -27,6 +28,7 @@ from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_sn
 from viewproof.impl.machine.state_machine import Append, encode_operation
 from viewproof.impl.replica import Replica, ReplicaConfig, Status
 from viewproof.impl.replica.log import Log
+from viewproof.impl.replica.state import LONG_AGO
 from viewproof.impl.sim.storage import SimStorage
 
 CONFIG = ReplicaConfig(
@@ -140,8 +142,10 @@ def test_messages_are_handled_while_a_checkpoint_is_referred_to_and_a_view_chang
     backup = link[1]
     assert backup.writes.checkpoint_writing is not None
     assert (backup.writes.superblock_writing, backup.state.op, backup.state.commit_min) == (None, 5, 4)
-    while backup.writes.superblock_writing is None:
-        link.handle(1, backup.on_tick())
+    backup.state.timers.heard_at = LONG_AGO
+    link.handle(1, backup.on_message(PreVote(1, 2)))
+    link.handle(1, backup.on_tick())
+    assert backup.writes.superblock_writing is not None
     assert [io for node, io in link.held if node == 1] == [WriteSuperblock(backup.writes.checkpoint_writing)]
     link.hold = lambda node, io: False
     link.run()

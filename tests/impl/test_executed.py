@@ -16,6 +16,7 @@ from viewproof.impl.interface.messages import (
     make_header,
 )
 from viewproof.impl.machine.state_machine import Put
+from viewproof.impl.replica.state import LONG_AGO
 from viewproof.impl.replica.view_change import ViewChange
 from viewproof.impl.sim import simulate
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
@@ -105,6 +106,7 @@ def test_an_old_start_view_of_the_own_view_that_is_shorter_stops_nobody() -> Non
 def test_a_do_view_change_that_contradicts_what_the_new_primary_executed_stops_it() -> None:
     link = executed(3)
     link.lose = lambda source, to, message: True
+    link[1].state.timers.heard_at = LONG_AGO
     link.deliver(1, StartViewChange(1, 2))
     link.run()
     assert link[1].state.status == "view_change"

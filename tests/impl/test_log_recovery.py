@@ -202,7 +202,7 @@ def test_a_damaged_replica_of_a_later_view_brings_the_others_there(tmp_path: Pat
     link = Rotten(3)
     link.ask(0)
     link.lose = isolated(2)
-    link.tick(300, 2)
+    link.change_view(2)
     view = link[2].state.view
     assert view > link[0].state.view == 0
     for _ in range(11):

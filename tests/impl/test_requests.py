@@ -113,11 +113,14 @@ def test_a_higher_incarnation_fences_and_a_lower_one_is_stale() -> None:
     assert (link.evictions[-1].reason, link.evictions[-1].incarnation) == ("fenced", 2)
     assert link.register(0, 9, incarnation=1) == 0
     assert link.of(0, "drop_request")[-1].m_outcome == "stale"
+    told = [(e.session, e.request, e.reason, e.incarnation) for e in link.evictions[-1:]]
+    assert told == [(0, 0, "stale", 2)]
     assert link.register(0, 9, incarnation=2) == second
     assert link[0].state.op == 3
     link.request(0, 9, 1, PUT, session=second)
     assert link.register(0, 9, incarnation=2) == 0
     assert link[0].out.ignored["register: its session has made requests"] == 1
+    assert (link.evictions[-1].reason, link.evictions[-1].incarnation) == ("duplicate", 2)
 
 
 def test_a_session_evicted_while_its_request_was_prepared_is_answered_all_the_same() -> None:

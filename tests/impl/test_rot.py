@@ -85,7 +85,7 @@ def test_the_summary_counts_what_runs_met(tmp_path: Path, capsys: pytest.Capture
     assert twice["faults"]["crashes"] == 2 * result.statistics["crashes"] > 0
     assert {name for counts in twice.values() for name in counts} >= set(SECTIONS["faults"])
     assert len(summary_lines(once, 10)) == 3
-    assert "nacks: too late 0" in summary_lines(once, 1_000)[-1]
+    assert "truncated 0;" in summary_lines(once, 1_000)[-1]
     for name in "ab":
         (tmp_path / name).write_text(json.dumps({"summary": once, "runs": [{"ok": True}]}))
     assert main([str(tmp_path / "a"), str(tmp_path / "b")]) == 1

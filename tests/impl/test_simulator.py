@@ -198,7 +198,14 @@ def test_traces_have_gapless_seqs_and_causal_clocks(tmp_path: Path) -> None:
                         assert source.event in ("start_view_change", "do_view_change")
                         assert source.m_view == event.m_view
                         continue
-                    received = {"on_" + source.event, "on_prepare", "drop_prepare", "on_start_view", "on_commit"}
+                    received = {
+                        "on_" + source.event,
+                        "on_prepare",
+                        "drop_prepare",
+                        "on_start_view",
+                        "on_commit",
+                        "recover",
+                    }
                     assert event.event in received
                     assert (source.m_view, source.m_op) == (event.m_view, event.m_op)
                     if event.event != "drop_prepare":
@@ -242,7 +249,7 @@ CAUGHT = {
     "commit.apply_at_replicate": "agreement",
     "commit.out_of_order": "agreement",
     "commit.false_ack_after_start_view": "views",
-    "view.even_quorum": "durability",
+    "view.even_quorum": "agreement",
     "view.blind_start_view_head": "digests",
     "boot.view_from_last_prepare": "views",
     "boot.all_zero": "at_most_once",

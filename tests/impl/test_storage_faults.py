@@ -12,6 +12,15 @@ from viewproof.impl.sim import SimProfile, simulate
 from viewproof.impl.sim.named_profiles import CRASHES as HARD
 
 PARTITIONS = replace(HARD, plane=Plane.PARTITIONS)
+HASTY = replace(
+    HARD,
+    checkpoint_interval=0,
+    normal_timeout_ticks=14,
+    view_change_timeout_ticks=20,
+    jitter_ticks=8,
+    restart_ticks_mean=40,
+)
+"""Views often end while a replica is down."""
 
 CASES: dict[str, tuple[SimProfile, int, str]] = {
     "commit.fence_on_commit_max": (replace(HARD, checkpoint_interval=0), 20, "liveness"),
@@ -22,7 +31,7 @@ CASES: dict[str, tuple[SimProfile, int, str]] = {
     "commit.apply_at_replicate": (HARD, 10, ""),
     "commit.out_of_order": (HARD, 10, ""),
     "boot.replays_uncommitted": (HARD, 10, ""),
-    "boot.replays_over_gap": (replace(HARD, checkpoint_interval=0), 60, ""),
+    "boot.replays_over_gap": (HASTY, 40, ""),
     "boot.all_zero": (HARD, 10, ""),
     "boot.view_from_last_prepare": (HARD, 10, "views"),
     "boot.view_file_unreadable_is_new": (replace(HARD, superblock_damage=0.2), 10, "views"),
