@@ -82,7 +82,7 @@ class Journal:
 
     def __init__(self, file: File, recovery: JournalRecovery, cluster: int, replica: int) -> None:
         self._file = file
-        self._end = FILE_HEADER_SIZE
+        self._end = self._size = FILE_HEADER_SIZE  # a file that was cut before it was opened is shorter than its end
         self._identity = (cluster, replica)
         self.recovery = recovery
         self._by_checksum: dict[str, Record] = {}
@@ -153,7 +153,7 @@ class Journal:
             ) from error
         for record in records:
             self._remember(record)
-        self._end = group + len(data)
+        self._end = self._size = group + len(data)
         self._mark()
 
     def _mark(self) -> None:
@@ -204,7 +204,7 @@ class Journal:
             raise JournalRefusedError(f"{path}: cannot drain the journal: {error.strerror or error}") from error
         self._file.close()
         file.path = path
-        self._file, self._end = file, end
+        self._file, self._end, self._size = file, end, end
         self._by_checksum, self._appended, self._gaps = {}, {}, []
         for record in records:
             self._remember(record)
@@ -278,7 +278,7 @@ class Journal:
 
     def require_whole(self) -> None:
         """Raises FileVanishedError if the file is shorter than what is durable in it."""
-        require_size(self._file, self._end)
+        require_size(self._file, self._size)
 
     def keep(self, files: FileSystem) -> str:
         """A file that lost its name gets a durable copy under it; returns what was done. Raises FileVanishedError,
@@ -393,6 +393,7 @@ class Journal:
         for record in found.records:
             self._remember(record)
         self._end, self._gaps = found.end, found.gaps
+        self._size = min(found.end, size)
         self.recovery = JournalRecovery(len(found.records))
         if found.cut is not None:
             self._file.truncate(found.cut)
