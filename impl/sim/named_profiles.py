@@ -29,6 +29,7 @@ FAILING = replace(
 LOST_SUPERBLOCKS = replace(CRASHES, superblock_damage=0.2)
 PARTITIONS = replace(CRASHES, plane=Plane.PARTITIONS, snapshot_damage=0.5)
 VANISHING = replace(CRASHES, plane=Plane.PARTITIONS, vanish=0.3)
+SLOTS = replace(CRASHES, client_slots=2, client_gaps=True, client_echo=0.05, clients_min=5)
 ROT = SimProfile(
     loss=0.05,
     crash_interval_ticks=100,
@@ -96,12 +97,13 @@ NAMED_PROFILES: dict[str, SimProfile] = {
     "lost-superblocks": LOST_SUPERBLOCKS,
     "partitions": PARTITIONS,
     "vanishing": VANISHING,
+    "slots": SLOTS,
     "rot": ROT,
     "late": LATE,
     "storm": STORM,
 }
 """Crashes, with a journal that just holds what it must; besides, writes and syncs that fail, superblocks that are lost
 for good, or the state machine of partitions and snapshots that are lost, or segments that vanish or are cut under a
-running process; ring journals on disks that rot; the same, one replica at a time, with messages that come late; so much
+running process; a client table of slots without sessions, and more clients than slots; ring journals on disks that rot; the same, one replica at a time, with messages that come late; so much
 loss and so short timeouts that views often end before anything commits.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from viewproof.impl.interface.messages import Eviction, Prepare, Reply, register_result
 from viewproof.impl.machine.state_machine import StateMachine
+from viewproof.impl.replica import Replica
 from viewproof.impl.sim.checkers.base import Checker, FinalState
 from viewproof.impl.sim.clients import Answer
 
@@ -11,19 +12,24 @@ from viewproof.impl.sim.clients import Answer
 class RepliesChecker(Checker):
     """Every reply sent, and linearizability along the canonical chain, which is one order of all operations.
 
-    A reply is that of its op, stamped as its prepare says; an op called after another was answered comes later.
+    A reply is that of its op, stamped as its prepare says; an op called after another was answered comes later. Without
+    sessions in a table with slots a request of an evicted client may have two ops, and a reply for each.
     """
 
     name = "replies"
 
     def __init__(self) -> None:
         super().__init__()
-        self.sent: dict[tuple[int, int, int], tuple[int, Reply]] = {}
+        self.sent: dict[tuple[int, int, int, int], tuple[int, Reply]] = {}
+        self.forgets = False
+
+    def on_boot(self, node: int, replica: Replica) -> None:
+        self.forgets = replica.state.clients.slots > 0 and not replica.state.clients.sessions
 
     def on_answer(self, node: int, message: Reply | Eviction) -> None:
         if isinstance(message, Eviction):
             return
-        request = (message.client, message.session, message.request)
+        request = (message.client, message.session, message.request, message.op if self.forgets else 0)
         first, reply = self.sent.setdefault(request, (node, message))
         if reply_fields(reply) != reply_fields(message):
             name = f"client {request[0]} session {request[1]} request {request[2]}"
