@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 from viewproof.impl.faults.stand_ins import AtNode, StandIns
-from viewproof.impl.interface.messages import Prepare, PrepareHeader, Request
+from viewproof.impl.interface.messages import Prepare, PrepareHeader, Reply, Request
 from viewproof.impl.replica.client_table import ClientTable, Slot
 from viewproof.impl.replica.normal import NormalOperation
 from viewproof.impl.replica.proposals import Proposal
@@ -27,6 +27,13 @@ class StampsCurrentView(Replies):
 
     def stamp(self, header: PrepareHeader) -> tuple[int, int]:
         return super().stamp(header)[0], self.state.view
+
+
+class RecordsAsPrimary(Replies):
+    """A backup's client table stays as it is."""
+
+    def record_executed(self, header: PrepareHeader, result: bytes) -> tuple[Reply | None, int | None]:
+        return super().record_executed(header, result) if self.state.is_primary else (None, None)
 
 
 class EvictsInHashOrder(AtNode, ClientTable):
@@ -112,6 +119,7 @@ class AsksRecorded(Requests):
 STAND_INS: StandIns = {
     "table.evict_by_commit_max": {"replies": StampsCommitMax, "client_table": RecordsAnySlot},
     "table.evict_hash_order": {"client_table": EvictsInHashOrder},
+    "table.primary_only": {"replies": RecordsAsPrimary},
     "table.evict_forgets": {"client_table": TakesUnknownClients, "requests": TakesSessionless},
     "table.gap_accepted": {"requests": TakesGaps},
     "table.record_uncommitted": {"normal": RecordsPrepared, "requests": AsksRecorded},

@@ -24,6 +24,7 @@ UNWITNESSED = {
     "clients": {"I12", "request.stale", "request.fenced", "I8.again", "register.stale", "I8.replayed", "I8.outlived"},
     "sessions": {"I3", "I5", "I7", "I8", "I12"},
     "iggy": {"I3", "I5", "I7", "I8", "I12", "I9.evicted", "I9.evicted_in_later_view", "I9.followed"},
+    "slots": {"I3", "I5", "I7", "I8", "I12"},
 }
 """Model → witnesses that it is too small for: each is reached in another one."""
 
@@ -48,6 +49,24 @@ def test_without_sessions_one_slot_for_two_clients_breaks_exactly_once() -> None
     found = explicit.explore(model("iggy", slots=1))
     assert (found.verdict, found.broken, len(found.behaviour)) == ("violated", "I8", 14)
     assert found.behaviour[8].action == "execute_evicting"
+
+
+def test_a_table_that_forgets_executes_a_request_again_only_after_its_client_was_evicted() -> None:
+    """The document's own table: what I8 says of it, and what it does not say."""
+    spec = model("slots")
+    found = explicit.explore(replace(spec, invariants=tuple(i for i in spec.invariants if i.id == "I8")))
+    assert (found.verdict, "I8.forgotten" in found.unwitnessed) == ("holds", False)
+    told = explicit.explore(model("iggy", ops=3, requests=1, slots=1))
+    assert (told.verdict, told.broken) == ("violated", "I8")
+    with pytest.raises(SpecError, match="only a table of slots without sessions forgets"):
+        ClientTable(slots=1, sessions=True, forgets=True)
+
+
+@pytest.mark.long
+def test_the_table_that_forgets_on_three_replicas() -> None:
+    found = explicit.explore(model("slots", replicas=3, ops=3, requests=1))
+    require_counts(found, "slots", replicas=3, ops=3, requests=1)
+    assert found.unwitnessed.keys() == {"I12", "request.stale"}
 
 
 @invariant("same_clients", "equal commit_min, equal slots")

@@ -41,6 +41,7 @@ def test_client_table_is_proved(name: str, sizes: dict[str, int]) -> None:
 CULPRITS = {
     "table.evict_by_commit_max": ({"execute"}, 11),
     "table.evict_forgets": ({"on_request"}, 18),
+    "table.evict_hash_order": ({"execute_evicting"}, 15),
     "table.gap_accepted": ({"on_request"}, 11),
     "table.record_uncommitted": ({"on_request"}, 1),
     "table.replayed_register": ({"on_register"}, 11),

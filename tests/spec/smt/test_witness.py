@@ -78,6 +78,7 @@ NOT_FOUND = {"superblock": ["I5.3"]}
 NO_LEMMAS = {
     "alone": "a cluster of one, by superblock: what its lemmas say of others is said of nobody",
     "diskless": "recovery by nonce with other quorums",
+    "slots": "those of iggy but one: a request of a client that was evicted comes again",
     "iggy_clients": "the core's log; what its table keeps has no lemmas",
 }
 """Models of configurations whose lemmas are witnessed under another name."""

@@ -63,7 +63,12 @@ CLIENTS = Part(
     models={
         "iggy": Model(
             Bounds(views=2, ops=4, clients=2, requests=2), {"client_table": ClientTable(slots=2, gaps=True)}, replicas=2
-        )
+        ),
+        "slots": Model(
+            Bounds(views=2, ops=4, clients=2, requests=2),
+            {"client_table": ClientTable(slots=1, gaps=True, forgets=True)},
+            replicas=2,
+        ),
     },
 )
 SESSIONS = Part(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from viewproof.spec.lang import Bool, action, all_of, any_of, forall, instead, not_, require, some
+from viewproof.spec.lang import Bool, action, all_of, any_of, forall, instead, not_, require, some, where
 from viewproof.spec.vsr.core import normal
-from viewproof.spec.vsr.core.state import NORMAL, Client, Entry, Op, Replica, Request, primary
+from viewproof.spec.vsr.core.state import NORMAL, Client, Entry, Op, Replica, Request, client_of, primary, request_of
 from viewproof.spec.vsr.parts.clients import requests as clients
 from viewproof.spec.vsr.parts.clients import sessions
 from viewproof.spec.vsr.parts.clients import table as client_table
@@ -47,6 +47,32 @@ def has_lowest_stamp(state: Clients, r: Replica, c: Client) -> Bool:
             all_of(state.table_op[r, c] == state.table_op[r, d], c <= d),
         ),
     )
+
+
+def is_any(state: Clients, r: Replica, c: Client) -> Bool | bool:
+    """Whichever slot comes first in a replica's own order."""
+    return True
+
+
+@action
+def evict_any(state: Clients, r: Replica, c: Client) -> None:
+    """Any slot may be evicted: the order of a hash map is another on each replica [seed 000]."""
+    with instead({clients.is_lowest: is_any}):
+        clients.execute_evicting.fn(state, r, c)
+
+
+def record_as_primary(state: Clients, r: Replica, o: Op, entry: Entry) -> None:
+    """Only the primary's client table holds the request of the entry that is executed at o."""
+    c = client_of(state, entry, o)
+    leads = primary(state, state.view[r]) == r
+    state.table[r, c] = where(leads, request_of(state, entry, o), state.table[r, c])
+
+
+@action
+def execute_recording_as_primary(state: Clients, r: Replica) -> None:
+    """A backup executes the next op, and leaves its client table as it is [seed 000]."""
+    with instead({normal.record: record_as_primary}):
+        normal.execute.fn(state, r)
 
 
 @action
@@ -106,7 +132,7 @@ def execute_resetting_watermark(state: Clients, r: Replica) -> None:
 
 
 def _without_sessions(cfg: Config) -> Config:
-    return replace(cfg, client_table=replace(cfg.client_table, sessions=False, cached=0))
+    return replace(cfg, client_table=replace(cfg.client_table, sessions=False, cached=0, forgets=False))
 
 
 def _with_gaps(cfg: Config) -> Config:
@@ -138,6 +164,17 @@ FAULTS = (
         ),
         refuses=_needs_slots,
         drops=("is_lowest(state, r, c)",),
+    ),
+    Fault(
+        "table.evict_hash_order",
+        (instead_of(clients.execute_evicting, act=evict_any),),
+        refuses=_needs_slots,
+        drops=("is_lowest(state, r, c)",),
+    ),
+    Fault(
+        "table.primary_only",
+        (instead_of(normal.execute, act=execute_recording_as_primary),),
+        refuses=lambda cfg: "shows with a slot for every client only" if client_table.is_on(cfg) else "",
     ),
     Fault(
         "table.evict_forgets",

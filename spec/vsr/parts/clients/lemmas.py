@@ -210,7 +210,7 @@ def answered_before(s: Clients) -> Bool:
 def lemmas(cfg: Config) -> tuple[Predicate, ...]:
     """The lemmas that make sense under a configuration."""
     table = cfg.client_table
-    found: tuple[Predicate, ...] = (not_executed, one_unexecuted, requests_rise)
+    found: tuple[Predicate, ...] = (not_executed, one_unexecuted, *(() if table.forgets else (requests_rise,)))
     if table.sessions:
         found += (prepare_fields, no_gap, fresh_register)
     elif table.in_flight:

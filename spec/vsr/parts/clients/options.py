@@ -22,9 +22,16 @@ class ClientTable(Options):
         "(0: the last reply, and its number; Iggy has 5)",
         least=0,
     )
+    forgets: bool = option(
+        False,
+        "by design a client whose slot was taken begins anew, and a request that comes again is executed again: I8 is "
+        "said of a client only while it has its slot",
+    )
 
     def go_together(self) -> None:
-        """Several replies are kept by sessions only."""
+        """Several replies are kept by sessions only; slots without sessions forget."""
+        if self.forgets and (self.sessions or not self.slots):
+            raise SpecError("only a table of slots without sessions forgets clients")
         if self.cached and not (self.sessions and self.gaps):
             raise SpecError("a table that keeps several replies has sessions, and numbers with gaps")
 

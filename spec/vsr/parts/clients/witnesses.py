@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import NONE, Bool, Predicate, all_of, between, exists, not_, some, witness
-from viewproof.spec.vsr.core.state import NORMAL, Client, Op, Replica, Request, client_of, primary
+from viewproof.spec.vsr.core.state import NORMAL, Client, Op, Replica, Request, client_of, primary, request_of
 from viewproof.spec.vsr.parts.clients import sessions
 from viewproof.spec.vsr.parts.clients import table as client_table
 from viewproof.spec.vsr.parts.clients.invariants import is_of, register_at, same_incarnation
@@ -127,6 +127,23 @@ def replayed(s: Clients) -> Bool:
     return exists(Op, lambda o: exists(between(Op, 1, o - 1), lambda p: same_incarnation(s, o, p)))
 
 
+@witness("I8.forgotten", "a request of a client that was evicted is executed again")
+def executed_again(s: Any) -> Any:
+    """The exception of a table that forgets: one request at two ops."""
+    return exists(
+        Op,
+        lambda o: exists(
+            between(Op, 1, o - 1),
+            lambda p: all_of(
+                s.first_executed[o] != NONE,
+                s.first_executed[p] != NONE,
+                lambda: client_of(s, s.first_executed[o], o) == client_of(s, s.first_executed[p], p),
+                lambda: request_of(s, s.first_executed[o], o) == request_of(s, s.first_executed[p], p),
+            ),
+        ),
+    )
+
+
 @witness("I8.outlived", "a request outlives its session")
 def outlived(s: Clients) -> Bool:
     """A request was executed, but its session was gone by then."""
@@ -167,6 +184,8 @@ def of(cfg: Config) -> tuple[Predicate, ...]:
         requests.append(GAP)
     if table.slots:
         found += [evicted, evicted_in_later_view, followed]
+    if table.forgets:
+        found.append(executed_again)
     if table.sessions:
         requests += [FENCED]
         found += [again, *(_meets("register", y, register_meets) for y in (IN_PROGRESS, STALE, DUPLICATE))]
