@@ -104,6 +104,7 @@ NAMED_PROFILES: dict[str, SimProfile] = {
 }
 """Crashes, with a journal that just holds what it must; besides, writes and syncs that fail, superblocks that are lost
 for good, or the state machine of partitions and snapshots that are lost, or segments that vanish or are cut under a
-running process; a client table of slots without sessions, and more clients than slots; ring journals on disks that rot; the same, one replica at a time, with messages that come late; so much
-loss and so short timeouts that views often end before anything commits.
+running process; a client table of slots without sessions, and more clients than slots; ring journals on disks that rot;
+the same, one replica at a time, with messages that come late; so much loss and so short timeouts that views often end
+before anything commits.
 """

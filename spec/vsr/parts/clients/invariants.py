@@ -77,11 +77,11 @@ def same_request(s: Clients, o: Op, p: Op) -> Bool:
     if s.cfg.client_table.sessions:
         same += [not_(is_register(s, a, o)), in_one_session(s, o, p)]
     if s.cfg.client_table.forgets:
-        same.append(lambda: not_(was_forgotten(s, o, p)))
+        same.append(not_(was_forgotten(s, o, p)))
     return all_of(client_of(s, a, o) != 0, *same)
 
 
-def was_forgotten(s: Any, o: Any, p: Any) -> Any:
+def was_forgotten(s: Clients, o: Op, p: Op) -> Bool:
     """Did the client of the executed entry at p lose its slot between p and o?"""
     return exists(between(Op, p + 1, o - 1), lambda q: s.evicted_at[q] == client_of(s, s.first_executed[p], p))
 

@@ -128,7 +128,7 @@ def replayed(s: Clients) -> Bool:
 
 
 @witness("I8.forgotten", "a request of a client that was evicted is executed again")
-def executed_again(s: Any) -> Any:
+def executed_again(s: Clients) -> Bool:
     """The exception of a table that forgets: one request at two ops."""
     return exists(
         Op,
