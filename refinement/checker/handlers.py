@@ -78,8 +78,7 @@ def own_expressions(line: Line) -> Iterator[Expr]:
             yield Column(line.column)
         case Received():
             yield from line.index
-            if line.value is not None:
-                yield line.value
+            yield from (one for one in (line.value, line.by) if one is not None)
         case Step():
             yield from (_tried_column(v) if isinstance(v, Tried) else v for v in line.args.values())
             yield from (v.where for v in line.args.values() if isinstance(v, Tried) and v.where is not None)
@@ -336,9 +335,13 @@ class HandlerText:
     def _received(self, line: Received) -> None:
         var = line.var
         self._need(*line.index)
+        node = "c_node"
+        if line.by is not None:
+            self._need(line.by)
+            node = self.expr(line.by)
         key = self.layout.key([self.expr(i) for i in line.index])
         if var.kind == "watermark":
-            self._watermark(line, key)
+            self._watermark(line, key, node)
             return
         self.put(f"value = S.v_{var.name}.get({key}, {var.init})")
         if line.value is not None:
@@ -347,26 +350,32 @@ class HandlerText:
             self.put(f"if {value} != value: raise C.unsent({var.name!r}, {key}, {value}, value)")
         if line.sent:
             self.put(f"if not value: raise C.unsent({var.name!r}, {key}, None, value)")
-        self.put(f"S.in_{var.name}[c_node][{key}] = value")
+        self.put(f"S.in_{var.name}[{node}][{key}] = value")
 
-    def _watermark(self, line: Received, key: str) -> None:
+    def _watermark(self, line: Received, key: str, node: str) -> None:
         var = line.var
         assert line.value is not None
         self._need(line.value)
         value = self.expr(line.value)
         self.put(f"limit = S.v_{var.name}.get({key}, {var.init})")
         self.put(f"if {value} > limit: raise C.unsent({var.name!r}, {key}, {value}, limit)")
-        self.put(f"inbox = S.in_{var.name}[c_node]")
+        self.put(f"inbox = S.in_{var.name}[{node}]")
         self.put(f"if {value} > inbox.get({key}, {var.init}): inbox[{key}] = {value}")
 
     def _step(self, line: Step) -> None:
+        if line.how == "may":
+            self.put(f"raise Missing({line.action!r})")
+            return
         indent = self.indent
         if line.unless is not None:
             self._need(line.unless)
             self.put(f"if not {self.expr(line.unless)}:")
             self.indent += 1
         self._need(*(v for v in line.args.values() if not isinstance(v, Tried)))
-        if line.tried:
+        if line.how == "if":
+            args = ", ".join(self.expr(v) for v in line.args.values() if not isinstance(v, Tried))
+            self.put(f"if a_{line.action}(S, {args}) < 0: C.coverage[{line.action!r}] += 1")
+        elif line.tried:
             self._try_all(line)
         else:
             self._take(line.action, {n: self.expr(v) for n, v in line.args.items() if not isinstance(v, Tried)})

@@ -158,10 +158,8 @@ class PartialRun(Stepping, Naming):
                     self._holds(line, {})
                 case Configured() if applies:
                     self._configured(line)
-                case Received() if applies:
-                    self._receive(rule, line, {}, self.columns["node"])
                 case Received():
-                    self._may_have_received(self.columns["node"])
+                    self._receive_if(rule, line, {}, applies)
                 case Step() if line.unless is None or self._truth(line.unless) is not True:
                     self._one_step(rule, line, {}, maybe=applies is None)
                 case Named() if applies:
@@ -183,7 +181,7 @@ class PartialRun(Stepping, Naming):
             return
         members, unknown = self._members(each)
         for line in lines:
-            self._before_range(line, each, members, unknown, applies)
+            self._before_range(rule, line, each, members, unknown, applies)
         for member in members:
             env: dict[str, Value] = {each.name.name: member}
             for line in lines:
@@ -193,17 +191,21 @@ class PartialRun(Stepping, Naming):
         if unknown is not None and not members:
             env = {each.name.name: Span(1, None)}
             for line in lines:
+                self.line = line
                 if isinstance(line, Step):
                     self._one_step(rule, line, env, maybe=True, args=self._args(line, env))
+                elif isinstance(line, Havoc):
+                    self._havoc(line, env)
 
     def _before_range(
-        self, line: Line, each: Range, members: range, unknown: Expr | None, applies: bool | None
+        self, rule: Rule, line: Line, each: Range, members: range, unknown: Expr | None, applies: bool | None
     ) -> None:
         self.line = line
-        node = self.columns["node"]
         match line:
             case Received() if unknown is not None or applies is None:
-                self._may_have_received(node)
+                self._receive_if(rule, line, {each.name.name: Span()}, None)
+            case Holds() if unknown is not None:
+                self._open_value(unknown, line.message, {})
             case Step() if unknown is not None:
                 self._open_value(unknown, f"which {line.action} it stands for", {})
             case Step() if each.at_least and not members and applies:
@@ -216,12 +218,9 @@ class PartialRun(Stepping, Naming):
     def _in_range(self, rule: Rule, line: Line, member: int, env: dict[str, Value], applies: bool | None) -> None:
         if applies is False:
             return
-        node = self.columns["node"]
         match line:
-            case Received() if applies:
-                self._receive(rule, line, env, node)
             case Received():
-                self._may_have_received(node)
+                self._receive_if(rule, line, env, applies)
             case Step() if line.unless is None or self._truth(line.unless, env) is not True:
                 self._one_step(rule, line, env, maybe=applies is None)
             case Holds() if applies:

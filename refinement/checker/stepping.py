@@ -70,6 +70,17 @@ class Stepping(Holding):
     def _may_have_received(self, node: int) -> None:
         self.cells.open_inbox.setdefault(node, self.missing_here or self._any_cause())
 
+    def _receive_if(self, rule: Rule, line: Received, env: dict[str, Value], applies: bool | None) -> None:
+        """The message is received, or may have been where it is not known whether the line counts."""
+        node = self.columns["node"] if line.by is None else self._value(line.by, env)
+        if isinstance(node, Span):
+            for one in range(self.state.replicas):
+                self._may_have_received(one)
+        elif applies:
+            self._receive(rule, line, env, node)
+        else:
+            self._may_have_received(node)
+
     def _receive(self, rule: Rule, line: Received, env: dict[str, Value], node: int) -> None:
         var = line.var
         index = tuple(self._value(i, env) for i in line.index)
@@ -152,13 +163,16 @@ class Stepping(Holding):
         args = self._args(line, env) if args is None else args
         ir = self.irs[line.action]
         args = self.steps.solve(ir, args)
+        if line.how == "if" and self.steps.refused(ir, args) is not None:
+            return
+        maybe = maybe or line.how == "may" or (line.how == "if" and not self._is_enabled(line.action, args))
         tried = next(
             (p.name for p in ir.params if p.sort.name == self.cells.actors and isinstance(args[p.name], Span)), ""
         )
         if tried:
             args = self._candidate(line, args, tried, maybe)
         open_args = [n for n, v in args.items() if isinstance(v, Span)]
-        self._take(line.action, args, maybe=maybe)
+        self._take(line.action, args, maybe=maybe, silent=line.how != "must")
         if open_args and not maybe:
             self._open(self.missing_here or self._any_cause(), f"{', '.join(open_args)} of {line.action}")
         if line.journals is not None and line.each is not None:
@@ -198,7 +212,7 @@ class Stepping(Holding):
         number, opened = self.steps.evaluator().first_false(self.irs[action], args)
         return number is None and not opened
 
-    def _take(self, action: str, args: dict[str, Value], *, maybe: bool) -> None:
+    def _take(self, action: str, args: dict[str, Value], *, maybe: bool, silent: bool = False) -> None:
         name = self.swap[1] if action == self.swap[0] else action
         if maybe:
             self.cells.trail = []
@@ -206,6 +220,9 @@ class Stepping(Holding):
         if maybe:
             if failed != TAKEN:
                 self.cells.undo()
+                return
+            if silent:
+                self.cells.join(f"{action} may be taken without a line")
                 return
             cause = self.missing_here or self._any_cause()
             self.cells.join(cause)

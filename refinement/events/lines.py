@@ -91,7 +91,8 @@ class Configured(Line):
 class Received(Line):
     """Message field `var[index]` was sent with `value` (None: as it was sent; `sent`: it must have been).
 
-    Where the value is a column that nothing shows it is `otherwise`; without, it is as it was sent.
+    Where the value is a column that nothing shows it is `otherwise`; without, it is as it was sent. `by` is who has
+    received it, if not the node of the event.
     """
 
     var: Var
@@ -99,6 +100,7 @@ class Received(Line):
     value: Expr | None = None
     sent: bool = False
     otherwise: Expr | None = None
+    by: Expr | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -115,13 +117,15 @@ class Tried:
 @dataclass(frozen=True, eq=False)
 class Step(Line):
     """Take `action`. `journals` is the entry that the step makes durable in the journal, at the op of `each`. `unless`
-    says that it was taken before, with the same outcome: where it is open whether it was, taking it is as good.
+    says that it was taken before, with the same outcome: where it is open whether it was, taking it is as good. `how`:
+    it "must" be possible, "may" have been taken or not, or is taken "if" it is possible.
     """
 
     action: str
     args: Mapping[str, Expr | Tried]
     journals: Expr | None = None
     unless: Expr | None = None
+    how: str = "must"
 
     @property
     def tried(self) -> str:

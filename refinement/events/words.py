@@ -44,7 +44,7 @@ from viewproof.refinement.events.terms import TEXT, Apply, Column, Row, Shown, T
 from viewproof.spec.lang import Action, Spec, SpecError
 from viewproof.spec.lang.errors import here, pass_over, source_of
 from viewproof.spec.lang.expr import Expr, Name, Read, expect, kind_of, same_kind
-from viewproof.spec.lang.kinds import BOOLEAN, NUMBER
+from viewproof.spec.lang.kinds import BOOLEAN, NUMBER, Kind
 from viewproof.spec.lang.record import RecordedCells, Recorder
 from viewproof.spec.lang.sorts import Sort
 from viewproof.spec.lang.vocabulary import Between, using
@@ -103,6 +103,7 @@ class _Recording:
 
     spec: Spec
     recorder: Recorder
+    node: Kind
     lines: list[Line] = field(default_factory=list)
     observations: list[Observation] = field(default_factory=list)
     infer: dict[str, Expr] = field(default_factory=dict)
@@ -132,7 +133,7 @@ def _recording() -> _Recording:
 
 def _record(spec: Spec, kinds: Mapping[str, Any], fn: Body) -> _Recording:
     recorder = Recorder(spec.schema, spec.cfg)
-    recording = _Recording(spec, recorder)
+    recording = _Recording(spec, recorder, kinds["node"])
     _recordings.append(recording)
     try:
         with using(recorder):
@@ -211,11 +212,11 @@ def configured(*columns: Any) -> None:
     recording.lines += [Configured(_column(column).name, **recording.place()) for column in columns]
 
 
-def received(field: Any, value: Any = None, *, sent: bool = False, otherwise: Any = None) -> None:
+def received(field: Any, value: Any = None, *, sent: bool = False, otherwise: Any = None, by: Any = None) -> None:
     """The field of a message was sent with that value (None: as it was), and the node has received it from now on.
 
     Of a watermark any value up to what was sent. `sent`: it must have been. `otherwise` is what the value is where it
-    is a column that nothing shows.
+    is a column that nothing shows. `by` is who has received it, if not the node of the event.
     """
     recording = _recording()
     if not isinstance(field, Read) or not field.var.is_message:
@@ -226,9 +227,11 @@ def received(field: Any, value: Any = None, *, sent: bool = False, otherwise: An
     elif field.var.kind == "watermark":
         raise SpecError(f"{field.var.name} is received with a value", here())
     unshown = None if otherwise is None else lifted(otherwise)
-    recording.lines.append(
-        Received(field.var, field.index, lifted_value, sent, unshown, **recording.place(ranges=True))
-    )
+    receiver = None if by is None else lifted(by)
+    if receiver is not None:
+        expect(recording.node, receiver, "who receives a message")
+    place = recording.place(ranges=True)
+    recording.lines.append(Received(field.var, field.index, lifted_value, sent, unshown, receiver, **place))
 
 
 def tried(column: Any = None, *, sort: type, where: Callable[[Any], Any] | None = None) -> Tried:
@@ -245,6 +248,20 @@ def step(action: Action | str, *, journals: Any = None, unless: Any = None, **ar
     `journals` is the entry that it makes durable in the journal, at the op of the range; `unless` says that it was
     taken before, with the same outcome.
     """
+    _step("must", action, args, journals, unless)
+
+
+def may_step(action: Action | str, **args: Any) -> None:
+    """The action may have been taken before the event, or not: no line shows it."""
+    _step("may", action, args)
+
+
+def settle(action: Action | str, **args: Any) -> None:
+    """The action is taken, if it is possible: the system does so at once, without a line."""
+    _step("if", action, args)
+
+
+def _step(how: str, action: Action | str, args: Mapping[str, Any], journals: Any = None, unless: Any = None) -> None:
     recording = _recording()
     name = action if isinstance(action, str) else action.name
     params = recording.spec.action(name).params
@@ -257,7 +274,7 @@ def step(action: Action | str, *, journals: Any = None, unless: Any = None, **ar
         kind = value.name.denotes if isinstance(value, Tried) else kind_of(lifted(value))
         expect(param.sort.kind, Name(param.name, None, kind), f"{param.name} of {name}")
     more = None if journals is None else lifted(journals), None if unless is None else _boolean(unless)
-    recording.lines.append(Step(name, given, *more, **recording.place(ranges=True)))
+    recording.lines.append(Step(name, given, *more, how, **recording.place(ranges=True)))
 
 
 def named(checksum: Any, entry: Any, op: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 
 from tests.refinement import counters
 from viewproof import audit
-from viewproof.refinement.events import check, event, step
+from viewproof.refinement.adapter import Record
+from viewproof.refinement.events import check, event, may_step, received, settle, step
 from viewproof.refinement.reports import sarif
 from viewproof.refinement.reports.text import violation_lines
 from viewproof.refinement.verdict import AuditReport
@@ -111,6 +114,57 @@ def test_a_cell_that_may_have_changed_is_known_again_once_it_is_shown(tmp_path: 
     assert (found.rule_id, found.line) == ("count_to/0", 9)
     (found,) = judged(tmp_path, slept + "9 0 7 counted 9\n").violations
     assert (found.rule_id, found.line) == ("count_to/0", 10)
+
+
+@event()
+def dozed(state: Any, e: Any) -> None:
+    """A node wrote nothing for a while; it may have counted once."""
+    may_step(counters.count_to, r=e.node, n=state.count[e.node] + 1)
+
+
+@event()
+def reached(state: Any, e: Any) -> None:
+    """A number reached another node, which follows it at once, if it is larger than its own."""
+    received(state.told[e.node], e.number, by=e.m_from)
+    settle(counters.follow, r=e.m_from, q=e.node, n=e.number)
+
+
+SILENT = replace(
+    counters.COUNTERS,
+    records=lambda file: silent_records(file),
+    system=replace(counters.SYSTEM, events=(*counters.SYSTEM.events, dozed, reached)),
+)
+
+
+def silent_records(file: str) -> Iterator[tuple[int, Record | None]]:
+    """The lines of a log, and two more words: dozed; reached NODE NUMBER."""
+    for line, record in counters.records(file):
+        words = Path(file).read_text().splitlines()[line - 1].split()
+        base = {"run": "run", "node": int(words[1]), "seq": int(words[2]), "clock": int(words[0]), "event": words[3]}
+        if words[3] == "reached":
+            record = {**base, "m_from": int(words[4]), "number": int(words[5])}
+        yield line, base if words[3] == "dozed" else record
+
+
+BEGIN = "1 0 1 up 2\n1 1 1 up 2\n2 0 2 counted 1\n3 0 3 counted 2\n4 0 4 reached 1 2\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
+        ("5 1 2 counted 3\n6 0 5 counted 3\n", "conforms"),
+        ("5 1 2 counted 2\n", "violates"),
+        ("5 0 5 dozed\n6 0 6 counted 3\n7 1 2 counted 3\n", "inconclusive"),
+        ("5 0 5 dozed\n6 0 6 counted 4\n7 1 2 counted 3\n", "inconclusive"),
+        ("5 0 5 dozed\n6 0 6 counted 5\n7 1 2 counted 3\n", "violates"),
+    ],
+)
+def test_steps_without_a_line_are_taken_if_possible_or_left_open(more: str, verdict: str, tmp_path: Path) -> None:
+    (tmp_path / "run.count").write_text(BEGIN + more)
+    report = audit(tmp_path, adapter=f"{__name__}:SILENT")
+    assert report.verdict == verdict, report.verdicts
+    if verdict == "inconclusive":
+        assert "count_to may be taken without a line" in " ".join(report.verdicts[0].missing)
 
 
 def test_what_does_not_fit_the_specification_is_refused_with_its_line() -> None:
