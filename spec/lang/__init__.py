@@ -5,7 +5,7 @@ from viewproof.spec.lang.errors import Disabled, RangeError, Source, SpecError
 from viewproof.spec.lang.messages import BLANK, Fields, Message, Sent, each, field, only_if, same, unsent, with_fields
 from viewproof.spec.lang.parts import Change, Composition, Part, after, at, before, compose, replaces
 from viewproof.spec.lang.points import Point, cases, instead, joined, point, without
-from viewproof.spec.lang.schema import Schema, Var
+from viewproof.spec.lang.schema import MessageType, Schema, Var
 from viewproof.spec.lang.sorts import BOOL, Instance, Sort, Values, number_to, one_of, optional, up_to
 from viewproof.spec.lang.state import State, ghost, message, variable, watermark
 from viewproof.spec.lang.terms import NONE, Bool, Cells, Index, Label, Number, Option
@@ -49,6 +49,7 @@ __all__ = [
     "Instance",
     "Label",
     "Message",
+    "MessageType",
     "Number",
     "Option",
     "Part",

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from typing import Any, overload
+from typing import Any
 
 from viewproof.spec.lang.errors import SpecError, evaluated, source_of
 from viewproof.spec.lang.expr import ActionIR, Param, PredicateIR
@@ -84,27 +84,17 @@ def _doc(fn: Callable[..., Any]) -> str:
     return doc
 
 
-@overload
-def action(fn: Callable[..., None]) -> Action: ...
-@overload
-def action(**params: Sort) -> Callable[[Callable[..., None]], Action]: ...
-def action(fn: Callable[..., None] | None = None, **params: Sort) -> Any:
+def action(fn: Callable[..., None]) -> Action:
     """Declare an action: a function of the state, whose other parameters are annotated with their sorts. The parameter
     `r`, if any, is the acting replica.
     """
-    if fn is None:
-        return lambda fn: _action(fn, params)
     _, *names = inspect.signature(fn).parameters
-    return _action(fn, evaluated({name: fn.__annotations__.get(name) for name in names}))
-
-
-def _action(fn: Callable[..., None], sorts: dict[str, Any]) -> Action:
-    _, *names = inspect.signature(fn).parameters
-    for name in names:
-        if not isinstance(sorts.get(name), Sort):
+    sorts = evaluated({name: fn.__annotations__.get(name) for name in names})
+    for name, sort in sorts.items():
+        if not isinstance(sort, Sort):
             raise SpecError(f"parameter {name} of {fn.__name__} has to be annotated with its sort", source_of(fn))
-    params = tuple(Param(name, sorts[name]) for name in names)
-    return Action(fn.__name__, fn, params, _doc(fn), "r" if "r" in names else None)
+    params = tuple(Param(name, sort) for name, sort in sorts.items())
+    return Action(fn.__name__, fn, params, _doc(fn), "r" if "r" in sorts else None)
 
 
 def tagged(*tags: str) -> Callable[[Action], Action]:

@@ -113,6 +113,9 @@ def with_fields(message: M, *added: Fields) -> M:
 def same(a: M, b: M) -> Bool:
     """Do two messages of one kind, of which no field is one for each op, say the same?"""
     message: MessageType = cast(Any, a).of.message
+    for name, one in message.fields.items():
+        if len(one.var.index) > len(message.key):
+            raise SpecError(f"{name} is one for each {one.var.index[-1]}: say for which it is the same", here())
     return all_of(*(getattr(a, name) == getattr(b, name) for name in message.fields))
 
 

@@ -40,8 +40,8 @@ def declare(s: Schema, cfg: Config) -> None:
     s.register("feature_of", (Term, Replica, Offset), up_to(Feature), sender=second, doc="append: feature; 0 = a write")
 
 
-@action(r=Replica, f=Feature)
-def announce_feature(state: Any, r: Any, f: Any) -> None:
+@action
+def announce_feature(state: Any, r: Replica, f: Feature) -> None:
     """A member tells the coordinator that it supports a feature."""
     require(not_(state.supports[r, f]))
     for member, feature in sorted(state.cfg.unsupported):
@@ -49,8 +49,8 @@ def announce_feature(state: Any, r: Any, f: Any) -> None:
     state.supports[r, f] = True
 
 
-@action(r=Replica, f=Feature)
-def propose_feature(state: Any, r: Any, f: Any) -> None:
+@action
+def propose_feature(state: Any, r: Replica, f: Feature) -> None:
     """A leader proposes a feature that the coordinator negotiated for its term and that its database has not enabled;
     nobody waits for it.
     """

@@ -37,15 +37,15 @@ from viewproof.spec.oxia.state import (
 )
 
 
-@action()
+@action
 def start_election(state: Any) -> None:
     """The coordinator begins a new term, stored before anyone hears of it, for whatever reason."""
     require(within(Term, state.election + 1))
     state.election = state.election + 1
 
 
-@action(r=Replica, t=Term)
-def on_new_term(state: Any, r: Any, t: Any) -> None:
+@action
+def on_new_term(state: Any, r: Replica, t: Term) -> None:
     """A server accepts a higher term: it is fenced, stops what it did in the term before, and answers with its head.
 
     Safe beyond the build: what is appended is made durable first, so that the answer tells of all that the log holds.
@@ -76,8 +76,8 @@ def answer(state: Any, r: Any, t: Any, head: Any) -> None:
     state.fenced_entry[t, r] = where(head == 0, 0, lambda: state.entry[r, head])
 
 
-@action(r=Replica)
-def elect(state: Any, r: Any) -> None:
+@action
+def elect(state: Any, r: Replica) -> None:
     """The coordinator chooses the server with the highest head of a majority that answered: by term, then offset."""
     t = state.election
     require(t >= 1)
@@ -104,8 +104,8 @@ def not_higher(state: Any, t: Any, q: Any, r: Any) -> Any:
     )
 
 
-@action(r=Replica)
-def become_leader(state: Any, r: Any) -> None:
+@action
+def become_leader(state: Any, r: Replica) -> None:
     """A fenced server hears, once, that it is to lead its term: its head is fixed, and what its database holds counts
     as committed.
     """
@@ -122,8 +122,8 @@ def become_leader(state: Any, r: Any) -> None:
     state.log.update((t, r, between(Offset, 1, state.head[r])), lambda o: state.entry[r, o])
 
 
-@action(r=Replica)
-def on_truncate(state: Any, r: Any) -> None:
+@action
+def on_truncate(state: Any, r: Replica) -> None:
     """A fenced server cuts its log back to the last entry that it has in common with the leader of its term.
 
     Safe beyond the build: leader and follower compare entries until one is equal. All rounds of that are one step here.
@@ -170,8 +170,8 @@ def truncate(state: Any, r: Any, head: Any) -> None:
     state.truncated[state.term[r], r] = some(head)
 
 
-@action(r=Replica, q=Replica)
-def add_follower(state: Any, r: Any, q: Any) -> None:
+@action
+def add_follower(state: Any, r: Replica, q: Replica) -> None:
     """The leader attaches a follower that answered its term, from the follower's head, which it counts as acknowledged.
 
     Until it leads it knows only of answers that it was chosen from; later the coordinator tells of all.
@@ -188,8 +188,8 @@ def add_follower(state: Any, r: Any, q: Any) -> None:
     state.stream[t, r, q] = where(truncated != NONE, truncated, lambda: some(received.fenced_head[t, q]))
 
 
-@action(r=Replica)
-def open_term(state: Any, r: Any) -> None:
+@action
+def open_term(state: Any, r: Replica) -> None:
     """An elected leader appends an entry of its own term, a control entry that changes nothing, to a log that may hold
     entries not committed: these are committed with it.
 
@@ -202,8 +202,8 @@ def open_term(state: Any, r: Any) -> None:
     append_own(state, r)
 
 
-@action(r=Replica)
-def start_leading(state: Any, r: Any) -> None:
+@action
+def start_leading(state: Any, r: Replica) -> None:
     """An elected leader whose whole log is committed and applied serves clients, who may read all of it."""
     require(state.status[r] == ELECTED)
     require(state.commit_max[r] == state.head[r])

@@ -63,15 +63,15 @@ def named(name: str, act: Action) -> Action:
     return replace(act, name=name)
 
 
-@action(r=Replica, o=Offset)
-def commit_of_any_term(state: Any, r: Any, o: Any) -> None:
+@action
+def commit_of_any_term(state: Any, r: Replica, o: Offset) -> None:
     """A leader commits any entry, and all below, that enough followers acknowledged, of whatever term."""
     replication.require_acknowledged(state, r, o)
     replication.advance(state, r, o)
 
 
-@action(r=Replica)
-def on_truncate_once(state: Any, r: Any) -> None:
+@action
+def on_truncate_once(state: Any, r: Replica) -> None:
     """A fenced server cuts its log back to the offset of the leader's last entry whose term is not above that at the
     server's head; that the server's entry there is another is not noticed.
 
@@ -88,16 +88,16 @@ def on_truncate_once(state: Any, r: Any) -> None:
     election.truncate(state, r, cut)
 
 
-@action(r=Replica, t=Term)
-def on_new_term_synced(state: Any, r: Any, t: Any) -> None:
+@action
+def on_new_term_synced(state: Any, r: Replica, t: Term) -> None:
     """A server that is fenced answers with the last entry that is durable; what it appended above stays."""
     election.require_new_term(state, r, t)
     election.fence(state, r, t)
     election.answer(state, r, t, state.synced[r])
 
 
-@action(r=Replica)
-def elect_by_offset(state: Any, r: Any) -> None:
+@action
+def elect_by_offset(state: Any, r: Replica) -> None:
     """The coordinator chooses the longest log, whatever its last term."""
     t = state.election
     require(t >= 1)
@@ -110,8 +110,8 @@ def elect_by_offset(state: Any, r: Any) -> None:
     election.choose(state, r, t)
 
 
-@action(r=Replica)
-def elect_from_one(state: Any, r: Any) -> None:
+@action
+def elect_from_one(state: Any, r: Replica) -> None:
     """The coordinator chooses the first server that answers."""
     t = state.election
     require(t >= 1)
@@ -120,8 +120,8 @@ def elect_from_one(state: Any, r: Any) -> None:
     election.choose(state, r, t)
 
 
-@action(r=Replica)
-def elect_again(state: Any, r: Any) -> None:
+@action
+def elect_again(state: Any, r: Replica) -> None:
     """A coordinator that forgot its choice elects another server in the same term."""
     t = state.election
     require(t >= 1)
@@ -131,16 +131,16 @@ def elect_again(state: Any, r: Any) -> None:
     election.choose(state, r, t)
 
 
-@action(r=Replica)
-def serve_at_once(state: Any, r: Any) -> None:
+@action
+def serve_at_once(state: Any, r: Replica) -> None:
     """An elected leader applies its log and serves clients without waiting for acknowledgements."""
     require(state.status[r] == ELECTED)
     require(state.commit_min[r] == state.head[r])
     election.serve(state, r)
 
 
-@action(r=Replica)
-def apply_log_when_elected(state: Any, r: Any) -> None:
+@action
+def apply_log_when_elected(state: Any, r: Replica) -> None:
     """An elected leader applies all of its log, committed or not."""
     o = state.commit_min[r] + 1
     require(any_of(o <= state.commit_max[r], state.status[r] == ELECTED))
@@ -148,16 +148,16 @@ def apply_log_when_elected(state: Any, r: Any) -> None:
     replication.execute(state, r, o)
 
 
-@action(r=Replica)
-def sync_and_acknowledge_all(state: Any, r: Any) -> None:
+@action
+def sync_and_acknowledge_all(state: Any, r: Replica) -> None:
     """A follower acknowledges what it appended, before it is durable."""
     require(state.status[r] == FOLLOWER)
     require(state.synced[r] < state.head[r])
     state.ack[state.term[r], r] = state.head[r]
 
 
-@action(r=Replica, o=Offset)
-def commit_without_followers(state: Any, r: Any, o: Any) -> None:
+@action
+def commit_without_followers(state: Any, r: Replica, o: Offset) -> None:
     """A leader commits what one follower less than needed acknowledged."""
     t, received = state.term[r], state.received(r)
     require(leads(state, r))
@@ -169,16 +169,16 @@ def commit_without_followers(state: Any, r: Any, o: Any) -> None:
     replication.advance(state, r, o)
 
 
-@action(r=Replica)
-def apply_appended(state: Any, r: Any) -> None:
+@action
+def apply_appended(state: Any, r: Replica) -> None:
     """A server applies what is in its log, whatever commit offset it was told of."""
     o = state.commit_min[r] + 1
     require(o <= state.synced[r])
     replication.execute(state, r, o)
 
 
-@action(r=Replica, t=Term, k=Length)
-def on_append_of_old_term(state: Any, r: Any, t: Any, k: Any) -> None:
+@action
+def on_append_of_old_term(state: Any, r: Replica, t: Term, k: Length) -> None:
     """A server takes an entry of an earlier term's leader, which did not hear that it was deposed."""
     require(any_of(state.status[r] == FENCED, state.status[r] == FOLLOWER))
     require(t < state.term[r])
@@ -193,8 +193,8 @@ def on_append_of_old_term(state: Any, r: Any, t: Any, k: Any) -> None:
     state.commit_max[r] = k
 
 
-@action(r=Replica, o=Offset, k=Length)
-def on_append_with_gap(state: Any, r: Any, o: Any, k: Any) -> None:
+@action
+def on_append_with_gap(state: Any, r: Replica, o: Offset, k: Length) -> None:
     """A server takes any entry above its head, whether or not it follows."""
     replication.require_stream(state, r)
     require(o > state.head[r])
@@ -202,46 +202,46 @@ def on_append_with_gap(state: Any, r: Any, o: Any, k: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica, n=Length, c=Length)
-def restart_without_term(state: Any, r: Any, n: Any, c: Any) -> None:
+@action
+def restart_without_term(state: Any, r: Replica, n: Length, c: Length) -> None:
     """A server that starts again takes the term of its last entry: the term that it accepted was not durable."""
     replication.require_restart(state, r, n, c)
     replication.come_back(state, r, n, c)
     state.term[r] = where(n == 0, 0, lambda: state.entry[r, n])
 
 
-@action(r=Replica)
-def truncate_nothing(state: Any, r: Any) -> None:
+@action
+def truncate_nothing(state: Any, r: Replica) -> None:
     """A follower whose log differs is attached with all of it."""
     election.require_truncation(state, r)
     state.status[r] = FOLLOWER
     state.truncated[state.term[r], r] = some(state.head[r])
 
 
-@action(r=Replica)
-def truncate_all(state: Any, r: Any) -> None:
+@action
+def truncate_all(state: Any, r: Replica) -> None:
     """A follower whose log differs is cut to nothing."""
     election.require_truncation(state, r)
     election.truncate(state, r, 0)
 
 
-@action(r=Replica, f=Feature)
-def propose_own_feature(state: Any, r: Any, f: Any) -> None:
+@action
+def propose_own_feature(state: Any, r: Replica, f: Feature) -> None:
     """A leader proposes a feature that it supports, whatever was negotiated."""
     control.require_to_propose(state, r, f)
     require(state.supports[r, f])
     control.propose_entry(state, r, f)
 
 
-@action(r=Replica, f=Feature)
-def propose_and_enable(state: Any, r: Any, f: Any) -> None:
+@action
+def propose_and_enable(state: Any, r: Replica, f: Feature) -> None:
     """A leader enables a feature when it proposes it."""
     control.propose_feature.fn(state, r, f)
     state.enabled_at[r, f] = state.head[r] + 1
 
 
-@action(r=Replica)
-def apply_writes_only(state: Any, r: Any) -> None:
+@action
+def apply_writes_only(state: Any, r: Replica) -> None:
     """A follower passes over control entries."""
     with instead({control.enable_next: enable_if_leader}):
         replication.apply.fn(state, r)

@@ -35,15 +35,15 @@ from viewproof.spec.oxia.state import (
 )
 
 
-@action(r=Replica)
-def propose(state: Any, r: Any) -> None:
+@action
+def propose(state: Any, r: Replica) -> None:
     """The leader appends a client's write to its log; it is not durable yet."""
     require(state.status[r] == LEADER)
     append_own(state, r)
 
 
-@action(r=Replica)
-def sync_proposals(state: Any, r: Any) -> None:
+@action
+def sync_proposals(state: Any, r: Replica) -> None:
     """What a leader appended becomes durable, and only then is sent to followers."""
     t = state.term[r]
     require(leads(state, r))
@@ -52,8 +52,8 @@ def sync_proposals(state: Any, r: Any) -> None:
     state.log.update((t, r, between(Offset, state.synced[r] + 1, state.head[r])), lambda o: state.entry[r, o])
 
 
-@action(r=Replica, k=Length)
-def on_append(state: Any, r: Any, k: Any) -> None:
+@action
+def on_append(state: Any, r: Replica, k: Length) -> None:
     """A server takes the next entry of its term's leader into its log, and the commit offset k that came with it, which
     may be lower than one before.
     """
@@ -82,8 +82,8 @@ def take(state: Any, r: Any, o: Any, k: Any) -> None:
     state.commit_max[r] = k
 
 
-@action(r=Replica, o=Offset)
-def on_duplicate(state: Any, r: Any, o: Any) -> None:
+@action
+def on_duplicate(state: Any, r: Replica, o: Offset) -> None:
     """An entry arrives at an offset that the log has: it is dropped, and if that is durable, all that is durable is
     acknowledged again.
     """
@@ -98,8 +98,8 @@ def on_duplicate(state: Any, r: Any, o: Any) -> None:
     state.ack[t, r] = largest(state.ack[t, r], acked)
 
 
-@action(r=Replica)
-def sync(state: Any, r: Any) -> None:
+@action
+def sync(state: Any, r: Replica) -> None:
     """What a server appended becomes durable; a follower then acknowledges its head, and with it all below."""
     require(any_of(state.status[r] == FENCED, state.status[r] == FOLLOWER))
     require(state.synced[r] < state.head[r])
@@ -108,8 +108,8 @@ def sync(state: Any, r: Any) -> None:
     state.ack[t, r] = where(state.status[r] == FOLLOWER, state.head[r], state.ack[t, r])
 
 
-@action(r=Replica, o=Offset)
-def commit(state: Any, r: Any, o: Any) -> None:
+@action
+def commit(state: Any, r: Replica, o: Offset) -> None:
     """A leader commits an entry of its own term, and all below, that enough followers acknowledged.
 
     Safe beyond the build, which commits entries of earlier terms by counting, too.
@@ -135,8 +135,8 @@ def advance(state: Any, r: Any, o: Any) -> None:
     state.commit_sent[state.term[r], r] = o
 
 
-@action(r=Replica)
-def apply(state: Any, r: Any) -> None:
+@action
+def apply(state: Any, r: Replica) -> None:
     """A server applies the next committed entry of its durable log to its database, and clients of a leader see it."""
     o = state.commit_min[r] + 1
     require(o <= state.commit_max[r])
@@ -156,8 +156,8 @@ def execute(state: Any, r: Any, o: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica, n=Length, c=Length)
-def restart(state: Any, r: Any, n: Any, c: Any) -> None:
+@action
+def restart(state: Any, r: Replica, n: Length, c: Length) -> None:
     """A server crashes and starts again, fenced, with its log up to n: all that was durable, and of the rest what
     reached the disk.
 

@@ -44,16 +44,16 @@ class Config:
     replicas: int
 
 
-@action(r=Node, n=Count)
-def count_to(state: Any, r: Any, n: Any) -> None:
+@action
+def count_to(state: Any, r: Node, n: Count) -> None:
     """A node counts one further, and tells the others."""
     require(n == state.count[r] + 1)
     state.count[r] = n
     state.told[r] = n
 
 
-@action(r=Node, q=Node, n=Count)
-def follow(state: Any, r: Any, q: Any, n: Any) -> None:
+@action
+def follow(state: Any, r: Node, q: Node, n: Count) -> None:
     """A node that hears of a larger number goes on from there."""
     require(n <= state.received(r).told[q])
     require(n > state.count[r])

@@ -18,15 +18,15 @@ from viewproof.spec.lang import *
 Voter, Round = Sort("Voter"), Sort("Round")
 
 
-@action(r=Voter, x=Round)
-def vote(s, r, x):
+@action
+def vote(s, r: Voter, x: Round):
     """A voter votes once."""
     require(s.voted[r] == NONE)
     s.voted[r] = some(x)
 
 
-@action(r=Voter, x=Round)
-def decide(s, r, x):
+@action
+def decide(s, r: Voter, x: Round):
     """Enough voted the same."""
     require(count(Voter, lambda q: s.voted[q] == some(x)) >= s.cfg)
     s.decided[r] = some(x)

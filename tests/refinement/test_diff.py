@@ -20,20 +20,20 @@ from viewproof.spec.vsr.bounds import Bounds
 Voter, Round = Sort("Voter"), Sort("Round")
 MODELS = {"core": Bounds()}
 
-@action(r=Voter)
-def vote(s, r):
+@action
+def vote(s, r: Voter):
     """A voter votes once."""
     require(s.voted[r] == NONE)
     s.voted[r] = some(s.round[r])
 
-@action(r=Voter)
-def move(s, r):
+@action
+def move(s, r: Voter):
     """A voter that has not voted goes on."""
     require(all_of(s.voted[r] == NONE, s.round[r] < 1))
     s.round[r] = s.round[r] + 1
 
-@action(r=Voter)
-def decide(s, r):
+@action
+def decide(s, r: Voter):
     """Enough votes."""
     require(count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= NEEDED)
     s.decided[r] = some(s.round[r])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from viewproof.spec.lang import (
     NONE,
@@ -29,6 +28,7 @@ from viewproof.spec.vsr.core.state import (
     NORMAL,
     VIEW_CHANGE,
     Core,
+    Entry,
     Length,
     Log,
     Op,
@@ -182,7 +182,7 @@ def on_start_view_false_ack(state: Core, r: Replica, v: View, n: Length) -> None
     view_change.require_start_view(state, r, v, n)
     normal.require_slot(state, r, n)
 
-    def entry(o: Op) -> Any:
+    def entry(o: Op) -> Entry:
         return entry_of_view(received, v, o)
 
     view_change.enter_view(state, r, v, n)

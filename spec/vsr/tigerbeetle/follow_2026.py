@@ -52,8 +52,8 @@ def view_taken(state: Any, r: Any) -> Any:
     return where(all_of(state.syncing[r] != 0, state.taken[r] == 0), state.syncing[r], state.current[r])
 
 
-@action(r=Replica, h=Op, k=Op)
-def install_log(state: Any, r: Any, h: Any, k: Any) -> None:
+@action
+def install_log(state: Any, r: Replica, h: Op, k: Op) -> None:
     """A backup takes the head that the primary of a started view tells, as far as its slots reach; or jumps with it to
     a later checkpoint.
     """
@@ -84,8 +84,8 @@ def install_log(state: Any, r: Any, h: Any, k: Any) -> None:
     remove_above(state, r, h)
 
 
-@action(r=Replica)
-def follow_view(state: Any, r: Any) -> None:
+@action
+def follow_view(state: Any, r: Replica) -> None:
     """With the view's log installed the replica is a normal backup of it; its log_view becomes durable next."""
     m = where(state.syncing[r] != 0, state.taken[r], state.current[r])
     require(state.up[r])
@@ -100,8 +100,8 @@ def follow_view(state: Any, r: Any) -> None:
     drop_votes(state, r)
 
 
-@action(r=Replica)
-def start_sync(state: Any, r: Any) -> None:
+@action
+def start_sync(state: Any, r: Replica) -> None:
     """A replica that is far behind, or stuck, jumps to the checkpoint that a view message names."""
     m = state.current[r]
     require(state.up[r])
@@ -113,8 +113,8 @@ def start_sync(state: Any, r: Any) -> None:
     state.taken[r] = 0
 
 
-@action(r=Replica)
-def end_sync(state: Any, r: Any) -> None:
+@action
+def end_sync(state: Any, r: Replica) -> None:
     """The new checkpoint is durable."""
     require(state.up[r])
     require(state.syncing[r] != 0)
@@ -122,8 +122,8 @@ def end_sync(state: Any, r: Any) -> None:
     state.syncing[r] = 0
 
 
-@action(r=Replica, o=Op, e=Prepare, d=Op)
-def repair_header(state: Any, r: Any, o: Any, e: Any, d: Any) -> None:
+@action
+def repair_header(state: Any, r: Replica, o: Op, e: Prepare, d: Op) -> None:
     """A header of the head's view, or linked to the head, takes its place below it; `d` = 1: it is there, dirty."""
     head = at(state, r, state.op[r])
     require(state.up[r])

@@ -62,8 +62,8 @@ def was_lost(state: Any, r: Any, o: Any) -> Any:
     return any_of(state.unsure[r, o], all_of(state.entry[r, o] == 0, state.faulty[r, o]))
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def write_start(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def write_start(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """The write of a prepare starts; until its body is down, the slot of the prepares ring counts as empty."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -74,8 +74,8 @@ def write_start(state: Any, r: Any, o: Any, e: Any) -> None:
     state.writing[r, o, e] = True
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def write_body(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def write_body(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """The body is in the prepares ring on disk; the replica counts on it only if the header is still the one."""
     require(state.up[r])
     require(state.writing[r, o, e])
@@ -83,8 +83,8 @@ def write_body(state: Any, r: Any, o: Any, e: Any) -> None:
     state.body[r, o] = where(state.entry[r, o] == e, e, state.body[r, o])
 
 
-@action(r=Replica, lo=Op, o=Op)
-def write_headers_start(state: Any, r: Any, lo: Any, o: Any) -> None:
+@action
+def write_headers_start(state: Any, r: Replica, lo: Op, o: Op) -> None:
     """After the body of o, the sector of the headers ring with it is composed: what is not whole is not promised."""
     require(state.up[r])
     require(all_of(state.disk_body[r, o] != 0, state.writing[r, o, state.disk_body[r, o]]))
@@ -100,8 +100,8 @@ def write_headers_start(state: Any, r: Any, lo: Any, o: Any) -> None:
     )
 
 
-@action(r=Replica, lo=Op)
-def write_headers_done(state: Any, r: Any, lo: Any) -> None:
+@action
+def write_headers_done(state: Any, r: Replica, lo: Op) -> None:
     """The sector is on disk."""
     require(state.up[r])
     require(state.sector_busy[r, lo])
@@ -109,8 +109,8 @@ def write_headers_done(state: Any, r: Any, lo: Any) -> None:
     state.disk_header.update((r, between(Op, lo, lo + SECTOR - 1)), lambda o: state.header_buffer[r, o])
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def write_done(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def write_done(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """Body and header are durable, and the header is still the one: the slot is clean.
 
     Of a slot that was faulty this build leaves the header on disk broken: after a crash it is faulty again, never nil.
@@ -125,8 +125,8 @@ def write_done(state: Any, r: Any, o: Any, e: Any) -> None:
     state.faulty[r, o] = False
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def write_given_up(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def write_given_up(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """The header changed while its prepare was being written: the write does not count."""
     require(state.up[r])
     require(state.writing[r, o, e])
@@ -134,8 +134,8 @@ def write_given_up(state: Any, r: Any, o: Any, e: Any) -> None:
     state.writing[r, o, e] = False
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def find_rot(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def find_rot(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """A read finds the slot broken."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -144,8 +144,8 @@ def find_rot(state: Any, r: Any, o: Any, e: Any) -> None:
     state.faulty[r, o] = where(hit, True, state.faulty[r, o])
 
 
-@action(r=Replica, o=Op)
-def slot_unused(state: Any, r: Any, o: Any) -> None:
+@action
+def slot_unused(state: Any, r: Replica, o: Op) -> None:
     """Above the head of the log, which is known now, a faulty slot is one that was never needed."""
     require(state.up[r])
     require(state.entry[r, o] == 0)
@@ -157,8 +157,8 @@ def slot_unused(state: Any, r: Any, o: Any) -> None:
     state.unsure[r, o] = False
 
 
-@action(r=Replica)
-def crash(state: Any, r: Any) -> None:
+@action
+def crash(state: Any, r: Replica) -> None:
     """The process dies; what is being written does not reach the disk whole."""
     require(state.up[r])
     state.up[r] = False
@@ -166,8 +166,8 @@ def crash(state: Any, r: Any) -> None:
     state.sector_busy.update((r, Op), lambda o: False)
 
 
-@action(r=Replica)
-def restart(state: Any, r: Any) -> None:
+@action
+def restart(state: Any, r: Replica) -> None:
     """The process starts again and has forgotten all that is not on disk: its view, too."""
     require(not_(state.up[r]))
     forget(state, r)
@@ -206,8 +206,8 @@ def forget(state: Any, r: Any) -> None:
     state.unsure.update((r, SLOT), lambda o: False)
 
 
-@action(r=Replica, o=Op, d=Op, b=Op)
-def recover_slot(state: Any, r: Any, o: Any, d: Any, b: Any) -> None:
+@action
+def recover_slot(state: Any, r: Replica, o: Op, d: Op, b: Op) -> None:
     """A slot is decided by the table of seed 002: `d` is the decision, `b` says whether its prepare can be read.
 
     Nothing acknowledged may be taken for never written (I3): nil and cut are for slots without a durable prepare.
@@ -229,8 +229,8 @@ def recover_slot(state: Any, r: Any, o: Any, d: Any, b: Any) -> None:
     state.faulty[r, o] = d == VSR
 
 
-@action(r=Replica)
-def journal_recovered(state: Any, r: Any) -> None:
+@action
+def journal_recovered(state: Any, r: Replica) -> None:
     """All slots are decided; a cluster of one cannot repair a faulty one and must not go on."""
     require(state.up[r])
     require(not_(state.journal_ready[r]))

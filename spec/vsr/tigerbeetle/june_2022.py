@@ -29,29 +29,29 @@ def oks_of_any_view(state: Any, r: Any, o: Any) -> Any:
     return count(Replica, lambda q: state.ok_ever[r, o, q])
 
 
-@action(r=Replica, o=Op, k=Count)
-def prepare_oks(state: Any, r: Any, o: Any, k: Any) -> None:
+@action
+def prepare_oks(state: Any, r: Replica, o: Op, k: Count) -> None:
     """Acknowledgements of older views are counted, too [seed 002]."""
     at_primary(state, r, o)
     require(oks_of_any_view(state, r, o) == number_of(k))
 
 
-@action(r=Replica, o=Op)
-def prepare_quorum(state: Any, r: Any, o: Any) -> None:
+@action
+def prepare_quorum(state: Any, r: Replica, o: Op) -> None:
     """Acknowledgements of older views make a quorum, too [seed 002]."""
     at_primary(state, r, o)
     require(oks_of_any_view(state, r, o) >= state.cfg.quorum_replication)
 
 
-@action(r=Replica, e=Prepare)
-def commit(state: Any, r: Any, e: Any) -> None:
+@action
+def commit(state: Any, r: Replica, e: Prepare) -> None:
     """A prepare is committed on acknowledgements of older views, too [seed 002]."""
     require(oks_of_any_view(state, r, state.commit_min[r] + 1) >= state.cfg.quorum_replication)
     commit_head(state, r, e)
 
 
-@action(r=Replica, e=Prepare, c=Client, s=Request, register=Request)
-def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> None:
+@action
+def on_request(state: Any, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
     """A cluster of one that restarted prepares again in the view it was in [TigerBeetle]."""
     require(state.cfg.replicas == 1)
     require(state.prepared[state.view[r], state.op[r] + 1] != 0)
@@ -59,20 +59,20 @@ def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> Non
     compose_prepare(state, r, e, c, s, register)
 
 
-@action(r=Replica, m=Message, o=Op, e=Prepare)
-def send_nack(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
+@action
+def send_nack(state: Any, r: Replica, m: Message, o: Op, e: Prepare) -> None:
     """A header that was installed over a faulty slot hides that the prepare was acknowledged [seed 002]."""
     deny(state, r, m, o, e)
 
 
-@action(r=Replica)
-def recover_empty(state: Any, r: Any) -> None:
+@action
+def recover_empty(state: Any, r: Replica) -> None:
     """An empty journal makes a replica new that took part before [seed 002]."""
     new_replica(state, r)
 
 
-@action(r=Replica, b=Replica)
-def finish_recovery(state: Any, r: Any, b: Any) -> None:
+@action
+def finish_recovery(state: Any, r: Replica, b: Replica) -> None:
     """A replica forgets that it voted in a higher view than the one it recovers into [Michael et al. 2017]."""
     rejoin(state, r, b)
 

@@ -21,24 +21,24 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
 )
 
 
-@action(m=Message, q=Replica, k=MessageKind)
-def client_send(state: Any, m: Any, q: Any, k: Any) -> None:
+@action
+def client_send(state: Any, m: Message, q: Replica, k: MessageKind) -> None:
     """A client sends a request or a ping to a replica."""
     require(any_of(k == KIND["request"], k == KIND["ping"]))
     state.m_kind[m] = k
     state.sent[m, q] = True
 
 
-@action(r=Replica, m=Message, q=Replica)
-def address(state: Any, r: Any, m: Any, q: Any) -> None:
+@action
+def address(state: Any, r: Replica, m: Message, q: Replica) -> None:
     """A composed message is sent to q."""
     require(state.up[r])
     require(state.m_kind[m] != KIND["none"])
     state.sent[m, q] = True
 
 
-@action(r=Replica, m=Message)
-def forward(state: Any, r: Any, m: Any) -> None:
+@action
+def forward(state: Any, r: Replica, m: Message) -> None:
     """A normal backup passes a client's request on to the primary."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -47,8 +47,8 @@ def forward(state: Any, r: Any, m: Any) -> None:
     require(state.m_kind[m] == KIND["request"])
 
 
-@action(r=Replica, m=Message, e=Prepare)
-def send_prepare(state: Any, r: Any, m: Any, e: Any) -> None:
+@action
+def send_prepare(state: Any, r: Replica, m: Message, e: Prepare) -> None:
     """A replica sends a prepare that it has: in its pipeline, its journal, or its hands."""
     o, now = state.p_op[e], state.current[r]
     require(state.up[r])
@@ -69,8 +69,8 @@ def send_prepare(state: Any, r: Any, m: Any, e: Any) -> None:
     state.m_prepare[m] = e
 
 
-@action(r=Replica, m=Message, e=Prepare)
-def send_prepare_ok(state: Any, r: Any, m: Any, e: Any) -> None:
+@action
+def send_prepare_ok(state: Any, r: Replica, m: Message, e: Prepare) -> None:
     """What was acknowledged is told to the primary of the view."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -82,8 +82,8 @@ def send_prepare_ok(state: Any, r: Any, m: Any, e: Any) -> None:
     state.m_prepare[m] = e
 
 
-@action(r=Replica, m=Message)
-def send_commit(state: Any, r: Any, m: Any) -> None:
+@action
+def send_commit(state: Any, r: Replica, m: Message) -> None:
     """The primary tells its commit number."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -94,8 +94,8 @@ def send_commit(state: Any, r: Any, m: Any) -> None:
     state.m_commit[m] = state.commit_max[r]
 
 
-@action(r=Replica, m=Message)
-def send_start_view_change(state: Any, r: Any, m: Any) -> None:
+@action
+def send_start_view_change(state: Any, r: Replica, m: Message) -> None:
     """A replica that changes views tells all others: a promise."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -106,8 +106,8 @@ def send_start_view_change(state: Any, r: Any, m: Any) -> None:
     state.took_part[r] = True
 
 
-@action(r=Replica, m=Message)
-def send_recovery(state: Any, r: Any, m: Any) -> None:
+@action
+def send_recovery(state: Any, r: Replica, m: Message) -> None:
     """A recovering replica asks under its nonce."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -117,8 +117,8 @@ def send_recovery(state: Any, r: Any, m: Any) -> None:
     state.m_nonce[m] = state.nonce[r]
 
 
-@action(r=Replica, m=Message, v=View)
-def ask_start_view(state: Any, r: Any, m: Any, v: Any) -> None:
+@action
+def ask_start_view(state: Any, r: Replica, m: Message, v: View) -> None:
     """A replica that met a message of a started view asks its primary for the log."""
     now = state.current[r]
     require(state.up[r])
@@ -131,8 +131,8 @@ def ask_start_view(state: Any, r: Any, m: Any, v: Any) -> None:
     state.m_view[m] = v
 
 
-@action(r=Replica, m=Message, lo=Op, hi=Op)
-def ask_headers(state: Any, r: Any, m: Any, lo: Any, hi: Any) -> None:
+@action
+def ask_headers(state: Any, r: Replica, m: Message, lo: Op, hi: Op) -> None:
     """A replica asks for headers in a gap of its log."""
     require(state.up[r])
     require(state.status[r] != RECOVERING)
@@ -144,8 +144,8 @@ def ask_headers(state: Any, r: Any, m: Any, lo: Any, hi: Any) -> None:
     state.m_op[m] = hi
 
 
-@action(r=Replica, m=Message, o=Op, e=Prepare)
-def ask_prepare(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
+@action
+def ask_prepare(state: Any, r: Replica, m: Message, o: Op, e: Prepare) -> None:
     """A replica asks for a prepare that its log needs: by its header, or (e = 0) for whatever the primary has at o."""
     require(state.up[r])
     require(state.status[r] != RECOVERING)
@@ -157,8 +157,8 @@ def ask_prepare(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
     state.m_prepare[m] = e
 
 
-@action(r=Replica, m=Message, v=View)
-def probe(state: Any, r: Any, m: Any, v: Any) -> None:
+@action
+def probe(state: Any, r: Replica, m: Message, v: View) -> None:
     """Pings and pongs tell the sender's view."""
     require(state.up[r])
     require(v == state.view[r])

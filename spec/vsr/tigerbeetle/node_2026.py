@@ -27,15 +27,15 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
 SLOT = between(Op, 0, SLOTS - 1)
 
 
-@action(r=Replica)
-def crash(state: Any, r: Any) -> None:
+@action
+def crash(state: Any, r: Replica) -> None:
     """The process dies; what is being written may be lost, or not."""
     state.up[r] = False
     state.writing.update((r, Prepare), lambda e: False)
 
 
-@action(r=Replica, v=View, w=View, k=Op, c=Op)
-def open_superblock(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
+@action
+def open_superblock(state: Any, r: Replica, v: View, w: View, k: Op, c: Op) -> None:
     """The process starts with what the superblock holds: the last write that ended, or one that was under way (I6)."""
     kept = all_of(v == state.durable_view[r], w == state.durable_log_view[r], c == state.checkpoint[r])
     viewed = all_of(v == state.next_view[r], w == state.next_log_view[r], c == state.next_checkpoint[r])
@@ -93,8 +93,8 @@ def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     state.agreed.update((r, Prepare), lambda e: False)
 
 
-@action(r=Replica, v=View, w=View, k=Op, c=Op)
-def open_new_disk(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
+@action
+def open_new_disk(state: Any, r: Replica, v: View, w: View, k: Op, c: Op) -> None:
     """A replica starts from a disk that was formatted anew: nothing of what it had is claimed."""
     require(not_(state.up[r]))
     state.kept.update((r, Op), lambda o: 0)
@@ -103,8 +103,8 @@ def open_new_disk(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
     start(state, r, v, w, k, c)
 
 
-@action(r=Replica, o=Op, e=Prepare, low=Op)
-def read_list(state: Any, r: Any, o: Any, e: Any, low: Any) -> None:
+@action
+def read_list(state: Any, r: Replica, o: Op, e: Prepare, low: Op) -> None:
     """A header of the superblock's list, head first."""
     require(state.up[r])
     state.list_op[r] = where(state.list_low[r] == 0, largest(o, state.list_op[r]), state.list_op[r])
@@ -118,8 +118,8 @@ def alone(state: Any, r: Any) -> Any:
     return all_of(state.cfg.replicas == 1, r == 0)
 
 
-@action(r=Replica, o=Op, d=Op, e=Prepare)
-def recover_slot(state: Any, r: Any, o: Any, d: Any, e: Any) -> None:
+@action
+def recover_slot(state: Any, r: Replica, o: Op, d: Op, e: Prepare) -> None:
     """A slot is decided; `e` is the prepare whose header it has from now on, 0 = none.
 
     What was made durable and acknowledged is never taken for never written (I3).
@@ -140,8 +140,8 @@ def recover_slot(state: Any, r: Any, o: Any, d: Any, e: Any) -> None:
     state.faulty[r, o] = d == VSR
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def drop_header(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def drop_header(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """A header that does not belong to the log of the superblock's views is dropped.
 
     It is of a later view than became durable here, and was never acknowledged (I3), or a later view does without it,
@@ -161,8 +161,8 @@ def empty_slot(state: Any, r: Any, slot: Any) -> None:
     state.faulty[r, slot] = False
 
 
-@action(r=Replica)
-def journal_recovered(state: Any, r: Any) -> None:
+@action
+def journal_recovered(state: Any, r: Replica) -> None:
     """All slots are decided."""
     require(state.up[r])
     require(not_(state.journal_ready[r]))
@@ -170,8 +170,8 @@ def journal_recovered(state: Any, r: Any) -> None:
     state.journal_ready[r] = True
 
 
-@action(r=Replica)
-def fix_headers(state: Any, r: Any) -> None:
+@action
+def fix_headers(state: Any, r: Replica) -> None:
     """Headers decided from the prepares are written again before the replica goes on: those slots are clean."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -179,8 +179,8 @@ def fix_headers(state: Any, r: Any) -> None:
     state.dirty.update((r, SLOT), lambda o: state.faulty[r, o])
 
 
-@action(r=Replica)
-def find_head(state: Any, r: Any) -> None:
+@action
+def find_head(state: Any, r: Replica) -> None:
     """The log's head: of the journal (if log_view is the view) and the superblock's list, what is highest."""
     own = maximum(SLOT, lambda o: state.p_op[state.header[r, o]])
     listed = maximum(
@@ -195,8 +195,8 @@ def find_head(state: Any, r: Any) -> None:
     state.commit_max[r] = largest(state.commit_max[r], where(head < PIPELINE, 0, head - PIPELINE))
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def put_listed_header(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def put_listed_header(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """The superblock's head, or checkpoint, stands in for a header that the journal lost."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -216,8 +216,8 @@ def head_is_certain(state: Any, r: Any) -> Any:
     )
 
 
-@action(r=Replica)
-def start_normal(state: Any, r: Any) -> None:
+@action
+def start_normal(state: Any, r: Replica) -> None:
     """A backup whose log_view is its view, and that knows its head, is normal at once."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -228,8 +228,8 @@ def start_normal(state: Any, r: Any) -> None:
     state.status[r] = NORMAL
 
 
-@action(r=Replica)
-def start_single(state: Any, r: Any) -> None:
+@action
+def start_single(state: Any, r: Replica) -> None:
     """A cluster of one has executed its whole journal again: normal, in a view of its own."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -238,8 +238,8 @@ def start_single(state: Any, r: Any) -> None:
     state.status[r] = NORMAL
 
 
-@action(r=Replica)
-def next_view_alone(state: Any, r: Any) -> None:
+@action
+def next_view_alone(state: Any, r: Replica) -> None:
     """A cluster of one starts in a later view than it was in, so that it prepares no op twice in one."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -248,8 +248,8 @@ def next_view_alone(state: Any, r: Any) -> None:
     state.log_view[r] = state.view[r] + 1
 
 
-@action(r=Replica)
-def doubt_head(state: Any, r: Any) -> None:
+@action
+def doubt_head(state: Any, r: Replica) -> None:
     """A replica that cannot be sure of its head neither votes nor acknowledges until a view message tells it."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -257,8 +257,8 @@ def doubt_head(state: Any, r: Any) -> None:
     state.status[r] = RECOVERING_HEAD
 
 
-@action(r=Replica)
-def ask_superblock(state: Any, r: Any) -> None:
+@action
+def ask_superblock(state: Any, r: Replica) -> None:
     """view, log_view and commit_max are to become durable (I6: nothing falls); a checkpoint jumped to as well."""
     own = where(state.checkpoint_pending[r], state.ck_checkpoint[r], state.checkpoint[r])
     require(state.up[r])
@@ -273,8 +273,8 @@ def ask_superblock(state: Any, r: Any) -> None:
     state.next_checkpoint[r] = largest(own, where(state.syncing[r] != 0, state.m_checkpoint[state.syncing[r]], 0))
 
 
-@action(r=Replica)
-def view_durable(state: Any, r: Any) -> None:
+@action
+def view_durable(state: Any, r: Replica) -> None:
     """The superblock write for a view is done."""
     require(state.up[r])
     require(state.view_pending[r])
@@ -285,8 +285,8 @@ def view_durable(state: Any, r: Any) -> None:
     state.checkpoint[r] = largest(state.checkpoint[r], state.next_checkpoint[r])
 
 
-@action(r=Replica, c=Op, v=View, w=View)
-def ask_checkpoint(state: Any, r: Any, c: Any, v: Any, w: Any) -> None:
+@action
+def ask_checkpoint(state: Any, r: Replica, c: Op, v: View, w: View) -> None:
     """After its trigger is executed, the next checkpoint is to become durable (I5), and the view along with it."""
     require(state.up[r])
     require(not_(state.checkpoint_pending[r]))
@@ -301,8 +301,8 @@ def ask_checkpoint(state: Any, r: Any, c: Any, v: Any, w: Any) -> None:
     state.ck_checkpoint[r] = c
 
 
-@action(r=Replica)
-def checkpoint_durable(state: Any, r: Any) -> None:
+@action
+def checkpoint_durable(state: Any, r: Replica) -> None:
     """The superblock write for a checkpoint is done."""
     require(state.up[r])
     require(state.checkpoint_pending[r])
@@ -348,8 +348,8 @@ def is_above(state: Any, r: Any, slot: Any, head: Any) -> Any:
     return where(e == 0, slot > head, state.p_op[e] > head)
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def write_start(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def write_start(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """The write of a prepare starts; until its body is down, the slot of the ring counts as empty."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -361,8 +361,8 @@ def write_start(state: Any, r: Any, o: Any, e: Any) -> None:
     state.on_disk[r, e] = True
 
 
-@action(r=Replica, o=Op)
-def write_body(state: Any, r: Any, o: Any) -> None:
+@action
+def write_body(state: Any, r: Replica, o: Op) -> None:
     """The body is down, and the header is still the one: the header is written next."""
     e = at(state, r, o)
     require(state.up[r])
@@ -372,8 +372,8 @@ def write_body(state: Any, r: Any, o: Any) -> None:
     state.body[r, slot_of(o)] = e
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def write_done(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def write_done(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """Body and header are durable, and the header is still the one: the slot is clean."""
     require(state.up[r])
     require(state.writing[r, e])
@@ -385,8 +385,8 @@ def write_done(state: Any, r: Any, o: Any, e: Any) -> None:
     state.kept[r, slot_of(o)] = e
 
 
-@action(r=Replica, o=Op, e=Prepare, b=Op)
-def write_given_up(state: Any, r: Any, o: Any, e: Any, b: Any) -> None:
+@action
+def write_given_up(state: Any, r: Replica, o: Op, e: Prepare, b: Op) -> None:
     """The header changed while its prepare was being written (`b` = 1: the body): the write does not count."""
     require(state.up[r])
     require(state.writing[r, e])
@@ -396,8 +396,8 @@ def write_given_up(state: Any, r: Any, o: Any, e: Any, b: Any) -> None:
     state.dirty[r, slot_of(o)] = where(b == 1, True, state.dirty[r, slot_of(o)])
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def find_rot(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def find_rot(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """A read finds the slot broken."""
     hit = at(state, r, o) == e
     require(state.up[r])
@@ -406,8 +406,8 @@ def find_rot(state: Any, r: Any, o: Any, e: Any) -> None:
     state.faulty[r, slot_of(o)] = where(hit, True, state.faulty[r, slot_of(o)])
 
 
-@action(r=Replica, o=Op)
-def drop_slot(state: Any, r: Any, o: Any) -> None:
+@action
+def drop_slot(state: Any, r: Replica, o: Op) -> None:
     """A slot that cannot be repaired any more, being below what the cluster keeps, is emptied."""
     require(state.up[r])
     require(state.dirty[r, o])

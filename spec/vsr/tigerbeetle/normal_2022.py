@@ -55,16 +55,16 @@ def chained(state: Any, r: Any, lo: Any, hi: Any) -> Any:
     )
 
 
-@action(r=Replica, m=Message)
-def receive(state: Any, r: Any, m: Any) -> None:
+@action
+def receive(state: Any, r: Replica, m: Message) -> None:
     """A message that was sent to the replica reaches it."""
     require(state.up[r])
     require(state.sent[m, r])
     state.current[r] = m
 
 
-@action(r=Replica, e=Prepare, c=Client, s=Request, register=Request)
-def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> None:
+@action
+def on_request(state: Any, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
     """The primary prepares a request: the next op, chained to its head (I7: one prepare per view and op).
 
     A session starts with a register, for a client without an entry; its requests count up from it.
@@ -123,8 +123,8 @@ def compose_prepare(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -
     put_header(state, r, o, e)
 
 
-@action(r=Replica, o=Op)
-def jump_ahead(state: Any, r: Any, o: Any) -> None:
+@action
+def jump_ahead(state: Any, r: Replica, o: Op) -> None:
     """A backup that receives a prepare above the next op takes the head just below it, and leaves a gap."""
     m = state.current[r]
     require(state.up[r])
@@ -137,8 +137,8 @@ def jump_ahead(state: Any, r: Any, o: Any) -> None:
     state.op[r] = o
 
 
-@action(r=Replica)
-def on_prepare(state: Any, r: Any) -> None:
+@action
+def on_prepare(state: Any, r: Replica) -> None:
     """A backup takes the next prepare of its view as the head of its log; it is not durable yet."""
     m = state.current[r]
     e = state.m_prepare[m]
@@ -157,8 +157,8 @@ def on_prepare(state: Any, r: Any) -> None:
     put_header(state, r, o, e)
 
 
-@action(r=Replica, k=Op)
-def learn_commit(state: Any, r: Any, k: Any) -> None:
+@action
+def learn_commit(state: Any, r: Replica, k: Op) -> None:
     """A backup learns a commit number from a prepare or commit message of its view; it may be above its log."""
     m = state.current[r]
     require(state.up[r])
@@ -171,8 +171,8 @@ def learn_commit(state: Any, r: Any, k: Any) -> None:
     state.commit_max[r] = k
 
 
-@action(r=Replica, k=Op)
-def replay(state: Any, r: Any, k: Any) -> None:
+@action
+def replay(state: Any, r: Replica, k: Op) -> None:
     """A cluster of one takes its journal up to the highest op as committed: it acknowledged nothing beyond it."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -184,8 +184,8 @@ def replay(state: Any, r: Any, k: Any) -> None:
     state.commit_max[r] = k
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def acknowledge(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """A replica acknowledges a prepare of its log that is durable here, to the primary of its view (I3)."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -198,8 +198,8 @@ def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
     state.took_part[r] = True
 
 
-@action(r=Replica, q=Replica, e=Prepare)
-def on_prepare_ok(state: Any, r: Any, q: Any, e: Any) -> None:
+@action
+def on_prepare_ok(state: Any, r: Replica, q: Replica, e: Prepare) -> None:
     """The primary counts an acknowledgement of its view for a prepare in its pipeline."""
     m = state.current[r]
     o = state.p_op[e]
@@ -232,15 +232,15 @@ def oks(state: Any, r: Any, o: Any) -> Any:
     return count(Replica, lambda q: state.ok_from[r, o, q])
 
 
-@action(r=Replica, o=Op, k=Count)
-def prepare_oks(state: Any, r: Any, o: Any, k: Any) -> None:
+@action
+def prepare_oks(state: Any, r: Replica, o: Op, k: Count) -> None:
     """k replicas, the primary included, acknowledged the prepare at o in this view."""
     at_primary(state, r, o)
     require(oks(state, r, o) == number_of(k))
 
 
-@action(r=Replica, o=Op)
-def prepare_quorum(state: Any, r: Any, o: Any) -> None:
+@action
+def prepare_quorum(state: Any, r: Replica, o: Op) -> None:
     """Enough replicas acknowledged the prepare at o in this view."""
     at_primary(state, r, o)
     require(oks(state, r, o) >= state.cfg.quorum_replication)
@@ -254,8 +254,8 @@ def at_primary(state: Any, r: Any, o: Any) -> None:
     require(all_of(state.pipeline_lo[r] <= o, o <= state.pipeline_hi[r]))
 
 
-@action(r=Replica, e=Prepare)
-def commit(state: Any, r: Any, e: Any) -> None:
+@action
+def commit(state: Any, r: Replica, e: Prepare) -> None:
     """The primary executes the head of its pipeline, on a quorum of acknowledgements of this view, and replies."""
     require(oks(state, r, state.commit_min[r] + 1) >= state.cfg.quorum_replication)
     commit_head(state, r, e)
@@ -277,8 +277,8 @@ def commit_head(state: Any, r: Any, e: Any) -> None:
     state.pipeline_lo[r] = o + 1
 
 
-@action(r=Replica, e=Prepare)
-def execute(state: Any, r: Any, e: Any) -> None:
+@action
+def execute(state: Any, r: Replica, e: Prepare) -> None:
     """A backup, a primary that repairs its log, or a cluster of one at its start executes the next committed op."""
     o = state.commit_min[r] + 1
     require(state.up[r])
@@ -312,8 +312,8 @@ def run(state: Any, r: Any, o: Any, e: Any) -> None:
     state.client_top = largest(state.client_top, c)
 
 
-@action(r=Replica, c=Client)
-def evict(state: Any, r: Any, c: Any) -> None:
+@action
+def evict(state: Any, r: Replica, c: Client) -> None:
     """The client table is full: the client whose last reply is oldest loses its entry (I9)."""
     require(state.session[r, c] != 0)
     require(

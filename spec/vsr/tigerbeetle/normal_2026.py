@@ -64,8 +64,8 @@ def chained(state: Any, r: Any, lo: Any, hi: Any) -> Any:
     )
 
 
-@action(r=Replica, m=Message)
-def receive(state: Any, r: Any, m: Any) -> None:
+@action
+def receive(state: Any, r: Replica, m: Message) -> None:
     """A message that was sent to the replica reaches it."""
     require(state.up[r])
     require(state.sent[m, r])
@@ -74,8 +74,8 @@ def receive(state: Any, r: Any, m: Any) -> None:
     state.seen[r, e] = any_of(state.seen[r, e], state.m_kind[m] == KIND["prepare"])
 
 
-@action(r=Replica, e=Prepare, c=Client, s=Request, register=Request)
-def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> None:
+@action
+def on_request(state: Any, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
     """The primary prepares a request, a client's or the cluster's own: the next op (I7: one per view and op).
 
     A request that waited in its queue is prepared although the session it came from was evicted meanwhile.
@@ -124,8 +124,8 @@ def on_request(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> Non
     state.promise[r, o] = 0
 
 
-@action(r=Replica, k=Op)
-def learn_commit(state: Any, r: Any, k: Any) -> None:
+@action
+def learn_commit(state: Any, r: Replica, k: Op) -> None:
     """A backup learns a commit number from a prepare, commit or view message of its view; it may be above its log."""
     m = state.current[r]
     require(state.up[r])
@@ -147,8 +147,8 @@ def learn_commit(state: Any, r: Any, k: Any) -> None:
     )
 
 
-@action(r=Replica, k=Op)
-def replay(state: Any, r: Any, k: Any) -> None:
+@action
+def replay(state: Any, r: Replica, k: Op) -> None:
     """A cluster of one takes its whole journal as committed."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -157,8 +157,8 @@ def replay(state: Any, r: Any, k: Any) -> None:
     state.commit_max[r] = k
 
 
-@action(r=Replica, o=Op)
-def jump_ahead(state: Any, r: Any, o: Any) -> None:
+@action
+def jump_ahead(state: Any, r: Replica, o: Op) -> None:
     """A backup that receives a prepare above the next op takes the head just below it, and leaves a gap."""
     m = state.current[r]
     require(state.up[r])
@@ -171,8 +171,8 @@ def jump_ahead(state: Any, r: Any, o: Any) -> None:
     state.op[r] = o
 
 
-@action(r=Replica)
-def on_prepare(state: Any, r: Any) -> None:
+@action
+def on_prepare(state: Any, r: Replica) -> None:
     """A backup takes the next prepare of its view as the head of its log; it is not durable yet."""
     m = state.current[r]
     e, o = state.m_prepare[m], state.m_op[m]
@@ -198,8 +198,8 @@ def may_promise(state: Any, r: Any) -> Any:
     )
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def acknowledge(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """A replica acknowledges a prepare of its log that is durable here (I3); a standby only says so to itself.
 
     One further ahead waits for the next checkpoint, which it would make look durable on a quorum (I5).
@@ -216,8 +216,8 @@ def acknowledge(state: Any, r: Any, o: Any, e: Any) -> None:
     state.promise[r, o] = where(promised, e, state.promise[r, o])
 
 
-@action(r=Replica, q=Replica, e=Prepare)
-def on_prepare_ok(state: Any, r: Any, q: Any, e: Any) -> None:
+@action
+def on_prepare_ok(state: Any, r: Replica, q: Replica, e: Prepare) -> None:
     """The primary counts an acknowledgement of its view for a prepare in its pipeline."""
     m = state.current[r]
     require(state.up[r])
@@ -238,21 +238,21 @@ def oks(state: Any, r: Any, o: Any) -> Any:
     return count(Replica, lambda q: state.ok_from[r, o, q])
 
 
-@action(r=Replica, o=Op, k=Count)
-def prepare_oks(state: Any, r: Any, o: Any, k: Any) -> None:
+@action
+def prepare_oks(state: Any, r: Replica, o: Op, k: Count) -> None:
     """k replicas, the primary included, acknowledged the prepare at o in this view."""
     require(oks(state, r, o) == number_of(k))
 
 
-@action(r=Replica, o=Op)
-def prepare_quorum(state: Any, r: Any, o: Any) -> None:
+@action
+def prepare_quorum(state: Any, r: Replica, o: Op) -> None:
     """Enough replicas acknowledged the prepare at o in this view."""
     require(oks(state, r, o) >= state.cfg.quorum_replication)
     state.agreed[r, state.pipeline[r, o]] = True
 
 
-@action(r=Replica, e=Prepare)
-def commit(state: Any, r: Any, e: Any) -> None:
+@action
+def commit(state: Any, r: Replica, e: Prepare) -> None:
     """The primary executes the head of its pipeline, on a quorum of acknowledgements of this view, and replies."""
     o = state.commit_min[r] + 1
     require(state.up[r])
@@ -266,8 +266,8 @@ def commit(state: Any, r: Any, e: Any) -> None:
     run(state, r, o, e)
 
 
-@action(r=Replica, o=Op)
-def note_commit(state: Any, r: Any, o: Any) -> None:
+@action
+def note_commit(state: Any, r: Replica, o: Op) -> None:
     """A primary knows what it executed to be committed."""
     require(state.commit_min[r] == o)
     require(o > state.commit_max[r])
@@ -279,8 +279,8 @@ def follows(state: Any, r: Any, e: Any, o: Any) -> Any:
     return any_of(state.canonical[o - 1] == 0, state.p_parent[e] == state.canonical[o - 1])
 
 
-@action(r=Replica, e=Prepare)
-def execute(state: Any, r: Any, e: Any) -> None:
+@action
+def execute(state: Any, r: Replica, e: Prepare) -> None:
     """A backup, a primary that repairs its log, or a cluster of one at its start executes the next committed op.
 
     A primary that began to commit an op executes it, too, if a view change comes in between. The body may be in memory.
@@ -317,8 +317,8 @@ def run(state: Any, r: Any, o: Any, e: Any) -> None:
     state.client_top = largest(state.client_top, c)
 
 
-@action(r=Replica, c=Client)
-def evict(state: Any, r: Any, c: Any) -> None:
+@action
+def evict(state: Any, r: Replica, c: Client) -> None:
     """The client table is full: the client whose last reply is oldest loses its entry (I9)."""
     require(state.session[r, c] != 0)
     require(
@@ -334,16 +334,16 @@ def evict(state: Any, r: Any, c: Any) -> None:
     state.evicted[r, c] = True
 
 
-@action(r=Replica, c=Client, o=Op, s=Request)
-def load_session(state: Any, r: Any, c: Any, o: Any, s: Any) -> None:
+@action
+def load_session(state: Any, r: Replica, c: Client, o: Op, s: Request) -> None:
     """A replica that started from a checkpoint has the client table of that checkpoint: an entry as others have it."""
     state.session[r, c] = o
     state.answered[r, c] = s
     state.replied[r, c] = 0
 
 
-@action(r=Replica)
-def forget_clients(state: Any, r: Any) -> None:
+@action
+def forget_clients(state: Any, r: Replica) -> None:
     """A replica that jumps to a checkpoint drops its client table for that of the checkpoint."""
     require(state.up[r])
     state.session.update((r, Client), lambda c: 0)
@@ -351,23 +351,23 @@ def forget_clients(state: Any, r: Any) -> None:
     state.replied.update((r, Client), lambda c: 0)
 
 
-@action(m=Message, q=Replica, k=MessageKind)
-def client_send(state: Any, m: Any, q: Any, k: Any) -> None:
+@action
+def client_send(state: Any, m: Message, q: Replica, k: MessageKind) -> None:
     """A client sends a request or another message to a replica."""
     state.m_kind[m] = k
     state.sent[m, q] = True
 
 
-@action(r=Replica, m=Message, q=Replica)
-def address(state: Any, r: Any, m: Any, q: Any) -> None:
+@action
+def address(state: Any, r: Replica, m: Message, q: Replica) -> None:
     """A composed message is sent to q."""
     require(state.up[r])
     state.sent_before[r] = state.sent[m, q]
     state.sent[m, q] = True
 
 
-@action(r=Replica, m=Message, q=Replica)
-def hold_back(state: Any, r: Any, m: Any, q: Any) -> None:
+@action
+def hold_back(state: Any, r: Replica, m: Message, q: Replica) -> None:
     """A message of a view that is not durable is not sent after all (I6); what was sent to q before, by r or another
     (a request by its client), stays.
     """
@@ -380,8 +380,8 @@ def hold_back(state: Any, r: Any, m: Any, q: Any) -> None:
     state.sent[m, q] = state.sent_before[r]
 
 
-@action(r=Replica, m=Message, e=Prepare)
-def send_prepare(state: Any, r: Any, m: Any, e: Any) -> None:
+@action
+def send_prepare(state: Any, r: Replica, m: Message, e: Prepare) -> None:
     """A replica sends a prepare that it has: its own, one it received, or one of its journal."""
     require(state.up[r])
     require(any_of(state.on_disk[r, e], holds(state, r, e)))
@@ -399,8 +399,8 @@ def holds(state: Any, r: Any, e: Any) -> Any:
     return any_of(state.pipeline[r, o] == e, state.body[r, slot_of(o)] == e, state.writing[r, e], state.seen[r, e])
 
 
-@action(r=Replica, m=Message, e=Prepare)
-def send_prepare_ok(state: Any, r: Any, m: Any, e: Any) -> None:
+@action
+def send_prepare_ok(state: Any, r: Replica, m: Message, e: Prepare) -> None:
     """What was acknowledged is told to the primary of the view."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -413,8 +413,8 @@ def send_prepare_ok(state: Any, r: Any, m: Any, e: Any) -> None:
     state.m_prepare[m] = e
 
 
-@action(r=Replica, m=Message)
-def send_commit(state: Any, r: Any, m: Any) -> None:
+@action
+def send_commit(state: Any, r: Replica, m: Message) -> None:
     """The primary tells its commit number."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -425,8 +425,8 @@ def send_commit(state: Any, r: Any, m: Any) -> None:
     state.m_commit[m] = state.commit_max[r]
 
 
-@action(r=Replica, m=Message, v=View, k=MessageKind)
-def send_plain(state: Any, r: Any, m: Any, v: Any, k: Any) -> None:
+@action
+def send_plain(state: Any, r: Replica, m: Message, v: View, k: MessageKind) -> None:
     """A message without a claim: a question, a probe, a block."""
     require(state.up[r])
     state.m_kind[m] = k
@@ -434,8 +434,8 @@ def send_plain(state: Any, r: Any, m: Any, v: Any, k: Any) -> None:
     state.m_view[m] = v
 
 
-@action(r=Replica, m=Message, v=View, n=Nonce)
-def ask_view(state: Any, r: Any, m: Any, v: Any, n: Any) -> None:
+@action
+def ask_view(state: Any, r: Replica, m: Message, v: View, n: Nonce) -> None:
     """A replica asks the primary of a view for its log, under the nonce that it drew at its start."""
     require(state.up[r])
     require(any_of(state.nonce[r] == 0, state.nonce[r] == n))
@@ -446,8 +446,8 @@ def ask_view(state: Any, r: Any, m: Any, v: Any, n: Any) -> None:
     state.m_nonce[m] = n
 
 
-@action(r=Replica, m=Message, lo=Op, hi=Op)
-def send_headers(state: Any, r: Any, m: Any, lo: Any, hi: Any) -> None:
+@action
+def send_headers(state: Any, r: Replica, m: Message, lo: Op, hi: Op) -> None:
     """A replica answers get_headers with what its journal holds of the ops asked for."""
     require(state.up[r])
     state.m_kind[m] = KIND["headers"]

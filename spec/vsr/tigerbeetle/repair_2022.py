@@ -50,8 +50,8 @@ def repairs(state: Any, r: Any) -> Any:
     )
 
 
-@action(r=Replica, o=Op, e=Prepare, g=Op)
-def repair_header(state: Any, r: Any, o: Any, e: Any, g: Any) -> None:
+@action
+def repair_header(state: Any, r: Replica, o: Op, e: Prepare, g: Op) -> None:
     """A header that a message brought fills a gap (`g` 0), is dirty there (1), or replaces one that it shows wrong (2).
 
     It never changes or advances the head; the header above it, if known, must be its child.
@@ -71,8 +71,8 @@ def repair_header(state: Any, r: Any, o: Any, e: Any, g: Any) -> None:
     put_header(state, r, o, e)
 
 
-@action(r=Replica, lo=Op, hi=Op)
-def find_break(state: Any, r: Any, lo: Any, hi: Any) -> None:
+@action
+def find_break(state: Any, r: Replica, lo: Op, hi: Op) -> None:
     """Headers of ops lo..hi are missing, or do not link the log above them to the log below."""
     require(state.up[r])
     require(repairs(state, r))
@@ -80,8 +80,8 @@ def find_break(state: Any, r: Any, lo: Any, hi: Any) -> None:
     require(not_(chained(state, r, lo - 1, hi + 1)))
 
 
-@action(r=Replica)
-def repair_root(state: Any, r: Any) -> None:
+@action
+def repair_root(state: Any, r: Replica) -> None:
     """A replica that recovered puts the root back, which all know."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -121,8 +121,8 @@ def exists_in(state: Any, r: Any, o: Any, e: Any) -> Any:
     return votes + answers > 0
 
 
-@action(r=Replica, m=Message, lo=Op, hi=Op)
-def send_headers(state: Any, r: Any, m: Any, lo: Any, hi: Any) -> None:
+@action
+def send_headers(state: Any, r: Replica, m: Message, lo: Op, hi: Op) -> None:
     """A replica answers request_headers with what its ring holds of the ops asked for."""
     asked = state.current[r]
     require(state.up[r])
@@ -137,8 +137,8 @@ def send_headers(state: Any, r: Any, m: Any, lo: Any, hi: Any) -> None:
     state.m_header.update((m, between(Op, lo, hi)), lambda o: state.entry[r, o])
 
 
-@action(r=Replica, m=Message, o=Op, e=Prepare)
-def send_nack(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
+@action
+def send_nack(state: Any, r: Replica, m: Message, o: Op, e: Prepare) -> None:
     """Asked by the primary of a view that is not started, a replica says that it never had the prepare (I11)."""
     never_acknowledged(state, r, o, e)
     deny(state, r, m, o, e)
@@ -170,8 +170,8 @@ def deny(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
     state.m_prepare[m] = e
 
 
-@action(r=Replica, o=Op)
-def await_nacks(state: Any, r: Any, o: Any) -> None:
+@action
+def await_nacks(state: Any, r: Replica, o: Op) -> None:
     """The new primary asks all for an uncommitted prepare it has not got: one of them sends it, or enough deny it."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -185,8 +185,8 @@ def await_nacks(state: Any, r: Any, o: Any) -> None:
     state.nack_from.update((r, Replica), lambda q: where(state.nack_op[r] == o, state.nack_from[r, q], False))
 
 
-@action(r=Replica)
-def stop_nacks(state: Any, r: Any) -> None:
+@action
+def stop_nacks(state: Any, r: Replica) -> None:
     """The prepare arrived: the nacks for it no longer matter."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -195,8 +195,8 @@ def stop_nacks(state: Any, r: Any) -> None:
     state.nack_from.update((r, Replica), lambda q: False)
 
 
-@action(r=Replica, q=Replica)
-def on_nack(state: Any, r: Any, q: Any) -> None:
+@action
+def on_nack(state: Any, r: Replica, q: Replica) -> None:
     """A nack of this view for the prepare that is waited for is counted once per replica."""
     m = state.current[r]
     require(state.up[r])
@@ -216,16 +216,16 @@ def nacks_needed(state: Any, r: Any, o: Any) -> Any:
     return state.cfg.replicas - state.cfg.quorum_replication + where(state.faulty[r, o], 1, 0)
 
 
-@action(r=Replica, o=Op)
-def nack_quorum(state: Any, r: Any, o: Any) -> None:
+@action
+def nack_quorum(state: Any, r: Replica, o: Op) -> None:
     """Enough nacks."""
     require(state.up[r])
     require(state.nack_op[r] == o)
     require(count(Replica, lambda q: state.nack_from[r, q]) >= nacks_needed(state, r, o))
 
 
-@action(r=Replica, o=Op)
-def discard_ops(state: Any, r: Any, o: Any) -> None:
+@action
+def discard_ops(state: Any, r: Replica, o: Op) -> None:
     """An uncommitted prepare that cannot have been committed is discarded, with all above it."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -284,22 +284,22 @@ def keep_pipeline(state: Any, r: Any, keep: Any) -> None:
     state.pipeline_hi[r] = where(all_of(keep, kept >= first), kept, lo - 1)
 
 
-@action(r=Replica)
-def pipeline_diff(state: Any, r: Any) -> None:
+@action
+def pipeline_diff(state: Any, r: Replica) -> None:
     """Of the pipeline of older views the new primary keeps what still is the uncommitted tail of its log."""
     keep_pipeline(state, r, pipeline_linked(state, r))
 
 
-@action(r=Replica, k=Op)
-def pipeline_reset(state: Any, r: Any, k: Any) -> None:
+@action
+def pipeline_reset(state: Any, r: Replica, k: Op) -> None:
     """The first builds of June cut it once the votes are merged, before headers are repaired: k prepares stay."""
     require(state.dvc_quorum[r])
     require(any_of(k > 0, not_(pipeline_linked(state, r)), pipeline_kept(state, r) < pipeline_first(state, r)))
     keep_pipeline(state, r, k > 0)
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def pipeline_push(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def pipeline_push(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """The next prepare of the uncommitted tail is read from the journal into the pipeline, with no acknowledgement."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -315,8 +315,8 @@ def pipeline_push(state: Any, r: Any, o: Any, e: Any) -> None:
     forget_oks(state, r, o)
 
 
-@action(r=Replica)
-def recover_empty(state: Any, r: Any) -> None:
+@action
+def recover_empty(state: Any, r: Replica) -> None:
     """A replica with an empty journal is new, and normal in view 0: only if it never took part (I6, I11)."""
     require(not_(state.took_part[r]))
     new_replica(state, r)
@@ -332,8 +332,8 @@ def new_replica(state: Any, r: Any) -> None:
     state.status[r] = NORMAL
 
 
-@action(r=Replica)
-def recover_single(state: Any, r: Any) -> None:
+@action
+def recover_single(state: Any, r: Replica) -> None:
     """A cluster of one has executed its whole journal again: it is normal, in view 0."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -344,8 +344,8 @@ def recover_single(state: Any, r: Any) -> None:
     state.status[r] = NORMAL
 
 
-@action(r=Replica, n=Nonce)
-def start_recovery(state: Any, r: Any, n: Any) -> None:
+@action
+def start_recovery(state: Any, r: Replica, n: Nonce) -> None:
     """A replica asks all others for the state of the cluster, under a nonce that no recovery used before."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -356,8 +356,8 @@ def start_recovery(state: Any, r: Any, n: Any) -> None:
     state.nonce_used[n] = True
 
 
-@action(r=Replica, m=Message, n=Nonce, low=Op, h=Count)
-def answer_recovery(state: Any, r: Any, m: Any, n: Any, low: Any, h: Any) -> None:
+@action
+def answer_recovery(state: Any, r: Replica, m: Message, n: Nonce, low: Op, h: Count) -> None:
     """Only a normal replica answers, with the nonce asked under."""
     asked = state.current[r]
     require(state.up[r])
@@ -369,8 +369,8 @@ def answer_recovery(state: Any, r: Any, m: Any, n: Any, low: Any, h: Any) -> Non
     state.m_nonce[m] = n
 
 
-@action(r=Replica, q=Replica)
-def on_answer(state: Any, r: Any, q: Any) -> None:
+@action
+def on_answer(state: Any, r: Replica, q: Replica) -> None:
     """An answer to this recovery's nonce is kept; another one of the same replica only if it is not older."""
     m, old = state.current[r], state.response_of[r, q]
     require(state.up[r])
@@ -396,8 +396,8 @@ def older(state: Any, m: Any, old: Any) -> Any:
     )
 
 
-@action(r=Replica, b=Replica)
-def recover_log(state: Any, r: Any, b: Any) -> None:
+@action
+def recover_log(state: Any, r: Replica, b: Replica) -> None:
     """With answers of q_v others, one of them the primary of the highest view in that view: take its head."""
     m = state.response_of[r, b]
     require(state.up[r])
@@ -415,8 +415,8 @@ def recover_log(state: Any, r: Any, b: Any) -> None:
     state.installed[r] = True
 
 
-@action(r=Replica, b=Replica)
-def finish_recovery(state: Any, r: Any, b: Any) -> None:
+@action
+def finish_recovery(state: Any, r: Replica, b: Replica) -> None:
     """The replica is a normal backup of the view answered by b, which is no lower than any view it voted in (I6)."""
     require(state.m_view[state.response_of[r, b]] >= state.promised[r])
     rejoin(state, r, b)

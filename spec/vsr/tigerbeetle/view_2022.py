@@ -77,16 +77,16 @@ def can_move(state: Any, r: Any, v: Any) -> None:
     )
 
 
-@action(r=Replica, v=View)
-def start_view_change(state: Any, r: Any, v: Any) -> None:
+@action
+def start_view_change(state: Any, r: Replica, v: View) -> None:
     """A replica enters a later view; acknowledgements of older views no longer count there."""
     can_move(state, r, v)
     move_to_view(state, r, v)
     state.ok_from.update((r, Op, Replica), lambda o, q: False)
 
 
-@action(r=Replica, q=Replica)
-def on_start_view_change(state: Any, r: Any, q: Any) -> None:
+@action
+def on_start_view_change(state: Any, r: Replica, q: Replica) -> None:
     """A start_view_change of the view, from another replica, is counted once."""
     m = state.current[r]
     require(state.up[r])
@@ -99,8 +99,8 @@ def on_start_view_change(state: Any, r: Any, q: Any) -> None:
     state.svc_from[r, q] = True
 
 
-@action(r=Replica)
-def start_view_change_quorum(state: Any, r: Any) -> None:
+@action
+def start_view_change_quorum(state: Any, r: Replica) -> None:
     """With its own, a quorum wants the view: the replica may vote."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -109,8 +109,8 @@ def start_view_change_quorum(state: Any, r: Any) -> None:
     state.svc_quorum[r] = True
 
 
-@action(r=Replica, m=Message, low=Op, h=Count)
-def do_view_change(state: Any, r: Any, m: Any, low: Any, h: Any) -> None:
+@action
+def do_view_change(state: Any, r: Replica, m: Message, low: Op, h: Count) -> None:
     """A replica offers its log to the new primary: log_view, head, commit_max and the newest headers it has."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -139,8 +139,8 @@ def carry_headers(state: Any, r: Any, m: Any, low: Any, h: Any, k: Any) -> None:
     state.m_header.update((m, between(Op, low, state.op[r])), lambda o: state.entry[r, o])
 
 
-@action(r=Replica, q=Replica)
-def on_do_view_change(state: Any, r: Any, q: Any) -> None:
+@action
+def on_do_view_change(state: Any, r: Replica, q: Replica) -> None:
     """The primary of the view keeps a vote for it, once it may vote itself."""
     m = state.current[r]
     require(state.up[r])
@@ -154,8 +154,8 @@ def on_do_view_change(state: Any, r: Any, q: Any) -> None:
     state.dvc_of[r, q] = m
 
 
-@action(r=Replica)
-def do_view_change_quorum(state: Any, r: Any) -> None:
+@action
+def do_view_change_quorum(state: Any, r: Replica) -> None:
     """Votes of a quorum are there, the primary's own included."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -195,8 +195,8 @@ def take_head(state: Any, r: Any, m: Any, k: Any) -> None:
     state.entry.update((r, above), lambda o: where(o == op, latest, 0))
 
 
-@action(r=Replica, b=Replica, k=Op)
-def merge_log(state: Any, r: Any, b: Any, k: Any) -> None:
+@action
+def merge_log(state: Any, r: Replica, b: Replica, k: Op) -> None:
     """The new primary takes the head of the vote with the highest (log_view, op), commit_max of all votes."""
     m = state.dvc_of[r, b]
     require(state.up[r])
@@ -231,8 +231,8 @@ def says_never(state: Any, m: Any, o: Any) -> Any:
     return all_of(state.m_header[m, o] == 0, o >= state.m_low[m])
 
 
-@action(r=Replica, o=Op, k=Count)
-def count_gap_nacks(state: Any, r: Any, o: Any, k: Any) -> None:
+@action
+def count_gap_nacks(state: Any, r: Replica, o: Op, k: Count) -> None:
     """k votes of others say that the missing op was never prepared."""
     require(state.up[r])
     require(state.dvc_quorum[r])
@@ -240,8 +240,8 @@ def count_gap_nacks(state: Any, r: Any, o: Any, k: Any) -> None:
     require(gap_nacks(state, r, o) == number_of(k))
 
 
-@action(r=Replica, o=Op)
-def discard_header(state: Any, r: Any, o: Any) -> None:
+@action
+def discard_header(state: Any, r: Replica, o: Op) -> None:
     """Enough votes say that the missing op was never prepared: it, and what follows, was not committed."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -256,8 +256,8 @@ def discard_header(state: Any, r: Any, o: Any) -> None:
     remove_from(state, r, o)
 
 
-@action(r=Replica)
-def start_view(state: Any, r: Any) -> None:
+@action
+def start_view(state: Any, r: Replica) -> None:
     """The primary starts its view: log whole, durable, executed up to commit_max, the rest in the pipeline (I2)."""
     v = state.view[r]
     require(state.up[r])
@@ -294,8 +294,8 @@ def start_view(state: Any, r: Any) -> None:
     drop_votes(state, r)
 
 
-@action(r=Replica, m=Message, low=Op, h=Count, k=Op)
-def send_start_view(state: Any, r: Any, m: Any, low: Any, h: Any, k: Any) -> None:
+@action
+def send_start_view(state: Any, r: Replica, m: Message, low: Op, h: Count, k: Op) -> None:
     """The primary of a started view tells its log, and what is committed of it.
 
     Its first start_view may be made as the view starts and sent after the primary has acknowledged its own tail, which
@@ -311,8 +311,8 @@ def send_start_view(state: Any, r: Any, m: Any, low: Any, h: Any, k: Any) -> Non
     state.start_message[r] = where(is_first, m, state.start_message[r])
 
 
-@action(r=Replica)
-def install_log(state: Any, r: Any) -> None:
+@action
+def install_log(state: Any, r: Replica) -> None:
     """A backup takes the head that the primary of the view it changes to tells."""
     m = state.current[r]
     require(state.up[r])
@@ -325,8 +325,8 @@ def install_log(state: Any, r: Any) -> None:
     state.installed[r] = True
 
 
-@action(r=Replica)
-def follow_view(state: Any, r: Any) -> None:
+@action
+def follow_view(state: Any, r: Replica) -> None:
     """With the head of the view's log installed it is a normal backup; older headers may still be missing."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)

@@ -41,8 +41,8 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
 )
 
 
-@action(r=Replica, m=Message)
-def exit_view(state: Any, r: Any, m: Any) -> None:
+@action
+def exit_view(state: Any, r: Replica, m: Message) -> None:
     """A replica says that it wants to leave its view."""
     require(state.up[r])
     require(votes(state, r))
@@ -52,8 +52,8 @@ def exit_view(state: Any, r: Any, m: Any) -> None:
     state.m_view[m] = state.view[r]
 
 
-@action(r=Replica, q=Replica)
-def on_exit_view(state: Any, r: Any, q: Any) -> None:
+@action
+def on_exit_view(state: Any, r: Replica, q: Replica) -> None:
     """An exit_view of the view is noted."""
     m = state.current[r]
     require(state.up[r])
@@ -65,8 +65,8 @@ def on_exit_view(state: Any, r: Any, q: Any) -> None:
     state.exit_from[r, q] = True
 
 
-@action(r=Replica, k=Count)
-def exit_quorum(state: Any, r: Any, k: Any) -> None:
+@action
+def exit_quorum(state: Any, r: Replica, k: Count) -> None:
     """k replicas want to leave the view: a quorum."""
     require(state.up[r])
     require(votes(state, r))
@@ -98,8 +98,8 @@ def may_enter(state: Any, r: Any, v: Any) -> Any:
     )
 
 
-@action(r=Replica, v=View)
-def start_view_change(state: Any, r: Any, v: Any) -> None:
+@action
+def start_view_change(state: Any, r: Replica, v: View) -> None:
     """A replica enters a view that is to start; the headers it will vote with are those of the log it leaves (I12).
 
     A replica that jumps to a checkpoint does not lead: it goes one view further.
@@ -161,8 +161,8 @@ def nacked(state: Any, r: Any, o: Any) -> Any:
     )
 
 
-@action(r=Replica, m=Message, low=Op)
-def join_view(state: Any, r: Any, m: Any, low: Any) -> None:
+@action
+def join_view(state: Any, r: Replica, m: Message, low: Op) -> None:
     """A replica offers its log: log_view, commit_min, and its headers with what it never had.
 
     How many headers is open, as long as every op is covered that it does not know to be committed.
@@ -187,8 +187,8 @@ def join_view(state: Any, r: Any, m: Any, low: Any) -> None:
     state.m_nack.update((m, rows), lambda o: nacked(state, r, o))
 
 
-@action(r=Replica, m=Message, o=Op, b=Op, p=Op)
-def join_view_bits(state: Any, r: Any, m: Any, o: Any, b: Any, p: Any) -> None:
+@action
+def join_view_bits(state: Any, r: Replica, m: Message, o: Op, b: Op, p: Op) -> None:
     """Nack bit (b) and present bit (p) of one header: a nack is honest (I11), what is on disk is present."""
     held = all_of(
         state.list_header[r, o] != 0,
@@ -201,8 +201,8 @@ def join_view_bits(state: Any, r: Any, m: Any, o: Any, b: Any, p: Any) -> None:
     state.m_present[m, o] = p == 1
 
 
-@action(r=Replica, q=Replica)
-def on_join_view(state: Any, r: Any, q: Any) -> None:
+@action
+def on_join_view(state: Any, r: Replica, q: Replica) -> None:
     """The primary of the view keeps a vote; of the same replica, one with a higher (checkpoint, commit_min) instead."""
     m, old = state.current[r], state.join_of[r, q]
     require(state.up[r])
@@ -279,8 +279,8 @@ def nack_quorum(state: Any) -> Any:
     return state.cfg.replicas - state.cfg.quorum_replication + 1
 
 
-@action(r=Replica, h=Op, k=Op)
-def merge_log(state: Any, r: Any, h: Any, k: Any) -> None:
+@action
+def merge_log(state: Any, r: Replica, h: Op, k: Op) -> None:
     """The new primary takes the canonical log up to h: above, a nack quorum denies the next, or there is none."""
     low = floor(state, r)
     top = maximum(Replica, lambda q: where(is_canonical(state, r, q), state.m_op[state.join_of[r, q]], 0))
@@ -319,8 +319,8 @@ def merge_log(state: Any, r: Any, h: Any, k: Any) -> None:
     remove_above(state, r, h)
 
 
-@action(r=Replica, o=Op, e=Prepare)
-def replace_header(state: Any, r: Any, o: Any, e: Any) -> None:
+@action
+def replace_header(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     """A header of the started view, or of a merged vote, takes its place in the log, whatever stood there."""
     m = state.current[r]
     carried = any_of(
@@ -342,8 +342,8 @@ def repair_min(state: Any, r: Any) -> Any:
     return where(first < state.op[r], first, state.op[r])
 
 
-@action(r=Replica, m=Message, low=Op, n=Nonce)
-def send_view(state: Any, r: Any, m: Any, low: Any, n: Any) -> None:
+@action
+def send_view(state: Any, r: Replica, m: Message, low: Op, n: Nonce) -> None:
     """The primary tells the log of its view once its headers link up, bodies being repaired or not.
 
     Asked for it (`n` is the nonce of the question), it answers as a normal primary.
@@ -380,8 +380,8 @@ def send_view(state: Any, r: Any, m: Any, low: Any, n: Any) -> None:
     state.list_header.update((r, rows), lambda o: at(state, r, o))
 
 
-@action(r=Replica)
-def start_view(state: Any, r: Any) -> None:
+@action
+def start_view(state: Any, r: Replica) -> None:
     """The primary is normal in its view: log linked, executed up to commit_max, the rest is its pipeline (I2)."""
     rest = between(Op, state.commit_max[r] + 1, state.op[r])
     require(state.up[r])

@@ -29,16 +29,16 @@ def test_interp_agrees() -> None:
     assert facts(explicit.explore(spec)) == facts(interp.explore(spec))
 
 
-@action(r=Replica, c=Client, s=Request)
-def on_request(state: Any, r: Any, c: Any, s: Any) -> None:
+@action
+def on_request(state: Any, r: Replica, c: Client, s: Request) -> None:
     """It leaves out that the op must not have been prepared in this view before."""
     normal.require_new(state, r, c, s)
     require(within(Op, state.op[r] + 1))
     normal.prepare_request(state, r, c, s)
 
 
-@action(r=Replica, o=Op)
-def append_failed(state: Any, r: Any, o: Any) -> None:
+@action
+def append_failed(state: Any, r: Replica, o: Op) -> None:
     """It leaves out that what leaves the log must not be durable."""
     require(o <= state.op[r])
     require(o > state.commit_min[r])

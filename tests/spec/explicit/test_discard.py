@@ -27,8 +27,8 @@ def test_interp_agrees() -> None:
     assert facts(explicit.explore(spec)) == facts(interp.explore(spec))
 
 
-@action(r=Replica, o=Op, w=View)
-def nack(state: Any, r: Any, o: Any, w: Any) -> None:
+@action
+def nack(state: Any, r: Replica, o: Op, w: View) -> None:
     """It leaves out that the replica must not have the prepare: as if a faulty slot were clear."""
     v = state.view[r]
     require(state.status[r] == VIEW_CHANGE)
@@ -39,8 +39,8 @@ def nack(state: Any, r: Any, o: Any, w: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica, o=Op)
-def discard(state: Any, r: Any, o: Any) -> None:
+@action
+def discard(state: Any, r: Replica, o: Op) -> None:
     """One nack less is enough: as if the own copy were not faulty."""
     require(within(Restart, state.restarts + 1))
     require(o <= state.op[r])

@@ -50,8 +50,8 @@ def test_nacks_of_who_lost_its_disk_discard_nothing_that_counts() -> None:
 
 
 @tagged("crash")
-@action(r=Replica, m=View)
-def lose_disk_asking_too_few(state: Any, r: Any, m: Any) -> None:
+@action
+def lose_disk_asking_too_few(state: Any, r: Replica, m: View) -> None:
     """One of the others less is asked for the views they know of."""
     others = count(Replica, lambda q: all_of(q != r, state.durable_view[q] <= m, state.lost_view[q] == 0))
     require(others >= state.cfg.replicas - state.cfg.quorum_view_change)
@@ -59,8 +59,8 @@ def lose_disk_asking_too_few(state: Any, r: Any, m: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica, m=View)
-def lose_disk_asking_the_lost(state: Any, r: Any, m: Any) -> None:
+@action
+def lose_disk_asking_the_lost(state: Any, r: Replica, m: View) -> None:
     """One that forgot its own view is asked, too: what it said in that view may still arrive."""
     others = count(Replica, lambda q: all_of(q != r, state.durable_view[q] <= m))
     require(others >= state.cfg.replicas - state.cfg.quorum_view_change + 1)
@@ -68,8 +68,8 @@ def lose_disk_asking_the_lost(state: Any, r: Any, m: Any) -> None:
     begin_again(state, r, m)
 
 
-@action(r=Replica, v=View, n=Length)
-def recover_log_from_any_answer(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def recover_log_from_any_answer(state: Any, r: Replica, v: View, n: Length) -> None:
     """A start_view that is older than what the replica acknowledged is taken: the nonce is not compared."""
     require(not_(takes_part(state, r)))
     require(v >= state.view[r])
@@ -80,8 +80,8 @@ def recover_log_from_any_answer(state: Any, r: Any, v: Any, n: Any) -> None:
     state.lost_op[r] = 0
 
 
-@action(r=Replica, v=View, n=Length)
-def recover_log_in_a_view_before(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def recover_log_in_a_view_before(state: Any, r: Replica, v: View, n: Length) -> None:
     """The view that the superblock names is not a bound."""
     require(not_(takes_part(state, r)))
     require_started(state, r, v)
@@ -95,8 +95,8 @@ def lose_log_and_go_on(status: int) -> Action:
     """What is left of the log counts as all there ever was."""
 
     @tagged("crash")
-    @action(r=Replica)
-    def lose_log(state: Any, r: Any) -> None:
+    @action
+    def lose_log(state: Any, r: Replica) -> None:
         """It boots with its snapshot as if there had been no log."""
         lose(state, r, True, status)
         keep_view(state, r)

@@ -26,27 +26,27 @@ def parts(cells: int, limit: int, *, logs: bool = True, reset: bool = False, wat
     schema.state("noted", (Cell,), doc="a note was written")
     schema.state("again", (Cell,), doc="a second note was written")
 
-    @action(c=Cell)
-    def up(s: Any, c: Any) -> None:
+    @action
+    def up(s: Any, c: Cell) -> None:
         """Count."""
         require(s.x[c] < limit)
         s.x[c] = s.x[c] + 1
 
-    @action(c=Cell)
-    def note(s: Any, c: Any) -> None:
+    @action
+    def note(s: Any, c: Cell) -> None:
         """Write a note."""
         require(not_(s.noted[c]))
         s.noted[c] = True
 
-    @action(c=Cell)
-    def note_again(s: Any, c: Any) -> None:
+    @action
+    def note_again(s: Any, c: Cell) -> None:
         """Write the second note."""
         require(s.noted[c])
         require(not_(s.again[c]))
         s.again[c] = True
 
-    @action(c=Cell)
-    def erase(s: Any, c: Any) -> None:
+    @action
+    def erase(s: Any, c: Cell) -> None:
         """Erase a note."""
         require(s.noted[c])
         s.noted[c] = False

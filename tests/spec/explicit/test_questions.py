@@ -97,8 +97,8 @@ def test_a_walk_that_leaves_a_range_is_an_error() -> None:
     schema = Schema()
     schema.state("x", (cell,), Values(0, 2), doc="a counter")
 
-    @action(c=cell)
-    def up(s: Any, c: Any) -> None:
+    @action
+    def up(s: Any, c: cell) -> None:
         """Count."""
         require(s.x[c] < 9)
         s.x[c] = s.x[c] + 1

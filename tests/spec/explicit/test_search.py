@@ -38,14 +38,14 @@ def counter(top: int = 3, cells: int = 2, limit: int = 3, wild: bool = False) ->
     schema = Schema()
     schema.state("x", (Cell,), Values(0, top), doc="a counter")
 
-    @action(c=Cell)
-    def up(s: Any, c: Any) -> None:
+    @action
+    def up(s: Any, c: Cell) -> None:
         """Count."""
         require(s.x[c] < limit)
         s.x[c] = s.x[c] + 1
 
-    @action(c=Cell)
-    def peek(s: Any, c: Any) -> None:
+    @action
+    def peek(s: Any, c: Cell) -> None:
         """Read past the end once the cell is 2."""
         require(s.x[c] == 2)
         require(s.x[c + s.x[c]] == 0)

@@ -71,8 +71,8 @@ def tokens(prefer: bool = False, init: int = 0) -> Spec:
     schema.state("holder", (), up_to(Node), init=init, doc="who holds the token; 0 nobody")
     schema.state("had", (Node,), doc="had it once")
 
-    @action(n=Node)
-    def take(s: Any, n: Any) -> None:
+    @action
+    def take(s: Any, n: Node) -> None:
         """A node takes the free token, once."""
         require(s.holder == 0)
         require(not_(s.had[n]))
@@ -81,8 +81,8 @@ def tokens(prefer: bool = False, init: int = 0) -> Spec:
         s.holder = n
         s.had[n] = True
 
-    @action(n=Node)
-    def give(s: Any, n: Any) -> None:
+    @action
+    def give(s: Any, n: Node) -> None:
         """The holder gives it back."""
         require(s.holder == n)
         s.holder = 0

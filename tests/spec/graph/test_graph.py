@@ -35,13 +35,13 @@ def _show(var: Var, value: int) -> str:
     return var.values.show(value)
 
 
-@action(i=Cell)
-def flip(s, i):  # type: ignore[no-untyped-def]
+@action
+def flip(s, i: Cell):  # type: ignore[no-untyped-def]
     """A cell changes sides."""
     s.on[i] = not_(s.on[i])
 
 
-@action()
+@action
 def stop(s):  # type: ignore[no-untyped-def]
     """All stops: this is final."""
     require(s.steps == 0)
@@ -49,7 +49,7 @@ def stop(s):  # type: ignore[no-untyped-def]
     s.on.update((Cell,), lambda i: False)
 
 
-@action()
+@action
 def spin(s):  # type: ignore[no-untyped-def]
     """Nothing changes."""
     require(s.steps == 1)

@@ -17,8 +17,8 @@ from viewproof.spec.vsr import model
 Box = Sort("Box", lo=1)
 
 
-@action(b=Box)
-def seal(s, b):  # type: ignore[no-untyped-def]
+@action
+def seal(s, b: Box):  # type: ignore[no-untyped-def]
     """Enough boxes are full, or one overflows."""
     require(any_of(count(Box, lambda x: s.level[x] >= 2) >= 2, s.level[b] == 3))
     require(exists(Box, lambda x: all_of(x != b, s.level[x] == 0)))

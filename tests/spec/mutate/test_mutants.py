@@ -40,22 +40,22 @@ from viewproof.spec.vsr import model
 Voter = Sort("Voter")
 
 
-@action(r=Voter)
-def vote(s, r):  # type: ignore[no-untyped-def]
+@action
+def vote(s, r: Voter):  # type: ignore[no-untyped-def]
     """A voter votes once, for the round it is in."""
     require(s.voted[r] == NONE)
     s.voted[r] = some(s.round[r])
 
 
-@action(r=Voter)
-def move(s, r):  # type: ignore[no-untyped-def]
+@action
+def move(s, r: Voter):  # type: ignore[no-untyped-def]
     """A voter that has not voted goes on to the next round."""
     require(all_of(s.voted[r] == NONE, s.round[r] < 1))
     s.round[r] = s.round[r] + 1
 
 
-@action(r=Voter)
-def decide(s, r):  # type: ignore[no-untyped-def]
+@action
+def decide(s, r: Voter):  # type: ignore[no-untyped-def]
     """A majority voted in the voter's round."""
     require(count(Voter, lambda q: s.voted[q] == some(s.round[r])) >= 2)
     s.decided[r] = some(s.round[r])

@@ -78,19 +78,19 @@ def rows() -> Spec:
     s.state("store", (node, colour), Values(0, 9), doc="litres put away")
     s.register("sent", (colour, node, colour), Values(0, 9), sender=lambda k, n, c: n, doc="litres sent in a parcel")
 
-    @action(r=node, c=colour, k=colour)
-    def pour(t: Any, r: Any, c: Any, k: Any) -> None:
+    @action
+    def pour(t: Any, r: node, c: colour, k: colour) -> None:
         """Some paint."""
         t.paint[r, c] = number_of(k)
 
-    @action(r=node, k=colour)
-    def send(t: Any, r: Any, k: Any) -> None:
+    @action
+    def send(t: Any, r: node, k: colour) -> None:
         """All paint in parcel k, and stored."""
         t.sent.update((k, r, colour), lambda c: t.paint[r, c])
         t.store.update((r, colour), lambda c: t.paint[r, c])
 
-    @action(r=node, k=colour)
-    def unpack(t: Any, r: Any, k: Any) -> None:
+    @action
+    def unpack(t: Any, r: node, k: colour) -> None:
         """The other's parcel k replaces the paint; the store is empty."""
         t.paint.update((r, colour), lambda c: t.sent[k, as_index(node, 1 - number_of(r)), c])
         t.store.update((r, colour), lambda c: 0)
@@ -115,8 +115,8 @@ def test_an_update_of_all_members_of_an_unbounded_sort_is_refused() -> None:
     spec = rows()
     node, colour = (p.sort for p in spec.action("pour").params[:2])
 
-    @action(r=node)
-    def flood(t: Any, r: Any) -> None:
+    @action
+    def flood(t: Any, r: node) -> None:
         """Every colour."""
         t.paint.update((r, colour), lambda c: 3)
 

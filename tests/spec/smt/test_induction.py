@@ -128,8 +128,8 @@ def counter(step: int, bound: int) -> Spec:
     schema = Schema()
     schema.state("x", (N,), number_to(N, plus=2), doc="a counter")
 
-    @action(i=N)
-    def rise(s: object, i: object) -> None:
+    @action
+    def rise(s: object, i: N) -> None:
         """The counter rises."""
         require(s.x[i] < bound)  # type: ignore[attr-defined]
         s.x[i] = s.x[i] + step  # type: ignore[attr-defined]

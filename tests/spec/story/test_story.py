@@ -157,7 +157,7 @@ def test_a_large_instance_keeps_the_nearest_answers_only(
     assert all(len(rows) <= why_not["nearest"] for answers in why_not["steps"] for rows in answers.values())
 
 
-@action()
+@action
 def leap(s):  # type: ignore[no-untyped-def]
     """More than there is room for."""
     require(s.level == 0)

@@ -71,8 +71,8 @@ def schema() -> Schema:
     return s
 
 
-@action(r=Reader, b=Place)
-def put(s: Any, r: Any, b: Any) -> None:
+@action
+def put(s: Any, r: Reader, b: Place) -> None:
     """A reader puts a book behind the others.
 
     The second paragraph of a docstring is part of the comment.
@@ -90,8 +90,8 @@ def put(s: Any, r: Any, b: Any) -> None:
     s.steps = s.steps + 1
 
 
-@action(r=Reader, n=Length)
-def clear(s: Any, r: Any, n: Any) -> None:
+@action
+def clear(s: Any, r: Reader, n: Length) -> None:
     """A reader takes everything above n away, and lends it to the readers who have less."""
     gone = between(Place, n + 1, s.length[r])
     require(n < s.length[r])
@@ -102,8 +102,8 @@ def clear(s: Any, r: Any, n: Any) -> None:
     s.mood[r] = IDLE
 
 
-@action(p=Place)
-def swap(s: Any, p: Any) -> None:
+@action
+def swap(s: Any, p: Place) -> None:
     """Two updates of one variable: the place and the one after it change hands."""
     require(p + 1 <= 2)
     require(implies(s.owned[p], not_(s.owned[p + 1])))
@@ -111,8 +111,8 @@ def swap(s: Any, p: Any) -> None:
     s.owned[p + 1] = s.owned[p]
 
 
-@action(p=Place)
-def lend(s: Any, p: Any) -> None:
+@action
+def lend(s: Any, p: Place) -> None:
     """A range and a single cell of one variable; every cell of another."""
     received = s.received(0)
     require(not_(received.lent[0, p]))
@@ -122,15 +122,15 @@ def lend(s: Any, p: Any) -> None:
     s.owned.update((Place,), lambda i: i != p)
 
 
-@action()
+@action
 def raise_level(s: Any) -> None:
     """An action without parameters."""
     require(s.level < 1)
     s.level = (s.level + 1) % 2
 
 
-@action(r=Reader)
-def rest(s: Any, r: Any) -> None:
+@action
+def rest(s: Any, r: Reader) -> None:
     """Nothing changes."""
     require(s.mood[r] == IDLE)
 

@@ -208,8 +208,8 @@ def test_two_enumerations_that_meet_stay_numbers_together() -> None:
     declared.state("x", (sort,), Values(0, 1, labels=("red", "green")), doc="a colour")
     declared.state("y", (sort,), Values(0, 1, labels=("low", "high")), doc="a level")
 
-    @action(a=sort)
-    def mix(s: Any, a: Any) -> None:
+    @action
+    def mix(s: Any, a: sort) -> None:
         """A colour becomes a level."""
         require(s.x[a] == 1)
         s.y[a] = s.x[a]

@@ -134,8 +134,8 @@ def test_a_fault_needs_segment_files(fault: str) -> None:
         alternatives((fault,))
 
 
-@action(r=Replica)
-def take_checkpoint(state: Any, r: Any) -> None:
+@action
+def take_checkpoint(state: Any, r: Replica) -> None:
     """Without the flush before it."""
     with without(partition_state.require_flushed):
         checkpoint.take_checkpoint.fn(state, r)

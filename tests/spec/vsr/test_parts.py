@@ -233,8 +233,8 @@ def test_a_mistake_that_says_more_than_it_drops_is_found(monkeypatch: pytest.Mon
         require_what_is_dropped(0)
 
 
-@action(r=Replica, o=Op)
-def on_prepare_anywhere(state: Any, r: Any, o: Any) -> None:
+@action
+def on_prepare_anywhere(state: Any, r: Replica, o: Op) -> None:
     """A prepare is taken where the ring has no room for it."""
     with without(checkpoint.require_drained):
         normal.on_prepare.fn(state, r, o)
@@ -248,8 +248,8 @@ def test_a_mistake_that_drops_the_guard_of_a_part_is_found(monkeypatch: pytest.M
         require_what_is_dropped(2)
 
 
-@action(r=Replica, o=Op)
-def on_prepare(state: Any, r: Any, o: Any) -> None:
+@action
+def on_prepare(state: Any, r: Replica, o: Op) -> None:
     """The core's, written anew without the point at which parts ask for room."""
     with instead({normal.require_slot: lambda state, r, o: None}), without(checkpoint.require_drained):
         normal.on_prepare.fn(state, r, o)
@@ -290,8 +290,8 @@ def part(**what: Any) -> Part:
     return Part("late", lambda cfg: True, **what)
 
 
-@action(r=Replica)
-def drain(state: Any, r: Any) -> None:
+@action
+def drain(state: Any, r: Replica) -> None:
     """Another action."""
     require(state.op[r] > 0)
 

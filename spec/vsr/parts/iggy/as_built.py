@@ -8,7 +8,6 @@ for an empty slot; a replica that comes back knows of its log what its journal h
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from viewproof.spec.lang import (
     NONE,
@@ -34,6 +33,7 @@ from viewproof.spec.vsr.core.state import (
     NORMAL,
     RECOVERING,
     Client,
+    Entry,
     Length,
     Op,
     Replica,
@@ -43,11 +43,11 @@ from viewproof.spec.vsr.core.state import (
 )
 from viewproof.spec.vsr.parts.clients import requests
 from viewproof.spec.vsr.parts.iggy import faults
-from viewproof.spec.vsr.parts.repair.state import leading, set_headers
+from viewproof.spec.vsr.parts.repair.state import WithBits, leading, set_headers
 
 
-@action(r=Replica, v=View, n=Length)
-def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
+@action
+def on_start_view(state: WithBits, r: Replica, v: View, n: Length) -> None:
     """A backup adopts a head of a started view, whatever its journal has below; it acknowledges what it has of it."""
     core.require_started(state, r, v)
     require(v >= state.view[r])
@@ -57,7 +57,7 @@ def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
     low = state.commit_min[r] + 1
     changed = between(Op, low, largest(n, state.op[r]))
 
-    def header(o: Any) -> Any:
+    def header(o: Op) -> Entry:
         return entry_of_view(received, v, o)
 
     core.enter_view(state, r, v, n)
@@ -70,16 +70,16 @@ def on_start_view(state: Any, r: Any, v: Any, n: Any) -> None:
     )
 
 
-@action(r=Replica, o=Op, n=Op)
-def drop_entries(state: Any, r: Any, o: Any, n: Any) -> None:
+@action
+def drop_entries(state: WithBits, r: Replica, o: Op, n: Op) -> None:
     """The journal loses its entries o .. n, which the view's log does not have."""
     gone = between(Op, o, n)
     state.body.update((r, gone), lambda p: NONE)
     state.written.update((r, gone), lambda p: False)
 
 
-@action(r=Replica, o=Op, w=View)
-def fill_slot(state: Any, r: Any, o: Any, w: Any) -> None:
+@action
+def fill_slot(state: WithBits, r: Replica, o: Op, w: View) -> None:
     """An entry is in the journal now; a normal replica acknowledges it, if it is that of its log."""
     state.body[r, o] = some(w)
     state.written[r, o] = state.entry[r, o] == some(w)
@@ -89,29 +89,29 @@ def fill_slot(state: Any, r: Any, o: Any, w: Any) -> None:
     state.ack[v, r, o] = where(acks, some(w), state.ack[v, r, o])
 
 
-@action(r=Replica)
-def execute(state: Any, r: Any) -> None:
+@action
+def execute(state: WithBits, r: Replica) -> None:
     """A replica executes the next committed op that its journal holds, also during a view change."""
     with instead({normal.require_committed: require_known}):
         normal.execute.fn(state, r)
 
 
-@action(r=Replica, c=Client)
-def execute_evicting(state: Any, r: Any, c: Any) -> None:
+@action
+def execute_evicting(state: WithBits, r: Replica, c: Client) -> None:
     """The same where the client table is full."""
     with instead({normal.require_committed: require_known}):
         requests.execute_evicting.fn(state, r, c)
 
 
-def require_known(state: Any, r: Any, o: Any) -> None:
+def require_known(state: WithBits, r: Replica, o: Op) -> None:
     """Replica r is not mute, op o is committed, and r's journal holds the entry of its log there."""
     require(state.status[r] != RECOVERING)
     require(o <= state.commit_max[r])
     require(all_of(o <= state.op[r], lambda: state.written[r, o]))
 
 
-@action(r=Replica, o=Op)
-def take_header(state: Any, r: Any, o: Any) -> None:
+@action
+def take_header(state: WithBits, r: Replica, o: Op) -> None:
     """A new primary whose view has not started takes the entry at o of the log that it merged for its own."""
     v = state.view[r]
     require(leading(state, r))
@@ -121,21 +121,21 @@ def take_header(state: Any, r: Any, o: Any) -> None:
     state.op[r] = largest(state.op[r], o)
 
 
-@action(r=Replica)
-def probe(state: Any, r: Any) -> None:
+@action
+def probe(state: WithBits, r: Replica) -> None:
     """A replica that finds itself behind asks for the view, and is mute until it is told."""
     state.status[r] = RECOVERING
 
 
 @tagged("crash")
-@action(r=Replica, k=Length, n=Length)
-def restart(state: Any, r: Any, k: Any, n: Any) -> None:
+@action
+def restart(state: WithBits, r: Replica, k: Length, n: Length) -> None:
     """A replica comes back with view and log_view from its superblock, and the log that its journal holds up to n."""
     come_back(state, r, k, n)
     state.status[r] = where(state.cfg.replicas == 1, NORMAL, RECOVERING)
 
 
-def come_back(state: Any, r: Any, k: Any, n: Any) -> None:
+def come_back(state: WithBits, r: Replica, k: Op, n: Op) -> None:
     """Guard and effects of a restart from the journal alone; a cluster of one goes on in its view."""
     require(within(Restart, state.restarts + 1))
     log = between(Op, 1, largest(n, state.op[r]))
@@ -152,8 +152,8 @@ def come_back(state: Any, r: Any, k: Any, n: Any) -> None:
 
 
 @tagged("crash")
-@action(r=Replica, n=Length)
-def restart_empty(state: Any, r: Any, n: Any) -> None:
+@action
+def restart_empty(state: WithBits, r: Replica, n: Length) -> None:
     """A replica of a partition comes back: its journal was in memory, its offsets say how far it had come."""
     log = between(Op, 1, largest(n, state.op[r]))
     state.body.update((r, log), lambda o: NONE)
@@ -169,7 +169,7 @@ def restart_empty(state: Any, r: Any, n: Any) -> None:
     state.commit_max[r] = n
 
 
-def last_in_journal(state: Any, r: Any, top: Any) -> Any:
+def last_in_journal(state: WithBits, r: Replica, top: Op) -> Op:
     """The last op up to `top` at which r's journal has an entry."""
     return maximum(between(Op, 1, top), lambda o: where(state.body[r, o] == NONE, 0, o))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
     NONE,
@@ -20,7 +20,7 @@ from viewproof.spec.lang import (
     where,
 )
 from viewproof.spec.vsr.core import normal
-from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Length, Op, Replica, StartView, View, primary
+from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Entry, Length, Op, Replica, StartView, View, primary
 from viewproof.spec.vsr.core.view_change import offered_by, require_start_view
 from viewproof.spec.vsr.parts.repair import view_change as repaired
 from viewproof.spec.vsr.parts.repair.state import Repaired, leading, set_headers, set_log
@@ -88,7 +88,7 @@ def start_view_with_stale_pipeline(state: Repaired, r: Replica) -> None:
     require(leading(state, r))
     require(is_repaired(state, r))
 
-    def proposed(o: Op) -> Any:
+    def proposed(o: Op) -> Entry:
         stale = all_of(o > state.commit_max[r], state.memory[r, o] != NONE)
         return where(stale, state.memory[r, o], state.entry[r, o])
 
