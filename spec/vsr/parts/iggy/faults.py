@@ -1,4 +1,4 @@
-"""Mistakes in Iggy's replication (docs/iggy.md): six as the build has it, and others that it avoids."""
+"""Mistakes in Iggy's replication (docs/iggy.md): seven as the build has it, and others that it avoids."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from viewproof.spec.vsr.core.state import (
     entry_of_view,
     primary,
 )
-from viewproof.spec.vsr.parts.iggy import restart, view_change
+from viewproof.spec.vsr.parts.iggy import journal, restart, view_change
 from viewproof.spec.vsr.parts.recovery import superblock
 from viewproof.spec.vsr.parts.repair import view_change as repaired
 from viewproof.spec.vsr.parts.repair.state import WithBits, leading
-from viewproof.spec.vsr.stand_ins import Fault, instead_of
+from viewproof.spec.vsr.stand_ins import Fault, beside, instead_of
 
 if TYPE_CHECKING:
     from viewproof.spec.vsr.config import Config
@@ -104,6 +104,20 @@ def restart_without_journal(state: WithBits, r: Replica, k: Length) -> None:
     never had it [Iggy, later].
     """
     restart.come_back(state, r, k, lambda state, r, o: NONE)
+
+
+@tagged("recovery")
+@action
+def pass_over(state: WithBits, r: Replica) -> None:
+    """A replica that comes back takes the largest commit number in its journal for its own, and passes over what its
+    journal lacks below [Iggy, later].
+    """
+    o = state.commit_min[r] + 1
+    require(state.status[r] == RECOVERING)
+    require(o <= state.commit_max[r])
+    require(not_(state.written[r, o]))
+    require(exists(between(Op, o + 1, state.op[r]), lambda p: state.written[r, p]))
+    state.commit_min[r] = o
 
 
 @action
@@ -257,6 +271,15 @@ FAULTS = (
     Fault(
         "iggy.journal_in_memory",
         (instead_of(restart.restart, act=restart_without_journal),),
+        refuses=_needs_probe,
+    ),
+    Fault(
+        "iggy.replays_over_hole",
+        comes_on_top=(beside(journal.replay, pass_over),),
+        drops=(
+            "all_of(o <= state.op[r], lambda: state.written[r, o])",
+            "has_room(state, r, o, state.entry[r, o])",
+        ),
         refuses=_needs_probe,
     ),
     Fault(
