@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.refinement.logs.record import Events, each, hold, receive, settle, silent, step, when
-from viewproof.spec.lang import NONE, all_of, any_of, between, forall, some
+from viewproof.spec.lang import NONE, all_of, any_of, between, forall, not_, some
 from viewproof.spec.oxia import election, replication
 from viewproof.spec.oxia.invariants import agrees_at, keeps_advertised, keeps_seen, of_advertised
 from viewproof.spec.oxia.state import FENCED, Length, Offset, Replica, Term, leader_of, leads
@@ -126,10 +126,12 @@ def proposed(state: Any, e: Any) -> None:
     silent(replication.sync_proposals, r=r)
 
 
-@event(node=Replica, term=Term, follower=Replica, offset=Offset)
+@event(node=Replica, term=Term, follower=Replica, offset=Offset, next=Offset)
 def sent(state: Any, e: Any) -> None:
     """The leader sends an entry, which is durable by then."""
     r, t = e.node, e.term
+    hold("I7", state.elected[t] == some(r), "it sends in a term that it was elected for")
+    hold("I10", any_of(not_(e.has("next")), e.offset == e.next), "entries are sent in order")
     hold("I6", any_of(state.term[r] > t, all_of(state.term[r] == t, leads(state, r))), "a leader sends in its own term")
     hold("I3", any_of(state.term[r] > t, e.offset <= state.head[r]), "it sends what its log has")
     hold("I3", any_of(state.term[r] > t, e.offset <= state.synced[r]), "it sends what is durable")
@@ -140,7 +142,7 @@ def sent(state: Any, e: Any) -> None:
     )
 
 
-@event(node=Replica, term=Term, follower=Replica, offset=Offset)
+@event(node=Replica, term=Term, follower=Replica, offset=Offset, again=int)
 def acked(state: Any, e: Any) -> None:
     """The leader receives an acknowledgement, which stands for all below; what enough sent is committed."""
     r, t, q = e.node, e.term, e.follower
@@ -150,6 +152,9 @@ def acked(state: Any, e: Any) -> None:
         forall(news, lambda o: any_of(state.term[q] != t, lambda: same(state, t, r, q, o))),
         "as its leader has it",
     )
+    hold("I7", state.elected[t] == some(r), "it is acknowledged in a term that it was elected for")
+    fresh = any_of(e.again == 1, e.offset > state.received(r).ack[t, q])
+    hold("I3", fresh, "an acknowledgement says something new, unless entries were dropped as duplicates")
     receive(r, state.ack[t, q], up_to=e.offset)
     hold("I3", any_of(state.term[q] != t, e.offset <= state.synced[q]), "what is acknowledged is durable")
     when(all_of(state.term[r] == t, leads(state, r)), lambda: commits(state, r))
@@ -160,7 +165,7 @@ def same(state: Any, t: Any, r: Any, q: Any, o: Any) -> Any:
     return any_of(some(o) <= state.stream[t, r, q], lambda: state.entry[q, o] == state.log[t, r, o])
 
 
-@event(node=Replica, offset=Offset, commit=Length)
+@event(node=Replica, offset=Offset, commit=Length, dropped=int)
 def added(state: Any, e: Any) -> None:
     """A follower takes an entry of its term's leader, or drops it as a duplicate; it may be durable from now on."""
     r = e.node
@@ -176,7 +181,7 @@ def takes(state: Any, e: Any, r: Any, t: Any) -> None:
     receive(r, state.log[t, leader, e.offset])
     receive(r, state.commit_sent[t, leader], up_to=e.commit)
     when(
-        e.offset <= state.head[r],
+        e.dropped == 1,
         lambda: step(replication.on_duplicate, r=r, o=e.offset),
         lambda: appends(state, e, r),
     )

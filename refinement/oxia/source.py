@@ -21,6 +21,12 @@ Fields = Mapping[str, Any]
 SUFFIXES = (".ndjson", ".json", ".log", ".jsonl")
 CHANGING = ("leader-controller", "follower-controller", "follower-cursor", "shard-controller")
 """Components whose lines may tell of a change of a shard's state: one that is not in the table is counted by name."""
+RECONNECTS = (
+    "Successfully attached cursor follower",
+    "Error while pushing entries to follower",
+    "Error while receiving acks",
+)
+"""After these a cursor goes on from where its follower is."""
 SEARCH_LINES = 50
 STARTS = "Starting Oxia dataServer"
 
@@ -89,6 +95,22 @@ def _sent(reader: Reader, f: Fields) -> dict[str, int | None]:
     return {"term": at(f, "term"), "follower": reader.address(f, "follower"), "offset": at(f, "offset")}
 
 
+def _in_turn(reader: Reader, f: Fields) -> dict[str, int | None]:
+    """A cursor sends entries in order, from where it was attached."""
+    columns = _sent(reader, f)
+    key = (columns["term"], columns["follower"])
+    last = reader.cursors.get(key)
+    reader.cursors[key] = columns["offset"]
+    return {**columns, "next": None if last is None else last + 1}
+
+
+def _acked_before(reader: Reader, f: Fields) -> dict[str, int | None]:
+    columns = _sent(reader, f)
+    key = (columns["term"], columns["follower"])
+    again = key in reader.duplicates
+    return {**columns, "again": int(again)}
+
+
 def _added(reader: Reader, f: Fields) -> dict[str, int | None]:
     return {"offset": at(f, "offset"), "commit": at(f, "commit-offset")}
 
@@ -147,8 +169,8 @@ TABLE: dict[tuple[str, str], Pattern] = {
         "started_leading", _fields(term="term", head="head-offset")
     ),
     ("leader-controller", "Appending proposal to WAL"): Pattern("proposed", _fields(term="term", offset="offset")),
-    ("follower-cursor", "Sending entries to follower"): Pattern("sent", _sent, gives=_sends),
-    ("follower-cursor", "Received ack"): Pattern("acked", _sent, needs=_acked),
+    ("follower-cursor", "Sending entries to follower"): Pattern("sent", _in_turn, gives=_sends),
+    ("follower-cursor", "Received ack"): Pattern("acked", _acked_before, needs=_acked),
     ("follower-controller", "Add entry"): Pattern("added", _added, needs=_appends, gives=_appended),
     ("follower-controller", "Ignoring duplicated entry"): Pattern("duplicate", _fields(offset="offset")),
     ("follower-controller", "Apply committed entries"): Pattern(
@@ -209,6 +231,8 @@ class Reader:
     addresses: dict[str, int] = field(default_factory=dict)
     ensemble: tuple[str, ...] = ()
     terms: dict[int, int] = field(default_factory=dict)
+    cursors: dict[tuple[int | None, int | None], int | None] = field(default_factory=dict)
+    duplicates: set[tuple[int | None, int | None]] = field(default_factory=set)
 
     def server(self, fields: Fields, name: str) -> int:
         """The server that a field names."""
@@ -341,6 +365,8 @@ def _run(
     name = files[0] if len(files) == 1 else files[0].rpartition("/")[0] or "."
     run = LoggedRun(name if alone else f"{name}#{shard}", len(reader.ensemble), [])
     reader.terms.clear()
+    reader.cursors.clear()
+    reader.duplicates.clear()
     seen: set[int] = set()
     coordinator = False
     for process, line, f in rows:
@@ -354,6 +380,11 @@ def _run(
             run.records.append(Record("started", node, line.file, line.number, _time(f), {}, line.text[:200]))
             continue
         pattern = TABLE.get((component, message))
+        if component == "follower-cursor" and message in RECONNECTS:
+            whom = reader.addresses.get(str(f.get("follower")), -1)
+            reader.cursors = {key: last for key, last in reader.cursors.items() if key[1] != whom}
+        if message == "Ignoring duplicated entry" and node >= 0:
+            reader.duplicates.add((reader.terms.get(node), node))
         if pattern is None:
             if component in CHANGING and (component, message) not in NOTED:
                 run.unknown.add(f"{component}: {message}", line)
@@ -383,10 +414,24 @@ def _run(
             gives,
         )
         run.records.append(record)
-    run.records = list(in_order(_with_restarts(steady(run.records))))
+    run.records = list(in_order(_with_duplicates(_with_restarts(steady(run.records)))))
     run.silent = {at: f"no line of {n} is in the input" for n, at in reader.names.items() if at not in seen}
     run.missing = (*run.silent.values(), *(() if coordinator else ("no line of the coordinator is in the input",)))
     return run
+
+
+def _with_duplicates(records: list[Record]) -> list[Record]:
+    """An entry that a follower drops has a line that says so, right after."""
+    last: dict[int, Record] = {}
+    for record in records:
+        if record.event == "added":
+            record.columns["dropped"] = 0
+            last[record.node] = record
+        elif record.event == "duplicate":
+            before = last.pop(record.node, None)
+            if before is not None and before.columns["offset"] == record.columns["offset"]:
+                before.columns["dropped"] = 1
+    return records
 
 
 def _with_restarts(records: list[Record]) -> list[Record]:

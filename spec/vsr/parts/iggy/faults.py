@@ -35,7 +35,8 @@ from viewproof.spec.vsr.core.state import (
     entry_of_view,
     primary,
 )
-from viewproof.spec.vsr.parts.iggy import journal, restart, view_change
+from viewproof.spec.vsr.parts.iggy import restart, view_change
+from viewproof.spec.vsr.parts.iggy.journal import replay
 from viewproof.spec.vsr.parts.recovery import superblock
 from viewproof.spec.vsr.parts.repair import view_change as repaired
 from viewproof.spec.vsr.parts.repair.state import WithBits, leading
@@ -275,7 +276,7 @@ FAULTS = (
     ),
     Fault(
         "iggy.replays_over_hole",
-        comes_on_top=(beside(journal.replay, pass_over),),
+        comes_on_top=(beside(replay, pass_over),),
         drops=(
             "all_of(o <= state.op[r], lambda: state.written[r, o])",
             "has_room(state, r, o, state.entry[r, o])",
