@@ -43,6 +43,29 @@ class HashesInMapOrder(AtNode, FeatureState):
         return names[start:] + names[:start]
 
 
+class NeverChains(FeatureState):
+    """No checksum is ever computed."""
+
+    def on_executed(self, header: PrepareHeader, state_digest: int) -> None:
+        """Nothing."""
+
+
+class ChainsTooEarly(FeatureState):
+    """The checksum runs from the first entry on, before the feature is enabled."""
+
+    @property
+    def chains(self) -> bool:
+        return True
+
+
+class SkipsControlEntries(FeatureState):
+    """Control entries are not part of the chain."""
+
+    def on_executed(self, header: PrepareHeader, state_digest: int) -> None:
+        if not header.feature:
+            super().on_executed(header, state_digest)
+
+
 class AsksNobody(Control):
     """What this replica supports, all do."""
 
@@ -54,5 +77,8 @@ STAND_INS: StandIns = {
     "control.no_offset_advance": {"commit_path": KeepsCommitMin},
     "control.applied_on_leader_only": {"features": NeverEnables, "control": EnablesAtProposal},
     "control.map_order_digest": {"features": HashesInMapOrder},
+    "control.checksum_never": {"features": NeverChains},
+    "control.checksum_too_early": {"features": ChainsTooEarly},
+    "control.checksum_skips": {"features": SkipsControlEntries},
     "control.unsupported_member": {"control": AsksNobody},
 }

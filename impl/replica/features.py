@@ -90,7 +90,7 @@ class FeatureState:
 
     def on_executed(self, header: PrepareHeader, state_digest: int) -> None:
         """An entry was executed: the features that are active do their work."""
-        if DATABASE_CHECKSUM not in self.ops:
+        if not self.chains:
             return
         fields: dict[str, str | int] = {"entry": header.checksum, "op": header.op, "state": f"{state_digest:032x}"}
         data = bytes.fromhex(self.checksum) + msgspec.msgpack.encode(
@@ -98,6 +98,11 @@ class FeatureState:
         )
         self.checksum = hashlib.blake2b(data, digest_size=CHECKSUM_BYTES, person=b"database").hexdigest()
         self._update_digest()
+
+    @property
+    def chains(self) -> bool:
+        """True if executed entries are chained into the database checksum."""
+        return DATABASE_CHECKSUM in self.ops
 
     def hashing_order(self, fields: Iterable[str]) -> list[str]:
         """The names of what is hashed, in the same order everywhere."""

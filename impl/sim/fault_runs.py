@@ -13,8 +13,8 @@ from viewproof.impl.sim.profile import SimProfile
 class FaultRuns:
     """Runs of this profile ("": drawn from the seed) and size, from seed 0 on.
 
-    `shows_in_trace`: the audit rejects the trace of a run. Else the replicas do nothing wrong, but stand still, and the
-    simulator says so at the end of the run.
+    `shows_in_trace`: the audit rejects the trace of a run. Else no event of it is wrong: the replicas stand still, or
+    all make the same mistake in what a trace does not show, and the simulator says so.
     """
 
     profile: str = ""

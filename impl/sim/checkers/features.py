@@ -1,12 +1,18 @@
 """Equal commit_min means equal features, enabled at the same ops, equal database checksums, and equal state (I14).
 
-Compared from memory, as bytes, whether executed or taken from a snapshot.
+Compared from memory, as bytes, whether executed or taken from a snapshot. At the end they are also computed anew from
+the canonical chain, so that a mistake that all replicas make alike is seen.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
 
+import msgspec
+
+from viewproof.impl.interface.messages import Prepare
+from viewproof.impl.machine.state_machine import StateMachine
 from viewproof.impl.replica import Replica
 from viewproof.impl.sim.checkers.base import Checker, FinalState
 from viewproof.impl.trace.events import TraceEvent
@@ -52,3 +58,34 @@ class FeaturesChecker(Checker):
     def finish(self, final: FinalState) -> None:
         for replica in final.core:
             self._compare(replica.state.node, replica, whole=True)
+        expected = expected_features(final.chain)
+        for at, (found, node) in sorted(self.features.items()):
+            if at in expected and found != expected[at]:
+                given, right = map(msgspec.msgpack.decode, (found, expected[at]))
+                self.fail(
+                    f"replica {node} has features and checksum {given} at commit_min {at}, the chain gives {right}"
+                )
+                return
+
+
+def expected_features(chain: Mapping[int, Prepare]) -> dict[int, bytes]:
+    """Enabled features with their ops, and the database checksum, after each op of a chain, as a snapshot has them.
+
+    The checksum runs over every entry from the one on that enables feature 1: its checksum, its op, the state after it.
+    """
+    machine, ops, checksum = StateMachine(), dict[int, int](), ""
+    expected: dict[int, bytes] = {}
+    op = 1
+    while (prepare := chain.get(op)) is not None:
+        header = prepare.header
+        if header.request:
+            machine.apply(prepare.body)
+        if header.feature:
+            ops.setdefault(header.feature, op)
+        if 1 in ops:
+            links = [("entry", header.checksum), ("op", op), ("state", f"{machine.digest:032x}")]
+            data = bytes.fromhex(checksum) + msgspec.msgpack.encode(links)
+            checksum = blake2b(data, digest_size=16, person=b"database").hexdigest()
+        expected[op] = msgspec.msgpack.encode((sorted(ops.items()), checksum))
+        op += 1
+    return expected
