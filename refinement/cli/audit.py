@@ -103,14 +103,12 @@ def audit(
 ) -> int:
     """Check recorded traces against the spec.
 
-    PATH is a trace file (NDJSON, also .gz and .zst, or Parquet), a directory, a pattern, or - for what comes on
-    standard input (NDJSON, or a log). Prints a verdict per run:
-    conforms (exit 0), violates (1), inconclusive (4); malformed input is exit 2 with file, line and field.
+    PATH is a trace file (NDJSON, .gz and .zst, too, or Parquet), a directory, a pattern, or - for what comes on
+    standard input (NDJSON, or a log). Prints a verdict per run: conforms (exit 0), violates (1), inconclusive (4);
+    malformed input is exit 2 with file, line and field.
     """
     files = Files(json_file, junit_file, sarif_file, html_file, violations)
-    if violations is not None and violations.suffix not in table.SUFFIXES:
-        raise click.BadParameter("the file's name must end in .parquet or .ndjson", param_hint="--violations")
-    _check_master(engine, master)
+    _check_usable(violations, engine, master)
     try:
         options = api.audit_options(input, profile, allow, without, adapter, _configuration(given))
     except api.AuditOptionError as error:
@@ -170,6 +168,12 @@ def _from_stdin(path: str) -> str:
         out.write(begin)
         shutil.copyfileobj(sys.stdin.buffer, out)
     return str(file)
+
+
+def _check_usable(file: Path | None, engine: str, master: str) -> None:
+    _check_master(engine, master)
+    if file is not None and file.suffix not in table.SUFFIXES:
+        raise click.BadParameter("the file's name must end in .parquet or .ndjson", param_hint="--violations")
 
 
 def _check_master(engine: str, master: str) -> None:

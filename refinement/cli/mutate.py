@@ -69,27 +69,29 @@ def mutate(
         ):  # fmt: skip
             reports.append(report)
             click.echo(_line(name, report))
+    shapes = [{"name": s.name, "states": ground.states[s.name], "bounded": s.name in ground.bounded} for s in searched]
     table: dict[str, Any] = {
         "format": FORMAT,
         "model": name,
         "beside": list(portfolio.beside),
         "digest": digest(*(shape.spec for shape in searched)),
-        "shapes": [
-            {"name": s.name, "states": ground.states[s.name], "bounded": s.name in ground.bounded} for s in searched
-        ],
+        "shapes": shapes,
         "mutants": [_row(name, report) for report in reports],
     }
     if record:
         write_json(table, FOLDER / f"{name}.json")
-    left = [r for r in reports if r.death is None and not reason_of(name, r.mutant.id)]
-    noticed = sum(1 for r in reports if r.death is not None)
-    click.echo(
-        f"{name}: {noticed} of {len(reports)} mutants are noticed, {len(reports) - noticed - len(left)} are explained, "
-        f"{len(left)} are open"
-    )
-    code = EXIT_INCONCLUSIVE if left else EXIT_CONFORMS
+    code = EXIT_INCONCLUSIVE if _count(name, reports) else EXIT_CONFORMS
     save_json({**table, "exit_code": code}, json_file)
     return code
+
+
+def _count(name: str, reports: list[Report]) -> int:
+    """How many are open, once it is said."""
+    left = sum(r.death is None and not reason_of(name, r.mutant.id) for r in reports)
+    noticed = sum(r.death is not None for r in reports)
+    explained = len(reports) - noticed - left
+    click.echo(f"{name}: {noticed} of {len(reports)} mutants are noticed, {explained} are explained, {left} are open")
+    return left
 
 
 def elsewhere(name: str) -> frozenset[str]:

@@ -74,15 +74,7 @@ def recover(
     until the cluster has given it its log again. It is never made anew. Exit code 2 if that is refused, 4 if too few
     of the others answer. See docs/recovery.md.
     """
-    if not directory.exists():
-        raise click.UsageError(
-            f"{directory} does not exist: is it the right one? If the replica's disk was lost, make it, empty, and "
-            "give --all-lost"
-        )
-    protect_data("--json", json_file, [directory])
-    below = replicas_below(directory)
-    if below:
-        raise click.UsageError(f"{directory} holds several data directories; give one: {', '.join(map(str, below))}")
+    _require_one(directory, json_file)
     found = diagnose(directory)
     if reset_clock:
         set_clock_back(found)
@@ -117,6 +109,19 @@ def recover(
             code = _recover(found, addresses, (replica, cluster_id, group), (timeout, tls), others_restarted, result)
     save_json(result | {"exit_code": code}, json_file)
     return code
+
+
+def _require_one(directory: Path, json_file: Path | None) -> None:
+    """Raises `UsageError` unless it is one data directory."""
+    if not directory.exists():
+        raise click.UsageError(
+            f"{directory} does not exist: is it the right one? If the replica's disk was lost, make it, empty, and "
+            "give --all-lost"
+        )
+    protect_data("--json", json_file, [directory])
+    below = replicas_below(directory)
+    if below:
+        raise click.UsageError(f"{directory} holds several data directories; give one: {', '.join(map(str, below))}")
 
 
 def _print(found: Diagnosis, directory: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
+from viewproof.refinement.iggy.names import Names
 from viewproof.refinement.logs.judge import PANIC
 from viewproof.refinement.logs.order import Record, in_order
 from viewproof.refinement.logs.source import Line, LoggedRun, Malformed, Reading, Unknown, lines_of, steady
@@ -18,8 +19,6 @@ from viewproof.refinement.logs.source import Line, LoggedRun, Malformed, Reading
 SUFFIXES = (".log", ".log.zst", ".log.gz", ".txt")
 SLOTS = 8192
 """Slots of the client table, where no line says otherwise."""
-STRANGE = 1 << 40
-"""Views from here on stand for entries that no line prepared."""
 REPLICAS_MAX = 7
 """Replicas of the largest cluster."""
 SEARCH_LINES = 4000
@@ -37,42 +36,6 @@ class Config:
     slots: int
     metadata: bool
     wire: bool
-
-
-@dataclass
-class Names:
-    """What names stand for in one group: checksums for views of entries, clients for numbers from 1."""
-
-    entries: dict[int, tuple[int, int]] = field(default_factory=dict)
-    clients: dict[int, int] = field(default_factory=dict)
-    registers: dict[int, int] = field(default_factory=dict)
-    journals: dict[tuple[int, int], int] = field(default_factory=dict)
-    shows_journals: bool = False
-    counted: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
-    strange: dict[tuple[int, int], int] = field(default_factory=dict)
-    begins: int = 0
-    offers: set[tuple[int, int, int]] = field(default_factory=set)
-    top: int = 0
-
-    def entry(self, checksum: int | None, op: int) -> int | None:
-        """The view that prepared the entry with that checksum at an op. One that no line of a whole log prepared is
-        given a view of its own; None where the log begins late.
-        """
-        if checksum is None:
-            return None
-        found = self.entries.get(checksum)
-        if found is not None and found[1] == op:
-            return found[0]
-        return None if self.begins > 1 else STRANGE + self.strange.setdefault((checksum, op), len(self.strange))
-
-    def hole(self, replica: int) -> int | None:
-        """The first op that a replica's journal lacks below one that it has, if journals are shown."""
-        held = {op for node, op in self.journals if node == replica}
-        return next((op for op in range(1, max(held, default=0)) if op not in held), None)
-
-    def client(self, number: int) -> int:
-        """A client, numbered in the order of appearance."""
-        return self.clients.setdefault(number, len(self.clients) + 1)
 
 
 Make = Callable[[Names, Parsed], Columns]

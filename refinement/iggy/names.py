@@ -1,0 +1,44 @@
+"""What the names in a log stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+STRANGE = 1 << 40
+"""Views from here on stand for entries that no line prepared."""
+
+
+@dataclass
+class Names:
+    """What names stand for in one group: checksums for views of entries, clients for numbers from 1."""
+
+    entries: dict[int, tuple[int, int]] = field(default_factory=dict)
+    clients: dict[int, int] = field(default_factory=dict)
+    registers: dict[int, int] = field(default_factory=dict)
+    journals: dict[tuple[int, int], int] = field(default_factory=dict)
+    shows_journals: bool = False
+    counted: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
+    strange: dict[tuple[int, int], int] = field(default_factory=dict)
+    begins: int = 0
+    offers: set[tuple[int, int, int]] = field(default_factory=set)
+    top: int = 0
+
+    def entry(self, checksum: int | None, op: int) -> int | None:
+        """The view that prepared the entry with that checksum at an op. One that no line of a whole log prepared is
+        given a view of its own; None where the log begins late.
+        """
+        if checksum is None:
+            return None
+        found = self.entries.get(checksum)
+        if found is not None and found[1] == op:
+            return found[0]
+        return None if self.begins > 1 else STRANGE + self.strange.setdefault((checksum, op), len(self.strange))
+
+    def hole(self, replica: int) -> int | None:
+        """The first op that a replica's journal lacks below one that it has, if journals are shown."""
+        held = {op for node, op in self.journals if node == replica}
+        return next((op for op in range(1, max(held, default=0)) if op not in held), None)
+
+    def client(self, number: int) -> int:
+        """A client, numbered in the order of appearance."""
+        return self.clients.setdefault(number, len(self.clients) + 1)
