@@ -14,7 +14,8 @@ from viewproof.impl.sim.fault_runs import FAULT_RUNS
 from viewproof.impl.sim.run import SimResult, simulate
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.ordering import order_key
-from viewproof.refinement.reading import ProblemLog, read_rows
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.reading import read_rows
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 

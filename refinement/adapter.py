@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from viewproof.refinement.reading import ProblemLog, first_run, read_rows
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.reading import first_run, read_rows
 from viewproof.refinement.schema import Row, check_record
 from viewproof.refinement.verdict import AuditOptions
 

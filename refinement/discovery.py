@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from viewproof.refinement.partitions import is_hidden, table_format
 from viewproof.refinement.verdict import InputProblem
 
 _NAMES: Final = re.compile(r"\.(ndjson|jsonl)(\.[0-9]+)?(\.gz|\.zst)?$|\.parquet$")
@@ -208,8 +209,16 @@ class _Search:
         except OSError as error:
             self.problems.append(_unreadable(directory, error, "a readable directory"))
             return
+        if (kind := table_format(directory)) is not None:
+            expected = "a directory of trace files"
+            got = f"a {kind} table: its reader knows which files count, and viewproof.spark.audit takes what it gives"
+            self.problems.append(InputProblem(directory, 0, "", expected, got))
+            return
         for name in names:
             path = os.path.join(directory, name)
+            if is_hidden(name):
+                self.ignored.append(path)
+                continue
             if not _is_text(path):
                 self.problems.append(_no_text(path))
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from viewproof.refinement.reading import ProblemLog
+from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 
 _NODE, _SEQ, _CLOCK = INDEX["node"], INDEX["seq"], INDEX["clock"]

@@ -14,20 +14,18 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Any, BinaryIO, Final, Literal
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import zstandard
 
+from viewproof.refinement import parquet
+from viewproof.refinement.partitions import as_json, path_columns
+from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import (
-    ARROW_SCHEMA,
     BY_NAME,
     COLUMNS,
     INDEX,
@@ -38,7 +36,6 @@ from viewproof.refinement.schema import (
     Row,
     check_record,
 )
-from viewproof.refinement.verdict import PROBLEM_LIMIT, InputProblem
 
 _BUFFER = 1 << 20
 _WIDTH = len(COLUMNS)
@@ -54,40 +51,6 @@ _DEPTH = 64
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}:,]')
 _LONGEST_INT = 20
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
-
-@dataclass(slots=True)
-class ProblemLog:
-    """Collects what is wrong with the input: the first `limit` in full, the rest as a number.
-
-    `carried` are columns that the format does not have, each with where it was first met; `unknown` are files
-    with lines that their adapter does not know: how many, and the first.
-    """
-
-    limit: int = PROBLEM_LIMIT
-    problems: list[InputProblem] = field(default_factory=list)
-    more: int = 0
-    carried: dict[str, str] = field(default_factory=dict)
-    unknown: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    def unrecognised(self, file: str, line: int) -> None:
-        """Count a line that an adapter does not know."""
-        count, first = self.unknown.get(file, (0, line))
-        self.unknown[file] = count + 1, first
-
-    def carry(self, name: str, place: str) -> None:
-        """Note a column that the format does not have: it is carried along, not judged."""
-        self.carried.setdefault(name, place)
-
-    def add(self, file: str, line: int, name: str, expected: str, got: str) -> None:
-        """Record one problem."""
-        if len(self.problems) < self.limit:
-            self.problems.append(InputProblem(file, line, name, expected, got))
-        else:
-            self.more += 1
-
-    def __bool__(self) -> bool:
-        return bool(self.problems)
 
 
 def _annotation(column: Column) -> Any:
@@ -122,7 +85,7 @@ def read_rows(file: str, log: ProblemLog) -> Iterator[Row]:
     """
     try:
         if file.endswith(".parquet"):
-            yield from _read_parquet(file, log)
+            yield from parquet.read(file, log)
         else:
             yield from _read_ndjson(file, log)
     except OSError as error:
@@ -130,7 +93,7 @@ def read_rows(file: str, log: ProblemLog) -> Iterator[Row]:
     except Exception as error:
         if os.environ.get("VSR_DEBUG"):
             raise
-        log.add(file, 0, "", "a file that the reader can read", f"{type(error).__name__}: {_first_line(error)}")
+        log.add(file, 0, "", "a file that the reader can read", f"{type(error).__name__}: {parquet.first_line(error)}")
 
 
 class _Zstandard(io.RawIOBase):
@@ -178,7 +141,12 @@ def _open(file: str) -> BinaryIO:
 
 def _read_ndjson(file: str, log: ProblemLog) -> Iterator[Row]:
     number = 0
+    in_path = path_columns(file)
     for lines in _chunks_of_lines(file, log):
+        if in_path:
+            if not number:
+                in_path = _lacked(lines[0], in_path, file, log)
+            lines = [_with_columns(line, in_path) for line in lines]
         rows = _decode_plain(lines)
         if rows is not None:
             for number, row in enumerate(rows, number + 1):  # noqa: B020 - goes on from the last chunk
@@ -188,6 +156,26 @@ def _read_ndjson(file: str, log: ProblemLog) -> Iterator[Row]:
             checked = _decode_line(file, number, line, log)
             if checked is not None:
                 yield (*checked, file, number)
+
+
+def _lacked(line: bytes, columns: dict[str, Any], file: str, log: ProblemLog) -> dict[str, Any]:
+    """Those of the path's columns that the file's first event does not have itself; others than ours are carried."""
+    try:
+        record = _decode_any(line)
+    except (*_UNREADABLE, ValueError):
+        return {}
+    has = record.keys() if isinstance(record, dict) else columns.keys()
+    for name in columns.keys() - BY_NAME.keys() - has:
+        log.carry(name, file)
+    return {name: value for name, value in columns.items() if name in BY_NAME and name not in has and value is not None}
+
+
+def _with_columns(line: bytes, columns: dict[str, Any]) -> bytes:
+    """The line of an event with further columns; what is no object stays as it is."""
+    rest = line.lstrip()
+    if not columns or not rest.startswith(b"{") or rest[1:].lstrip().startswith(b"}"):
+        return line
+    return as_json(columns) + b"," + rest[1:]
 
 
 def _chunks_of_lines(file: str, log: ProblemLog) -> Iterator[list[bytes]]:
@@ -321,158 +309,21 @@ def _huge_numbers(line: bytes) -> list[Problem]:
     ]
 
 
-def _read_parquet(file: str, log: ProblemLog) -> Iterator[Row]:
-    try:
-        parquet = pq.ParquetFile(file)
-    except pa.ArrowException as error:
-        log.add(file, 0, "", "a Parquet file", f"a damaged or truncated one ({_first_line(error)})")
-        return
-    with parquet:
-        if not _check_columns(file, parquet.schema_arrow, log):
-            return
-        number = 1
-        try:
-            for batch in parquet.iter_batches(batch_size=_BATCH_ROWS):
-                yield from _batch_rows(file, number, batch, log)
-                number += batch.num_rows
-        except pa.ArrowException as error:
-            log.add(file, number, "", "intact Parquet data", f"a damaged file ({_first_line(error)})")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-
-
-def _check_columns(file: str, schema: pa.Schema, log: ProblemLog) -> bool:
-    good = True
-    for name in schema.names:
-        if name not in BY_NAME:
-            log.carry(name, file)
-    for column in TABLE:
-        if schema.names.count(column.name) > 1:
-            log.add(file, 0, column.name, "one column of that name", "several")
-            good = False
-        elif column.name not in schema.names:
-            if column.required:
-                log.add(file, 0, column.name, column.expected, "nothing: the column is missing")
-                good = False
-        elif not _type_fits(column, schema.field(column.name).type):
-            log.add(file, 0, column.name, column.expected, f"the Parquet type {schema.field(column.name).type}")
-            good = False
-    return good
-
-
-def _type_fits(column: Column, found: pa.DataType) -> bool:
-    if pa.types.is_null(found):
-        return not column.required
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    if column.kind == "int":
-        return bool(pa.types.is_integer(found))
-    if column.kind == "string":
-        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
-    is_list = pa.types.is_list(found) or pa.types.is_large_list(found)
-    return bool(is_list and (pa.types.is_string(found.value_type) or pa.types.is_large_string(found.value_type)))
-
-
-def _batch_rows(file: str, first: int, batch: pa.RecordBatch, log: ProblemLog) -> Iterator[Row]:
-    columns: list[list[Any]] = []
-    undecodable: dict[int, list[str]] = {}
-    valid = True
-    for column in TABLE:
-        if column.name not in batch.schema.names:
-            columns.append([None] * batch.num_rows)
-            continue
-        array = batch.column(column.name)
-        values = _column_values(column, array, undecodable)
-        valid = valid and _column_valid(column, array, values)
-        if column.kind == "strings":
-            values = [None if value is None else tuple(value) for value in values]
-        columns.append(values)
-    for number, row in enumerate(zip(*columns, strict=True), first):
-        if (names := undecodable.get(number - first)) is not None:
-            for name in names:
-                log.add(file, number, name, "a string", "bytes that are no UTF-8")
-            continue
-        if not valid:
-            problems = check_record(dict(zip(COLUMNS, row, strict=True)))
-            for problem in problems:
-                log.add(file, number, problem.field, problem.expected, problem.got)
-            if problems:
-                continue
-        yield (*row, file, number)
-
-
-def _column_values(column: Column, array: pa.Array, undecodable: dict[int, list[str]]) -> list[Any]:
-    """The values of a Parquet column; None, and an entry in `undecodable`, where one is no UTF-8."""
-    try:
-        return list(array.to_pylist())
-    except UnicodeDecodeError:
-        values: list[Any] = []
-        for offset, value in enumerate(array):
-            try:
-                values.append(value.as_py())
-            except UnicodeDecodeError:
-                undecodable.setdefault(offset, []).append(column.name)
-                values.append(None)
-        return values
-
-
-def _column_valid(column: Column, array: pa.Array, values: list[Any]) -> bool:
-    """Whether every value of a Parquet column is allowed; checked on the column as a whole."""
-    if column.required and array.null_count:
-        return False
-    if array.null_count == len(array):
-        return True
-    if column.kind == "int":
-        return bool(pc.min(array).as_py() >= column.minimum and pc.max(array).as_py() <= column.maximum)
-    if column.kind == "strings":
-        return not pc.list_flatten(array).null_count
-    if column.choices:
-        return set(values) <= {*column.choices, None}
-    return not (column.never_empty and "" in values)
-
-
 def carried_at(file: str, line: int) -> dict[str, Any]:
     """The columns of one event that the format does not have, with their values; none where it cannot be read again."""
     try:
         if file.endswith(".parquet"):
-            with pq.ParquetFile(file) as parquet:
-                names = [name for name in parquet.schema_arrow.names if name not in BY_NAME]
-                return dict(parquet.read(columns=names).slice(line - 1, 1).to_pylist()[0]) if names else {}
+            return parquet.carried_at(file, line)
         with _open(file) as stream:
             record = json.loads(next(islice(stream, line - 1, None)))
             return {name: value for name, value in record.items() if name not in BY_NAME}
-    except (OSError, ValueError, StopIteration, IndexError, pa.ArrowException):
+    except (OSError, ValueError, StopIteration, IndexError):
         return {}
 
 
 def first_run(file: str) -> str | None:
     """The run id of a file's first event, or None where it has none or is malformed."""
     if file.endswith(".parquet"):
-        try:
-            with pq.ParquetFile(file) as parquet:
-                for batch in parquet.iter_batches(batch_size=1, columns=["run"]):
-                    return str(batch.column(0)[0].as_py()) if batch.num_rows else None
-        except Exception:  # what is wrong with the file is said where it is read
-            pass
-        return None
+        return parquet.first_run(file)
     row = next(read_rows(file, ProblemLog()), None)
     return None if row is None else str(row[INDEX["run"]])
-
-
-def write_parquet(rows: Iterable[Row], file: str) -> None:
-    """Write rows (values in `COLUMNS` order; what follows is ignored) as a Parquet trace."""
-    with pq.ParquetWriter(file, ARROW_SCHEMA, compression="zstd") as writer:
-        chunk: list[Row] = []
-        for row in rows:
-            chunk.append(row)
-            if len(chunk) == _BATCH_ROWS:
-                writer.write_batch(_to_batch(chunk))
-                chunk = []
-        writer.write_batch(_to_batch(chunk))
-
-
-def _to_batch(rows: list[Row]) -> pa.RecordBatch:
-    arrays = [pa.array([row[position] for row in rows], type=field.type) for position, field in enumerate(ARROW_SCHEMA)]
-    return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)

@@ -19,7 +19,9 @@ from viewproof.refinement.discovery import Unit
 from viewproof.refinement.facts import Contradiction, RunFacts, merge_facts
 from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
 from viewproof.refinement.packing import Spill
-from viewproof.refinement.reading import ProblemLog, carried_at
+from viewproof.refinement.parquet import holds_nothing
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.reading import carried_at
 from viewproof.refinement.schema import Row
 from viewproof.refinement.verdict import AuditOptions, CheckRun, RunVerdict, UnitResult
 
@@ -148,7 +150,7 @@ def _noting_empty(file: str, options: AuditOptions, log: ProblemLog, empty: list
     if first is not None:
         yield first
         yield from rows
-    elif len(log.problems) + log.more == problems_before:
+    elif len(log.problems) + log.more == problems_before and not holds_nothing(file):
         empty.append(f"{file}: the file holds no event")
 
 

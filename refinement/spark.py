@@ -37,7 +37,8 @@ from viewproof.refinement.java import find_java
 from viewproof.refinement.local import Progress, result_of_inputs, split_groups, until_interrupted
 from viewproof.refinement.ordering import order_key
 from viewproof.refinement.packing import Packed, pack
-from viewproof.refinement.reading import ProblemLog
+from viewproof.refinement.parquet import holds_nothing
+from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.runs import Spent, judge_run, judge_unit, no_collector
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
@@ -327,7 +328,8 @@ def _packed(files: Iterator[tuple[str, str]], options: AuditOptions) -> Iterator
             clock, node, seq = order_key(row)
             runs.add(row[0])
             yield row[0], clock, node, seq, pack(row)
-        problems, empty = tuple(log.problems), () if runs or log else (f"{file}: the file holds no event",)
+        problems = tuple(log.problems)
+        empty = () if runs or log or holds_nothing(file) else (f"{file}: the file holds no event",)
         spent.until_now("read")
         result = UnitResult(
             _READING + unit,

@@ -16,7 +16,7 @@ from viewproof.impl.sim.run import simulate
 from viewproof.refinement import local, runs
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.discovery import discover
-from viewproof.refinement.reading import write_parquet
+from viewproof.refinement.parquet import write_parquet
 from viewproof.refinement.verdict import AuditOptions, AuditReport
 
 Layout = Callable[[Path, list[list[dict[str, Any]]]], None]

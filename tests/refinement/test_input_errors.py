@@ -18,7 +18,9 @@ from tests.refinement import fakes
 from viewproof.refinement.cli import cli
 from viewproof.refinement.cli.audit import Dependencies
 from viewproof.refinement.discovery import discover
-from viewproof.refinement.reading import ProblemLog, read_rows, write_parquet
+from viewproof.refinement.parquet import write_parquet
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.reading import read_rows
 from viewproof.refinement.schema import COLUMNS
 
 Change = Callable[[list[dict[str, Any]]], None]

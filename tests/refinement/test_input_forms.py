@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.refinement import fakes
 from viewproof.refinement.cli import cli
 from viewproof.refinement.cli.audit import Dependencies
-from viewproof.refinement.reading import write_parquet
+from viewproof.refinement.parquet import write_parquet
 
 STEADY = Path("traces/recorded/steady")
 

@@ -21,7 +21,7 @@ from viewproof.refinement import local
 from viewproof.refinement.cli import cli
 from viewproof.refinement.cli.audit import Dependencies
 from viewproof.refinement.discovery import discover, survey
-from viewproof.refinement.reading import write_parquet
+from viewproof.refinement.parquet import write_parquet
 from viewproof.refinement.schema import INT_MAX
 from viewproof.refinement.verdict import AuditOptions
 

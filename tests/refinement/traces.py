@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from viewproof.impl.sim.run import simulate
-from viewproof.refinement.reading import ProblemLog, read_rows
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.reading import read_rows
 from viewproof.refinement.schema import COLUMNS, INDEX, MESSAGE_TYPES, OPERATIONS, OUTCOMES, STATUSES, Row
 
 NODE, SEQ, CLOCK, EVENT = (INDEX[name] for name in ("node", "seq", "clock", "event"))
