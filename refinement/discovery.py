@@ -14,12 +14,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from viewproof.refinement.partitions import is_hidden, table_format
 from viewproof.refinement.verdict import InputProblem
 
 _NAMES: Final = re.compile(r"\.(ndjson|jsonl)(\.[0-9]+)?(\.gz|\.zst)?$|\.parquet$")
 _PATTERNS: Final = "*.ndjson, *.jsonl (also rotated: .1, .2 …; and packed: .gz, .zst), *.parquet"
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+"""How an address begins: `s3a://bucket/…`, `dbfs:/…`, `file:///…`."""
 _PACKED = 12
 
 _KINDS: Final = (
@@ -65,7 +68,8 @@ class Inputs:
     """What an audit was given: units in order of name, empty directories, and other files that lay beside.
 
     `refused` are named paths that cannot be audited; `problems` are what cannot be read below a named directory;
-    `repeated` are further paths of files that are read already; `directories` are those that were searched.
+    `repeated` are further paths of files that are read already; `directories` are those that were searched; `remote`
+    are addresses of other file systems, which were not looked at.
     """
 
     units: tuple[Unit, ...]
@@ -76,6 +80,8 @@ class Inputs:
     repeated: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     adapter: str = "native"
+    remote: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -105,9 +111,15 @@ def survey(paths: Iterable[str], adapter: str = "native", suffixes: tuple[str, .
     The files of an adapter end in one of `suffixes`.
     """
     search = _Search(suffixes)
-    for given in paths:
-        for path in search.expand(os.path.normpath(given)):
-            search.named(given, path)
+    remote: list[str] = []
+    for path in paths:
+        scheme = _SCHEME.match(path)
+        if scheme is not None and scheme[1] != "file":
+            remote.append(path)
+            continue
+        given = path if scheme is None else unquote(urlsplit(path).path)
+        for found in search.expand(os.path.normpath(given)):
+            search.named(given, found)
     by_directory: dict[str, list[str]] = {}
     for file in search.files.values():
         by_directory.setdefault(str(Path(file).parent), []).append(file)
@@ -120,6 +132,8 @@ def survey(paths: Iterable[str], adapter: str = "native", suffixes: tuple[str, .
         repeated=tuple(search.repeated),
         directories=tuple(search.directories),
         adapter=adapter,
+        remote=tuple(remote),
+        suffixes=suffixes,
     )
 
 

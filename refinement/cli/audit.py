@@ -57,7 +57,7 @@ class Files:
 
 _FILE = OutputFile()
 _MASTER = re.compile(
-    r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|local-cluster\[[0-9]+,[0-9]+,[0-9]+\]|spark://\S+|k8s://\S+|yarn"
+    r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|local-cluster\[[0-9]+,[0-9]+,[0-9]+\]|spark://\S+|k8s://\S+|sc://\S+|yarn"
 )
 """The masters that Spark knows; with a second number `local` tries a task again."""
 _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
@@ -74,6 +74,7 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--set", "given", multiple=True, metavar="COLUMN=N", help="Configuration that no boot of a run shows.")
 @click.option("--engine", type=click.Choice(api.ENGINES), default="local", show_default=True)
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
+@click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the Spark session.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
 @click.option("--interp", is_flag=True, help="Take each spec step by the reference interpreter: slow, the oracle.")
 @click.option("--why", is_flag=True, help="Print the steps of each replica that led to a violation.")
@@ -92,6 +93,7 @@ def audit(
     given: tuple[str, ...],
     engine: str,
     master: str,
+    settings: tuple[str, ...],
     workers: int,
     interp: bool,
     why: bool,
@@ -109,6 +111,7 @@ def audit(
     """
     files = Files(json_file, junit_file, sarif_file, html_file, violations)
     _check_usable(violations, engine, master)
+    conf = _settings(engine, settings)
     try:
         options = api.audit_options(input, profile, allow, without, adapter, _configuration(given))
     except api.AuditOptionError as error:
@@ -139,8 +142,9 @@ def audit(
     judge = load_check_run(interp)
     with steps("audit") as progress:
         report = api.judge_inputs(
-            inputs, options, judge, engine=engine, master=master, workers=workers, progress=progress, log=note
-        )
+            inputs, options, judge, engine=engine, master=master, workers=workers, conf=conf, progress=progress,
+            log=note,
+        )  # fmt: skip
     return publish(report, files, why=why)
 
 
@@ -152,6 +156,20 @@ def _configuration(given: tuple[str, ...]) -> dict[str, int]:
         if not value.isdecimal():
             raise click.BadParameter(f"{word!r} is not COLUMN=N, such as replicas=3", param_hint="--set")
         found[column] = int(value)
+    return found
+
+
+def _settings(engine: str, given: tuple[str, ...]) -> dict[str, str]:
+    """KEY=VALUE, each as key and value; refused where no Spark is used."""
+    if given and engine != "spark":
+        raise click.UsageError("--conf is for --engine spark")
+    found = {}
+    for word in given:
+        key, equals, value = word.partition("=")
+        if not equals or not key.startswith("spark."):
+            text = f"{word!r} is not KEY=VALUE with a key of Spark's, such as spark.executor.memory=4g"
+            raise click.BadParameter(text, param_hint="--conf")
+        found[key] = value
     return found
 
 
@@ -182,7 +200,7 @@ def _check_master(engine: str, master: str) -> None:
     if engine == "local" and source is ParameterSource.COMMANDLINE:
         raise click.UsageError("--master is for --engine spark")
     if engine == "spark" and not _MASTER.fullmatch(master):
-        known = "local, local[N], local[*], spark://HOST:PORT, k8s://URL, yarn"
+        known = "local, local[N], local[*], spark://HOST:PORT, sc://HOST:PORT, k8s://URL, yarn"
         raise click.BadParameter(f"{master!r} is none of {known}", param_hint="--master")
 
 

@@ -16,7 +16,7 @@ from viewproof.refinement.local import Progress
 from viewproof.refinement.logs import systems
 from viewproof.refinement.schema import nearest
 from viewproof.refinement.tigerbeetle.inputs import Logs, survey_logs
-from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun
+from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, InputProblem
 
 ENGINES = ("local", "spark")
 SYSTEMS = systems.NAMES
@@ -45,6 +45,7 @@ def audit(
     master: str = "local[*]",
     workers: int = 1,
     interp: bool = False,
+    conf: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     log: Callable[[str], None] = lambda text: None,
 ) -> AuditReport:
@@ -61,8 +62,9 @@ def audit(
     `adapter` names one from outside the package (`module:NAME`, docs/adapters.md); `configuration` is what no boot of a
     run shows, by column; `engine` is local, with
     `workers` processes (which import the main module again: a script needs `if __name__ == "__main__"`), or spark, on
-    `master`; `interp` takes each step by the reference interpreter; `progress(done, total, name)` is called after each
-    directory, `log` with notes. Raises `AuditOptionError` for an option that is unknown or has no meaning here.
+    `master` with `conf` (settings of the session), which also takes addresses (`s3a://…`); `interp` takes each step
+    by the reference interpreter; `progress(done, total, name)` is called after each directory, `log` with notes. Raises
+    `AuditOptionError` for an option that is unknown or has no meaning here.
     """
     if input not in INPUTS:
         raise AuditOptionError("input", f"unknown input {input}; there are: {', '.join(INPUTS)}")
@@ -79,7 +81,7 @@ def audit(
         return judge_system(names, options, engine=engine, master=master, workers=workers, progress=progress, log=log)
     inputs, judge = survey_inputs(names, options), check_run(interp=interp)
     return judge_inputs(
-        inputs, options, judge, engine=engine, master=master, workers=workers, progress=progress, log=log
+        inputs, options, judge, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=log
     )
 
 
@@ -177,16 +179,21 @@ def check_run(*, interp: bool = False) -> CheckRun:
 
 def judge_inputs(
     inputs: Inputs, options: AuditOptions, judge: CheckRun, *, engine: str, master: str, workers: int,
-    progress: Progress | None = None, log: Callable[[str], None] | None = None,
+    conf: Mapping[str, str] | None = None, progress: Progress | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> AuditReport:  # fmt: skip
     """Audit what was found, with the named engine; paths that were refused end it before it begins."""
     if inputs.refused:
         return AuditReport(engine, options, problems=inputs.refused)
     if engine == "local":
+        if inputs.remote:
+            expected, got = "a path of this machine", "an address; --engine spark reads those that its session knows"
+            problems = tuple(InputProblem(address, 0, "", expected, got) for address in inputs.remote)
+            return AuditReport(engine, options, problems=problems)
         return local.audit(inputs, options, judge, workers=workers, progress=progress)
     with held():
         from viewproof.refinement import spark
-    return spark.audit(inputs, options, judge, master=master, log=log, progress=progress)
+    return spark.audit(inputs, options, judge, master=master, log=log, progress=progress, conf=conf)
 
 
 def survey_system(names: Iterable[str], adapter: str) -> Logs:

@@ -10,13 +10,9 @@ the same paths. Two plans:
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, islice
@@ -32,20 +28,17 @@ from pyspark.sql import functions as fn
 from viewproof.refinement.adapter import NATIVE, adapter, first_run_of, has_facts, rows_of
 from viewproof.refinement.discovery import Inputs, Unit
 from viewproof.refinement.facts import Contradiction, facts_of, merge_facts
-from viewproof.refinement.interrupts import held, reinstall
-from viewproof.refinement.java import find_java
 from viewproof.refinement.local import Progress, result_of_inputs, split_groups, until_interrupted
 from viewproof.refinement.ordering import order_key
 from viewproof.refinement.packing import Packed, pack
 from viewproof.refinement.parquet import holds_nothing
 from viewproof.refinement.problems import ProblemLog
-from viewproof.refinement.runs import Spent, judge_run, judge_unit, no_collector
+from viewproof.refinement.runs import Spent, judge_run, judge_unit, no_collector, result_of
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+from viewproof.refinement.spark.remote import fetched, files_at
+from viewproof.refinement.spark.session import BATCH_ROWS, Log, session_for
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
 
-Log = Callable[[str], None]
-
-_BATCH_ROWS = 8192
 _RESULTS_A_BATCH = 64
 _FACTS_HELD = 200_000
 """Facts that a task holds before it hands them on."""
@@ -77,52 +70,6 @@ _FACTS = pa.schema(
 )
 _DDL = {pa.string(): "string", pa.int64(): "bigint", pa.binary(): "binary"}
 
-_LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-"""Here Java only hands out work and sorts: the optimising compiler would cost more seconds than the audit has."""
-
-_QUIET = """status = error
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
-"""
-
-
-def start_session(master: str = "local[*]", log: Log | None = None) -> SparkSession:
-    """A Spark session for an audit, with quiet logs, on the Java that `find_java` names (said to `log`).
-
-    Raises `JavaError` where there is no usable Java.
-    """
-    java = find_java()
-    if log:
-        log(f"Spark on {java}, master {master}")
-    os.environ["JAVA_HOME"] = java.home
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    local = master.startswith("local")
-    light = _LIGHT_JAVA if local else ""
-    scratch = Path(tempfile.mkdtemp(prefix="viewproof-spark-"))
-    (scratch / "log4j2.properties").write_text(_QUIET)
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"{light}-Dlog4j2.configurationFile=file:{scratch}/log4j2.properties",
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS),
-        "spark.sql.session.timeZone": "UTC",
-    }
-    if local:
-        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    builder = SparkSession.builder.master(master).appName("viewproof audit")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
 def audit(
     inputs: Inputs,
     options: AuditOptions,
@@ -132,6 +79,7 @@ def audit(
     session: SparkSession | None = None,
     log: Log | None = None,
     progress: Progress | None = None,
+    conf: Mapping[str, str] | None = None,
 ) -> AuditReport:
     """Audit all inputs on Spark and report: the same verdicts as the local engine's. Its seconds leave the start out.
 
@@ -143,37 +91,20 @@ def audit(
     say = log or (lambda _: None)
     results, stopped = [result_of_inputs(inputs)], ""
     units = inputs.units if master.startswith("local") else tuple(_absolute(unit) for unit in inputs.units)
-    if units:
+    if units or inputs.remote:
         try:
-            with _session(session, master, log) as spark:
+            with session_for(session, master, log, conf) as spark:
                 say(f"session ready after {time.monotonic() - started:.1f} s")
                 started = time.monotonic()
                 for found in _audit_units(spark, units, options, check_run, _tasks(master), say):
                     results += found
+                if inputs.remote:
+                    results += judge_remote(spark, inputs, options, check_run, _tasks(master), say)
         except KeyboardInterrupt:
             results, stopped = until_interrupted(replace(inputs, units=units), results)
     if progress and not stopped:
         progress(len(inputs.units), len(inputs.units), "all")
     return AuditReport.combine("spark", options, results, seconds=time.monotonic() - started, stopped=stopped)
-
-
-@contextmanager
-def _session(session: SparkSession | None, master: str, log: Log | None) -> Iterator[SparkSession]:
-    """The session that was passed in, or one for the time of a `with`, whose start and end are not interrupted."""
-    if session is not None:
-        yield session
-        return
-    spark = None
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs the traceback of an interrupt
-    try:
-        with held():
-            spark = start_session(master, log)
-            reinstall()
-        yield spark
-    finally:
-        with held():
-            if spark is not None:
-                spark.stop()
 
 
 def _tasks(master: str) -> int:
@@ -260,29 +191,64 @@ def judge_shuffled(
     pairs = [(unit.name, file) for unit in units for file in unit.files]
     table = pa.table({"unit": [unit for unit, _ in pairs], "file": [file for _, file in pairs]})
     files = spark.createDataFrame(table).repartition(min(tasks, len(pairs)))
+    return _judge_files(files, named, options, check_run, tasks)
 
-    def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for run_id, pairs in groupby(_packed_of(batches), key=itemgetter(0)):
-            if run_id == _FILES:
-                yield _result_batch(msgspec.msgpack.decode(packed, type=UnitResult) for _, packed in pairs)
-                continue
-            rows = Packed((packed for _, packed in pairs), adapter(options.adapter).system.table)
-            log, spent = ProblemLog(), Spent()
-            with no_collector():
-                verdict, _, errors = judge_run(run_id, rows, options, check_run, log, with_facts=False)
-            spent.until_now("check")
-            verdicts = () if verdict is None else (verdict,)
-            result = UnitResult(run_id, (run_id,), verdicts, tuple(log.problems), log.more, (), tuple(errors))
-            yield _result_batch([replace(result, spent=spent.seconds)])
 
-    events = files.mapInArrow(partial(_decode, options=options), _ddl(_EVENTS)).repartition(tasks, "run")
-    ordered = events.sortWithinPartitions("run", "clock", "node", "seq")
-    results = _collect(ordered.mapInArrow(replay, _ddl(_RESULT)))
-    stated = (
-        files.mapInArrow(partial(_state_facts, options=options), _ddl(_FACTS)) if has_facts(options.adapter) else None
-    )
-    broken = [] if stated is None else contradictions(stated)
+def judge_remote(
+    spark: SparkSession, inputs: Inputs, options: AuditOptions, check_run: CheckRun, tasks: int, say: Log
+) -> list[UnitResult]:
+    """Judge the files at addresses of other file systems: like files that mix runs, fetched by the tasks."""
+    files, said = files_at(spark, inputs.remote, inputs.suffixes)
+    if said.ignored:
+        say(f"{len(said.ignored)} files that are no traces are not read, the first: {said.ignored[0]}")
+    if said.refused or len(said.empty) == len(inputs.remote):
+        return [result_of_inputs(said)]
+    return [result_of_inputs(said), *_judge_files(files, fetched, options, check_run, tasks)]
+
+
+def _judge_files(
+    files: DataFrame, opened: Opened, options: AuditOptions, check_run: CheckRun, tasks: int
+) -> list[UnitResult]:
+    """Judge what is in a table of files, of which `opened` gives those of a batch."""
+    decode = partial(_decode, opened=opened, options=options)
+    judge = partial(_replay, options=options, check_run=check_run, with_facts=False)
+    events = files.mapInArrow(decode, _ddl(_EVENTS))
+    results = _collect(in_order(events, tasks).mapInArrow(judge, _ddl(_RESULT)))
+    state = partial(_state_facts, opened=opened, options=options)
+    broken = contradictions(files.mapInArrow(state, _ddl(_FACTS))) if has_facts(options.adapter) else []
     return _without_malformed(results, broken, options)
+
+
+def in_order(events: DataFrame, tasks: int | None = None) -> DataFrame:
+    """Events brought together by run, each run in replay order."""
+    together = events.repartition("run") if tasks is None else events.repartition(tasks, "run")
+    return together.sortWithinPartitions("run", "clock", "node", "seq")
+
+
+def _replay(
+    batches: Iterator[pa.RecordBatch], options: AuditOptions, check_run: CheckRun, *, with_facts: bool
+) -> Iterator[pa.RecordBatch]:
+    """Judge run after run; what was said of files is handed on."""
+    for run_id, pairs in groupby(_packed_of(batches), key=itemgetter(0)):
+        if run_id == _FILES:
+            yield _result_batch(msgspec.msgpack.decode(packed, type=UnitResult) for _, packed in pairs)
+            continue
+        yield _result_batch([judge_packed(run_id, (packed for _, packed in pairs), options, check_run, with_facts)])
+
+
+def judge_packed(
+    run_id: str, packed: Iterable[bytes], options: AuditOptions, check_run: CheckRun, with_facts: bool
+) -> UnitResult:
+    """Judge one run whose rows come packed, in replay order; `with_facts`, if nobody else looks at its facts."""
+    log, spent = ProblemLog(), Spent()
+    with no_collector():
+        rows = Packed(packed, adapter(options.adapter).system.table)
+        judged = judge_run(run_id, rows, options, check_run, log, with_facts=with_facts)
+    spent.until_now("check")
+    if with_facts:
+        return result_of(run_id, (run_id,), (judged,), options, log, (), spent.seconds)
+    verdicts = () if judged[0] is None else (judged[0],)
+    return UnitResult(run_id, (run_id,), verdicts, tuple(log.problems), log.more, (), tuple(judged[2]), spent.seconds)
 
 
 def _without_malformed(
@@ -306,30 +272,53 @@ def _without_malformed(
     return results
 
 
-def _files_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
+Opened = Callable[[Iterator[pa.RecordBatch]], Iterator[tuple[str, str, str]]]
+"""Per file of a batch: its unit, the path under which it can be read for the moment, and its name in reports."""
+
+
+def named(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str, str]]:
+    """Files that every executor reaches under their own path."""
     for batch in batches:
-        yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+        for unit, file in zip(batch.column("unit").to_pylist(), batch.column("file").to_pylist(), strict=True):
+            yield unit, file, file
 
 
-def _decode(batches: Iterator[pa.RecordBatch], options: AuditOptions) -> Iterator[pa.RecordBatch]:
+def _rows_of(path: str, name: str, log: ProblemLog, options: AuditOptions) -> Iterator[Row]:
+    """The rows of a file; they, and what is wrong with it, have its name."""
+    if path == name:
+        yield from rows_of(path, log, options)
+        return
+    own = ProblemLog(log.limit)
+    for row in rows_of(path, own, options):
+        yield (*row[:FILE_INDEX], name, *row[FILE_INDEX + 1 :])
+    for problem in own.problems:
+        log.add(name, problem.line, problem.field, problem.expected, problem.got)
+    log.more += own.more
+    for column, place in own.carried.items():
+        log.carry(column, place.replace(path, name))
+    for count, first in own.unknown.values():
+        log.unknown[name] = (count, first)
+
+
+def _decode(batches: Iterator[pa.RecordBatch], opened: Opened, options: AuditOptions) -> Iterator[pa.RecordBatch]:
     """Per event: the columns to bring together and sort by, and the whole row, packed.
 
     Per file, under the run `_FILES`: the runs in it, and what is malformed or empty.
     """
-    for chunk in _chunks(_packed(_files_of(batches), options)):
+    for chunk in _chunks(_packed(opened(batches), options)):
         yield _to_batch(chunk, _EVENTS)
 
 
-def _packed(files: Iterator[tuple[str, str]], options: AuditOptions) -> Iterator[Row]:
-    for unit, file in files:
+def _packed(files: Iterator[tuple[str, str, str]], options: AuditOptions) -> Iterator[Row]:
+    for unit, path, name in files:
         log, spent = ProblemLog(), Spent()
         runs: set[str] = set()
-        for row in rows_of(file, log, options):
+        for row in _rows_of(path, name, log, options):
             clock, node, seq = order_key(row)
             runs.add(row[0])
             yield row[0], clock, node, seq, pack(row)
         problems = tuple(log.problems)
-        empty = () if runs or log or holds_nothing(file) else (f"{file}: the file holds no event",)
+        empty = () if runs or log or holds_nothing(path) else (f"{name}: the file holds no event",)
         spent.until_now("read")
         result = UnitResult(
             _READING + unit,
@@ -346,15 +335,15 @@ def _packed(files: Iterator[tuple[str, str]], options: AuditOptions) -> Iterator
         yield _FILES, 0, 0, 0, pack(result)
 
 
-def _state_facts(batches: Iterator[pa.RecordBatch], options: AuditOptions) -> Iterator[pa.RecordBatch]:
+def _state_facts(batches: Iterator[pa.RecordBatch], opened: Opened, options: AuditOptions) -> Iterator[pa.RecordBatch]:
     """Per fact that is stated: its key, its value and where it stands first, each once per file (or part of a file)."""
-    for chunk in _chunks(chain.from_iterable(_facts_in(file, options) for _, file in _files_of(batches))):
+    for chunk in _chunks(chain.from_iterable(_facts_in(path, name, options) for _, path, name in opened(batches))):
         yield _to_batch(chunk, _FACTS)
 
 
-def _facts_in(file: str, options: AuditOptions) -> Iterator[Row]:
+def _facts_in(path: str, name: str, options: AuditOptions) -> Iterator[Row]:
     first: dict[tuple[Any, ...], Row] = {}
-    for row in rows_of(file, ProblemLog(), options):
+    for row in _rows_of(path, name, ProblemLog(), options):
         for key, value in facts_of(row):
             stated = (row[0], *key, value)
             order = order_key(row)
@@ -371,7 +360,7 @@ def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
     chunk: list[Row] = []
     for row in rows:
         chunk.append(row)
-        if len(chunk) == _BATCH_ROWS:
+        if len(chunk) == BATCH_ROWS:
             yield chunk
             chunk = []
     if chunk:

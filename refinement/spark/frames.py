@@ -1,0 +1,267 @@
+"""Traces as a DataFrame: verdicts as a DataFrame, from any source that the user's session reads.
+
+The columns are those of traces/README.md by name; integers and strings are checked by their type before anything runs
+(nothing is cast), nulls are what was not shown. Events are brought together by run, sorted by clock, node and seq, and
+each run is replayed by one task. Nothing is collected: a verdict's row holds its violations and counts, and the other
+functions unfold them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from viewproof.refinement import checker
+from viewproof.refinement.ordering import order_key
+from viewproof.refinement.packing import pack
+from viewproof.refinement.parquet import batch_rows
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.schema import BY_NAME, FILE_INDEX, INDEX, TABLE, Column, nearest
+from viewproof.refinement.spark.plans import in_order, judge_packed
+from viewproof.refinement.verdict import PROBLEM_LIMIT, AuditOptions, CheckRun, RunVerdict
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_CARRIED = "viewproof carried columns"
+_BEFORE_ALL = -1
+"""In place of the clock of an event that is malformed."""
+
+_TEXT, _NUMBER, _TEXTS = pa.string(), pa.int64(), pa.list_(pa.string())
+_EVENTS = pa.schema(
+    [("run", _TEXT), ("clock", _NUMBER), ("node", _NUMBER), ("seq", _NUMBER), ("row", pa.binary()), ("carried", _TEXT)]
+)
+VIOLATION: Final = {
+    **dict.fromkeys(("rule_id", "rule", "action"), _TEXT),
+    **dict.fromkeys(("node", "seq"), _NUMBER),
+    **dict.fromkeys(("severity", "message", "expected", "observed", "rule_fingerprint"), _TEXT),
+    "prefix_length": _NUMBER,
+    **dict.fromkeys(("why_not", "changes", "story"), _TEXTS),
+    "carried": pa.map_(_TEXT, _TEXT),
+}
+"""The fields of a violation, as in `viewproof.refinement.verdict.Violation`, and their types."""
+_SAME = tuple(name for name in VIOLATION if name != "carried")
+_COUNTS = pa.map_(_TEXT, _NUMBER)
+_VERDICTS = pa.schema({
+    "run": _TEXT, "verdict": _TEXT, "events": _NUMBER, "recorded": _NUMBER,
+    "violations": pa.list_(pa.struct(list(VIOLATION.items()))), "missing": _TEXTS, "allowed": _TEXTS, "notes": _TEXTS,
+    "coverage": _COUNTS, "judged": _COUNTS, "problems": _TEXTS,
+})  # fmt: skip
+"""The columns of `verdicts`. `verdict` is conforms, violates, inconclusive or error (then `problems` say why)."""
+
+
+def _spark(schema: pa.Schema) -> StructType:
+    found: StructType = from_arrow_schema(schema)
+    return found
+
+
+class ColumnError(ValueError):
+    """The DataFrame cannot be audited: a column is missing, repeated, or of another type."""
+
+
+def verdicts(
+    events: DataFrame,
+    *,
+    allow: Sequence[str] = (),
+    without: Sequence[str] = (),
+    configuration: Mapping[str, int] | None = None,
+    check_run: CheckRun = checker.check_run,
+    tasks: int | None = None,
+) -> DataFrame:
+    """One row per run of `events`, with the columns of `_VERDICTS`; nothing runs before it is asked for.
+
+    Columns of `events` that the format does not have are carried along to the violations. `tasks` is the number of
+    partitions to judge in (default: the session's). Raises `ColumnError`.
+    """
+    check_columns(events)
+    options = AuditOptions("core", tuple(allow), tuple(without), "native", tuple((configuration or {}).items()))
+    own = [name for name in events.columns if name not in BY_NAME]
+    carried = fn.to_json(fn.struct(*(fn.col(f"`{name}`") for name in own))) if own else fn.lit(None).cast("string")
+    known = [fn.col(column.name) for column in TABLE if column.name in events.columns]
+    rows = events.select(*known, carried.alias(_CARRIED)).mapInArrow(partial(_packed, options=options), _spark(_EVENTS))
+    return in_order(rows, tasks).mapInArrow(partial(_judged, options=options, check_run=check_run), _spark(_VERDICTS))
+
+
+def check_columns(events: DataFrame) -> None:
+    """Refuse what cannot be audited, with every column that is wrong."""
+    types = events.dtypes
+    wrong = []
+    for column in TABLE:
+        found = [kind for name, kind in types if name == column.name]
+        if len(found) > 1:
+            wrong.append(f"{column.name}: there are {len(found)} columns of that name")
+        elif not found:
+            if column.required:
+                close = nearest(column.name, tuple(name for name, _ in types if name not in BY_NAME))
+                wrong.append(f"{column.name}: the column is missing{close}")
+        elif not _fits(column, found[0]):
+            hint = _hint(column, found[0])
+            wrong.append(f"{column.name}: expected {column.expected}, got a column of {found[0]}{hint}")
+    if wrong:
+        raise ColumnError("; ".join(wrong))
+
+
+def _fits(column: Column, kind: str) -> bool:
+    if kind == "void":
+        return not column.required
+    wanted = {"int": _WHOLE, "string": ("string",), "strings": ("array<string>",)}[column.kind]
+    return kind in wanted or (column.kind == "string" and kind.startswith(("varchar", "char")))
+
+
+def _hint(column: Column, kind: str) -> str:
+    if column.kind == "int" and kind in ("double", "float"):
+        return " (pandas makes integers with nulls floats: make the DataFrame from Arrow, or cast it to bigint)"
+    return ""
+
+
+def _packed(batches: Iterator[pa.RecordBatch], options: AuditOptions) -> Iterator[pa.RecordBatch]:
+    """Events with what to bring together and sort by. What is malformed is sorted before all events of its run."""
+    gone = {INDEX[name] for name in options.without}
+    for batch in batches:
+        carried = batch.column(_CARRIED).to_pylist()
+        packed: list[tuple[Any, ...]] = []
+        seen = 0
+        for row in batch_rows("", 0, batch, ProblemLog()):
+            at = row[FILE_INDEX + 1]
+            packed += _malformed(batch, range(seen, at))
+            seen = at + 1
+            clock, node, seq = order_key(row)
+            values = tuple(None if n in gone else value for n, value in enumerate(row[:FILE_INDEX]))
+            packed.append((row[0], clock, node, seq, pack((*values, f"node {node}", seq)), carried[at]))
+        packed += _malformed(batch, range(seen, batch.num_rows))
+        columns = list(zip(*packed, strict=True)) if packed else [()] * len(_EVENTS)
+        arrays = [pa.array(values, type=field.type) for values, field in zip(columns, _EVENTS, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_EVENTS)
+
+
+def _malformed(batch: pa.RecordBatch, places: range) -> list[tuple[Any, ...]]:
+    """In place of each event that was refused: its run, and why."""
+    found: list[tuple[Any, ...]] = []
+    for at in places:
+        run, node, seq = (batch.column(name)[at].as_py() for name in ("run", "node", "seq"))
+        log = ProblemLog()
+        for _ in batch_rows("", 0, batch.slice(at, 1), log):
+            pass
+        texts = [f"{problem.field}: expected {problem.expected}, got {problem.got}" for problem in log.problems]
+        found.append((run or "", _BEFORE_ALL, -1, -1, f"node {node}, seq {seq}: {'; '.join(texts)}".encode(), None))
+    return found
+
+
+def _judged(batches: Iterator[pa.RecordBatch], options: AuditOptions, check_run: CheckRun) -> Iterator[pa.RecordBatch]:
+    for run, events in groupby(_rows(batches), key=itemgetter(0)):
+        yield pa.RecordBatch.from_pylist([_verdict(run, events, options, check_run)], schema=_VERDICTS)
+
+
+_Event = tuple[str, int, int, int, bytes, str | None]
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[_Event]:
+    for batch in batches:
+        yield from zip(*(batch.column(name).to_pylist() for name in _EVENTS.names), strict=True)
+
+
+def _verdict(run: str, events: Iterator[_Event], options: AuditOptions, check_run: CheckRun) -> dict[str, Any]:
+    """The row of a run; one with malformed events is not judged."""
+    problems: list[str] = []
+    carried: dict[tuple[int, int], str] = {}
+    for event in events:
+        if event[1] != _BEFORE_ALL:
+            events = chain([event], events)
+            break
+        problems.append(event[4].decode())
+    if problems:
+        more = [f"and {len(problems) - PROBLEM_LIMIT} more"] if len(problems) > PROBLEM_LIMIT else []
+        problems = [*problems[:PROBLEM_LIMIT], *more]
+        deque(events, maxlen=0)
+        return {"run": run, "verdict": "error", "events": 0, "recorded": 0, "problems": problems}
+
+    def packed() -> Iterator[bytes]:
+        for _, _, node, seq, row, own in events:
+            if own is not None:
+                carried[node, seq] = own
+            yield row
+
+    result = judge_packed(run, packed(), options, check_run, with_facts=True)
+    problems = [*map(str, result.problems), *result.tool_errors]
+    if not result.verdicts:
+        return {"run": run, "verdict": "error", "events": 0, "recorded": 0, "problems": problems}
+    return _row(result.verdicts[0], carried, problems)
+
+
+def _row(verdict: RunVerdict, carried: Mapping[tuple[int, int], str], problems: list[str]) -> dict[str, Any]:
+    return {
+        "run": verdict.run_id,
+        "verdict": verdict.verdict,
+        "events": verdict.events,
+        "recorded": verdict.recorded,
+        "violations": [
+            {**{name: getattr(v, name) for name in _SAME}, "carried": _texts(carried.get((v.node, v.seq)))}
+            for v in verdict.violations
+        ],
+        "missing": verdict.missing,
+        "allowed": [f"{use.fault} at node {use.node}, seq {use.seq}" for use in verdict.allowed_uses],
+        "notes": verdict.notes,
+        "coverage": list(verdict.coverage.items()),
+        "judged": list(verdict.events_by_name.items()),
+        "problems": problems,
+    }
+
+
+def _texts(carried: str | None) -> list[tuple[str, str]]:
+    found = {} if carried is None else msgspec.json.decode(carried)
+    return [(name, value if isinstance(value, str) else str(value)) for name, value in found.items()]
+
+
+def violations(verdicts: DataFrame) -> DataFrame:
+    """One row per violation: `run`, and the fields of `VIOLATION`."""
+    return verdicts.select("run", fn.explode("violations").alias("v")).select("run", "v.*")
+
+
+def causes(verdicts: DataFrame) -> DataFrame:
+    """One row per cause, the most frequent first: the rule that was broken, in how many runs, and one of them."""
+    return (
+        violations(verdicts)
+        .groupBy("rule_fingerprint")
+        .agg(
+            fn.first("rule_id").alias("rule_id"),
+            fn.first("rule").alias("rule"),
+            fn.first("action").alias("action"),
+            fn.count_distinct("run").alias("runs"),
+            fn.min("run").alias("run"),
+            fn.min_by("message", "run").alias("message"),
+        )
+        .orderBy(fn.desc("runs"), "rule_fingerprint")
+    )
+
+
+def obligations(verdicts: DataFrame) -> DataFrame:
+    """One row per run and kind of evidence that was missing: `run`, `missing`."""
+    return verdicts.select("run", fn.explode("missing").alias("missing"))
+
+
+def coverage(verdicts: DataFrame) -> DataFrame:
+    """One row per action of the specification: `action`, `steps` taken over all runs, and in how many `runs`."""
+    counts = verdicts.select("run", fn.explode("coverage").alias("action", "steps")).where(fn.col("steps") > 0)
+    by_action = counts.groupBy("action").agg(fn.sum("steps").alias("steps"), fn.count_distinct("run").alias("runs"))
+    return by_action.orderBy("action")
+
+
+def read(session: SparkSession, path: str) -> DataFrame:
+    """The events of Parquet or JSON files (by the first file's name), or of a table format that the session knows.
+
+    JSON is read by the columns of the format: what is no column is not carried.
+    """
+    kinds = {"int": "bigint", "string": "string", "strings": "array<string>"}
+    schema = ", ".join(f"{column.name} {kinds[column.kind]}" for column in TABLE)
+    if path.rstrip("/").endswith((".ndjson", ".jsonl", ".json")):
+        return session.read.schema(schema).option("mode", "FAILFAST").json(path)
+    return session.read.parquet(path)

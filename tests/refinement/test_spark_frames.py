@@ -1,0 +1,271 @@
+"""`viewproof.spark`: DataFrames in, the verdicts of the local engine out; addresses of other file systems; workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import viewproof
+from viewproof.refinement.cli import cli
+from viewproof.refinement.schema import ARROW_SCHEMA
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+STEADY = Path("traces/recorded/steady")
+BAD = {"run": "bad"}
+
+
+def records(run: str = "steady", **changes: Any) -> list[dict[str, Any]]:
+    """The events of the shipped run under another name; `changes` are made to its 50th execute."""
+    found = [json.loads(line) for node in range(3) for line in (STEADY / f"replica-{node}.ndjson").open()]
+    found = [record | {"run": run} for record in found]
+    executes = [n for n, record in enumerate(found) if record["event"] == "execute"]
+    found[executes[50]] |= changes
+    return found
+
+
+def frame(session: Any, rows: list[dict[str, Any]], schema: pa.Schema = ARROW_SCHEMA) -> Any:
+    return session.createDataFrame(pa.Table.from_pylist(rows, schema=schema))
+
+
+@pytest.fixture(scope="module")
+def vsr() -> Any:
+    from viewproof import spark
+
+    return spark
+
+
+@pytest.fixture(scope="module")
+def judged(vsr: Any, spark_session: Any) -> Any:
+    """Verdicts of a good run, and of one whose digest is wrong; with a column of its own."""
+    schema = ARROW_SCHEMA.append(pa.field("pod", pa.string()))
+    rows = [row | {"pod": f"p{row['node']}"} for row in [*records(), *records("bad", digest="x" * 16)]]
+    return vsr.audit(frame(spark_session, rows, schema), tasks=4).cache()
+
+
+def test_the_verdicts_are_those_of_the_local_engine(judged: Any, tmp_path: Path) -> None:
+    for name, rows in (("steady", records()), ("bad", records("bad", digest="x" * 16))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "t.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = viewproof.audit(tmp_path)
+    expected = {v.run_id: (v.verdict, v.events, v.recorded, dict(v.coverage)) for v in report.verdicts}
+    found = {
+        row["run"]: (row["verdict"], row["events"], row["recorded"], dict(row["coverage"]))
+        for row in judged.toArrow().to_pylist()
+    }
+    assert found == expected
+    assert {run: answer[0] for run, answer in found.items()} == {"steady": "conforms", "bad": "violates"}
+
+
+def test_violations_causes_and_coverage_are_tables(vsr: Any, judged: Any) -> None:
+    [violation] = vsr.violations(judged).toArrow().to_pylist()
+    assert violation["run"] == "bad"
+    assert dict(violation["carried"]) == {"pod": f"p{violation['node']}"}
+    assert violation["rule"]
+    assert "node " in violation["message"]
+    [cause] = vsr.causes(judged).toArrow().to_pylist()
+    assert (cause["rule_fingerprint"], cause["runs"], cause["run"]) == (violation["rule_fingerprint"], 1, "bad")
+    steps = {row["action"]: (row["steps"], row["runs"]) for row in vsr.coverage(judged).toArrow().to_pylist()}
+    assert steps["execute"][0] > 618
+    assert steps["execute"][1] == 2
+    assert vsr.obligations(judged).count() == 0
+
+
+def test_a_column_that_was_not_shown_is_missing_evidence(vsr: Any, spark_session: Any) -> None:
+    events = frame(spark_session, records()).drop("m_parent")
+    assert [row["verdict"] for row in vsr.audit(events).collect()] == ["inconclusive"]
+    missing = [row["missing"] for row in vsr.obligations(vsr.audit(events)).collect()]
+    assert any("m_parent" in text for text in missing)
+    judged_without = vsr.audit(frame(spark_session, records()), without=["m_parent"]).collect()
+    assert [row["verdict"] for row in judged_without] == ["inconclusive"]
+
+
+def test_columns_of_another_type_are_refused_before_anything_runs(vsr: Any, spark_session: Any) -> None:
+    events = frame(spark_session, records()[:10])
+    wrong = r"run: the column is missing; seq: expected .* got a column of double \(pandas"
+    with pytest.raises(vsr.ColumnError, match=wrong):
+        vsr.audit(events.drop("run").withColumn("seq", events["seq"].cast("double")))
+    with pytest.raises(vsr.ColumnError, match="view: there are 2 columns of that name"):
+        vsr.audit(events.select("*", events["view"]))
+    with pytest.raises(viewproof.AuditOptionError, match="unknown"):
+        vsr.audit(events, allow=["no.such"])
+
+
+def test_narrow_integers_and_nulls_are_taken_as_they_are(vsr: Any, spark_session: Any) -> None:
+    events = frame(spark_session, records())
+    events = events.withColumn("node", events["node"].cast("tinyint")).withColumn("view", events["view"].cast("int"))
+    assert [row["verdict"] for row in vsr.audit(events).collect()] == ["conforms"]
+
+
+def test_a_malformed_event_spoils_its_run_and_no_other(vsr: Any, spark_session: Any) -> None:
+    rows = [*records(), *records("spoilt", view=-1), *records("other", event="exekute")]
+    found = {row["run"]: row for row in vsr.audit(frame(spark_session, rows), tasks=2).collect()}
+    assert {run: row["verdict"] for run, row in found.items()} == {
+        "steady": "conforms", "spoilt": "error", "other": "error",
+    }  # fmt: skip
+    assert "view: expected an integer ≥ 0" in found["spoilt"]["problems"][0]
+    assert re.match(r"node \d, seq \d+: event: expected a known event", found["other"]["problems"][0])
+
+
+def test_a_path_is_read_by_the_session(vsr: Any, spark_session: Any, tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(records(), schema=ARROW_SCHEMA)
+    spark_session.createDataFrame(table).write.partitionBy("run", "node").parquet(str(tmp_path / "t"))
+    assert [row["verdict"] for row in vsr.audit(str(tmp_path / "t")).collect()] == ["conforms"]
+    assert CliRunner().invoke(cli, ["audit", str(tmp_path / "t")]).exit_code == 0, "and by the local engine"
+
+
+@pytest.mark.long
+def test_addresses_are_read_by_spark_and_named_in_what_is_wrong(tmp_path: Path) -> None:
+    """viewfs is a file system that only Hadoop knows: here it leads to a directory of this machine."""
+    shutil.copytree(STEADY, tmp_path / "data" / "run=steady")
+    (tmp_path / "data" / "_SUCCESS").touch()
+    conf = ("--conf", f"spark.hadoop.fs.viewfs.mounttable.vp.link./data=file://{tmp_path}/data")
+    words = [sys.executable, "-m", "viewproof", "audit", "--engine", "spark", "--master", "local[2]", *conf]
+
+    def audit(*paths: str) -> tuple[int, str]:
+        done = subprocess.run([*words, *paths], capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout + done.stderr
+
+    code, output = audit("viewfs://vp/data")
+    assert (code, "2,801 events checked" in output) == (0, True), output
+    with (tmp_path / "data" / "run=steady" / "replica-1.ndjson").open("a") as file:
+        file.write('{"run": "steady"}\n')
+    code, output = audit("viewfs://vp/data")
+    assert (code, "viewfs://vp/data/run=steady/replica-1.ndjson:" in output) == (2, True), output
+    code, output = audit("viewfs://vp/nothing", "s3a://bucket/x")
+    assert code == 2
+    assert "viewfs://vp/nothing: expected files that Spark can list" in output
+    assert "s3a://bucket/x: expected files that Spark can list" in output
+    assert "Traceback" not in output
+
+
+def test_addresses_masters_and_settings_that_cannot_be_are_refused() -> None:
+    def audit(*words: str) -> tuple[int, str]:
+        result = CliRunner().invoke(cli, ["audit", str(STEADY), *words])
+        return result.exit_code, result.output + str(result.exception or "")
+
+    result = CliRunner().invoke(cli, ["audit", "s3a://bucket/x"])
+    assert result.exit_code == 2
+    assert "--engine spark reads those that its session knows" in result.output
+    assert audit("--conf", "spark.x=1")[0] == 2
+    code, output = audit("--engine", "spark", "--conf", "x=1")
+    assert (code, "is not KEY=VALUE with a key of Spark's" in output) == (2, True)
+    assert CliRunner().invoke(cli, ["audit", "file://" + str(STEADY.absolute())]).exit_code == 0
+
+
+def test_a_master_where_nothing_listens_is_refused_at_once_and_the_process_ends() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    for scheme in ("spark", "sc"):
+        words = ["audit", "--engine", "spark", "--master", f"{scheme}://127.0.0.1:{port}", str(STEADY)]
+        done = subprocess.run([sys.executable, "-m", "viewproof", *words], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 2
+        assert f"nothing answers at {scheme}://127.0.0.1:{port}" in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"SPARK_HOME": "/nonexistent/spark", "SPARK_REMOTE": "sc://127.0.0.1:15002"},
+        {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell", "SPARK_CONF_DIR": "CONF", "HADOOP_CONF_DIR": "CONF"},
+    ],
+)
+def test_a_shell_that_is_set_up_for_another_spark_does_not_matter(variables: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.submit.deployMode cluster\nspark.task.cpus 4\n")
+    environment = os.environ | {name: value.replace("CONF", str(tmp_path)) for name, value in variables.items()}
+    words = ["audit", "--engine", "spark", "--master", "local[2]", str(STEADY)]
+    run = [sys.executable, "-m", "viewproof", *words]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "not used by a local session: " in done.stderr
+    assert all(name in done.stderr for name in variables)
+
+
+@contextmanager
+def standalone_cluster(folder: Path, workers: int) -> Iterator[str]:
+    """A master and workers, each a process of its own; its address, once all have joined."""
+    import pyspark
+
+    from viewproof.refinement.java import find_java
+
+    home = Path(pyspark.__file__).parent
+    environment = os.environ | {
+        "SPARK_HOME": str(home), "JAVA_HOME": find_java().home, "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable, "SPARK_LOG_DIR": str(folder),
+    }  # fmt: skip
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *words: str) -> Path:
+        log = folder / f"{name}.log"
+        command = [str(home / "bin" / "spark-class"), *words]
+        with log.open("wb") as out:
+            processes.append(subprocess.Popen(command, env=environment, stdout=out, stderr=out, cwd=folder))
+        return log
+
+    def wait_for(log: Path, pattern: str, count: int = 1) -> re.Match[str]:
+        end = time.monotonic() + 180
+        while len(found := list(re.finditer(pattern, log.read_text(errors="replace")))) < count:
+            assert time.monotonic() < end, log.read_text(errors="replace")[-2000:]
+            assert all(process.poll() is None for process in processes), log.read_text(errors="replace")[-2000:]
+            time.sleep(0.1)
+        return found[-1]
+
+    try:
+        host = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        master = start("master", "org.apache.spark.deploy.master.Master", *host)
+        address = wait_for(master, r"Starting Spark master at (spark://\S+)")[1]
+        for number in range(workers):
+            words = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(folder / f"w{number}"))
+            start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *words, address)
+        wait_for(master, "Registering worker", workers)
+        yield address
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait(60)
+
+
+@pytest.mark.long
+def test_on_a_master_with_two_workers(tmp_path: Path) -> None:
+    """Executors are processes of their own; the verdicts are those of a local session."""
+    runs = tmp_path / "runs"
+    for n in range(4):
+        (runs / f"r{n}").mkdir(parents=True)
+        rows = records(f"r{n}", **({"digest": "x" * 16} if n == 3 else {}))
+        (runs / f"r{n}" / "t.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = pa.Table.from_pylist([row for n in range(4) for row in records(f"r{n}")], schema=ARROW_SCHEMA)
+    pq.write_table(table, tmp_path / "all.parquet")
+    (tmp_path / "cluster").mkdir()
+    with standalone_cluster(tmp_path / "cluster", workers=2) as master:
+        words = ["audit", str(runs), "--engine", "spark", "--master", master, "--conf", "spark.driver.host=127.0.0.1"]
+        words += ["--json", str(tmp_path / "report.json")]
+        done = subprocess.run([sys.executable, "-m", "viewproof", *words], capture_output=True, text=True, timeout=600)
+        assert done.returncode == 1, done.stderr
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert [run["verdict"] for run in report["runs"]] == ["conforms", "conforms", "conforms", "violates"]
+        code = (
+            "import sys\nfrom viewproof import spark as vsr\n"
+            "session = vsr.start_session(sys.argv[1], conf={'spark.driver.host': '127.0.0.1'})\n"
+            "rows = vsr.audit(sys.argv[2], tasks=4).collect()\n"
+            "print(sorted((row['run'], row['verdict']) for row in rows))\nsession.stop()\n"
+        )
+        run = [sys.executable, "-c", code, master, str(tmp_path / "all.parquet")]
+        done = subprocess.run(run, capture_output=True, text=True, timeout=600)
+        assert done.stdout.strip() == str([(f"r{n}", "conforms") for n in range(4)]), done.stderr

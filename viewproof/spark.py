@@ -1,0 +1,67 @@
+"""The audit on Spark's DataFrames, in a session of yours: a notebook, a job, Spark Connect (docs/spark.md).
+
+    from viewproof import spark as vsr
+
+    verdicts = vsr.audit(spark.table("traces")).cache()
+    verdicts.groupBy("verdict").count().show()
+    vsr.causes(verdicts).show(truncate=False)
+
+Executors need this package as the driver has it. Each function gives a DataFrame, and nothing runs before it is asked
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from viewproof.api.audit import audit_options, check_run
+from viewproof.refinement.spark.frames import ColumnError, causes, coverage, obligations, violations
+from viewproof.refinement.spark.frames import read as _read
+from viewproof.refinement.spark.frames import verdicts as _verdicts
+from viewproof.refinement.spark.session import SparkStartError, start_session
+
+__all__ = [
+    "ColumnError",
+    "SparkStartError",
+    "audit",
+    "causes",
+    "coverage",
+    "obligations",
+    "start_session",
+    "violations",
+]
+
+
+def audit(
+    source: DataFrame | str,
+    *,
+    allow: Sequence[str] = (),
+    without: Sequence[str] = (),
+    configuration: Mapping[str, int] | None = None,
+    session: SparkSession | None = None,
+    tasks: int | None = None,
+    interp: bool = False,
+) -> DataFrame:
+    """One row per run of `source`: a DataFrame with columns of traces/README.md, or a path of Parquet or JSON files.
+
+    The columns of the answer: `run`; `verdict` (conforms, violates, inconclusive, or error: then `problems` say why);
+    `events` accepted of those `recorded`; `violations` (see `violations`), `missing` evidence, `allowed` deviations,
+    `notes`; `coverage` (steps per action of the specification) and `judged` (events by name).
+
+    Integers are checked, not cast, and nulls are what was not shown; other columns are carried along to the violations.
+    Options are those of `viewproof.audit`; `session` is for a path (default: the active one), `tasks` the number of
+    partitions to judge in. Raises `ColumnError` for columns that are missing or of another type, and
+    `viewproof.AuditOptionError`.
+    """
+    audit_options("native", "core", allow, without, "", configuration)
+    if isinstance(source, str):
+        active = session or SparkSession.getActiveSession()
+        if active is None:
+            raise SparkStartError("there is no Spark session: give one, or make one with start_session()")
+        source = _read(active, source)
+    return _verdicts(
+        source, allow=allow, without=without, configuration=configuration, check_run=check_run(interp=interp),
+        tasks=tasks,
+    )  # fmt: skip
