@@ -259,7 +259,7 @@ def test_on_a_master_with_two_workers(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-m", "viewproof", *words], capture_output=True, text=True, timeout=600)
         assert done.returncode == 1, done.stderr
         report = json.loads((tmp_path / "report.json").read_text())
-        assert [run["verdict"] for run in report["runs"]] == ["conforms", "conforms", "conforms", "violates"]
+        assert [run["verdict"] for run in report["verdicts"]] == ["conforms", "conforms", "conforms", "violates"]
         code = (
             "import sys\nfrom viewproof import spark as vsr\n"
             "session = vsr.start_session(sys.argv[1], conf={'spark.driver.host': '127.0.0.1'})\n"
