@@ -41,7 +41,7 @@ _EVENTS = pa.schema(
     [("run", _TEXT), ("clock", _NUMBER), ("node", _NUMBER), ("seq", _NUMBER), ("row", pa.binary()), ("carried", _TEXT)]
 )
 VIOLATION: Final = {
-    **dict.fromkeys(("rule_id", "rule", "action"), _TEXT),
+    **dict.fromkeys(("rule_id", "rule", "place", "action"), _TEXT),
     **dict.fromkeys(("node", "seq"), _NUMBER),
     **dict.fromkeys(("severity", "message", "expected", "observed", "rule_fingerprint"), _TEXT),
     "prefix_length": _NUMBER,
@@ -49,7 +49,7 @@ VIOLATION: Final = {
     "carried": pa.map_(_TEXT, _TEXT),
 }
 """The fields of a violation, as in `viewproof.refinement.verdict.Violation`, and their types."""
-_SAME = tuple(name for name in VIOLATION if name != "carried")
+_SAME = tuple(name for name in VIOLATION if name not in ("carried", "story"))
 _COUNTS = pa.map_(_TEXT, _NUMBER)
 _VERDICTS = pa.schema({
     "run": _TEXT, "verdict": _TEXT, "events": _NUMBER, "recorded": _NUMBER,
@@ -204,7 +204,11 @@ def _row(verdict: RunVerdict, carried: Mapping[tuple[int, int], str], problems: 
         "events": verdict.events,
         "recorded": verdict.recorded,
         "violations": [
-            {**{name: getattr(v, name) for name in _SAME}, "carried": _texts(carried.get((v.node, v.seq)))}
+            {
+                **{name: getattr(v, name) for name in _SAME},
+                "carried": _texts(carried.get((v.node, v.seq))),
+                "story": [str(step) for step in v.story],
+            }
             for v in verdict.violations
         ],
         "missing": verdict.missing,
