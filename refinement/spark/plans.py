@@ -290,7 +290,7 @@ def _rows_of(path: str, name: str, log: ProblemLog, options: AuditOptions) -> It
         return
     own = ProblemLog(log.limit)
     for row in rows_of(path, own, options):
-        yield (*row[:FILE_INDEX], name, *row[FILE_INDEX + 1 :])
+        yield (*row[:-2], name, row[-1])
     for problem in own.problems:
         log.add(name, problem.line, problem.field, problem.expected, problem.got)
     log.more += own.more
