@@ -30,7 +30,8 @@ from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.run import simulate
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.ordering import order_key
-from viewproof.refinement.problems import ProblemLog, read_rows
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.reading import read_rows
 from viewproof.refinement.schema import COLUMNS, EVENTS, INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
