@@ -84,25 +84,11 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--html", "html_file", type=_FILE, help="Write one self-contained HTML page.")
 @click.option("--violations", type=_FILE, help="Write the violations as a table: *.parquet or *.ndjson.")
 def audit(
-    paths: tuple[str, ...],
-    input: str,
-    profile: str,
-    allow: tuple[str, ...],
-    without: tuple[str, ...],
-    adapter: str,
-    given: tuple[str, ...],
-    engine: str,
-    master: str,
-    settings: tuple[str, ...],
-    workers: int,
-    interp: bool,
-    why: bool,
-    json_file: Path | None,
-    junit_file: Path | None,
-    sarif_file: Path | None,
-    html_file: Path | None,
+    paths: tuple[str, ...], input: str, profile: str, allow: tuple[str, ...], without: tuple[str, ...], adapter: str,
+    given: tuple[str, ...], engine: str, master: str, settings: tuple[str, ...], workers: int, interp: bool, why: bool,
+    json_file: Path | None, junit_file: Path | None, sarif_file: Path | None, html_file: Path | None,
     violations: Path | None,
-) -> int:
+) -> int:  # fmt: skip
     """Check recorded traces against the spec.
 
     PATH is a trace file (NDJSON, .gz and .zst, too, or Parquet), a directory, a pattern, or - for what comes on
