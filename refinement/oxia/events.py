@@ -26,8 +26,8 @@ def on_new_term(state: Any, e: Any) -> None:
     hold("I6", t >= state.term[r], "a server's term never falls")
     when(t > state.term[r], lambda: accepts(state, e, r, t))
     hold("I6", state.status[r] == FENCED, "only a fenced server answers a term again")
-    hold("I3", state.fenced_head[t, r] == e.head, "the head that it answers with is the end of its durable log")
-    hold("I10", state.fenced_entry[t, r] == e.entry, "the entry at that head is of the term that proposed it")
+    hold("I3", state.fenced[t, r].head == e.head, "the head that it answers with is the end of its durable log")
+    hold("I10", state.fenced[t, r].entry == e.entry, "the entry at that head is of the term that proposed it")
 
 
 def accepts(state: Any, e: Any, r: Any, t: Any) -> None:
@@ -78,7 +78,7 @@ def attached(state: Any, e: Any) -> None:
     """The leader attaches a follower; where its log ends counts as acknowledged."""
     r, q = e.node, e.follower
     hold("I6", state.term[r] == e.term, "a leader attaches followers in its own term")
-    receive(r, state.fenced[e.term, q])
+    receive(r, state.fenced[e.term, q].sent)
     when(state.truncated[e.term, q] != NONE, lambda: receive(r, state.truncated[e.term, q]))
     when(
         state.stream[e.term, r, q] == NONE,

@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
+    Bool,
+    Cells,
     Index,
     Part,
-    Schema,
     action,
     all_of,
     any_of,
+    as_index,
     at,
     between,
     forall,
     implies,
     invariant,
+    message,
     not_,
     require,
-    up_to,
+    variable,
     where,
     witness,
 )
 from viewproof.spec.oxia.config import Config
 from viewproof.spec.oxia.election import choose
 from viewproof.spec.oxia.replication import come_back, execute
-from viewproof.spec.oxia.state import LEADER, Offset, Replica, Term, append_own, leader_of, second
+from viewproof.spec.oxia.state import LEADER, Offset, Replica, Shard, Term, append_own, by_server, leader_of
 
 
 class Feature(Index, lo=1):
     """A feature that control entries enable."""
 
 
-def declare(s: Schema, cfg: Config) -> None:
-    """Declare the features of a server, what members said of theirs, and the control entries."""
-    s.state("negotiated", (Term, Feature), doc="the coordinator told the term's leader that all members support it")
-    s.state("enabled_at", (Replica, Feature), up_to(Offset), doc="offset where the feature became active; 0 = not")
-    s.register("supports", (Replica, Feature), sender=lambda r, f: r, doc="handshake: the member supports it")
-    s.register("feature_of", (Term, Replica, Offset), up_to(Feature), sender=second, doc="append: feature; 0 = a write")
+def by_member(cfg: Config, r: Replica, *_: Index) -> Replica:
+    """the server"""
+    return r
+
+
+class Features(Shard):
+    """The features of a server, what members said of theirs, and the control entries."""
+
+    negotiated: Cells[tuple[Term, Feature], Bool] = variable(
+        "the coordinator told the term's leader that all members support it"
+    )
+    enabled_at: Cells[tuple[Replica, Feature], Offset] = variable("offset where the feature became active; 0 = not")
+    supports: Cells[tuple[Replica, Feature], Bool] = message(
+        by_member, to="the coordinator", title="handshake", doc="the member supports it"
+    )
+    feature_of: Cells[tuple[Term, Replica, Offset], Feature] = message(
+        by_server, to="its followers", title="append", doc="feature; 0 = a write"
+    )
 
 
 @action
-def announce_feature(state: Any, r: Replica, f: Feature) -> None:
+def announce_feature(state: Features, r: Replica, f: Feature) -> None:
     """A member tells the coordinator that it supports a feature."""
     require(not_(state.supports[r, f]))
     for member, feature in sorted(state.cfg.unsupported):
@@ -50,7 +63,7 @@ def announce_feature(state: Any, r: Replica, f: Feature) -> None:
 
 
 @action
-def propose_feature(state: Any, r: Replica, f: Feature) -> None:
+def propose_feature(state: Features, r: Replica, f: Feature) -> None:
     """A leader proposes a feature that the coordinator negotiated for its term and that its database has not enabled;
     nobody waits for it.
     """
@@ -59,7 +72,7 @@ def propose_feature(state: Any, r: Replica, f: Feature) -> None:
     propose_entry(state, r, f)
 
 
-def require_to_propose(state: Any, r: Any, f: Any) -> None:
+def require_to_propose(state: Features, r: Replica, f: Feature) -> None:
     """Server r leads, and f is neither enabled in its database nor by an entry that it has not applied."""
     require(state.status[r] == LEADER)
     require(state.enabled_at[r, f] == 0)
@@ -67,34 +80,34 @@ def require_to_propose(state: Any, r: Any, f: Any) -> None:
     require(forall(pending, lambda o: feature_at(state, r, o) != f))
 
 
-def propose_entry(state: Any, r: Any, f: Any) -> None:
+def propose_entry(state: Features, r: Replica, f: Feature) -> None:
     """Leader r appends a control entry that enables f."""
     append_own(state, r)
     state.feature_of[state.term[r], r, state.head[r] + 1] = f
 
 
-def feature_at(state: Any, r: Any, o: Any) -> Any:
+def feature_at(state: Features, r: Replica, o: Offset) -> Feature:
     """The feature that the entry at o of r's log enables; 0 if it is a write."""
     entry = state.entry[r, o]
     return state.feature_of[entry, leader_of(state, entry), o]
 
 
-def negotiate(state: Any, t: Any) -> None:
+def negotiate(state: Features, t: Term) -> None:
     """The coordinator tells the leader of term t which features every member supports."""
     state.negotiated.update((t, Feature), lambda f: forall(Replica, lambda q: state.supports[q, f]))
 
 
-def enable_next(state: Any, r: Any, o: Any) -> None:
+def enable_next(state: Features, r: Replica, o: Offset) -> None:
     """A control entry at o enables its feature on r."""
     enable(state, r, feature_at(state, r, o), o)
 
 
-def forget_later(state: Any, r: Any, c: Any) -> None:
+def forget_later(state: Features, r: Replica, c: Offset) -> None:
     """A database that is at c again has the features that were active there."""
     state.enabled_at.update((r, Feature), lambda f: where(state.enabled_at[r, f] <= c, state.enabled_at[r, f], 0))
 
 
-def enable(state: Any, r: Any, f: Any, o: Any) -> None:
+def enable(state: Features, r: Replica, f: Feature, o: Offset) -> None:
     """Feature f, if it is one, is active on r from offset o on, unless it was before."""
     state.enabled_at.update(
         (r, Feature),
@@ -103,7 +116,7 @@ def enable(state: Any, r: Any, f: Any, o: Any) -> None:
 
 
 @invariant("I14", "same_features")
-def same_features(s: Any) -> Any:
+def same_features(s: Features) -> Bool:
     """Servers that applied as much have the same features, enabled at the same offsets; every member supports them."""
     return forall(
         Replica,
@@ -121,15 +134,15 @@ def same_features(s: Any) -> Any:
 
 
 @witness("I14", "a feature is active at all members")
-def enabled_everywhere(s: Any) -> Any:
+def enabled_everywhere(s: Features) -> Bool:
     """Every server enabled feature 1."""
-    return forall(Replica, lambda r: s.enabled_at[r, 1] != 0)
+    return forall(Replica, lambda r: s.enabled_at[r, as_index(Feature, 1)] != 0)
 
 
 CONTROL = Part(
     "control",
     lambda cfg: cfg.features > 0,
-    declare=declare,
+    state=lambda cfg: (Features,),
     actions=lambda cfg: (announce_feature, propose_feature),
     changes=lambda cfg: (at(choose, negotiate), at(execute, enable_next), at(come_back, forget_later)),
     invariants=lambda cfg: (same_features,),

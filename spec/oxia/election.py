@@ -4,10 +4,9 @@ leader truncates and attaches the others, and leads once all of its log is commi
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
+    Bool,
     action,
     all_of,
     any_of,
@@ -26,8 +25,10 @@ from viewproof.spec.oxia.state import (
     FENCED,
     FOLLOWER,
     LEADER,
+    NewTermResponse,
     Offset,
     Replica,
+    Shard,
     Term,
     append_own,
     entry_at_head,
@@ -38,14 +39,14 @@ from viewproof.spec.oxia.state import (
 
 
 @action
-def start_election(state: Any) -> None:
+def start_election(state: Shard) -> None:
     """The coordinator begins a new term, stored before anyone hears of it, for whatever reason."""
     require(within(Term, state.election + 1))
     state.election = state.election + 1
 
 
 @action
-def on_new_term(state: Any, r: Replica, t: Term) -> None:
+def on_new_term(state: Shard, r: Replica, t: Term) -> None:
     """A server accepts a higher term: it is fenced, stops what it did in the term before, and answers with its head.
 
     Safe beyond the build: what is appended is made durable first, so that the answer tells of all that the log holds.
@@ -57,55 +58,53 @@ def on_new_term(state: Any, r: Replica, t: Term) -> None:
 
 
 @point
-def require_new_term(state: Any, r: Any, t: Any) -> None:
+def require_new_term(state: Shard, r: Replica, t: Term) -> None:
     """The coordinator began term t, which is new to server r."""
     require(t <= state.election)
     require(t > state.term[r])
 
 
-def fence(state: Any, r: Any, t: Any) -> None:
+def fence(state: Shard, r: Replica, t: Term) -> None:
     """Server r is fenced in term t; that is durable."""
     state.term[r] = t
     state.status[r] = FENCED
 
 
-def answer(state: Any, r: Any, t: Any, head: Any) -> None:
+def answer(state: Shard, r: Replica, t: Term, head: Offset) -> None:
     """Server r answers the new term t with its log's entry at `head`."""
-    state.fenced[t, r] = True
-    state.fenced_head[t, r] = head
-    state.fenced_entry[t, r] = where(head == 0, 0, lambda: state.entry[r, head])
+    state.fenced[t, r] = NewTermResponse(head=head, entry=where(head == 0, 0, lambda: state.entry[r, head]))
 
 
 @action
-def elect(state: Any, r: Replica) -> None:
+def elect(state: Shard, r: Replica) -> None:
     """The coordinator chooses the server with the highest head of a majority that answered: by term, then offset."""
     t = state.election
     require(t >= 1)
     require(state.elected[t] == NONE)
-    require(state.fenced[t, r])
-    below = count(Replica, lambda q: all_of(state.fenced[t, q], lambda: not_higher(state, t, q, r)))
+    require(state.fenced[t, r].sent)
+    below = count(Replica, lambda q: all_of(state.fenced[t, q].sent, lambda: not_higher(state, t, q, r)))
     require(below >= state.cfg.fencing_quorum)
     choose(state, r, t)
 
 
 @point
-def choose(state: Any, r: Any, t: Any) -> None:
+def choose(state: Shard, r: Replica, t: Term) -> None:
     """The coordinator's choice for term t is r."""
     state.elected[t] = some(r)
 
 
-def not_higher(state: Any, t: Any, q: Any, r: Any) -> Any:
+def not_higher(state: Shard, t: Term, q: Replica, r: Replica) -> Bool:
     """Did q answer term t with a head no higher than r's?"""
     return any_of(
-        state.fenced_entry[t, q] < state.fenced_entry[t, r],
+        state.fenced[t, q].entry < state.fenced[t, r].entry,
         all_of(
-            state.fenced_entry[t, q] == state.fenced_entry[t, r], state.fenced_head[t, q] <= state.fenced_head[t, r]
+            state.fenced[t, q].entry == state.fenced[t, r].entry, state.fenced[t, q].head <= state.fenced[t, r].head
         ),
     )
 
 
 @action
-def become_leader(state: Any, r: Replica) -> None:
+def become_leader(state: Shard, r: Replica) -> None:
     """A fenced server hears, once, that it is to lead its term: its head is fixed, and what its database holds counts
     as committed.
     """
@@ -123,7 +122,7 @@ def become_leader(state: Any, r: Replica) -> None:
 
 
 @action
-def on_truncate(state: Any, r: Replica) -> None:
+def on_truncate(state: Shard, r: Replica) -> None:
     """A fenced server cuts its log back to the last entry that it has in common with the leader of its term.
 
     Safe beyond the build: leader and follower compare entries until one is equal. All rounds of that are one step here.
@@ -132,36 +131,36 @@ def on_truncate(state: Any, r: Replica) -> None:
     truncate(state, r, last_common(state, r))
 
 
-def require_truncation(state: Any, r: Any) -> None:
+def require_truncation(state: Shard, r: Replica) -> None:
     """The leader of r's term took over, r answered the term, and the leader does not have the entry at r's head."""
     t = state.term[r]
     require(state.status[r] == FENCED)
     require(has_leader(state, r))
-    require(state.fenced[t, r])
+    require(state.fenced[t, r].sent)
     require(state.received(r).takes_over[t, leader_of(state, t)])
     require(state.truncated[t, r] == NONE)
     require(state.stream[t, leader_of(state, t), r] == NONE)
     require(not_(has_head_of(state, leader_of(state, t), t, r)))
 
 
-def has_head_of(state: Any, leader: Any, t: Any, q: Any) -> Any:
+def has_head_of(state: Shard, leader: Replica, t: Term, q: Replica) -> Bool:
     """Does the log of term t's leader hold the entry that q answered the term with?"""
-    head = state.fenced_head[t, q]
-    return any_of(head == 0, lambda: state.log[t, leader, head] == state.fenced_entry[t, q])
+    head = state.fenced[t, q].head
+    return any_of(head == 0, lambda: state.log[t, leader, head] == state.fenced[t, q].entry)
 
 
-def last_common(state: Any, r: Any) -> Any:
+def last_common(state: Shard, r: Replica) -> Offset:
     """Last offset at which r's log holds the same entry as the log of its term's leader; 0 if none."""
     t = state.term[r]
     leader, received = leader_of(state, t), state.received(r)
 
-    def same(o: Any) -> Any:
+    def same(o: Offset) -> Bool:
         return state.entry[r, o] == received.log[t, leader, o]
 
     return maximum(between(Offset, 1, state.head[r]), lambda o: where(same(o), o, 0))
 
 
-def truncate(state: Any, r: Any, head: Any) -> None:
+def truncate(state: Shard, r: Replica, head: Offset) -> None:
     """Server r's log ends at `head`, durably, and r is a follower."""
     state.status[r] = FOLLOWER
     state.head[r] = head
@@ -171,7 +170,7 @@ def truncate(state: Any, r: Any, head: Any) -> None:
 
 
 @action
-def add_follower(state: Any, r: Replica, q: Replica) -> None:
+def add_follower(state: Shard, r: Replica, q: Replica) -> None:
     """The leader attaches a follower that answered its term, from the follower's head, which it counts as acknowledged.
 
     Until it leads it knows only of answers that it was chosen from; later the coordinator tells of all.
@@ -180,16 +179,16 @@ def add_follower(state: Any, r: Replica, q: Replica) -> None:
     received = state.received(r)
     require(q != r)
     require(leads(state, r))
-    require(received.fenced[t, q])
+    require(received.fenced[t, q].sent)
     require(state.stream[t, r, q] == NONE)
     require(any_of(state.status[r] == LEADER, lambda: not_higher(state, t, q, r)))
     require(any_of(received.truncated[t, q] != NONE, lambda: has_head_of(state, r, t, q)))
     truncated = received.truncated[t, q]
-    state.stream[t, r, q] = where(truncated != NONE, truncated, lambda: some(received.fenced_head[t, q]))
+    state.stream[t, r, q] = where(truncated != NONE, truncated, lambda: some(received.fenced[t, q].head))
 
 
 @action
-def open_term(state: Any, r: Replica) -> None:
+def open_term(state: Shard, r: Replica) -> None:
     """An elected leader appends an entry of its own term, a control entry that changes nothing, to a log that may hold
     entries not committed: these are committed with it.
 
@@ -203,7 +202,7 @@ def open_term(state: Any, r: Replica) -> None:
 
 
 @action
-def start_leading(state: Any, r: Replica) -> None:
+def start_leading(state: Shard, r: Replica) -> None:
     """An elected leader whose whole log is committed and applied serves clients, who may read all of it."""
     require(state.status[r] == ELECTED)
     require(state.commit_max[r] == state.head[r])
@@ -211,7 +210,7 @@ def start_leading(state: Any, r: Replica) -> None:
     serve(state, r)
 
 
-def serve(state: Any, r: Any) -> None:
+def serve(state: Shard, r: Replica) -> None:
     """Server r is leader, and what its database holds can be read."""
     applied = between(Offset, 1, state.commit_min[r])
     state.status[r] = LEADER

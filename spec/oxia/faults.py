@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from viewproof.spec.lang import (
     NONE,
@@ -15,6 +14,7 @@ from viewproof.spec.lang import (
     action,
     all_of,
     any_of,
+    as_index,
     between,
     count,
     instead,
@@ -35,6 +35,7 @@ from viewproof.spec.oxia.state import (
     Length,
     Offset,
     Replica,
+    Shard,
     Term,
     acknowledged,
     leader_of,
@@ -64,14 +65,14 @@ def named(name: str, act: Action) -> Action:
 
 
 @action
-def commit_of_any_term(state: Any, r: Replica, o: Offset) -> None:
+def commit_of_any_term(state: Shard, r: Replica, o: Offset) -> None:
     """A leader commits any entry, and all below, that enough followers acknowledged, of whatever term."""
     replication.require_acknowledged(state, r, o)
     replication.advance(state, r, o)
 
 
 @action
-def on_truncate_once(state: Any, r: Replica) -> None:
+def on_truncate_once(state: Shard, r: Replica) -> None:
     """A fenced server cuts its log back to the offset of the leader's last entry whose term is not above that at the
     server's head; that the server's entry there is another is not noticed.
 
@@ -79,9 +80,9 @@ def on_truncate_once(state: Any, r: Replica) -> None:
     """
     election.require_truncation(state, r)
     t = state.term[r]
-    log, entry = state.received(r).log, state.fenced_entry[t, r]
+    log, entry = state.received(r).log, state.fenced[t, r].entry
     leader = leader_of(state, t)
-    require(entry <= state.fenced_entry[t, leader])
+    require(entry <= state.fenced[t, leader].entry)
     told = between(Offset, 1, state.head[leader])
     cut = maximum(told, lambda o: where(all_of(log[t, leader, o] != 0, log[t, leader, o] <= entry), o, 0))
     require(cut <= state.head[r])
@@ -89,7 +90,7 @@ def on_truncate_once(state: Any, r: Replica) -> None:
 
 
 @action
-def on_new_term_synced(state: Any, r: Replica, t: Term) -> None:
+def on_new_term_synced(state: Shard, r: Replica, t: Term) -> None:
     """A server that is fenced answers with the last entry that is durable; what it appended above stays."""
     election.require_new_term(state, r, t)
     election.fence(state, r, t)
@@ -97,42 +98,45 @@ def on_new_term_synced(state: Any, r: Replica, t: Term) -> None:
 
 
 @action
-def elect_by_offset(state: Any, r: Replica) -> None:
+def elect_by_offset(state: Shard, r: Replica) -> None:
     """The coordinator chooses the longest log, whatever its last term."""
     t = state.election
     require(t >= 1)
     require(state.elected[t] == NONE)
-    require(state.fenced[t, r])
+    require(state.fenced[t, r].sent)
     require(
-        count(Replica, lambda q: all_of(state.fenced[t, q], lambda: state.fenced_head[t, q] <= state.fenced_head[t, r]))
+        count(
+            Replica,
+            lambda q: all_of(state.fenced[t, q].sent, lambda: state.fenced[t, q].head <= state.fenced[t, r].head),
+        )
         >= state.cfg.fencing_quorum
     )
     election.choose(state, r, t)
 
 
 @action
-def elect_from_one(state: Any, r: Replica) -> None:
+def elect_from_one(state: Shard, r: Replica) -> None:
     """The coordinator chooses the first server that answers."""
     t = state.election
     require(t >= 1)
     require(state.elected[t] == NONE)
-    require(state.fenced[t, r])
+    require(state.fenced[t, r].sent)
     election.choose(state, r, t)
 
 
 @action
-def elect_again(state: Any, r: Replica) -> None:
+def elect_again(state: Shard, r: Replica) -> None:
     """A coordinator that forgot its choice elects another server in the same term."""
     t = state.election
     require(t >= 1)
     require(state.elected[t] != NONE)
     require(state.elected[t] != some(r))
-    require(state.fenced[t, r])
+    require(state.fenced[t, r].sent)
     election.choose(state, r, t)
 
 
 @action
-def serve_at_once(state: Any, r: Replica) -> None:
+def serve_at_once(state: Shard, r: Replica) -> None:
     """An elected leader applies its log and serves clients without waiting for acknowledgements."""
     require(state.status[r] == ELECTED)
     require(state.commit_min[r] == state.head[r])
@@ -140,7 +144,7 @@ def serve_at_once(state: Any, r: Replica) -> None:
 
 
 @action
-def apply_log_when_elected(state: Any, r: Replica) -> None:
+def apply_log_when_elected(state: Shard, r: Replica) -> None:
     """An elected leader applies all of its log, committed or not."""
     o = state.commit_min[r] + 1
     require(any_of(o <= state.commit_max[r], state.status[r] == ELECTED))
@@ -149,7 +153,7 @@ def apply_log_when_elected(state: Any, r: Replica) -> None:
 
 
 @action
-def sync_and_acknowledge_all(state: Any, r: Replica) -> None:
+def sync_and_acknowledge_all(state: Shard, r: Replica) -> None:
     """A follower acknowledges what it appended, before it is durable."""
     require(state.status[r] == FOLLOWER)
     require(state.synced[r] < state.head[r])
@@ -157,7 +161,7 @@ def sync_and_acknowledge_all(state: Any, r: Replica) -> None:
 
 
 @action
-def commit_without_followers(state: Any, r: Replica, o: Offset) -> None:
+def commit_without_followers(state: Shard, r: Replica, o: Offset) -> None:
     """A leader commits what one follower less than needed acknowledged."""
     t, received = state.term[r], state.received(r)
     require(leads(state, r))
@@ -170,7 +174,7 @@ def commit_without_followers(state: Any, r: Replica, o: Offset) -> None:
 
 
 @action
-def apply_appended(state: Any, r: Replica) -> None:
+def apply_appended(state: Shard, r: Replica) -> None:
     """A server applies what is in its log, whatever commit offset it was told of."""
     o = state.commit_min[r] + 1
     require(o <= state.synced[r])
@@ -178,7 +182,7 @@ def apply_appended(state: Any, r: Replica) -> None:
 
 
 @action
-def on_append_of_old_term(state: Any, r: Replica, t: Term, k: Length) -> None:
+def on_append_of_old_term(state: Shard, r: Replica, t: Term, k: Length) -> None:
     """A server takes an entry of an earlier term's leader, which did not hear that it was deposed."""
     require(any_of(state.status[r] == FENCED, state.status[r] == FOLLOWER))
     require(t < state.term[r])
@@ -194,7 +198,7 @@ def on_append_of_old_term(state: Any, r: Replica, t: Term, k: Length) -> None:
 
 
 @action
-def on_append_with_gap(state: Any, r: Replica, o: Offset, k: Length) -> None:
+def on_append_with_gap(state: Shard, r: Replica, o: Offset, k: Length) -> None:
     """A server takes any entry above its head, whether or not it follows."""
     replication.require_stream(state, r)
     require(o > state.head[r])
@@ -203,7 +207,7 @@ def on_append_with_gap(state: Any, r: Replica, o: Offset, k: Length) -> None:
 
 @tagged("crash")
 @action
-def restart_without_term(state: Any, r: Replica, n: Length, c: Length) -> None:
+def restart_without_term(state: Shard, r: Replica, n: Length, c: Length) -> None:
     """A server that starts again takes the term of its last entry: the term that it accepted was not durable."""
     replication.require_restart(state, r, n, c)
     replication.come_back(state, r, n, c)
@@ -211,7 +215,7 @@ def restart_without_term(state: Any, r: Replica, n: Length, c: Length) -> None:
 
 
 @action
-def truncate_nothing(state: Any, r: Replica) -> None:
+def truncate_nothing(state: Shard, r: Replica) -> None:
     """A follower whose log differs is attached with all of it."""
     election.require_truncation(state, r)
     state.status[r] = FOLLOWER
@@ -219,14 +223,14 @@ def truncate_nothing(state: Any, r: Replica) -> None:
 
 
 @action
-def truncate_all(state: Any, r: Replica) -> None:
+def truncate_all(state: Shard, r: Replica) -> None:
     """A follower whose log differs is cut to nothing."""
     election.require_truncation(state, r)
-    election.truncate(state, r, 0)
+    election.truncate(state, r, as_index(Offset, 0))
 
 
 @action
-def propose_own_feature(state: Any, r: Replica, f: Feature) -> None:
+def propose_own_feature(state: control.Features, r: Replica, f: Feature) -> None:
     """A leader proposes a feature that it supports, whatever was negotiated."""
     control.require_to_propose(state, r, f)
     require(state.supports[r, f])
@@ -234,20 +238,20 @@ def propose_own_feature(state: Any, r: Replica, f: Feature) -> None:
 
 
 @action
-def propose_and_enable(state: Any, r: Replica, f: Feature) -> None:
+def propose_and_enable(state: control.Features, r: Replica, f: Feature) -> None:
     """A leader enables a feature when it proposes it."""
     control.propose_feature.fn(state, r, f)
     state.enabled_at[r, f] = state.head[r] + 1
 
 
 @action
-def apply_writes_only(state: Any, r: Replica) -> None:
+def apply_writes_only(state: Shard, r: Replica) -> None:
     """A follower passes over control entries."""
     with instead({control.enable_next: enable_if_leader}):
         replication.apply.fn(state, r)
 
 
-def enable_if_leader(state: Any, r: Any, o: Any) -> None:
+def enable_if_leader(state: control.Features, r: Replica, o: Offset) -> None:
     """A leader enables the feature of a control entry at o, and a follower none."""
     control.enable(state, r, where(leads(state, r), control.feature_at(state, r, o), 0), o)
 

@@ -13,7 +13,7 @@ from viewproof.spec.oxia.control import CONTROL
 from viewproof.spec.oxia.faults import fault
 from viewproof.spec.oxia.invariants import INVARIANTS, WITNESSES
 from viewproof.spec.oxia.reach import REACH
-from viewproof.spec.oxia.state import declare
+from viewproof.spec.oxia.state import History, Messages, Servers
 
 ACTIONS = (
     election.start_election,
@@ -36,7 +36,7 @@ ACTIONS = (
 CORE = Part(
     "core",
     lambda cfg: True,
-    declare=declare,
+    state=lambda cfg: (Servers, Messages, History),
     actions=lambda cfg: ACTIONS,
     invariants=lambda cfg: INVARIANTS,
     witnesses=lambda cfg: WITNESSES,

@@ -6,37 +6,35 @@ term, and that every log has room for what the goal needs.
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import Goal, Spec, all_of, exists, forall, invariant, within
-from viewproof.spec.oxia.state import LEADER, Offset, Replica, Term
+from viewproof.spec.lang import Bool, Goal, Spec, all_of, exists, forall, invariant, within
+from viewproof.spec.oxia.state import LEADER, Offset, Replica, Shard, Term
 
 
-def _room(s: Any, offsets: int) -> Any:
+def _room(s: Shard, offsets: int) -> Bool:
     later = within(Term, s.election + 1)
     return all_of(later, forall(Replica, lambda r: within(Offset, s.head[r] + offsets)))
 
 
 @invariant("room_for_one", "a later term exists, and room for an entry")
-def room_for_one(s: Any) -> Any:
+def room_for_one(s: Shard) -> Bool:
     """Another term can begin, and every log has room for the entry that opens it."""
     return _room(s, 1)
 
 
 @invariant("room_for_two", "a later term exists, and room for two entries")
-def room_for_two(s: Any) -> Any:
+def room_for_two(s: Shard) -> Bool:
     """Another term can begin, and every log has room for the entry that opens it, and a write."""
     return _room(s, 2)
 
 
 @invariant("has_leader", "the newest term has a leader that serves")
-def newest_term_leads(s: Any) -> Any:
+def newest_term_leads(s: Shard) -> Bool:
     """Some server leads in the coordinator's term."""
     return exists(Replica, lambda r: all_of(s.status[r] == LEADER, s.term[r] == s.election))
 
 
 @invariant("answered", "a write of the newest term is applied")
-def write_answered(s: Any) -> Any:
+def write_answered(s: Shard) -> Bool:
     """The leader of the coordinator's term applied all of its log, the last entry of which is of its term."""
     return exists(
         Replica,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
     NONE,
     action,
@@ -27,6 +25,7 @@ from viewproof.spec.oxia.state import (
     Offset,
     Replica,
     Restart,
+    Shard,
     acknowledged,
     append_own,
     has_leader,
@@ -36,14 +35,14 @@ from viewproof.spec.oxia.state import (
 
 
 @action
-def propose(state: Any, r: Replica) -> None:
+def propose(state: Shard, r: Replica) -> None:
     """The leader appends a client's write to its log; it is not durable yet."""
     require(state.status[r] == LEADER)
     append_own(state, r)
 
 
 @action
-def sync_proposals(state: Any, r: Replica) -> None:
+def sync_proposals(state: Shard, r: Replica) -> None:
     """What a leader appended becomes durable, and only then is sent to followers."""
     t = state.term[r]
     require(leads(state, r))
@@ -53,7 +52,7 @@ def sync_proposals(state: Any, r: Replica) -> None:
 
 
 @action
-def on_append(state: Any, r: Replica, k: Length) -> None:
+def on_append(state: Shard, r: Replica, k: Length) -> None:
     """A server takes the next entry of its term's leader into its log, and the commit offset k that came with it, which
     may be lower than one before.
     """
@@ -61,7 +60,7 @@ def on_append(state: Any, r: Replica, k: Length) -> None:
     take(state, r, state.head[r] + 1, k)
 
 
-def require_stream(state: Any, r: Any) -> None:
+def require_stream(state: Shard, r: Replica) -> None:
     """Server r is fenced or a follower, and the leader of its term has opened a stream to it."""
     require(any_of(state.status[r] == FENCED, state.status[r] == FOLLOWER))
     require(has_leader(state, r))
@@ -69,7 +68,7 @@ def require_stream(state: Any, r: Any) -> None:
     require(state.received(r).stream[t, leader_of(state, t), r] != NONE)
 
 
-def take(state: Any, r: Any, o: Any, k: Any) -> None:
+def take(state: Shard, r: Replica, o: Offset, k: Offset) -> None:
     """Server r appends the entry at o of its term's leader; k is a commit offset that the leader sent."""
     t, received = state.term[r], state.received(r)
     leader = leader_of(state, t)
@@ -83,7 +82,7 @@ def take(state: Any, r: Any, o: Any, k: Any) -> None:
 
 
 @action
-def on_duplicate(state: Any, r: Replica, o: Offset) -> None:
+def on_duplicate(state: Shard, r: Replica, o: Offset) -> None:
     """An entry arrives at an offset that the log has: it is dropped, and if that is durable, all that is durable is
     acknowledged again.
     """
@@ -99,7 +98,7 @@ def on_duplicate(state: Any, r: Replica, o: Offset) -> None:
 
 
 @action
-def sync(state: Any, r: Replica) -> None:
+def sync(state: Shard, r: Replica) -> None:
     """What a server appended becomes durable; a follower then acknowledges its head, and with it all below."""
     require(any_of(state.status[r] == FENCED, state.status[r] == FOLLOWER))
     require(state.synced[r] < state.head[r])
@@ -109,7 +108,7 @@ def sync(state: Any, r: Replica) -> None:
 
 
 @action
-def commit(state: Any, r: Replica, o: Offset) -> None:
+def commit(state: Shard, r: Replica, o: Offset) -> None:
     """A leader commits an entry of its own term, and all below, that enough followers acknowledged.
 
     Safe beyond the build, which commits entries of earlier terms by counting, too.
@@ -119,7 +118,7 @@ def commit(state: Any, r: Replica, o: Offset) -> None:
     advance(state, r, o)
 
 
-def require_acknowledged(state: Any, r: Any, o: Any) -> None:
+def require_acknowledged(state: Shard, r: Replica, o: Offset) -> None:
     """Offset o is above r's commit offset, durable in r's log, and in those of enough followers."""
     t, received = state.term[r], state.received(r)
     require(leads(state, r))
@@ -129,14 +128,14 @@ def require_acknowledged(state: Any, r: Any, o: Any) -> None:
     require(acks >= state.cfg.follower_acks)
 
 
-def advance(state: Any, r: Any, o: Any) -> None:
+def advance(state: Shard, r: Replica, o: Offset) -> None:
     """Leader r's commit offset is o."""
     state.commit_max[r] = o
     state.commit_sent[state.term[r], r] = o
 
 
 @action
-def apply(state: Any, r: Replica) -> None:
+def apply(state: Shard, r: Replica) -> None:
     """A server applies the next committed entry of its durable log to its database, and clients of a leader see it."""
     o = state.commit_min[r] + 1
     require(o <= state.commit_max[r])
@@ -145,7 +144,7 @@ def apply(state: Any, r: Replica) -> None:
 
 
 @point
-def execute(state: Any, r: Any, o: Any) -> None:
+def execute(state: Shard, r: Replica, o: Offset) -> None:
     """Effects of applying the entry at o: server r's database is there, and clients of a leader may have read it."""
     entry = state.entry[r, o]
     sees = all_of(state.status[r] == LEADER, state.seen[o] == 0)
@@ -157,7 +156,7 @@ def execute(state: Any, r: Any, o: Any) -> None:
 
 @tagged("crash")
 @action
-def restart(state: Any, r: Replica, n: Length, c: Length) -> None:
+def restart(state: Shard, r: Replica, n: Length, c: Length) -> None:
     """A server crashes and starts again, fenced, with its log up to n: all that was durable, and of the rest what
     reached the disk.
 
@@ -167,7 +166,7 @@ def restart(state: Any, r: Replica, n: Length, c: Length) -> None:
     come_back(state, r, n, c)
 
 
-def require_restart(state: Any, r: Any, n: Any, c: Any) -> None:
+def require_restart(state: Shard, r: Replica, n: Offset, c: Offset) -> None:
     """Server r may crash, and start again with a log up to n and a database at c."""
     require(within(Restart, state.restarts + 1))
     require(n >= state.synced[r])
@@ -176,7 +175,7 @@ def require_restart(state: Any, r: Any, n: Any, c: Any) -> None:
 
 
 @point
-def come_back(state: Any, r: Any, n: Any, c: Any) -> None:
+def come_back(state: Shard, r: Replica, n: Offset, c: Offset) -> None:
     """Server r is back, fenced, with a log up to n and a database at c."""
     state.restarts = state.restarts + 1
     state.status[r] = FENCED

@@ -7,21 +7,28 @@ so what a leader sends is indexed by the term and by the leader.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
     NONE,
+    Bool,
+    Cells,
     Index,
     Label,
-    Schema,
+    Message,
+    Option,
+    Sent,
+    State,
     all_of,
     any_of,
-    one_of,
-    optional,
+    field,
+    ghost,
+    message,
     require,
     some,
-    up_to,
     value_of,
+    variable,
+    watermark,
     where,
     within,
 )
@@ -58,78 +65,105 @@ class Status(Label):
 
 
 FENCED, FOLLOWER, ELECTED, LEADER = Status.FENCED, Status.FOLLOWER, Status.ELECTED, Status.LEADER
-ENTRY = up_to(Term)
+Entry = Term
 """An entry: 0 none, else the term that proposed it."""
 
 
-def declare(s: Schema, cfg: Config) -> None:
-    """Declare the variables of the core."""
-    _servers(s)
-    _messages(s)
-    _history(s)
-
-
-def _servers(s: Schema) -> None:
-    s.state("election", (), up_to(Term), doc="the coordinator's durable term")
-    s.state("elected", (Term,), optional(Replica), doc="the leader that the coordinator chose for a term")
-    s.state("status", (Replica,), one_of(Status), doc="fenced, follower, elected or leader")
-    s.state("term", (Replica,), up_to(Term), doc="highest term accepted, durable before it is answered; 0 = no member")
-    s.state("head", (Replica,), up_to(Offset), doc="last offset appended to its log")
-    s.state("synced", (Replica,), up_to(Offset), doc="last offset of its log that is durable")
-    s.state("entry", (Replica, Offset), ENTRY, doc="entry at that offset of its log")
-    s.state("commit_min", (Replica,), up_to(Offset), doc="last offset applied to its database, and stored with it")
-    s.state(
-        "commit_max", (Replica,), up_to(Offset), doc="leader: last offset committed; follower: last that it was told of"
-    )
-
-
-def _messages(s: Schema) -> None:
-    s.register("fenced", (Term, Replica), sender=second, doc="new_term_response: the server is fenced in the term")
-    s.register("fenced_entry", (Term, Replica), ENTRY, sender=second, doc="new_term_response: entry at its head")
-    s.register("fenced_head", (Term, Replica), up_to(Offset), sender=second, doc="new_term_response: its head offset")
-    s.register("takes_over", (Term, Replica), sender=second, doc="append: the leader of the term knows that it leads")
-    s.register("log", (Term, Replica, Offset), ENTRY, sender=second, doc="append: the log of the term's leader")
-    s.register(
-        "stream", (Term, Replica, Replica), optional(Offset), sender=second, doc="append: where the stream begins"
-    )
-    s.watermark("commit_sent", (Term, Replica), up_to(Offset), sender=second, doc="append: the leader's commit offset")
-    s.register("truncated", (Term, Replica), optional(Offset), sender=second, doc="truncate_response: the new head")
-    s.watermark("ack", (Term, Replica), up_to(Offset), sender=second, doc="ack: all up to here is durable")
-
-
-def second(term: Any, r: Any, *_: Any) -> Any:
-    """The sender of a message that is indexed by term and server."""
+def by_server(cfg: Config, term: Term, r: Replica, *_: Index) -> Replica:
+    """the server"""
     return r
 
 
-def _history(s: Schema) -> None:
-    s.ghost("executed", (Replica, Offset), ENTRY, doc="entry that the server applied there last")
-    s.ghost("seen", (Offset,), ENTRY, doc="entry that the first leader applied there whose clients could read it")
-    s.ghost("seen_in", (Offset,), up_to(Term), doc="term of that leader")
-    s.ghost("restarts", (), up_to(Restart), doc="crashes and restarts so far (bounds a finite model)")
+class NewTermResponse(Message):
+    """A server answers the coordinator that it is fenced in a term, with the end of its log."""
+
+    entry: Entry = field("entry at its head")
+    head: Offset = field("its head offset")
 
 
-def leads(s: Any, r: Any) -> Any:
+class Servers(State):
+    """What the coordinator decided, and what each server holds."""
+
+    cfg: Config
+    election: Term = variable("the coordinator's durable term")
+    elected: Cells[Term, Option[Replica]] = variable("the leader that the coordinator chose for a term")
+    status: Cells[Replica, Status] = variable("fenced, follower, elected or leader")
+    term: Cells[Replica, Term] = variable("highest term accepted, durable before it is answered; 0 = no member")
+    head: Cells[Replica, Offset] = variable("last offset appended to its log")
+    synced: Cells[Replica, Offset] = variable("last offset of its log that is durable")
+    entry: Cells[tuple[Replica, Offset], Entry] = variable("entry at that offset of its log")
+    commit_min: Cells[Replica, Offset] = variable("last offset applied to its database, and stored with it")
+    commit_max: Cells[Replica, Offset] = variable("leader: last offset committed; follower: last that it was told of")
+
+
+class Messages(State):
+    """What was sent."""
+
+    cfg: Config
+    fenced: Sent[tuple[Term, Replica], NewTermResponse] = message(
+        by_server, to="the coordinator", doc="new_term_response: the server is fenced in the term"
+    )
+    takes_over: Cells[tuple[Term, Replica], Bool] = message(
+        by_server, to="its followers", title="append", doc="the leader of the term knows that it leads"
+    )
+    log: Cells[tuple[Term, Replica, Offset], Entry] = message(
+        by_server, to="its followers", title="append", doc="the log of the term's leader"
+    )
+    stream: Cells[tuple[Term, Replica, Replica], Option[Offset]] = message(
+        by_server, to="the follower", title="append", doc="where the stream begins"
+    )
+    commit_sent: Cells[tuple[Term, Replica], Offset] = watermark(
+        by_server, to="its followers", title="append", doc="append: the leader's commit offset"
+    )
+    truncated: Cells[tuple[Term, Replica], Option[Offset]] = message(
+        by_server, to="the leader", title="truncate_response", doc="the new head"
+    )
+    ack: Cells[tuple[Term, Replica], Offset] = watermark(
+        by_server, to="the leader", title="ack", doc="ack: all up to here is durable"
+    )
+
+
+class History(State):
+    """What only invariants and bounds read."""
+
+    executed: Cells[tuple[Replica, Offset], Entry] = ghost("entry that the server applied there last")
+    seen: Cells[Offset, Entry] = ghost("entry that the first leader applied there whose clients could read it")
+    seen_in: Cells[Offset, Term] = ghost("term of that leader")
+    restarts: Restart = ghost("crashes and restarts so far (bounds a finite model)")
+
+
+class Shard(Servers, Messages, History):
+    """The state of a shard."""
+
+    cfg: Config
+
+    if TYPE_CHECKING:
+
+        def received(self, receiver: Replica) -> Messages:
+            """The messages that a server has received."""
+
+
+def leads(s: Shard, r: Replica) -> Bool:
     """Is r elected or leader, in its term?"""
     return any_of(s.status[r] == ELECTED, s.status[r] == LEADER)
 
 
-def leader_of(s: Any, t: Any) -> Any:
+def leader_of(s: Shard, t: Term) -> Replica:
     """The leader that the coordinator chose for term t (which must have one)."""
     return value_of(s.elected[t])
 
 
-def has_leader(s: Any, r: Any) -> Any:
+def has_leader(s: Shard, r: Replica) -> Bool:
     """Does r's term have a leader?"""
     return all_of(s.term[r] >= 1, lambda: s.elected[s.term[r]] != NONE)
 
 
-def entry_at_head(s: Any, r: Any) -> Any:
+def entry_at_head(s: Shard, r: Replica) -> Entry:
     """The entry at the end of r's log; 0 if it is empty."""
     return where(s.head[r] == 0, 0, lambda: s.entry[r, s.head[r]])
 
 
-def acknowledged(s: Any, messages: Any, t: Any, leader: Any, q: Any, o: Any) -> Any:
+def acknowledged(s: Shard, messages: Messages, t: Term, leader: Replica, q: Replica, o: Offset) -> Bool:
     """Does term t's leader count q as holding offset o: below where q's stream began, or acknowledged (all acks are
     cumulative)?
     """
@@ -138,7 +172,7 @@ def acknowledged(s: Any, messages: Any, t: Any, leader: Any, q: Any, o: Any) -> 
     )
 
 
-def append_own(state: Any, r: Any) -> None:
+def append_own(state: Shard, r: Replica) -> None:
     """The leader's log has a next entry, of its own term."""
     o = state.head[r] + 1
     require(within(Offset, o))

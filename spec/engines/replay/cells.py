@@ -23,15 +23,12 @@ _ABSENT: Any = object()
 
 
 def message_groups(schema: Schema) -> list[list[Var]]:
-    """The registers that are the fields of one message: those of one kind, by the first word of the name, and index.
-
-    A watermark is alone.
-    """
+    """The registers that are the fields of one message, and have the same index. A watermark is alone."""
     groups: dict[tuple[Any, ...], list[Var]] = {}
     for var in schema.vars.values():
         if var.is_message:
-            kind = var.name if var.kind == "watermark" else var.name.partition("_")[0]
-            groups.setdefault((kind, *(s.name for s in var.index)), []).append(var)
+            alone = var.kind == "watermark" or not var.message
+            groups.setdefault((alone, var.name if alone else var.message, var.index), []).append(var)
     return list(groups.values())
 
 

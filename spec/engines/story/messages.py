@@ -6,16 +6,12 @@ set, is used by it; it came from the step that wrote that cell last.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from viewproof.spec.engines.guards import Reading
 from viewproof.spec.lang.schema import Var
-
-_NAMED = re.compile(r"(\w+)(?=:| sent\b| numbers sent\b)")
-"""A message variable's sentence names its message first: `prepare: client`, `start_view sent`."""
 
 Cell = tuple[str, tuple[int, ...]]
 
@@ -50,8 +46,7 @@ class Used:
 
 def message_name(var: Var) -> str:
     """Name of the message that a variable is a part of."""
-    named = _NAMED.match(var.doc)
-    return named.group(1) if named else var.name
+    return var.message or var.name
 
 
 def sender_of(var: Var, index: tuple[int, ...]) -> int:
