@@ -145,6 +145,8 @@ def queued(state: Any, e: Any) -> None:
         hold("I7", state.prepare[e.view, e.op].client == 0, "a view prepares an op once")
     hold("I5", state.op[r] + 1 == e.op, "ops have no gaps")
     if state.cfg.client_table.sessions:
+        numbered = any_of(all_of(e.register >= 1, e.request == 0), all_of(e.register == 0, e.request >= 1))
+        hold("I8", numbered, "a register has number 0, and a request another")
         when(
             e.register >= 1,
             lambda: step(sessions.on_register, r=r, c=e.client, n=e.register),

@@ -20,6 +20,7 @@ class Names:
     counted: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
     strange: dict[tuple[int, int], int] = field(default_factory=dict)
     begins: int = 0
+    logs_out: bool = False
     offers: set[tuple[int, int, int]] = field(default_factory=set)
     top: int = 0
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from viewproof.refinement.iggy.events import EVENTS, SHOWN, fetched, reaches, shows
-from viewproof.refinement.logs.record import (
-    each,
-    hold,
-    known,
-    lose,
-    step,
-    when,
-)
+from viewproof.refinement.logs.record import each, forget, hold, known, lose, settle, silent, step, when
 from viewproof.spec.lang import (
     NONE,
     all_of,
@@ -34,7 +27,7 @@ from viewproof.spec.vsr.core.state import (
 )
 from viewproof.spec.vsr.parts.clients import cache
 from viewproof.spec.vsr.parts.iggy import as_built
-from viewproof.spec.vsr.parts.iggy.journal import replay
+from viewproof.spec.vsr.parts.iggy.journal import append, replay
 from viewproof.spec.vsr.parts.repair.state import leading
 
 event = EVENTS.event
@@ -48,11 +41,28 @@ BACK = {"node": Replica, "top": Length, "op": Length, "done": Length, "clients":
 def restarted(state: Any, e: Any) -> None:
     """A replica starts again: mute, with what its journal holds, of which it executes what that proves committed."""
     r = e.node
+    appended(state, e, r)
     reaches(state, r, largest(where(e.has("op"), e.op, 0), where(e.has("done"), e.done, 0)))
     if state.cfg.client_table.sessions:
         when(e.has("done"), lambda: comes_back(state, e, r), lambda: comes_back_somehow(state, e, r))
     else:
-        step(as_built.restart_empty, r=r, n=where(e.has("done"), e.done, state.commit_min[r]))
+        forget(
+            r,
+            "a replica of a partition comes back: its journal was in memory, and no line shows what its segments have",
+        )
+
+
+def appended(state: Any, e: Any, r: Any) -> None:
+    """What a primary had prepared and not acknowledged itself may be in its journal; up to the head that it shows."""
+    shown = where(e.has("op"), e.op, 0)
+    each(between(Op, state.commit_min[r] + 1, state.op[r]), lambda o: appends_own(state, r, o, shown))
+
+
+def appends_own(state: Any, r: Any, o: Any, shown: Any) -> None:
+    """Primary r's own prepare at o."""
+    waits = all_of(state.memory[r, o] != NONE, state.memory[r, o] == state.entry[r, o])
+    when(all_of(waits, o <= shown), lambda: settle(append, r=r, o=o))
+    when(all_of(waits, o > shown), lambda: silent(append, r=r, o=o))
 
 
 @event(**BACK)

@@ -30,7 +30,9 @@ Columns = dict[str, int | None]
 
 @dataclass(frozen=True)
 class Config:
-    """A run: replicas, slots of the client table, is it the metadata, does the log show the network and journals?"""
+    """A run: replicas, slots of the client table, is it the metadata (with a table that is judged), does the log show
+    the network and journals?
+    """
 
     replicas: int
     slots: int
@@ -52,6 +54,7 @@ def _state(p: Parsed) -> Columns:
 def _queued(names: Names, p: Parsed) -> Columns:
     op, view, checksum = p.number("op"), p.number("view"), p.number("prepare_checksum")
     names.begins = names.begins or op
+    names.logs_out = names.logs_out or p.word("operation") == "logout"
     known = names.entries.setdefault(checksum, (view, op))
     names.top = max(names.top, op)
     metadata = p.word("plane") == "metadata"
@@ -281,17 +284,31 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     metadata = number == METADATA
     if not metadata or METADATA not in reader.groups:
         name += "" if metadata else f"#partition:{number}"
-    config = Config(reader.replicas, reader.slots, metadata, reader.wire)
-    records = steady(group.records)
+    config = Config(reader.replicas, reader.slots, metadata and not group.names.logs_out, reader.wire)
+    records = _without_sessions(group.records) if metadata and not config.metadata else group.records
+    records = steady(records)
     records = list(in_order(records, TICKS)) if reader.ticks else list(in_order(records))
     silent = {n: f"no line of replica {n} is in the input" for n in range(reader.replicas) if n not in reader.seen}
     if group.names.begins > 1:
         cause = f"the log begins late, at op {group.names.begins}"
         silent = dict.fromkeys(range(reader.replicas), cause)
-    run = LoggedRun(name, config, _look_ahead(records), tuple(dict.fromkeys(silent.values())), silent)
+    missing = list(dict.fromkeys(silent.values()))
+    if group.names.logs_out:
+        missing.append("the client table: clients log out, which is not judged")
+    run = LoggedRun(name, config, _look_ahead(records), tuple(missing), silent)
     run.unknown = group.unknown
     run.lines = reader.lines
     return run
+
+
+def _without_sessions(records: list[Record]) -> list[Record]:
+    """The records of a log in which clients log out: what its table has then is not judged."""
+    for number, record in enumerate(records, 1):
+        if record.event == "queued":
+            record.columns.update(client=number, request=1, register=0)
+        elif record.event == "committed":
+            record.columns.update(client=None, request=None)
+    return [record for record in records if record.event != "slot"]
 
 
 def _first_time(file: str) -> float:

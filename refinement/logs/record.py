@@ -79,6 +79,15 @@ class Lose:
 
 
 @dataclass(frozen=True)
+class Forget:
+    """From here on nothing is known of the node, but what its lines show."""
+
+    node: Expr
+    text: str
+    source: Source
+
+
+@dataclass(frozen=True)
 class Known:
     """The build did what is known not to be safe, and it is told; what follows from it is not judged."""
 
@@ -113,7 +122,7 @@ class OneOf:
     source: Source
 
 
-Statement = Take | Receive | Hold | Lose | Known | When | Each | OneOf
+Statement = Take | Receive | Hold | Lose | Forget | Known | When | Each | OneOf
 
 
 class Columns:
@@ -202,6 +211,11 @@ def hold(rule: str, cond: Any, text: str) -> None:
 def lose(cell: Any, lo: Any = None, hi: Any = None) -> None:
     """The cell may be anything from lo to hi from here on."""
     _add(Lose(cell, None if lo is None else lift(lo), None if hi is None else lift(hi), here()))
+
+
+def forget(node: Any, text: str) -> None:
+    """Nothing is known of the node from here on, but what its lines show: the text says why."""
+    _add(Forget(lift(node), text, here()))
 
 
 def known(text: str) -> None:

@@ -11,7 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from viewproof.refinement.logs.record import Each, Hold, Known, Lose, OneOf, Receive, Recorded, Statement, Take, When
+from viewproof.refinement.logs.record import (
+    Each,
+    Forget,
+    Hold,
+    Known,
+    Lose,
+    OneOf,
+    Receive,
+    Recorded,
+    Statement,
+    Take,
+    When,
+)
 from viewproof.refinement.values import show_value
 from viewproof.spec.engines.guards import Evaluator, Span, Value, guard_text
 from viewproof.spec.engines.guards.cells import ends, span
@@ -108,12 +120,20 @@ class Run:
                     self._when(statement, env)
                 case Each():
                     self._each(statement, env)
+                case Forget():
+                    self._forget(statement, env)
                 case Known():
                     self._open(statement.text, ())
                 case Lose():
                     self._lose(statement, env)
                 case OneOf():
                     self._one_of([(body, env) for body in statement.alternatives])
+
+    def _forget(self, forget: Forget, env: Env) -> None:
+        node = self.value(forget.node, env)
+        assert not isinstance(node, Span)
+        self.cells.forget(node, forget.text)
+        self._open(forget.text, ())
 
     def value(self, expr: Expr, env: Env) -> Value:
         """What an expression is over the cells as they are."""

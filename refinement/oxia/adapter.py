@@ -32,6 +32,6 @@ SYSTEM = System(
     lambda file: is_merged(lines_of(file)),
     EVENTS,
     specification,
-    frozenset(EVENTS.by_name) - {"applied", "duplicate", "sent"},
+    frozenset(EVENTS.by_name) - {"applies", "applied", "duplicate", "sent"},
     ("term", "offset", "commit-offset", "head-offset", "max-inclusive", "min-exclusive"),
 )

@@ -70,6 +70,7 @@ _FACTS = pa.schema(
 )
 _DDL = {pa.string(): "string", pa.int64(): "bigint", pa.binary(): "binary"}
 
+
 def audit(
     inputs: Inputs,
     options: AuditOptions,

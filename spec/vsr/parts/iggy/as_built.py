@@ -104,8 +104,7 @@ def execute_evicting(state: WithBits, r: Replica, c: Client) -> None:
 
 
 def require_known(state: WithBits, r: Replica, o: Op) -> None:
-    """Replica r is not mute, op o is committed, and r's journal holds the entry of its log there."""
-    require(state.status[r] != RECOVERING)
+    """Op o is committed, and r's journal holds the entry of its log there, whatever r's status."""
     require(o <= state.commit_max[r])
     require(all_of(o <= state.op[r], lambda: state.written[r, o]))
 
@@ -151,30 +150,12 @@ def come_back(state: WithBits, r: Replica, k: Op, n: Op) -> None:
     state.op[r] = n
 
 
-@tagged("crash")
-@action
-def restart_empty(state: WithBits, r: Replica, n: Length) -> None:
-    """A replica of a partition comes back: its journal was in memory, its offsets say how far it had come."""
-    log = between(Op, 1, largest(n, state.op[r]))
-    state.body.update((r, log), lambda o: NONE)
-    state.written.update((r, log), lambda o: False)
-    state.entry.update((r, log), lambda o: NONE)
-    state.memory.update((r, log), lambda o: NONE)
-    state.status[r] = RECOVERING
-    state.view[r] = state.durable_view[r]
-    state.log_view[r] = state.durable_log_view[r]
-    state.merged[r] = NONE
-    state.op[r] = n
-    state.commit_min[r] = n
-    state.commit_max[r] = n
-
-
 def last_in_journal(state: WithBits, r: Replica, top: Op) -> Op:
     """The last op up to `top` at which r's journal has an entry."""
     return maximum(between(Op, 1, top), lambda o: where(state.body[r, o] == NONE, 0, o))
 
 
-ADDED: tuple[Action, ...] = (drop_entries, fill_slot, take_header, probe, restart_empty)
+ADDED: tuple[Action, ...] = (drop_entries, fill_slot, take_header, probe)
 
 
 def as_built(spec: Spec) -> Spec:
