@@ -144,7 +144,7 @@ class Writer:
         lines: list[str] = []
         for _, members, title in self.groups:
             width = max(len(v.name) for v in members) + 1
-            lines += [*comment(f"{title}."), "VARIABLES"]
+            lines += [*comment(f"{title}."), *self._records(members), "VARIABLES"]
             for var in members:
                 mark = " " if var is members[-1] else ","
                 lines.append(f"  {var.name + mark:<{width}}  \\* {self._describe(var)}")
@@ -153,6 +153,19 @@ class Writer:
             lines += _tuple(name, [v.name for v in members])
         lines += _tuple("vars", [name for name, _, _ in self.groups])
         return [*lines, ""]
+
+    def _records(self, members: list[Var]) -> list[str]:
+        """Which variables make the record of a message."""
+        lines: list[str] = []
+        for message in self.spec.schema.messages.values():
+            if message.record is None or message.vars[0] not in members:
+                continue
+            key = ", ".join(sort.name for sort in message.key)
+            fields = [f"{name} |-> {one.var.name}" for name, one in message.fields.items()]
+            sent = [f"sent |-> {message.flag.name}"] if message.flag else []
+            record = "\n   ".join(wrapped([*sent, *fields], WIDTH - 8))
+            lines += comment(f"{message.title}[{key}] ==\n  [{record}]")
+        return lines
 
     def _describe(self, var: Var) -> str:
         index = f"[{', '.join(s.name for s in var.index)}] " if var.index else ""

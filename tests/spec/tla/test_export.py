@@ -172,6 +172,24 @@ def test_the_module_is_the_golden_one(name: str) -> None:
     assert text == (GOLDEN / name).read_text(encoding="utf-8"), f"{UPDATE}=1 writes it anew"
 
 
+def test_a_message_is_shown_as_the_record_that_its_variables_make() -> None:
+    text = export(model("sessions")).text
+    above = text.partition("VARIABLES\n  prepare_client,")[0]
+    assert above.endswith(
+        """
+\\* What was sent: a fact, once sent, that any receiver may act on.
+\\* prepare[View, Op] ==
+\\*   [client |-> prepare_client, request |-> prepare_request, parent |-> prepare_parent,
+\\*    session |-> prepare_session, incarnation |-> prepare_incarnation]
+\\* do_view_change[View, Replica] ==
+\\*   [sent |-> dvc, log_view |-> dvc_log_view, op |-> dvc_op, commit |-> dvc_commit,
+\\*    entry |-> dvc_entry]
+\\* start_view[View] ==
+\\*   [sent |-> sv, op |-> sv_op, entry |-> sv_entry]
+"""
+    )
+
+
 def test_only_the_invariants_asked_for_are_checked() -> None:
     module = export(shelf(), invariants=["S3"])
     assert module.properties == {"Always_S3": "S3"}
