@@ -14,6 +14,7 @@ from viewproof.spec.lang import Predicate, Spec, SpecError
 from viewproof.spec.oxia import fault_models as oxia_faults
 from viewproof.spec.oxia import models as oxia_models
 from viewproof.spec.oxia import progress as oxia_progress
+from viewproof.spec.oxia.shapes import SHAPES as OXIA_SHAPES
 from viewproof.spec.sizes import Portfolio, Size
 from viewproof.spec.vsr import fault_models as vsr_faults
 from viewproof.spec.vsr import models as vsr_models
@@ -81,7 +82,7 @@ PROTOCOLS = (
         options=oxia_models.OPTIONS,
         faults=oxia.FAULTS,
         fault_models=oxia_faults.FAULT_MODELS,
-        shapes={},
+        shapes=OXIA_SHAPES,
         build=_build_oxia,
         goals=oxia_progress.goals,
         lemmas=lambda spec: (),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 STATES_MAX = 12_000_000
@@ -34,9 +35,9 @@ class Size:
     def larger(self) -> list[Size]:
         """The sizes one step larger, searched to their end: one number that the model has, by one."""
         grown = [
-            replace(self.bounds, **{field.name: getattr(self.bounds, field.name) + 1})
-            for field in fields(self.bounds)
-            if getattr(self.bounds, field.name) and not field.name.startswith("quorum")
+            replace(self.bounds, **{size.name: getattr(self.bounds, size.name) + 1})
+            for size in fields(self.bounds)
+            if getattr(self.bounds, size.name) and not size.name.startswith("quorum")
         ]
         sizes = [Size(self.replicas, bounds) for bounds in grown] + [Size(self.replicas + 1, self.bounds)]
         return [size.to_the_end() for size in sizes]
@@ -51,9 +52,11 @@ class Portfolio:
     """The sizes that a check of a model searches, the cheapest first.
 
     `table`: the model under which its table of mutants is kept (models that differ by size only share it). `beside`:
-    models whose tables have the places that this one has from them; its own table is of the rest.
+    models whose tables have the places that this one has from them; its own table is of the rest. `unmet`: witnesses
+    and actions that these sizes do not meet → why.
     """
 
     table: str
     sizes: tuple[Size, ...]
     beside: tuple[str, ...] = ()
+    unmet: Mapping[str, str] = field(default_factory=dict)

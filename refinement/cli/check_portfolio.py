@@ -64,6 +64,7 @@ def search_portfolio(wanted: Wanted) -> tuple[Spec, Covered]:
         covered = cover(
             every, workers=wanted.workers, max_memory_bytes=memory, fresh=wanted.fresh,
             end=lambda shape, outcome: note(f"  {shape.name}: {in_words(outcome)}"), progress=line, notify=note,
+            unmet=portfolio_of(wanted.name).unmet,
         )  # fmt: skip
     return (covered.outcomes[-1][0].spec if covered.outcomes else first[0].spec), covered
 
@@ -129,6 +130,14 @@ def mutants_covered(name: str, searched: list[Shape]) -> dict[str, Any]:
     }
 
 
+def _excused(excused: dict[str, str]) -> str:
+    """Names under their reasons."""
+    groups: dict[str, list[str]] = {}
+    for name, why in excused.items():
+        groups.setdefault(why, []).append(name)
+    return "; ".join(f"{', '.join(names)} ({why})" for why, names in groups.items())
+
+
 def show_covered(wanted: Wanted, covered: Covered) -> dict[str, Any]:
     """Print the verdict where nothing broke; what there is to say of it in the command's JSON."""
     mutants = mutants_covered(wanted.name, [shape for shape, _ in covered.outcomes])
@@ -142,6 +151,8 @@ def show_covered(wanted: Wanted, covered: Covered) -> dict[str, Any]:
         for shape, outcome in covered.outcomes:
             click.echo(f"  {shape.name}: {in_words(outcome)}")
         click.echo(mutants["text"])
+        if covered.excused:
+            click.echo(f"not met in these shapes: {_excused(covered.excused)}")
     return {
         "shapes": [
             {"name": shape.name, "verdict": o.verdict, "distinct": o.distinct, "generated": o.generated,
@@ -149,6 +160,7 @@ def show_covered(wanted: Wanted, covered: Covered) -> dict[str, Any]:
              "memory_bytes": o.memory_bytes}
             for shape, o in covered.outcomes
         ],
-        "invariants": ids, "unwitnessed": covered.unwitnessed, "untaken": covered.untaken, "mutants": mutants,
+        "invariants": ids, "unwitnessed": covered.unwitnessed, "untaken": covered.untaken, "excused": covered.excused,
+        "mutants": mutants,
         "verdict": covered.verdict, "reason": covered.reason(),
     }  # fmt: skip

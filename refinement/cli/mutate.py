@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -23,13 +24,14 @@ from viewproof.spec.protocols import MODELS, portfolio_of
 @click.argument("name", metavar="[MODEL]", type=click.Choice(sorted(MODELS)), required=False)
 @click.option("--action", "actions", multiple=True, help="Only mutants of this action; may be repeated.")
 @click.option("--part", help="Only mutants of text in a file or folder of this name: repair, view_change.")
+@click.option("--states", type=click.IntRange(1), help="States of each shape at most.")
 @click.option("--workers", type=click.IntRange(1), help="Threads of each search.  [default: the cores]")
 @click.option("--record", is_flag=True, help="Keep the table of the whole model beside the specification.")
 @click.option("--document", "page", type=OutputFile(), help="Write the page of all tables that are kept; no search.")
 @json_option
 def mutate(
-    name: str | None, actions: tuple[str, ...], part: str | None, workers: int | None, record: bool, page: Path | None,
-    json_file: Path | None,
+    name: str | None, actions: tuple[str, ...], part: str | None, states: int | None, workers: int | None, record: bool,
+    page: Path | None, json_file: Path | None,
 ) -> int:  # fmt: skip
     """Change a model in one place at a time, and see which of its shapes notices.
 
@@ -53,7 +55,7 @@ def mutate(
         raise click.UsageError(f"{name} is {portfolio.table} in other sizes: vsr mutate {portfolio.table}")
     if record and (actions or part):
         raise click.UsageError("--record keeps the table of a whole model: not with --action or --part")
-    searched = model_shapes(name)
+    searched = [replace(s, max_states=min(filter(None, (states, s.max_states)))) for s in model_shapes(name)]
     known = {action.name for shape in searched for action in shape.spec.actions}
     if unknown := sorted(set(actions) - known):
         raise click.UsageError(f"no action {', '.join(unknown)} in {name}; there are: {', '.join(sorted(known))}")
@@ -112,7 +114,7 @@ def _in_part(mutant: Mutant, part: str) -> bool:
 def _line(name: str, report: Report) -> str:
     if report.death is None:
         why = reason_of(name, report.mutant.id)
-        return f"{report.mutant.id}: " + (f"explained: {why}" if why else "NOT NOTICED")
+        return f"{report.mutant.id}: " + (f"explained: {why}" if why else f"NOT NOTICED ({report.effect})")
     where = report.death.shape or "all shapes"
     after = f" after {report.death.steps} steps" if report.death.steps else ""
     return f"{report.mutant.id}: {report.death.by}{after} ({where})"
@@ -130,4 +132,5 @@ def _row(name: str, report: Report) -> dict[str, Any]:
         "file": mutant.source.file,
         "death": None if report.death is None else report.death.to_json(),
         "reason": "" if report.death else reason_of(name, mutant.id),
+        "effect": report.effect,
     }

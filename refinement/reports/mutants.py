@@ -13,6 +13,12 @@ smaller, each order of two keys turned round; each update is left out, its condi
 variable exchanged for another of the same kind; each cell that a crash leaves is lost in it. `vsr check MODEL` searches
 the shapes below. A mutant that they do not notice is equivalent for the invariants, for the reason given, or open.
 """
+EFFECTS = {
+    "same": "as many states and steps: no size here needs it",
+    "fewer": "fewer behaviours, none new",
+    "more": "more behaviours, none wrong",
+}
+"""What a mutant that nobody notices does, in words."""
 
 
 def document(tables: Iterable[dict[str, Any]]) -> str:
@@ -43,10 +49,12 @@ def _model(table: dict[str, Any]) -> str:
         f"| {number.get(m['death']['shape'], 'all')} |"
         for m in noticed
     ]
-    for title, found in (("Explained", explained), ("Open", left)):
+    for title, found, of in (("Explained", explained, "why"), ("Open", left, "in the shapes that end")):
         if found:
-            lines += ["", f"### {title}", "", "| action | place | mutant | why |", "|---|---|---|---|"]
-            lines += [f"| `{m['action']}` | {_place(m)} | {_what(m)} | {m['reason']} |" for m in found]
+            lines += ["", f"### {title}", "", f"| action | place | mutant | {of} |", "|---|---|---|---|"]
+            lines += [
+                f"| `{m['action']}` | {_place(m)} | {_what(m)} | {m['reason'] or EFFECTS[m['effect']]} |" for m in found
+            ]
     return "\n".join(lines) + "\n"
 
 

@@ -6,8 +6,11 @@ bound of states is searched up to it, level by level.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from viewproof.spec.sizes import Portfolio, Size
 from viewproof.spec.vsr.bounds import Bounds
+from viewproof.spec.vsr.models import NAMED
 
 CORE = Portfolio(
     "core",
@@ -29,5 +32,175 @@ CORE = Portfolio(
         Size(3, Bounds(views=4, ops=1, requests=1), 16_000_000),
     ),
 )
-SHAPES: dict[str, Portfolio] = {"core": CORE, "core_restart": CORE}
+RESTARTED = Size(2, Bounds(views=3, ops=1, clients=2, requests=2, restarts=1))
+"""Two replicas, three views, one op, a crash: what is durable, at little cost."""
+VIEWS = Size(3, Bounds(views=2, ops=1, requests=1))
+"""Three replicas, two views: quorums that are not all."""
+LOGS = Size(2, Bounds(views=1, ops=3, clients=2, requests=2, restarts=1))
+"""One view, a log of three ops, a crash."""
+
+
+def _of(
+    table: str, *sizes: Size, beside: tuple[str, ...] = ("core",), unmet: Mapping[str, str] | None = None
+) -> Portfolio:
+    """Small sizes, the cheapest first, and then the model's own, up to the bound of states."""
+    named = NAMED[table]
+    return Portfolio(table, (*sizes, Size(named.replicas, named.bounds)), beside, unmet or {})
+
+
+def _because(why: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), why)
+
+
+DROP = _because("it is taken first in a search of 120 million states; a test walks there by name", "drop_header")
+EVICTING = _because(
+    "with fewer slots than clients a retry after an eviction runs again (table.evict_forgets): --slots 1 shows it",
+    "execute_evicting I9.evicted I9.evicted_in_later_view I9.followed",
+)
+ALONE = _because("it takes two replicas", "I1 I3 I4 I5 I6 I9 I12 L2 I11 I3.lost I10.gap resend_reply")
+TOGETHER = "met in the models of its parts; this one is about what they do together, in a small size"
+
+
+def _sessions(replicas: int, **sizes: int) -> Size:
+    return Size(replicas, Bounds(**{"views": 2, "clients": 2, "requests": 1, "incarnations": 1, **sizes}))
+
+
+CLIENTS = (
+    _sessions(2, views=1, ops=4, clients=3, slots=2),
+    _sessions(2, views=1, ops=4, requests=2, incarnations=2),
+    _sessions(2, views=3, ops=1, clients=1, requests=2, restarts=1),
+    _sessions(2, ops=3),
+    _sessions(2, ops=2, incarnations=2),
+    _sessions(3, ops=1, clients=1),
+    _sessions(3, views=1, ops=3, clients=1, incarnations=2),
+    _sessions(2, views=1, ops=4, clients=3, incarnations=2, slots=2),
+)
+"""With three clients and two slots the one that is evicted is a choice."""
+CHECKPOINTS = (
+    Size(3, Bounds(views=2, ops=1, clients=2, requests=2)),
+    LOGS,
+    Size(2, Bounds(views=3, ops=2, requests=2)),
+    RESTARTED,
+    Size(2, Bounds(views=2, ops=2, clients=2, requests=2, restarts=1)),
+)
+REPAIRS = (
+    Size(2, Bounds(views=3, ops=1, requests=1, restarts=1, rots=1)),
+    Size(3, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1)),
+    Size(2, Bounds(views=2, ops=2, requests=2, restarts=1, rots=1)),
+    Size(3, Bounds(views=2, ops=1, requests=1, rots=1)),
+)
+PROBES = (
+    Size(2, Bounds(views=2, ops=2, requests=2, restarts=1)),
+    Size(3, Bounds(views=2, ops=1, requests=1, restarts=1)),
+    Size(2, Bounds(views=3, ops=1, requests=1, restarts=2)),
+    Size(3, Bounds(views=2, ops=2, requests=2)),
+    Size(3, Bounds(views=3, ops=1, requests=1)),
+)
+IGGY_VIEWS = Portfolio(
+    "iggy_views", (*PROBES, Size(3, Bounds(views=2, ops=2, clients=2, requests=1))), ("core", "repair")
+)
+REPAIR = Portfolio(
+    "repair", (*REPAIRS, Size(3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1))), ("core",), DROP
+)
+SHAPES: dict[str, Portfolio] = {
+    "core": CORE,
+    "core_restart": CORE,
+    "iggy": _of(
+        "iggy",
+        VIEWS,
+        Size(3, Bounds(views=1, ops=2, clients=2, requests=2, restarts=2)),
+        Size(2, Bounds(views=3, ops=2, requests=2, restarts=1)),
+        Size(2, Bounds(views=3, ops=1, clients=2, requests=2, restarts=2)),
+        unmet=EVICTING,
+    ),
+    "clients": _of("clients", *CLIENTS),
+    "sessions": _of("sessions", *CLIENTS, beside=("core", "clients")),
+    "iggy_clients": _of("iggy_clients", *CLIENTS, beside=("core", "clients", "iggy")),
+    "control": _of(
+        "control",
+        VIEWS,
+        Size(3, Bounds(views=1, ops=1, clients=2, requests=2, restarts=1)),
+        LOGS,
+        Size(2, Bounds(views=2, ops=2, clients=2, requests=2)),
+        Size(2, Bounds(views=3, ops=2, requests=1, restarts=1)),
+    ),
+    "pipeline": _of("pipeline", Size(2, Bounds(views=3, ops=2, clients=2, requests=1, restarts=1)), LOGS),
+    "append_failure": _of("append_failure", Size(2, Bounds(views=3, ops=2, requests=2)), LOGS),
+    "discard": _of(
+        "discard",
+        Size(2, Bounds(views=2, ops=2, requests=2, restarts=2)),
+        Size(2, Bounds(views=3, ops=1, requests=1, restarts=1)),
+    ),
+    "checkpoint": _of("checkpoint", *CHECKPOINTS),
+    "ring": _of("ring", *CHECKPOINTS, beside=("core", "checkpoint")),
+    "drain": _of("drain", *CHECKPOINTS, beside=("core", "ring")),
+    "control_checkpoint": _of(
+        "control_checkpoint",
+        LOGS,
+        RESTARTED,
+        Size(2, Bounds(views=2, ops=2, requests=2, restarts=1)),
+        beside=("core", "control", "checkpoint"),
+    ),
+    "combined": _of(
+        "combined",
+        Size(2, Bounds(views=2, ops=2, clients=2, requests=1, incarnations=1, restarts=1)),
+        beside=("core", "clients", "control", "checkpoint", "pipeline", "control_checkpoint"),
+        unmet=_because(TOGETHER, "I3 I5 I12 request.stale I8.again register.stale I5.race"),
+    ),
+    "repair": REPAIR,
+    "recovery": REPAIR,
+    "headers": _of(
+        "headers",
+        Size(2, Bounds(views=2, ops=2, clients=2, requests=1)),
+        Size(2, Bounds(views=3, ops=2, requests=2)),
+        Size(2, Bounds(views=2, ops=3, requests=3)),
+        beside=("core", "repair"),
+        unmet=DROP,
+    ),
+    "diskless": _of(
+        "diskless",
+        Size(3, Bounds(views=2, ops=1, requests=1, restarts=1)),
+        Size(3, Bounds(views=3, ops=1, requests=1), 3_000_000),
+        Size(3, Bounds(views=2, ops=2, requests=2), 3_000_000),
+        beside=("core", "repair"),
+        unmet=DROP | _because("it is met in repair, whose rules these are", "I10.gap repair_header"),
+    ),
+    "superblock": _of("superblock", *REPAIRS, beside=("core", "repair")),
+    "alone": _of("alone", beside=("core", "superblock"), unmet=ALONE),
+    "iggy_views": IGGY_VIEWS,
+    "iggy_log": IGGY_VIEWS,
+    "iggy_crash": IGGY_VIEWS,
+    "iggy_four": _of(
+        "iggy_four",
+        beside=("core", "repair", "iggy_views"),
+        unmet=_because(
+            "it takes two ops, or three views, which iggy_views has; this one is about quorums of four", "I10 I12"
+        ),
+    ),
+    "iggy_whole": _of(
+        "iggy_whole",
+        Size(2, Bounds(views=2, ops=3, clients=1, requests=1, incarnations=2, restarts=1)),
+        beside=("core", "repair", "iggy_views", "clients", "iggy", "iggy_clients"),
+        unmet=_because(TOGETHER, "I5 I12 request.stale I8.applied L1.parked"),
+    ),
+    "partitions": _of(
+        "partitions",
+        Size(1, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1, partitions=1, readers=1, messages=2)),
+        Size(2, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1, partitions=1, readers=1, messages=1)),
+        Size(2, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1, partitions=1, readers=1, messages=2)),
+        Size(2, Bounds(views=3, ops=1, requests=1, restarts=1, rots=1, partitions=1, readers=1, messages=1)),
+        Size(3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1, partitions=1, readers=1, messages=1)),
+        Size(2, Bounds(views=2, ops=2, requests=2, restarts=1, rots=1, partitions=2, readers=2, messages=1)),
+        beside=("core", "checkpoint"),
+    ),
+    "loss": _of(
+        "loss",
+        LOGS,
+        Size(2, Bounds(views=2, ops=2, requests=2, restarts=1)),
+        Size(2, Bounds(views=3, ops=2, requests=2)),
+        Size(2, Bounds(views=3, ops=1, requests=1, restarts=2)),
+        Size(3, Bounds(views=1, ops=2, requests=2, restarts=1)),
+        beside=("core", "checkpoint"),
+    ),
+}
 """Model name → its shapes. A model that is not here has one, its own size."""

@@ -13,11 +13,12 @@ from viewproof.spec.lang.errors import SpecError
 
 @dataclass(frozen=True)
 class Ground:
-    """What the specification itself does: states of each shape, which of them are not searched to their end; witnesses
-    reached and actions taken in any.
+    """What the specification itself does: states and steps of each shape, which of them are not searched to their end;
+    witnesses reached and actions taken in any.
     """
 
     states: Mapping[str, int]
+    steps: Mapping[str, int]
     bounded: frozenset[str]
     witnessed: frozenset[str]
     taken: frozenset[str]
@@ -39,15 +40,17 @@ class Death:
 
 @dataclass(frozen=True)
 class Report:
-    """A mutant and its fate (`death` None: no shape noticed it)."""
+    """A mutant and its fate (`death` None: no shape noticed it; then `effect` says what it did there)."""
 
     mutant: Mutant
     death: Death | None = None
+    effect: str = ""
 
 
 def survey(shapes: Sequence[Shape], workers: int | None = None) -> Ground:
     """Search every shape as it is. Raises `SpecError` if one is violated: its mutants would say nothing."""
     states: dict[str, int] = {}
+    steps: dict[str, int] = {}
     bounded: set[str] = set()
     witnessed: set[str] = set()
     taken: set[str] = set()
@@ -55,11 +58,11 @@ def survey(shapes: Sequence[Shape], workers: int | None = None) -> Ground:
         found, _ = search(shape, workers=workers)
         if found.verdict in ("violated", "range", "inconclusive"):
             raise SpecError(f"shape {shape.name}: {found.verdict} {found.broken} without any mutation".rstrip())
-        states[shape.name] = found.distinct
+        states[shape.name], steps[shape.name] = found.distinct, found.generated
         bounded.update([shape.name] if found.verdict == "bounded" else [])
         witnessed.update(found.witnessed)
         taken.update(found.taken)
-    return Ground(states, frozenset(bounded), frozenset(witnessed), frozenset(taken))
+    return Ground(states, steps, frozenset(bounded), frozenset(witnessed), frozenset(taken))
 
 
 def all_mutants(shapes: Sequence[Shape], actions: frozenset[str] | None = None) -> dict[str, dict[str, Mutant]]:
@@ -85,14 +88,16 @@ def hunt(
     for number, by_shape in enumerate(every, start=1):
         mutant = next(iter(by_shape.values()))
         tried = ending if explained(mutant) else shapes
-        report = Report(mutant, _death(tried, ground, by_shape, workers))
+        death, effects = _death(tried, ground, by_shape, workers)
+        report = Report(mutant, death, "" if death else _effect(effects))
         progress(number, len(every), report)
         yield report
 
 
 def _death(
     shapes: Iterable[Shape], ground: Ground, by_shape: Mapping[str, Mutant], workers: int | None
-) -> Death | None:
+) -> tuple[Death | None, set[str]]:
+    effects: set[str] = set()
     witnessed: set[str] = set()
     taken: set[str] = set()
     for shape in shapes:
@@ -100,15 +105,25 @@ def _death(
         spec = shape.spec if mutant is None else mutant.of(shape.spec)
         found, _ = search(Shape(shape.name, spec, shape.max_states), workers=workers)
         if found.verdict == "range":
-            return Death(shape.name, "leaves its range", found.steps)
+            return Death(shape.name, "leaves its range", found.steps), effects
         if found.verdict == "violated":
-            return Death(shape.name, found.broken, found.steps, found.distinct)
+            return Death(shape.name, found.broken, found.steps, found.distinct), effects
         if found.verdict == "inconclusive":
             raise SpecError(f"shape {shape.name} was not searched to its end or bound: more memory is needed")
         witnessed.update(found.witnessed)
         taken.update(found.taken)
+        if shape.name not in ground.bounded:
+            here = (found.distinct - ground.states[shape.name], found.generated - ground.steps[shape.name])
+            effects.add("more" if max(here) > 0 else "fewer" if min(here) < 0 else "same")
     if lost := sorted(ground.witnessed - witnessed):
-        return Death("", f"witness of {', '.join(lost)} not reached")
+        return Death("", f"witness of {', '.join(lost)} not reached"), effects
     if lost := sorted(ground.taken - taken):
-        return Death("", f"{', '.join(lost)} not taken")
-    return None
+        return Death("", f"{', '.join(lost)} not taken"), effects
+    return None, effects
+
+
+def _effect(effects: set[str]) -> str:
+    """What a mutant that nobody notices did in the shapes that end: `same`: as many states and steps in each; `fewer`:
+    never more, in some fewer; `more`: more somewhere, none of them wrong.
+    """
+    return "more" if "more" in effects else "fewer" if "fewer" in effects else "same"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from viewproof.spec.engines import explicit
@@ -14,13 +14,15 @@ from viewproof.spec.lang.definitions import Spec
 class Covered:
     """What became of each shape, in order, up to the first in which something broke: then `result` holds that search.
 
-    `unwitnessed`: witness id → title, reached in no shape; `untaken`: actions taken in none.
+    `unwitnessed`: witness id → title, reached in no shape; `untaken`: actions taken in none; `excused`: those of either
+    that were not to be met here → why.
     """
 
     outcomes: list[tuple[Shape, Outcome]] = field(default_factory=list)
     result: explicit.Result | None = None
     unwitnessed: dict[str, str] = field(default_factory=dict)
     untaken: list[str] = field(default_factory=list)
+    excused: dict[str, str] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -51,8 +53,11 @@ def cover(
     begin: Callable[[Shape], None] = lambda shape: None,
     end: Callable[[Shape, Outcome], None] = lambda shape, outcome: None,
     progress: Callable[[explicit.Progress], None] | None = None, notify: Callable[[str], None] = lambda text: None,
+    unmet: Mapping[str, str] | None = None,
 ) -> Covered:  # fmt: skip
     """Search the shapes in order; stop at the first in which an invariant breaks, or at an interrupt.
+
+    `unmet`: witnesses and actions that need not be met in these shapes → why.
 
     A shape searched before comes from the cache unless `fresh`. `begin` and `end` are called around each. A step that
     leaves its range raises `OutOfRangeError`, as `explicit.explore`.
@@ -75,6 +80,9 @@ def cover(
     witnessed = {id for _, outcome in covered.outcomes for id in outcome.witnessed}
     taken = {name for _, outcome in covered.outcomes for name in outcome.taken}
     witnesses = {p.name: p.title for spec in specs for p in spec.witness_irs if not p.is_transition}
-    covered.unwitnessed = {id: title for id, title in witnesses.items() if id not in witnessed}
-    covered.untaken = list(dict.fromkeys(a.name for spec in specs for a in spec.actions if a.name not in taken))
+    idle = dict.fromkeys(a.name for spec in specs for a in spec.actions if a.name not in taken)
+    lacking = {id: title for id, title in witnesses.items() if id not in witnessed}
+    covered.excused = {name: why for name, why in (unmet or {}).items() if name in idle or name in lacking}
+    covered.unwitnessed = {id: title for id, title in lacking.items() if id not in covered.excused}
+    covered.untaken = [name for name in idle if name not in covered.excused]
     return covered

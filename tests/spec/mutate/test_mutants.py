@@ -10,7 +10,7 @@ import pytest
 
 from tests.spec.counts import counts_of
 from viewproof.refinement.cli.mutate import elsewhere, model_shapes
-from viewproof.refinement.reports.mutants import document
+from viewproof.refinement.reports.mutants import EFFECTS, document
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.engines.mutate import Mutant, all_mutants, hunt, mutants, survey
 from viewproof.spec.engines.mutate.rebuild import runnable
@@ -236,8 +236,10 @@ def test_a_table_that_is_kept_is_about_the_specification_and_each_mutant_is_noti
     assert table["digest"] == digest(*(shape.spec for shape in shapes)), f"vsr mutate {name} --record makes it again"
     assert {mutant["id"] for mutant in table["mutants"]} == set(all_mutants(shapes)) - elsewhere(name)
     for mutant in table["mutants"]:
-        assert bool(mutant["death"]) != bool(mutant["reason"]), mutant["id"]
+        assert not (mutant["death"] and mutant["reason"]), mutant["id"]
         assert mutant["death"] or mutant["reason"] == reason_of(name, mutant["id"])
+        assert mutant["death"] or mutant["reason"] or mutant["effect"] in EFFECTS, mutant["id"]
+    assert name != "core" or all(mutant["death"] or mutant["reason"] for mutant in table["mutants"])
 
 
 def test_no_reason_is_written_for_a_mutant_that_is_noticed_or_that_there_is_not() -> None:
