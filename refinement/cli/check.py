@@ -11,6 +11,7 @@ from viewproof.api import check as api
 from viewproof.refinement.cli.check_import import imported, show_imported
 from viewproof.refinement.cli.check_portfolio import Wanted, search_portfolio, show_covered
 from viewproof.refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
+from viewproof.refinement.cli.focused import Focused
 from viewproof.refinement.cli.models import (
     SIZES,
     ProfileName,
@@ -76,17 +77,21 @@ _count = click.IntRange(1)
 _folder = click.Path(path_type=Path, file_okay=False)
 
 
-@click.command()
+MAIN = ("replicas", "views", "ops", "faults", "invariants", "profile", "always", "sometimes", "exhaust", "html", "why_not",
+        "json_file")  # fmt: skip
+
+
+@click.command(cls=Focused, main=MAIN)
 @model_options
 @click.option("--profile", type=ProfileName(), default="core", help="Options of the protocol.", show_default=True)
 @click.option("--workers", type=_count, help="Threads; they never change the result.  [default: the cores]")
 @click.option("--max-states", type=_count, help="Stop, inconclusive, at this number of distinct states.")
 @click.option("--memory", type=Size(), help="Memory for states; files take what is more.  [default: 60 % of the free]")
-@click.option("--checkpoint", type=_folder, help="Save the search here on Ctrl-C, and every ten minutes.")
+@click.option("--checkpoint", type=_folder, help="Save the search here on Ctrl-C and every ten minutes.")
 @click.option("--resume", type=_folder, help="Go on with the search saved in this directory.")
 @click.option("--symmetry", metavar="SORT", help="Take members of a sort as exchangeable: Client.")
 @click.option("--por", is_flag=True, help="Partial-order reduction, where actions commute with all others.")
-@click.option("--simulate", is_flag=True, help="Random walks instead of a search: for models too large for it.")
+@click.option("--simulate", is_flag=True, help="Random walks instead of a search: they find a violation or nothing.")
 @click.option("--seed", type=int, default=0, help="Seed of the walks.", show_default=True)
 @click.option("--depth", type=_count, default=200, help="Largest number of steps of a walk.", show_default=True)
 @click.option("--walks", type=_count, default=10_000, help="Number of walks.", show_default=True)
@@ -116,9 +121,7 @@ def check(
 
     Without a size the model's shapes are searched: small sizes, chosen so that each place of the specification matters
     in one (docs/mutants.md). With a size, or an option that is about one search, that one is searched to its end; sizes
-    that are not given are the model's own, or, with one --fault, those in which it is found quickly. A search that
-    Ctrl-C stops is saved to the directory of --checkpoint or --resume, and --resume goes on with it. Walks (--simulate)
-    find a violation or nothing: they never say that an invariant holds.
+    that are not given are the model's own, or, with one --fault, those in which it is found quickly.
     """
     question = _question(ctx, name, faults)
     refuse_others(ctx, question, APPLIES)

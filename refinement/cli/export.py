@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from viewproof.refinement.cli.export_behaviour import html, itf, state_graph
+from viewproof.refinement.cli.focused import Focused
 from viewproof.refinement.cli.models import bounded_model, model_options
 from viewproof.refinement.cli.options import json_option, protect
 from viewproof.refinement.cli.output import note, save_json
@@ -31,7 +32,7 @@ for _command in (html, itf, state_graph):
     export.add_command(_command)
 
 
-@export.command()
+@export.command(cls=Focused, main=("replicas", "views", "ops", "faults", "invariants", "out", "json_file"))
 @model_options
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Directory for MODEL.tla and .cfg."

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from viewproof.refinement.cli.check_text import show_value
+from viewproof.refinement.cli.focused import Focused
 from viewproof.refinement.cli.models import SIZES, bounded_model, model_options, witness_search
 from viewproof.refinement.cli.options import OutputFile, json_option, protect
 from viewproof.refinement.cli.output import PLAIN_SECONDS, note, save_json
@@ -27,13 +28,16 @@ _sometimes = click.option("--sometimes", metavar="ID", help="The shortest behavi
 _max_states = click.option("--max-states", type=click.IntRange(1), help="Give up at this number of distinct states.")
 
 
+MAIN = ("replicas", "views", "ops", "faults", "invariants", "sometimes", "out", "json_file")
+
+
 def _behaviour_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (json_option, _max_states, _sometimes, _out):
         command = option(command)
     return model_options(command)
 
 
-@click.command()
+@click.command(cls=Focused, main=MAIN)
 @_behaviour_options
 def itf(out: Path, json_file: Path | None, **options: Any) -> int:
     """Write the shortest counterexample as an ITF trace (Apalache, Quint, the ITF viewer).
@@ -45,7 +49,7 @@ def itf(out: Path, json_file: Path | None, **options: Any) -> int:
     return _export(out, json_file, options, lambda told, result: write_json(explicit.to_itf(told.spec, result), out))
 
 
-@click.command()
+@click.command(cls=Focused, main=MAIN)
 @_behaviour_options
 def html(out: Path, json_file: Path | None, **options: Any) -> int:
     """Write the shortest counterexample as one self-contained page with a sequence diagram.

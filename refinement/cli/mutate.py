@@ -16,7 +16,7 @@ from viewproof.refinement.reports.table import write_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 from viewproof.spec.engines.mutate import Mutant, Report, all_mutants, hunt, survey
 from viewproof.spec.engines.portfolio import Shape, digest
-from viewproof.spec.mutants import FOLDER, FORMAT, reason_of, tables
+from viewproof.spec.mutants import FOLDER, FORMAT, explained, reason_of, tables
 from viewproof.spec.protocols import MODELS, portfolio_of
 
 
@@ -83,7 +83,7 @@ def mutate(
     if record:
         write_json(table, FOLDER / f"{name}.json")
     code = EXIT_INCONCLUSIVE if _count(name, reports) else EXIT_CONFORMS
-    save_json({**table, "exit_code": code}, json_file)
+    save_json({**explained(table), "exit_code": code}, json_file)
     return code
 
 
@@ -131,6 +131,5 @@ def _row(name: str, report: Report) -> dict[str, Any]:
         "part": mutant.part,
         "file": mutant.source.file,
         "death": None if report.death is None else report.death.to_json(),
-        "reason": "" if report.death else reason_of(name, mutant.id),
         "effect": report.effect,
     }

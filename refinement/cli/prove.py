@@ -13,6 +13,7 @@ import msgspec
 from viewproof.api import prove as api
 from viewproof.api.model import model, model_size
 from viewproof.api.prove import lemmas_of_model
+from viewproof.refinement.cli.focused import Focused
 from viewproof.refinement.cli.models import (
     SIZE_OPTIONS,
     SIZES,
@@ -62,7 +63,10 @@ def _with_sizes(command: Any) -> Any:
     return command
 
 
-@click.command()
+MAIN = ("how", "rounds", "cover", "recheck", "faults", "invariants", "replicas", "views", "ops", "timeout", "json_file")
+
+
+@click.command(cls=Focused, main=MAIN)
 @click.argument("name", metavar="MODEL", type=ModelName(), required=False)
 @size_option
 @click.option("--induction", "how", flag_value="induction", help="Do the lemmas hold at any depth?")

@@ -15,7 +15,7 @@ from typing import Any
 FORMAT = "viewproof.mutants/1"
 FOLDER = Path(__file__).parent
 
-__all__ = ["FOLDER", "FORMAT", "reason_of", "reasons", "recorded", "tables"]
+__all__ = ["FOLDER", "FORMAT", "explained", "reason_of", "reasons", "recorded", "tables"]
 
 
 def recorded(model: str) -> dict[str, Any] | None:
@@ -23,13 +23,19 @@ def recorded(model: str) -> dict[str, Any] | None:
     file = FOLDER / f"{model}.json"
     if not file.exists():
         return None
-    table: dict[str, Any] = json.loads(file.read_text())
-    return table
+    return explained(json.loads(file.read_text()))
 
 
 def tables() -> list[dict[str, Any]]:
     """All tables, by model."""
-    return [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
+    return [explained(json.loads(file.read_text())) for file in sorted(FOLDER.glob("*.json"))]
+
+
+def explained(table: dict[str, Any]) -> dict[str, Any]:
+    """A table with the reasons that are written for what is not noticed."""
+    for mutant in table["mutants"]:
+        mutant["reason"] = "" if mutant["death"] else reason_of(table["model"], mutant["id"])
+    return table
 
 
 @cache

@@ -66,6 +66,7 @@ def _sessions(replicas: int, **sizes: int) -> Size:
 
 
 CLIENTS = (
+    _sessions(2, views=1, ops=3, clients=3),
     _sessions(2, views=1, ops=4, clients=3, slots=2),
     _sessions(2, views=1, ops=4, requests=2, incarnations=2),
     _sessions(2, views=3, ops=1, clients=1, requests=2, restarts=1),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from viewproof.refinement.cli import check_portfolio
+from viewproof.refinement.cli import check_portfolio, cli
 from viewproof.refinement.cli.check import APPLIES, check
 from viewproof.refinement.cli.models import SIZES
 from viewproof.refinement.cli.mutate import mutate
@@ -142,3 +142,15 @@ def test_mutate_says_what_it_cannot_do() -> None:
         answer = CliRunner().invoke(mutate, words)
         assert answer.exit_code == 2
         assert refused in answer.output
+
+
+@pytest.mark.parametrize("words", [("check",), ("prove",), ("export", "tla"), ("export", "itf"), ("mutate",), ("diff",)])
+def test_help_fits_a_screen_and_all_of_it_is_there_on_demand(words: tuple[str, ...]) -> None:
+    short = CliRunner().invoke(cli, [*words, "--help"], terminal_width=80).stdout
+    assert len(short.splitlines()) <= 40
+    if "--help-all" in short:
+        result = CliRunner().invoke(cli, [*words, "--help-all"], terminal_width=80)
+        assert result.exit_code == 0
+        rest = short.partition("explained by --help-all:")[2].split()
+        assert rest
+        assert all(f"  {option}" in result.stdout for option in rest)

@@ -110,7 +110,10 @@ def _predicate(ir: Any, nodes: Nodes) -> dict[str, Any]:
 
 def _lemmas(package: str, spec: Any) -> list[dict[str, Any]]:
     """The lemmas of a proof of the model, each with its own nodes."""
-    lemmas_of = import_module(f"{package}.vsr.lemmas").lemmas_of
+    try:
+        lemmas_of = import_module(f"{package}.vsr.lemmas").lemmas_of
+    except (ImportError, AttributeError):
+        return []  # a version from before there were any
     record = import_module(f"{package}.lang.record").record_predicate
     found = []
     for lemma in lemmas_of(spec.cfg):
