@@ -11,7 +11,7 @@ import click
 
 from viewproof.refinement.cli.output import note
 from viewproof.refinement.cli.searching import progress_line
-from viewproof.spec.engines.portfolio import Covered, Outcome, Shape, cover, digest
+from viewproof.spec.engines.portfolio import Covered, Outcome, Shape, cover, digest_of_predicates, digest_of_steps
 from viewproof.spec.lang import Spec, SpecError
 from viewproof.spec.mutants import recorded
 from viewproof.spec.protocols import portfolio_of, protocol_of_model, shapes_of
@@ -109,12 +109,13 @@ def mutants_covered(name: str, searched: list[Shape]) -> dict[str, Any]:
     if table is None:
         return {"known": False, "text": f"no table of mutants is recorded for {name} (vsr mutate {name})"}
     own = [shape for shape in searched if shape.name in {s["name"] for s in table["shapes"]}]
-    if table["digest"] != digest(*(shape.spec for shape in own)):
+    if table["digest"] != digest_of_steps(*(shape.spec for shape in own)):
         text = f"the specification was changed: vsr mutate {portfolio.table} says which places matter"
         return {"known": False, "text": text}
     killed = sum(1 for m in table["mutants"] if m["death"] is not None)
     reasons = sum(1 for m in table["mutants"] if m["death"] is None and m["reason"])
     total = len(table["mutants"])
+    anew = table["predicates"] != digest_of_predicates(*(shape.spec for shape in own))
     open_ = total - killed - reasons
     what = "mutants of its own places" if portfolio.beside else "mutants"
     text = f"{killed} of {total} {what} are noticed in these shapes, {reasons} are explained (docs/mutants.md)"
@@ -126,7 +127,8 @@ def mutants_covered(name: str, searched: list[Shape]) -> dict[str, Any]:
         "killed": killed,
         "explained": reasons,
         "open": open_,
-        "text": text + (f"; {open_} are open" if open_ else ""),
+        "text": text + (f"; {open_} are open" if open_ else "")
+        + ("; its invariants were written anew since" if anew else ""),
     }
 
 

@@ -15,7 +15,7 @@ from viewproof.refinement.reports.mutants import document
 from viewproof.refinement.reports.table import write_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 from viewproof.spec.engines.mutate import Mutant, Report, all_mutants, hunt, survey
-from viewproof.spec.engines.portfolio import Shape, digest
+from viewproof.spec.engines.portfolio import Shape, digest_of_predicates, digest_of_steps
 from viewproof.spec.mutants import FOLDER, FORMAT, explained, reason_of, tables
 from viewproof.spec.protocols import MODELS, portfolio_of
 
@@ -76,7 +76,8 @@ def mutate(
         "format": FORMAT,
         "model": name,
         "beside": list(portfolio.beside),
-        "digest": digest(*(shape.spec for shape in searched)),
+        "digest": digest_of_steps(*(shape.spec for shape in searched)),
+        "predicates": digest_of_predicates(*(shape.spec for shape in searched)),
         "shapes": shapes,
         "mutants": [_row(name, report) for report in reports],
     }

@@ -6,7 +6,7 @@ answer.
 """
 
 from viewproof.spec.engines.portfolio.cover import Covered, cover
-from viewproof.spec.engines.portfolio.digest import digest
+from viewproof.spec.engines.portfolio.digest import digest, digest_of_predicates, digest_of_steps
 from viewproof.spec.engines.portfolio.outcome import Outcome, Shape, search
 
-__all__ = ["Covered", "Outcome", "Shape", "cover", "digest", "search"]
+__all__ = ["Covered", "Outcome", "Shape", "cover", "digest", "digest_of_predicates", "digest_of_steps", "search"]
