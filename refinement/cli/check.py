@@ -77,8 +77,8 @@ _count = click.IntRange(1)
 _folder = click.Path(path_type=Path, file_okay=False)
 
 
-MAIN = ("replicas", "views", "ops", "faults", "invariants", "profile", "always", "sometimes", "exhaust", "html", "why_not",
-        "json_file")  # fmt: skip
+MAIN = ("replicas", "views", "ops", "faults", "invariants", "profile", "always", "sometimes", "exhaust", "html",
+        "why_not", "json_file")  # fmt: skip
 
 
 @click.command(cls=Focused, main=MAIN)
