@@ -12,13 +12,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from viewproof.spec.engines import explicit, interp
-from viewproof.spec.engines.compare.load import Common, assemble, load
-from viewproof.spec.engines.explicit.replay import changes
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.compare.load import Common, UnlikeError, assemble, load
 from viewproof.spec.engines.explicit.result import Step
-from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.definitions import Spec
-from viewproof.spec.lang.expr import ActionIR, Const, Expr, Guard, Op, PredicateIR, Quant, Read, Update
+from viewproof.spec.lang.expr import (
+    ActionIR,
+    Binder,
+    Const,
+    Expr,
+    Guard,
+    Name,
+    Op,
+    PredicateIR,
+    Quant,
+    Read,
+    SortMax,
+    Update,
+    Within,
+)
 from viewproof.spec.lang.schema import Var
 from viewproof.spec.lang.sorts import BOOL
 
@@ -46,7 +58,7 @@ def diverging(
 
     Raises `UnlikeError` where their states differ in kind.
     """
-    spec, second = together(one, other)
+    spec = together(one, other)
     found = explicit.explore(spec, max_states=max_states, workers=workers)
     if not found.behaviour:
         return Divergence((), found.verdict == "holds", found.distinct)
@@ -54,34 +66,11 @@ def diverging(
         replace(s, action=s.action.removesuffix(ONLY), changes=tuple(c for c in s.changes if c.var != FLAG))
         for s in found.behaviour
     )
-    if _taken_too(spec, second, found.behaviour):
-        return Divergence((), False, found.distinct)
     return Divergence(steps, True, found.distinct)
 
 
-def _taken_too(spec: Spec, second: Spec, steps: list[Step]) -> bool:
-    """Does the other specification take the last step as well, to the same state, by the interpreter?
-
-    Then two updates of one variable over different cells only looked unlike.
-    """
-    last = steps[-1]
-    name = last.action.removesuffix(ONLY)
-    if name not in {a.name for a in second.actions}:
-        return False
-    before = steps[-2].state if len(steps) > 1 else State.initial()
-    act = second.action(name)
-    if {p.name for p in act.params} != set(last.args):
-        return False
-    there = interp.step(second, before, act, last.args)
-    mine = interp.step(spec, before, spec.action(last.action), last.args)
-    if not isinstance(there, State) or not isinstance(mine, State):
-        return False
-    shared = {var.name for var in second.schema.vars.values()} - {FLAG}
-    return all(change.var not in shared for change in changes(second, there, mine))
-
-
-def together(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Spec, Spec]:
-    """Both in one specification: shared steps, and steps of the first alone, which raise the flag; and the second."""
+def together(one: Mapping[str, Any], other: Mapping[str, Any]) -> Spec:
+    """Both in one specification: shared steps, and steps of the first alone, which raise the flag."""
     common = Common()
     first, second = load(one, common), load(other, common)
     flag = Var(FLAG, (), BOOL, 0, "state", "a step was taken that the other specification does not take")
@@ -102,7 +91,7 @@ def together(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Spec, Sp
         first.action_irs[0].source, "Both.",
     )  # fmt: skip
     predicates = {"invariants": (calm,), "witnesses": ()}
-    return assemble(one["name"], common.schema, tuple(irs), one, predicates, first.instance), second
+    return assemble(one["name"], common.schema, tuple(irs), one, predicates, first.instance)
 
 
 def same(a: ActionIR, b: ActionIR) -> bool:
@@ -144,20 +133,70 @@ def _any(parts: list[Expr]) -> Expr:
 
 def _differ(a: ActionIR, b: ActionIR, shared: set[str]) -> Expr:
     """Does some cell that both specifications have get another value?"""
-    others = {_place(update): update for update in b.updates if update.var.name in shared}
     parts: list[Expr] = []
-    for update in (u for u in a.updates if u.var.name in shared):
-        like = others.pop(_place(update), None)
-        if like is None:
-            parts.append(_changed(update))
-        elif like.value.key() != update.value.key():
-            parts.append(_over(update, Op("ne", (update.value, like.value), True)))
-    return _any([*parts, *(_changed(update) for update in others.values())])
+    for name in dict.fromkeys(u.var.name for u in (*a.updates, *b.updates) if u.var.name in shared):
+        mine, theirs = ({_place(u): u for u in ir.updates if u.var.name == name} for ir in (a, b))
+        if mine.keys() == theirs.keys():
+            pairs = ((update, theirs[place]) for place, update in mine.items())
+            parts += [
+                _over(one, Op("ne", (one.value, other.value), True))
+                for one, other in pairs
+                if one.value.key() != other.value.key()
+            ]
+        else:
+            parts.append(cellwise(list(mine.values()), list(theirs.values())))
+    return _any(parts)
 
 
-def _changed(update: Update) -> Expr:
-    """Does an update that only one of them makes change anything?"""
-    return _over(update, Op("ne", (update.value, Read(update.var, update.index)), True))
+def cellwise(a: list[Update], b: list[Update]) -> Expr:
+    """Does some cell of the one variable get another value by the updates `a` than by `b`, wherever they write?"""
+    var = (a or b)[0].var
+    cells = tuple(Name(f"cell{n}", sort) for n, sort in enumerate(var.index))
+    cond: Expr = Op("ne", (_after(var, a, cells), _after(var, b, cells)), True)
+    for cell, sort in zip(reversed(cells), reversed(var.index), strict=True):
+        cond = Quant("exists", Binder(cell, Const(sort.lo), SortMax(sort)), cond)
+    return cond
+
+
+def _after(var: Var, updates: list[Update], cells: tuple[Name, ...]) -> Expr:
+    """The value of a cell after the updates."""
+    value: Expr = Read(var, cells)
+    for update in updates:
+        ranges = {binder.name.name: binder for binder in update.binders}
+        known: dict[str, Expr] = {}
+        conds: list[Expr] = []
+        for index, cell in zip(update.index, cells, strict=True):
+            binder = ranges.get(index.name) if isinstance(index, Name) else None
+            if binder is None or binder.name.name in known:
+                conds.append(Op("eq", (with_names(index, known), cell), True))
+                continue
+            known[binder.name.name] = cell
+            for low, high in ((binder.lo, cell), (cell, binder.hi)):
+                conds.append(Op("le", (with_names(low, known), with_names(high, known)), True))
+        if ranges.keys() - known.keys():
+            raise UnlikeError(f"an update of {var.name} writes cells that are computed from what it binds")
+        value = Op("ite", (_all(conds), with_names(update.value, known), value), var.values.is_bool)
+    return value
+
+
+def with_names(expr: Expr, known: Mapping[str, Expr]) -> Expr:
+    """The expression with other expressions in place of names."""
+    match expr:
+        case Name():
+            return known.get(expr.name, expr) if expr.name in known else expr
+        case Read():
+            receiver = None if expr.receiver is None else with_names(expr.receiver, known)
+            return replace(expr, index=tuple(with_names(i, known) for i in expr.index), receiver=receiver)
+        case Within():
+            return replace(expr, value=with_names(expr.value, known))
+        case Quant():
+            b = expr.binder
+            inner = {name: term for name, term in known.items() if name != b.name.name}
+            binder = Binder(b.name, with_names(b.lo, known), with_names(b.hi, known))
+            return replace(expr, binder=binder, body=with_names(expr.body, inner))
+        case Op():
+            return replace(expr, args=tuple(with_names(arg, known) for arg in expr.args))
+    return expr
 
 
 def _over(update: Update, cond: Expr) -> Expr:

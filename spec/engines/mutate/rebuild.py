@@ -101,6 +101,8 @@ def value(expr: Expr, state: Any, env: Env) -> Any:
             return env[expr.name]
         case Read():
             return _read(expr, state, env)
+        case SortMax():
+            return state.instance.hi(expr.sort)
         case Within():
             return within(expr.sort, value(expr.value, state, env))
         case Quant():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from viewproof.spec.engines.compare import UnlikeError, diverging, load
 from viewproof.spec.engines.compare.dump import plain
 from viewproof.spec.engines.compare.load import Common
 from viewproof.spec.engines.mutate import mutants
+from viewproof.spec.engines.mutate.rebuild import with_ir
 from viewproof.spec.lang import Spec
+from viewproof.spec.lang.expr import Binder, Const, Name, Op, Read, SortMax, Update
 from viewproof.spec.vsr import model
 
 SMALL = {"views": 2, "ops": 1, "requests": 1}
@@ -60,6 +63,23 @@ def test_an_update_left_out_leads_elsewhere_in_both() -> None:
     wrong, right = as_data(mutant(spec, "start_view_change | durable_view[r] = … | left out")), as_data(spec)
     for one, other in ((wrong, right), (right, wrong)):
         assert [step.action for step in diverging(one, other, 100_000).steps] == ["start_view_change"]
+
+
+def test_the_same_written_over_other_cells_is_the_same() -> None:
+    spec = model("core", **SMALL)
+    right = as_data(spec)
+    ir = spec.ir("append")
+    (one,) = [u for u in ir.updates if u.var.name == "written"]
+    cell = Name("o_9", spec.schema.vars["written"].index[1])
+    kept = Op("or", (Op("eq", (cell, one.index[1]), True), Read(one.var, (one.index[0], cell))), True)
+    lost = Op("eq", (cell, one.index[1]), True)
+    for value, same in ((kept, True), (lost, True), (Const(0, True), False)):
+        row = Update(one.var, (one.index[0], cell), (Binder(cell, Const(1), SortMax(cell.sort)),), value, one.source)
+        updates = tuple(row if u is one else u for u in ir.updates)
+        other = as_data(with_ir(spec, replace(ir, updates=updates)))
+        for found in (diverging(other, right, 100_000), diverging(right, other, 100_000)):
+            assert found.complete
+            assert (found.steps == ()) is same
 
 
 def test_a_bound_of_states_leaves_it_open() -> None:
