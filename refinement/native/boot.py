@@ -33,13 +33,16 @@ from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Feature, Op, Repli
 
 
 def boots(state: Any, e: Any) -> None:
-    """The configuration is that of the first boot, and the replica says what it supports."""
+    """The configuration is that of the first boot, and the replica says what it supports: what is enabled, at least."""
     configured(*(getattr(e, name) for name in CONFIGURATION if name != "journal_slots" or has(state, "checkpoints")))
     if has(state, "control"):
         with each(between(Feature, 1, FEATURE_MAX)) as f, when(
             all_of(bit(e.supports, f), not_(state.supports[e.node, f]))
         ):  # fmt: skip
             step("announce_feature", r=e.node, f=f)
+        message = "a feature is enabled at the replica's checkpoint that it does not support: it must not boot"
+        with each(between(Feature, 1, FEATURE_MAX)) as f, when(state.enabled_at[e.node, f] != 0):
+            holds(bit(e.supports, f), message, e.supports, rule="I14")
 
 
 def start_view_received(state: Any, view: Any, op: Any) -> None:

@@ -52,6 +52,19 @@ def showing_all(directory: Path, replicas: int) -> list[Row]:
     raise AssertionError("no run shows all of it")
 
 
+def test_a_boot_without_a_feature_that_is_enabled_is_rejected(tmp_path: Path) -> None:
+    """A member may come back with fewer features than it said yes to, but not at a checkpoint that needs them."""
+    result = simulate(0, requests=60, profile=NAMED_PROFILES["crashes"], features="all", out=tmp_path)
+    assert result.trace is not None
+    rows = load(result.trace)
+    assert judged(rows).verdict == "conforms"
+    enabled = [at for at, row in enumerate(rows) if row[EVENT] == "restart" and row[INDEX["features"]]]
+    assert len(enabled) > 3
+    for at in enabled[:3]:
+        verdict = with_change(rows, at, supports=0)
+        assert (verdict.verdict, [each.rule_id for each in verdict.violations]) == ("violates", ["I14"])
+
+
 def judged(rows: list[Row]) -> RunVerdict:
     return check_run("run", rows, AuditOptions())
 
