@@ -23,8 +23,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.fault_runs import write_table
-from viewproof.impl.sim.fault_runs import FAULT_RUNS
+from benchmarks.fault_runs import FAULT_RUNS, write_table
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.run import simulate

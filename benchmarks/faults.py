@@ -11,7 +11,7 @@ the actions at which induction fails with the first lemma that they break (of th
 and seconds; in how many rounds of all actions the bounded search breaks what, in how many steps and seconds. Where
 induction fails without the fault, too, only what fails besides is counted, and marked with a star: of such a model
 induction says at most that these steps break more, not that all others are sound. Goals of progress (L1, L2) are no
-business of z3: "–". Of the second: the profile of the runs (`impl.sim.fault_runs`), those that the audit rejects, the
+business of z3: "–". Of the second: the profile of the runs (`benchmarks.fault_runs`), those that the audit rejects, the
 first of them and how many events were fine, at which step most were; those in which a checker of the simulator failed,
 and which.
 """
@@ -26,9 +26,8 @@ from pathlib import Path
 
 import click
 
+from benchmarks.fault_runs import FAULT_RUNS, TABLE_HEADER, run_rows, table_rows, write_table
 from benchmarks.fault_runs import HEADER as AUDIT_HEADER
-from benchmarks.fault_runs import TABLE_HEADER, run_rows, table_rows, write_table
-from viewproof.impl.sim.fault_runs import FAULT_RUNS
 from viewproof.spec.engines import explicit
 from viewproof.spec.engines.smt import chain
 from viewproof.spec.engines.smt.induction import Failure

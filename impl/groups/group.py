@@ -59,15 +59,6 @@ GROUPS = (SINGLE, METADATA, PARTITIONS)
 BOTH_PLANES = (METADATA, PARTITIONS)
 
 
-def group_of_number(number: int) -> Group:
-    """The group of this number. Raises `UnknownGroupError`."""
-    for group in GROUPS:
-        if group.number == number:
-            return group
-    known = ", ".join(f"{group.number} ({group.name})" for group in GROUPS)
-    raise UnknownGroupError(f"group {number} is unknown; there are {known}, and those of one partition")
-
-
 def group_name(number: int) -> str:
     """How a group is shown of which only the number is known; that of one partition does not say which."""
     return next((group.name for group in GROUPS if group.number == number), f"partition group {number}")

@@ -38,7 +38,6 @@ from viewproof.spec.lang.errors import RangeError
 from viewproof.spec.lang.expr import ActionIR, Expr, Name, walk
 
 Env = Mapping[str, Value]
-SETTLE_MAX = 1 << 20
 
 
 class Reject(Exception):  # noqa: N818 - no error of the program

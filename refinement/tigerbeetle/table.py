@@ -22,7 +22,7 @@ A pattern is the text of a line after `[level] (subsystem): `, with typed fields
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -121,16 +121,3 @@ class Table:
             if pattern.event:
                 found.setdefault(pattern.event, []).append(pattern)
         return found
-
-
-def check_table(patterns: Iterable[Pattern]) -> list[str]:
-    """What is wrong with a table: an event whose patterns name different fields, or a pattern given twice."""
-    problems, fields, texts = [], dict[str, set[str]](), set[tuple[str, str]]()
-    for pattern in patterns:
-        if (pattern.subsystem, pattern.text) in texts:
-            problems.append(f"{pattern.text!r} twice")
-        texts.add((pattern.subsystem, pattern.text))
-        names = {name for name, _ in pattern.fields}
-        if pattern.event and fields.setdefault(pattern.event, names) != names:
-            problems.append(f"event {pattern.event}: fields {sorted(names)} in {pattern.text!r}, others before")
-    return problems

@@ -12,7 +12,6 @@ from viewproof.impl.groups.group import (
     Group,
     GroupTable,
     UnknownGroupError,
-    group_of_number,
     parse_groups,
     partition_group,
 )
@@ -24,7 +23,6 @@ from viewproof.impl.machine.state_machine import Refused, StateMachine, decode_r
 def test_groups_are_parsed_in_the_order_of_their_numbers() -> None:
     assert parse_groups("partitions, metadata") == BOTH_PLANES
     assert parse_groups("single") == (SINGLE,)
-    assert [group_of_number(group.number) for group in BOTH_PLANES] == list(BOTH_PLANES)
 
 
 @pytest.mark.parametrize(
@@ -50,8 +48,6 @@ def test_an_unknown_group_is_refused_and_never_routed_to_another() -> None:
             UnknownGroupError, match=rf"group {number} is not run here.*1 \(metadata\), 2 \(partitions\)"
         ):
             table[number]
-    with pytest.raises(UnknownGroupError, match="group 9 is unknown"):
-        group_of_number(9)
     with pytest.raises(ConfigurationError, match="at least one group"):
         GroupTable({})
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.fault_runs import FAULT_RUNS
 from tests.refinement.traces import load
 from viewproof.impl.faults import FAULTS
 from viewproof.impl.sim import SimResult, simulate
-from viewproof.impl.sim.fault_runs import FAULT_RUNS
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 

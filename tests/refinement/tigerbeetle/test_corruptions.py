@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.refinement.tigerbeetle.corruptions import CLASSES, Bench, table
 from tests.refinement.tigerbeetle.logs import ACKS, CONFORMING, REJECTED, SOLO, shipped
-from viewproof.refinement.tigerbeetle.corrupt import CLASSES, Bench, table
 from viewproof.refinement.verdict import AuditOptions
 
 ALL = (*REJECTED, *CONFORMING)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.refinement.tigerbeetle.corruptions import Bench
 from tests.refinement.tigerbeetle.logs import ACKS, CONFORMING, REJECTED, SOLO, shipped
 from viewproof.refinement.cli import cli
 from viewproof.refinement.tigerbeetle.audit import Judge, audit, judge_segment
-from viewproof.refinement.tigerbeetle.corrupt import Bench
 from viewproof.refinement.tigerbeetle.reading import Lines, Segment, segments
 from viewproof.refinement.verdict import AuditOptions, AuditReport
 

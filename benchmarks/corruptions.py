@@ -1,7 +1,7 @@
 """How much of a log is really checked: single seeded changes of lines that are judged, each audited like a log.
 
 Classes: a number that a record takes from its line, changed; a line removed, doubled, or swapped with the next one of
-the same node. `python -m viewproof.refinement.logs.corrupt ADAPTER FILE [COUNT [SEED]]` prints a
+the same node. `python -m benchmarks.corruptions ADAPTER FILE [COUNT [SEED]]` prints a
 table. A change counts as seen if the log is refused, or if a text of an inconclusive verdict names the place, which the
 log itself does not have.
 """
