@@ -234,6 +234,20 @@ class Reader:
     cursors: dict[tuple[int | None, int | None], int | None] = field(default_factory=dict)
     duplicates: set[tuple[int | None, int | None]] = field(default_factory=set)
 
+    def begin(self) -> None:
+        """The lines of a shard begin."""
+        self.terms.clear()
+        self.cursors.clear()
+        self.duplicates.clear()
+
+    def note(self, component: str, message: str, node: int, fields: Fields) -> None:
+        """What a line says of the lines after it: a stream begins anew, or an entry was dropped."""
+        if component == "follower-cursor" and message in RECONNECTS:
+            whom = self.addresses.get(str(fields.get("follower")), -1)
+            self.cursors = {key: last for key, last in self.cursors.items() if key[1] != whom}
+        if message == "Ignoring duplicated entry" and node >= 0:
+            self.duplicates.add((self.terms.get(node), node))
+
     def server(self, fields: Fields, name: str) -> int:
         """The server that a field names."""
         inner = inside(fields, name)
@@ -364,9 +378,7 @@ def _run(
 ) -> LoggedRun:
     name = files[0] if len(files) == 1 else files[0].rpartition("/")[0] or "."
     run = LoggedRun(name if alone else f"{name}#{shard}", len(reader.ensemble), [])
-    reader.terms.clear()
-    reader.cursors.clear()
-    reader.duplicates.clear()
+    reader.begin()
     seen: set[int] = set()
     coordinator = False
     for process, line, f in rows:
@@ -380,11 +392,7 @@ def _run(
             run.records.append(Record("started", node, line.file, line.number, _time(f), {}, line.text[:200]))
             continue
         pattern = TABLE.get((component, message))
-        if component == "follower-cursor" and message in RECONNECTS:
-            whom = reader.addresses.get(str(f.get("follower")), -1)
-            reader.cursors = {key: last for key, last in reader.cursors.items() if key[1] != whom}
-        if message == "Ignoring duplicated entry" and node >= 0:
-            reader.duplicates.add((reader.terms.get(node), node))
+        reader.note(component, message, node, f)
         if pattern is None:
             if component in CHANGING and (component, message) not in NOTED:
                 run.unknown.add(f"{component}: {message}", line)
@@ -401,19 +409,9 @@ def _run(
             reading.problems.append(line.problem(error))
             continue
         node = node if pattern.by_server else -1
-        gives = pattern.gives(reader, node, columns)
-        record = Record(
-            pattern.event,
-            node,
-            line.file,
-            line.number,
-            _time(f),
-            columns,
-            line.text[:300],
-            pattern.needs(reader, node, columns),
-            gives,
-        )
-        run.records.append(record)
+        gives, needs = pattern.gives(reader, node, columns), pattern.needs(reader, node, columns)
+        text = line.text[:300]
+        run.records.append(Record(pattern.event, node, line.file, line.number, _time(f), columns, text, needs, gives))
     run.records = list(in_order(_with_duplicates(_with_restarts(steady(run.records)))))
     run.silent = {at: f"no line of {n} is in the input" for n, at in reader.names.items() if at not in seen}
     run.missing = (*run.silent.values(), *(() if coordinator else ("no line of the coordinator is in the input",)))
