@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args, get_origin
 
 from viewproof.spec.lang.errors import SpecError, evaluated
 from viewproof.spec.lang.messages import Sent
 from viewproof.spec.lang.schema import Field, MessageType, Schema, Var
 from viewproof.spec.lang.sorts import BOOL, Sort, Values, one_of, optional, up_to
-from viewproof.spec.lang.terms import Bool, Cells, Number, Option
+from viewproof.spec.lang.terms import Bool, Cells, Label, Number, Option
 
 if TYPE_CHECKING:
     from typing import Self
@@ -47,9 +47,9 @@ class Declared:
     to: str = ""
 
 
-def variable(doc: str, *, values: CfgValues = None, init: int = 0, tags: Sequence[str] = ()) -> Any:
+def variable(doc: str, *, values: CfgValues = None, init: int | Label = 0, tags: Sequence[str] = ()) -> Any:
     """Declare a variable of the replicas or clients; `init` is its value at the start."""
-    return Declared("state", doc, values, init, frozenset(tags))
+    return Declared("state", doc, values, cast(int, init), frozenset(tags))
 
 
 def ghost(doc: str, *, values: CfgValues = None) -> Any:
@@ -103,7 +103,7 @@ def _declare_variable(schema: Schema, name: str, of: Any, said: Declared, cfg: A
     """A variable, or a message that is a single value."""
     index, values = shape(name, of, said.values(cfg) if callable(said.values) else said.values)
     if said.sender is None:
-        schema.add(Var(name, index, values, said.init, said.kind, said.doc, tags=said.tags))
+        schema.add(Var(name, index, values, int(said.init), said.kind, said.doc, tags=said.tags))
         return
     doc = said.doc if said.kind == "watermark" else _doc(said.title, said.doc)
     var = Var(name, index, values, 0, said.kind, doc, partial(said.sender, cfg), message=said.title)

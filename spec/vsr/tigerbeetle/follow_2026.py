@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import action, all_of, any_of, between, forall, implies, largest, require, where
+from viewproof.spec.lang import Bool, action, all_of, any_of, between, forall, implies, largest, require, where
 from viewproof.spec.vsr.tigerbeetle.node_2026 import keep_promises, put_header, remove_above
 from viewproof.spec.vsr.tigerbeetle.normal_2026 import chained
-from viewproof.spec.vsr.tigerbeetle.state_2022 import Op, Prepare, Replica
+from viewproof.spec.vsr.tigerbeetle.state_2022 import Message, Op, Prepare, Replica
 from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     KIND,
     NORMAL,
     RECOVERING_HEAD,
     SLOTS,
     VIEW_CHANGE,
+    July,
     at,
     leads,
     prepare_max,
@@ -23,7 +22,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
 from viewproof.spec.vsr.tigerbeetle.view_2026 import drop_votes
 
 
-def accepts_view(state: Any, r: Any, m: Any) -> Any:
+def accepts_view(state: July, r: Replica, m: Message) -> Bool:
     """May r take the log of a view message: of its view or one it just entered, and not older than its own log?"""
     return all_of(
         state.m_kind[m] == KIND["view"],
@@ -34,7 +33,7 @@ def accepts_view(state: Any, r: Any, m: Any) -> Any:
     )
 
 
-def tells_head(state: Any, r: Any, m: Any) -> Any:
+def tells_head(state: July, r: Replica, m: Message) -> Bool:
     """Was view message m surely sent after r started, if r is unsure of its head? An older one may end below what r
     acknowledged (I3).
     """
@@ -47,13 +46,13 @@ def tells_head(state: Any, r: Any, m: Any) -> Any:
     )
 
 
-def view_taken(state: Any, r: Any) -> Any:
+def view_taken(state: July, r: Replica) -> Message:
     """The view message whose log r takes: the one whose checkpoint it jumps to, then newer ones as they come."""
     return where(all_of(state.syncing[r] != 0, state.taken[r] == 0), state.syncing[r], state.current[r])
 
 
 @action
-def install_log(state: Any, r: Replica, h: Op, k: Op) -> None:
+def install_log(state: July, r: Replica, h: Op, k: Op) -> None:
     """A backup takes the head that the primary of a started view tells, as far as its slots reach; or jumps with it to
     a later checkpoint.
     """
@@ -85,7 +84,7 @@ def install_log(state: Any, r: Replica, h: Op, k: Op) -> None:
 
 
 @action
-def follow_view(state: Any, r: Replica) -> None:
+def follow_view(state: July, r: Replica) -> None:
     """With the view's log installed the replica is a normal backup of it; its log_view becomes durable next."""
     m = where(state.syncing[r] != 0, state.taken[r], state.current[r])
     require(state.up[r])
@@ -101,7 +100,7 @@ def follow_view(state: Any, r: Replica) -> None:
 
 
 @action
-def start_sync(state: Any, r: Replica) -> None:
+def start_sync(state: July, r: Replica) -> None:
     """A replica that is far behind, or stuck, jumps to the checkpoint that a view message names."""
     m = state.current[r]
     require(state.up[r])
@@ -114,7 +113,7 @@ def start_sync(state: Any, r: Replica) -> None:
 
 
 @action
-def end_sync(state: Any, r: Replica) -> None:
+def end_sync(state: July, r: Replica) -> None:
     """The new checkpoint is durable."""
     require(state.up[r])
     require(state.syncing[r] != 0)
@@ -123,7 +122,7 @@ def end_sync(state: Any, r: Replica) -> None:
 
 
 @action
-def repair_header(state: Any, r: Replica, o: Op, e: Prepare, d: Op) -> None:
+def repair_header(state: July, r: Replica, o: Op, e: Prepare, d: Op) -> None:
     """A header of the head's view, or linked to the head, takes its place below it; `d` = 1: it is there, dirty."""
     head = at(state, r, state.op[r])
     require(state.up[r])

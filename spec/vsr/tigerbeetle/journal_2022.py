@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import action, all_of, any_of, between, count, implies, not_, require, where
+from viewproof.spec.lang import Bool, action, all_of, any_of, between, count, implies, not_, require, where
 from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     CUT,
     EQL,
@@ -15,6 +13,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     SLOTS,
     VSR,
     Client,
+    June,
     Op,
     Prepare,
     Replica,
@@ -23,7 +22,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
 SLOT = between(Op, 0, SLOTS - 1)
 
 
-def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
+def put_header(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """Put a header into its slot: dirty, and not faulty, unless it stands there already."""
     same = state.entry[r, o] == e
     state.dirty[r, o] = where(same, state.dirty[r, o], True)
@@ -33,7 +32,7 @@ def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
     state.entry[r, o] = e
 
 
-def remove_from(state: Any, r: Any, lo: Any) -> None:
+def remove_from(state: June, r: Replica, lo: Op) -> None:
     """Empty the slots of ops lo and above; they count as clean and sound then.
 
     Builds of the first half of June leave a faulty slot without a header as it is.
@@ -45,7 +44,7 @@ def remove_from(state: Any, r: Any, lo: Any) -> None:
     state.faulty.update((r, above), lambda o: False)
 
 
-def keep_promises(state: Any, r: Any) -> None:
+def keep_promises(state: June, r: Replica) -> None:
     """The log of a later view is r's own: what it lacks was not committed before, and may be denied from now on."""
     state.promise.update(
         (r, SLOT),
@@ -57,13 +56,13 @@ def keep_promises(state: Any, r: Any) -> None:
     )
 
 
-def was_lost(state: Any, r: Any, o: Any) -> Any:
+def was_lost(state: June, r: Replica, o: Op) -> Bool:
     """Is the slot without a header, and faulty, or may it be?"""
     return any_of(state.unsure[r, o], all_of(state.entry[r, o] == 0, state.faulty[r, o]))
 
 
 @action
-def write_start(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def write_start(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """The write of a prepare starts; until its body is down, the slot of the prepares ring counts as empty."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -75,7 +74,7 @@ def write_start(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def write_body(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def write_body(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """The body is in the prepares ring on disk; the replica counts on it only if the header is still the one."""
     require(state.up[r])
     require(state.writing[r, o, e])
@@ -84,7 +83,7 @@ def write_body(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def write_headers_start(state: Any, r: Replica, lo: Op, o: Op) -> None:
+def write_headers_start(state: June, r: Replica, lo: Op, o: Op) -> None:
     """After the body of o, the sector of the headers ring with it is composed: what is not whole is not promised."""
     require(state.up[r])
     require(all_of(state.disk_body[r, o] != 0, state.writing[r, o, state.disk_body[r, o]]))
@@ -101,7 +100,7 @@ def write_headers_start(state: Any, r: Replica, lo: Op, o: Op) -> None:
 
 
 @action
-def write_headers_done(state: Any, r: Replica, lo: Op) -> None:
+def write_headers_done(state: June, r: Replica, lo: Op) -> None:
     """The sector is on disk."""
     require(state.up[r])
     require(state.sector_busy[r, lo])
@@ -110,7 +109,7 @@ def write_headers_done(state: Any, r: Replica, lo: Op) -> None:
 
 
 @action
-def write_done(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def write_done(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """Body and header are durable, and the header is still the one: the slot is clean.
 
     Of a slot that was faulty this build leaves the header on disk broken: after a crash it is faulty again, never nil.
@@ -126,7 +125,7 @@ def write_done(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def write_given_up(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def write_given_up(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """The header changed while its prepare was being written: the write does not count."""
     require(state.up[r])
     require(state.writing[r, o, e])
@@ -135,7 +134,7 @@ def write_given_up(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def find_rot(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def find_rot(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """A read finds the slot broken."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -145,7 +144,7 @@ def find_rot(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def slot_unused(state: Any, r: Replica, o: Op) -> None:
+def slot_unused(state: June, r: Replica, o: Op) -> None:
     """Above the head of the log, which is known now, a faulty slot is one that was never needed."""
     require(state.up[r])
     require(state.entry[r, o] == 0)
@@ -158,7 +157,7 @@ def slot_unused(state: Any, r: Replica, o: Op) -> None:
 
 
 @action
-def crash(state: Any, r: Replica) -> None:
+def crash(state: June, r: Replica) -> None:
     """The process dies; what is being written does not reach the disk whole."""
     require(state.up[r])
     state.up[r] = False
@@ -167,14 +166,14 @@ def crash(state: Any, r: Replica) -> None:
 
 
 @action
-def restart(state: Any, r: Replica) -> None:
+def restart(state: June, r: Replica) -> None:
     """The process starts again and has forgotten all that is not on disk: its view, too."""
     require(not_(state.up[r]))
     forget(state, r)
     state.up[r] = True
 
 
-def forget(state: Any, r: Any) -> None:
+def forget(state: June, r: Replica) -> None:
     """Memory at a start."""
     state.journal_ready[r] = False
     state.next_slot[r] = 0
@@ -207,7 +206,7 @@ def forget(state: Any, r: Any) -> None:
 
 
 @action
-def recover_slot(state: Any, r: Replica, o: Op, d: Op, b: Op) -> None:
+def recover_slot(state: June, r: Replica, o: Op, d: Op, b: Op) -> None:
     """A slot is decided by the table of seed 002: `d` is the decision, `b` says whether its prepare can be read.
 
     Nothing acknowledged may be taken for never written (I3): nil and cut are for slots without a durable prepare.
@@ -230,7 +229,7 @@ def recover_slot(state: Any, r: Replica, o: Op, d: Op, b: Op) -> None:
 
 
 @action
-def journal_recovered(state: Any, r: Replica) -> None:
+def journal_recovered(state: June, r: Replica) -> None:
     """All slots are decided; a cluster of one cannot repair a faulty one and must not go on."""
     require(state.up[r])
     require(not_(state.journal_ready[r]))

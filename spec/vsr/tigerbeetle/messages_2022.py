@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import action, all_of, any_of, not_, require
 from viewproof.spec.vsr.tigerbeetle.normal_2022 import in_pipeline, leads
 from viewproof.spec.vsr.tigerbeetle.state_2022 import (
@@ -11,6 +9,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     NORMAL,
     RECOVERING,
     VIEW_CHANGE,
+    June,
     Message,
     MessageKind,
     Op,
@@ -22,7 +21,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
 
 
 @action
-def client_send(state: Any, m: Message, q: Replica, k: MessageKind) -> None:
+def client_send(state: June, m: Message, q: Replica, k: MessageKind) -> None:
     """A client sends a request or a ping to a replica."""
     require(any_of(k == KIND["request"], k == KIND["ping"]))
     state.m_kind[m] = k
@@ -30,7 +29,7 @@ def client_send(state: Any, m: Message, q: Replica, k: MessageKind) -> None:
 
 
 @action
-def address(state: Any, r: Replica, m: Message, q: Replica) -> None:
+def address(state: June, r: Replica, m: Message, q: Replica) -> None:
     """A composed message is sent to q."""
     require(state.up[r])
     require(state.m_kind[m] != KIND["none"])
@@ -38,7 +37,7 @@ def address(state: Any, r: Replica, m: Message, q: Replica) -> None:
 
 
 @action
-def forward(state: Any, r: Replica, m: Message) -> None:
+def forward(state: June, r: Replica, m: Message) -> None:
     """A normal backup passes a client's request on to the primary."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -48,7 +47,7 @@ def forward(state: Any, r: Replica, m: Message) -> None:
 
 
 @action
-def send_prepare(state: Any, r: Replica, m: Message, e: Prepare) -> None:
+def send_prepare(state: June, r: Replica, m: Message, e: Prepare) -> None:
     """A replica sends a prepare that it has: in its pipeline, its journal, or its hands."""
     o, now = state.p_op[e], state.current[r]
     require(state.up[r])
@@ -70,7 +69,7 @@ def send_prepare(state: Any, r: Replica, m: Message, e: Prepare) -> None:
 
 
 @action
-def send_prepare_ok(state: Any, r: Replica, m: Message, e: Prepare) -> None:
+def send_prepare_ok(state: June, r: Replica, m: Message, e: Prepare) -> None:
     """What was acknowledged is told to the primary of the view."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -83,7 +82,7 @@ def send_prepare_ok(state: Any, r: Replica, m: Message, e: Prepare) -> None:
 
 
 @action
-def send_commit(state: Any, r: Replica, m: Message) -> None:
+def send_commit(state: June, r: Replica, m: Message) -> None:
     """The primary tells its commit number."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -95,7 +94,7 @@ def send_commit(state: Any, r: Replica, m: Message) -> None:
 
 
 @action
-def send_start_view_change(state: Any, r: Replica, m: Message) -> None:
+def send_start_view_change(state: June, r: Replica, m: Message) -> None:
     """A replica that changes views tells all others: a promise."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -107,7 +106,7 @@ def send_start_view_change(state: Any, r: Replica, m: Message) -> None:
 
 
 @action
-def send_recovery(state: Any, r: Replica, m: Message) -> None:
+def send_recovery(state: June, r: Replica, m: Message) -> None:
     """A recovering replica asks under its nonce."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -118,7 +117,7 @@ def send_recovery(state: Any, r: Replica, m: Message) -> None:
 
 
 @action
-def ask_start_view(state: Any, r: Replica, m: Message, v: View) -> None:
+def ask_start_view(state: June, r: Replica, m: Message, v: View) -> None:
     """A replica that met a message of a started view asks its primary for the log."""
     now = state.current[r]
     require(state.up[r])
@@ -132,7 +131,7 @@ def ask_start_view(state: Any, r: Replica, m: Message, v: View) -> None:
 
 
 @action
-def ask_headers(state: Any, r: Replica, m: Message, lo: Op, hi: Op) -> None:
+def ask_headers(state: June, r: Replica, m: Message, lo: Op, hi: Op) -> None:
     """A replica asks for headers in a gap of its log."""
     require(state.up[r])
     require(state.status[r] != RECOVERING)
@@ -145,7 +144,7 @@ def ask_headers(state: Any, r: Replica, m: Message, lo: Op, hi: Op) -> None:
 
 
 @action
-def ask_prepare(state: Any, r: Replica, m: Message, o: Op, e: Prepare) -> None:
+def ask_prepare(state: June, r: Replica, m: Message, o: Op, e: Prepare) -> None:
     """A replica asks for a prepare that its log needs: by its header, or (e = 0) for whatever the primary has at o."""
     require(state.up[r])
     require(state.status[r] != RECOVERING)
@@ -158,7 +157,7 @@ def ask_prepare(state: Any, r: Replica, m: Message, o: Op, e: Prepare) -> None:
 
 
 @action
-def probe(state: Any, r: Replica, m: Message, v: View) -> None:
+def probe(state: June, r: Replica, m: Message, v: View) -> None:
     """Pings and pongs tell the sender's view."""
     require(state.up[r])
     require(v == state.view[r])

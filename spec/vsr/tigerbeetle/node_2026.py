@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import action, all_of, any_of, between, forall, implies, largest, maximum, not_, require, where
+from viewproof.spec.lang import (
+    Bool,
+    action,
+    all_of,
+    any_of,
+    between,
+    forall,
+    implies,
+    largest,
+    maximum,
+    not_,
+    require,
+    where,
+)
 from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Op, Prepare, Replica, View
 from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     COMPACTION_OPS,
@@ -17,6 +28,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     RECOVERING_HEAD,
     SLOTS,
     VSR,
+    July,
     at,
     checkpoint_after,
     leads,
@@ -28,14 +40,14 @@ SLOT = between(Op, 0, SLOTS - 1)
 
 
 @action
-def crash(state: Any, r: Replica) -> None:
+def crash(state: July, r: Replica) -> None:
     """The process dies; what is being written may be lost, or not."""
     state.up[r] = False
     state.writing.update((r, Prepare), lambda e: False)
 
 
 @action
-def open_superblock(state: Any, r: Replica, v: View, w: View, k: Op, c: Op) -> None:
+def open_superblock(state: July, r: Replica, v: View, w: View, k: Op, c: Op) -> None:
     """The process starts with what the superblock holds: the last write that ended, or one that was under way (I6)."""
     kept = all_of(v == state.durable_view[r], w == state.durable_log_view[r], c == state.checkpoint[r])
     viewed = all_of(v == state.next_view[r], w == state.next_log_view[r], c == state.next_checkpoint[r])
@@ -46,7 +58,7 @@ def open_superblock(state: Any, r: Replica, v: View, w: View, k: Op, c: Op) -> N
     start(state, r, v, w, k, c)
 
 
-def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
+def start(state: July, r: Replica, v: View, w: View, k: Op, c: Op) -> None:
     """Memory at a start."""
     state.up[r] = True
     state.journal_ready[r] = False
@@ -94,7 +106,7 @@ def start(state: Any, r: Any, v: Any, w: Any, k: Any, c: Any) -> None:
 
 
 @action
-def open_new_disk(state: Any, r: Replica, v: View, w: View, k: Op, c: Op) -> None:
+def open_new_disk(state: July, r: Replica, v: View, w: View, k: Op, c: Op) -> None:
     """A replica starts from a disk that was formatted anew: nothing of what it had is claimed."""
     require(not_(state.up[r]))
     state.kept.update((r, Op), lambda o: 0)
@@ -104,7 +116,7 @@ def open_new_disk(state: Any, r: Replica, v: View, w: View, k: Op, c: Op) -> Non
 
 
 @action
-def read_list(state: Any, r: Replica, o: Op, e: Prepare, low: Op) -> None:
+def read_list(state: July, r: Replica, o: Op, e: Prepare, low: Op) -> None:
     """A header of the superblock's list, head first."""
     require(state.up[r])
     state.list_op[r] = where(state.list_low[r] == 0, largest(o, state.list_op[r]), state.list_op[r])
@@ -113,13 +125,13 @@ def read_list(state: Any, r: Replica, o: Op, e: Prepare, low: Op) -> None:
     state.list_header[r, o] = e
 
 
-def alone(state: Any, r: Any) -> Any:
+def alone(state: July, r: Replica) -> Bool:
     """Is r the replica of a cluster of one? Its standbys are not."""
     return all_of(state.cfg.replicas == 1, r == 0)
 
 
 @action
-def recover_slot(state: Any, r: Replica, o: Op, d: Op, e: Prepare) -> None:
+def recover_slot(state: July, r: Replica, o: Op, d: Op, e: Prepare) -> None:
     """A slot is decided; `e` is the prepare whose header it has from now on, 0 = none.
 
     What was made durable and acknowledged is never taken for never written (I3).
@@ -141,7 +153,7 @@ def recover_slot(state: Any, r: Replica, o: Op, d: Op, e: Prepare) -> None:
 
 
 @action
-def drop_header(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def drop_header(state: July, r: Replica, o: Op, e: Prepare) -> None:
     """A header that does not belong to the log of the superblock's views is dropped.
 
     It is of a later view than became durable here, and was never acknowledged (I3), or a later view does without it,
@@ -154,7 +166,7 @@ def drop_header(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     empty_slot(state, r, slot_of(o))
 
 
-def empty_slot(state: Any, r: Any, slot: Any) -> None:
+def empty_slot(state: July, r: Replica, slot: Op) -> None:
     """An empty slot is clean and sound."""
     state.header[r, slot] = 0
     state.dirty[r, slot] = False
@@ -162,7 +174,7 @@ def empty_slot(state: Any, r: Any, slot: Any) -> None:
 
 
 @action
-def journal_recovered(state: Any, r: Replica) -> None:
+def journal_recovered(state: July, r: Replica) -> None:
     """All slots are decided."""
     require(state.up[r])
     require(not_(state.journal_ready[r]))
@@ -171,7 +183,7 @@ def journal_recovered(state: Any, r: Replica) -> None:
 
 
 @action
-def fix_headers(state: Any, r: Replica) -> None:
+def fix_headers(state: July, r: Replica) -> None:
     """Headers decided from the prepares are written again before the replica goes on: those slots are clean."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -180,7 +192,7 @@ def fix_headers(state: Any, r: Replica) -> None:
 
 
 @action
-def find_head(state: Any, r: Replica) -> None:
+def find_head(state: July, r: Replica) -> None:
     """The log's head: of the journal (if log_view is the view) and the superblock's list, what is highest."""
     own = maximum(SLOT, lambda o: state.p_op[state.header[r, o]])
     listed = maximum(
@@ -196,7 +208,7 @@ def find_head(state: Any, r: Replica) -> None:
 
 
 @action
-def put_listed_header(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def put_listed_header(state: July, r: Replica, o: Op, e: Prepare) -> None:
     """The superblock's head, or checkpoint, stands in for a header that the journal lost."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -204,7 +216,7 @@ def put_listed_header(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     put_header(state, r, o, e)
 
 
-def head_is_certain(state: Any, r: Any) -> Any:
+def head_is_certain(state: July, r: Replica) -> Bool:
     """No faulty slot may have held an op above the head, nor the head itself another one (seed 002)."""
     top = prepare_max(state.checkpoint[r])
     return any_of(
@@ -217,7 +229,7 @@ def head_is_certain(state: Any, r: Any) -> Any:
 
 
 @action
-def start_normal(state: Any, r: Replica) -> None:
+def start_normal(state: July, r: Replica) -> None:
     """A backup whose log_view is its view, and that knows its head, is normal at once."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -229,7 +241,7 @@ def start_normal(state: Any, r: Replica) -> None:
 
 
 @action
-def start_single(state: Any, r: Replica) -> None:
+def start_single(state: July, r: Replica) -> None:
     """A cluster of one has executed its whole journal again: normal, in a view of its own."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -239,7 +251,7 @@ def start_single(state: Any, r: Replica) -> None:
 
 
 @action
-def next_view_alone(state: Any, r: Replica) -> None:
+def next_view_alone(state: July, r: Replica) -> None:
     """A cluster of one starts in a later view than it was in, so that it prepares no op twice in one."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -249,7 +261,7 @@ def next_view_alone(state: Any, r: Replica) -> None:
 
 
 @action
-def doubt_head(state: Any, r: Replica) -> None:
+def doubt_head(state: July, r: Replica) -> None:
     """A replica that cannot be sure of its head neither votes nor acknowledges until a view message tells it."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -258,7 +270,7 @@ def doubt_head(state: Any, r: Replica) -> None:
 
 
 @action
-def ask_superblock(state: Any, r: Replica) -> None:
+def ask_superblock(state: July, r: Replica) -> None:
     """view, log_view and commit_max are to become durable (I6: nothing falls); a checkpoint jumped to as well."""
     own = where(state.checkpoint_pending[r], state.ck_checkpoint[r], state.checkpoint[r])
     require(state.up[r])
@@ -274,7 +286,7 @@ def ask_superblock(state: Any, r: Replica) -> None:
 
 
 @action
-def view_durable(state: Any, r: Replica) -> None:
+def view_durable(state: July, r: Replica) -> None:
     """The superblock write for a view is done."""
     require(state.up[r])
     require(state.view_pending[r])
@@ -286,7 +298,7 @@ def view_durable(state: Any, r: Replica) -> None:
 
 
 @action
-def ask_checkpoint(state: Any, r: Replica, c: Op, v: View, w: View) -> None:
+def ask_checkpoint(state: July, r: Replica, c: Op, v: View, w: View) -> None:
     """After its trigger is executed, the next checkpoint is to become durable (I5), and the view along with it."""
     require(state.up[r])
     require(not_(state.checkpoint_pending[r]))
@@ -302,7 +314,7 @@ def ask_checkpoint(state: Any, r: Replica, c: Op, v: View, w: View) -> None:
 
 
 @action
-def checkpoint_durable(state: Any, r: Replica) -> None:
+def checkpoint_durable(state: July, r: Replica) -> None:
     """The superblock write for a checkpoint is done."""
     require(state.up[r])
     require(state.checkpoint_pending[r])
@@ -313,7 +325,7 @@ def checkpoint_durable(state: Any, r: Replica) -> None:
     state.durable_commit[r] = largest(state.durable_commit[r], state.ck_commit[r])
 
 
-def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
+def put_header(state: July, r: Replica, o: Op, e: Prepare) -> None:
     """Put a header into its slot: dirty; a faulty slot without a header stays faulty, as it may have held this one."""
     slot = slot_of(o)
     old = state.header[r, slot]
@@ -323,7 +335,7 @@ def put_header(state: Any, r: Any, o: Any, e: Any) -> None:
     state.promise[r, o] = where(state.promise[r, o] == e, e, 0)
 
 
-def keep_promises(state: Any, r: Any) -> None:
+def keep_promises(state: July, r: Replica) -> None:
     """The log of a later view is r's own: what it lacks was not committed before, and may be denied from now on."""
     state.promise.update(
         (r, between(Op, state.checkpoint[r], state.op[r] + SLOTS)),
@@ -335,21 +347,21 @@ def keep_promises(state: Any, r: Any) -> None:
     )
 
 
-def remove_above(state: Any, r: Any, head: Any) -> None:
+def remove_above(state: July, r: Replica, head: Op) -> None:
     """Empty the slots of ops above the head; an empty slot counts as the op of its number."""
     state.dirty.update((r, SLOT), lambda o: all_of(not_(is_above(state, r, o, head)), state.dirty[r, o]))
     state.faulty.update((r, SLOT), lambda o: all_of(not_(is_above(state, r, o, head)), state.faulty[r, o]))
     state.header.update((r, SLOT), lambda o: where(is_above(state, r, o, head), 0, state.header[r, o]))
 
 
-def is_above(state: Any, r: Any, slot: Any, head: Any) -> Any:
+def is_above(state: July, r: Replica, slot: Op, head: Op) -> Bool:
     """Does the slot hold an op above the head?"""
     e = state.header[r, slot]
     return where(e == 0, slot > head, state.p_op[e] > head)
 
 
 @action
-def write_start(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def write_start(state: July, r: Replica, o: Op, e: Prepare) -> None:
     """The write of a prepare starts; until its body is down, the slot of the ring counts as empty."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -362,7 +374,7 @@ def write_start(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def write_body(state: Any, r: Replica, o: Op) -> None:
+def write_body(state: July, r: Replica, o: Op) -> None:
     """The body is down, and the header is still the one: the header is written next."""
     e = at(state, r, o)
     require(state.up[r])
@@ -373,7 +385,7 @@ def write_body(state: Any, r: Replica, o: Op) -> None:
 
 
 @action
-def write_done(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def write_done(state: July, r: Replica, o: Op, e: Prepare) -> None:
     """Body and header are durable, and the header is still the one: the slot is clean."""
     require(state.up[r])
     require(state.writing[r, e])
@@ -386,7 +398,7 @@ def write_done(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def write_given_up(state: Any, r: Replica, o: Op, e: Prepare, b: Op) -> None:
+def write_given_up(state: July, r: Replica, o: Op, e: Prepare, b: Op) -> None:
     """The header changed while its prepare was being written (`b` = 1: the body): the write does not count."""
     require(state.up[r])
     require(state.writing[r, e])
@@ -397,7 +409,7 @@ def write_given_up(state: Any, r: Replica, o: Op, e: Prepare, b: Op) -> None:
 
 
 @action
-def find_rot(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def find_rot(state: July, r: Replica, o: Op, e: Prepare) -> None:
     """A read finds the slot broken."""
     hit = at(state, r, o) == e
     require(state.up[r])
@@ -407,7 +419,7 @@ def find_rot(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def drop_slot(state: Any, r: Replica, o: Op) -> None:
+def drop_slot(state: July, r: Replica, o: Op) -> None:
     """A slot that cannot be repaired any more, being below what the cluster keeps, is emptied."""
     require(state.up[r])
     require(state.dirty[r, o])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
+    Bool,
+    Number,
     action,
     all_of,
     any_of,
@@ -28,26 +28,28 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     VIEW_CHANGE,
     Client,
     Count,
+    June,
     Message,
     Op,
     Prepare,
     Replica,
     Request,
+    View,
     primary,
 )
 
 
-def leads(state: Any, r: Any) -> Any:
+def leads(state: June, r: Replica) -> Bool:
     """Is r the primary of its view?"""
     return primary(state, state.view[r]) == r
 
 
-def is_clean(state: Any, r: Any, o: Any, e: Any) -> Any:
+def is_clean(state: June, r: Replica, o: Op, e: Prepare) -> Bool:
     """Is that prepare durable in r's journal?"""
     return all_of(state.entry[r, o] == e, not_(state.dirty[r, o]))
 
 
-def chained(state: Any, r: Any, lo: Any, hi: Any) -> Any:
+def chained(state: June, r: Replica, lo: Op, hi: Op) -> Bool:
     """Are the headers of ops lo..hi all there, each the parent of the next?"""
     return all_of(
         state.entry[r, hi] != 0,
@@ -56,7 +58,7 @@ def chained(state: Any, r: Any, lo: Any, hi: Any) -> Any:
 
 
 @action
-def receive(state: Any, r: Replica, m: Message) -> None:
+def receive(state: June, r: Replica, m: Message) -> None:
     """A message that was sent to the replica reaches it."""
     require(state.up[r])
     require(state.sent[m, r])
@@ -64,7 +66,7 @@ def receive(state: Any, r: Replica, m: Message) -> None:
 
 
 @action
-def on_request(state: Any, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
+def on_request(state: June, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
     """The primary prepares a request: the next op, chained to its head (I7: one prepare per view and op).
 
     A session starts with a register, for a client without an entry; its requests count up from it.
@@ -74,7 +76,7 @@ def on_request(state: Any, r: Replica, e: Prepare, c: Client, s: Request, regist
     compose_prepare(state, r, e, c, s, register)
 
 
-def may_prepare(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> None:
+def may_prepare(state: June, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
     """Guard of preparing a request, I7 aside."""
     o = state.op[r] + 1
     require(state.up[r])
@@ -98,12 +100,12 @@ def may_prepare(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> No
     )
 
 
-def one_prepare(state: Any, v: Any, o: Any) -> None:
+def one_prepare(state: June, v: View, o: Op) -> None:
     """No prepare of that view and op exists yet (I7)."""
     require(state.prepared[v, o] == 0)
 
 
-def compose_prepare(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -> None:
+def compose_prepare(state: June, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
     """Effects of preparing a request."""
     v, o = state.view[r], state.op[r] + 1
     state.prepared[v, o] = e
@@ -124,7 +126,7 @@ def compose_prepare(state: Any, r: Any, e: Any, c: Any, s: Any, register: Any) -
 
 
 @action
-def jump_ahead(state: Any, r: Replica, o: Op) -> None:
+def jump_ahead(state: June, r: Replica, o: Op) -> None:
     """A backup that receives a prepare above the next op takes the head just below it, and leaves a gap."""
     m = state.current[r]
     require(state.up[r])
@@ -138,7 +140,7 @@ def jump_ahead(state: Any, r: Replica, o: Op) -> None:
 
 
 @action
-def on_prepare(state: Any, r: Replica) -> None:
+def on_prepare(state: June, r: Replica) -> None:
     """A backup takes the next prepare of its view as the head of its log; it is not durable yet."""
     m = state.current[r]
     e = state.m_prepare[m]
@@ -158,7 +160,7 @@ def on_prepare(state: Any, r: Replica) -> None:
 
 
 @action
-def learn_commit(state: Any, r: Replica, k: Op) -> None:
+def learn_commit(state: June, r: Replica, k: Op) -> None:
     """A backup learns a commit number from a prepare or commit message of its view; it may be above its log."""
     m = state.current[r]
     require(state.up[r])
@@ -172,7 +174,7 @@ def learn_commit(state: Any, r: Replica, k: Op) -> None:
 
 
 @action
-def replay(state: Any, r: Replica, k: Op) -> None:
+def replay(state: June, r: Replica, k: Op) -> None:
     """A cluster of one takes its journal up to the highest op as committed: it acknowledged nothing beyond it."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -185,7 +187,7 @@ def replay(state: Any, r: Replica, k: Op) -> None:
 
 
 @action
-def acknowledge(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def acknowledge(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """A replica acknowledges a prepare of its log that is durable here, to the primary of its view (I3)."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -199,7 +201,7 @@ def acknowledge(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def on_prepare_ok(state: Any, r: Replica, q: Replica, e: Prepare) -> None:
+def on_prepare_ok(state: June, r: Replica, q: Replica, e: Prepare) -> None:
     """The primary counts an acknowledgement of its view for a prepare in its pipeline."""
     m = state.current[r]
     o = state.p_op[e]
@@ -215,38 +217,38 @@ def on_prepare_ok(state: Any, r: Replica, q: Replica, e: Prepare) -> None:
     state.ok_ever[r, o, q] = True
 
 
-def in_pipeline(state: Any, r: Any, o: Any, e: Any) -> Any:
+def in_pipeline(state: June, r: Replica, o: Op, e: Prepare) -> Bool:
     """Is e the prepare at o in r's pipeline?"""
     return all_of(state.pipeline_lo[r] <= o, o <= state.pipeline_hi[r], state.pipeline[r, o] == e)
 
 
-def forget_oks(state: Any, r: Any, o: Any) -> None:
+def forget_oks(state: June, r: Replica, o: Op) -> None:
     """A new pipeline entry has no acknowledgement."""
     here = (r, between(Op, o, o), Replica)
     state.ok_from.update(here, lambda p, q: False)
     state.ok_ever.update(here, lambda p, q: False)
 
 
-def oks(state: Any, r: Any, o: Any) -> Any:
+def oks(state: June, r: Replica, o: Op) -> Number:
     """How many acknowledgements are counted for the pipeline entry at o."""
     return count(Replica, lambda q: state.ok_from[r, o, q])
 
 
 @action
-def prepare_oks(state: Any, r: Replica, o: Op, k: Count) -> None:
+def prepare_oks(state: June, r: Replica, o: Op, k: Count) -> None:
     """k replicas, the primary included, acknowledged the prepare at o in this view."""
     at_primary(state, r, o)
     require(oks(state, r, o) == number_of(k))
 
 
 @action
-def prepare_quorum(state: Any, r: Replica, o: Op) -> None:
+def prepare_quorum(state: June, r: Replica, o: Op) -> None:
     """Enough replicas acknowledged the prepare at o in this view."""
     at_primary(state, r, o)
     require(oks(state, r, o) >= state.cfg.quorum_replication)
 
 
-def at_primary(state: Any, r: Any, o: Any) -> None:
+def at_primary(state: June, r: Replica, o: Op) -> None:
     """r is a normal primary with o in its pipeline."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -255,13 +257,13 @@ def at_primary(state: Any, r: Any, o: Any) -> None:
 
 
 @action
-def commit(state: Any, r: Replica, e: Prepare) -> None:
+def commit(state: June, r: Replica, e: Prepare) -> None:
     """The primary executes the head of its pipeline, on a quorum of acknowledgements of this view, and replies."""
     require(oks(state, r, state.commit_min[r] + 1) >= state.cfg.quorum_replication)
     commit_head(state, r, e)
 
 
-def commit_head(state: Any, r: Any, e: Any) -> None:
+def commit_head(state: June, r: Replica, e: Prepare) -> None:
     """The rest of commit, quorum aside."""
     o = state.commit_min[r] + 1
     require(state.up[r])
@@ -278,7 +280,7 @@ def commit_head(state: Any, r: Any, e: Any) -> None:
 
 
 @action
-def execute(state: Any, r: Replica, e: Prepare) -> None:
+def execute(state: June, r: Replica, e: Prepare) -> None:
     """A backup, a primary that repairs its log, or a cluster of one at its start executes the next committed op."""
     o = state.commit_min[r] + 1
     require(state.up[r])
@@ -298,7 +300,7 @@ def execute(state: Any, r: Replica, e: Prepare) -> None:
     run(state, r, o, e)
 
 
-def run(state: Any, r: Any, o: Any, e: Any) -> None:
+def run(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """Effects of executing e at o; whoever executed o before executed the same (I1)."""
     c = state.p_client[e]
     require(any_of(state.canonical[o] == 0, state.canonical[o] == e))
@@ -313,7 +315,7 @@ def run(state: Any, r: Any, o: Any, e: Any) -> None:
 
 
 @action
-def evict(state: Any, r: Replica, c: Client) -> None:
+def evict(state: June, r: Replica, c: Client) -> None:
     """The client table is full: the client whose last reply is oldest loses its entry (I9)."""
     require(state.session[r, c] != 0)
     require(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
+    Bool,
+    Number,
     action,
     all_of,
     any_of,
@@ -37,6 +37,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     RECOVERING,
     SLOTS,
     VIEW_CHANGE,
+    July,
     MessageKind,
     at,
     leads,
@@ -46,17 +47,17 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
 )
 
 
-def votes(state: Any, r: Any) -> Any:
+def votes(state: July, r: Replica) -> Bool:
     """Is r a replica, and not a standby?"""
     return r < state.cfg.replicas
 
 
-def is_clean(state: Any, r: Any, o: Any, e: Any) -> Any:
+def is_clean(state: July, r: Replica, o: Op, e: Prepare) -> Bool:
     """Is that prepare durable in r's journal?"""
     return all_of(at(state, r, o) == e, not_(state.dirty[r, slot_of(o)]))
 
 
-def chained(state: Any, r: Any, lo: Any, hi: Any) -> Any:
+def chained(state: July, r: Replica, lo: Op, hi: Op) -> Bool:
     """Are the headers of ops lo..hi all there, each the parent of the next?"""
     return all_of(
         at(state, r, hi) != 0,
@@ -65,7 +66,7 @@ def chained(state: Any, r: Any, lo: Any, hi: Any) -> Any:
 
 
 @action
-def receive(state: Any, r: Replica, m: Message) -> None:
+def receive(state: July, r: Replica, m: Message) -> None:
     """A message that was sent to the replica reaches it."""
     require(state.up[r])
     require(state.sent[m, r])
@@ -75,7 +76,7 @@ def receive(state: Any, r: Replica, m: Message) -> None:
 
 
 @action
-def on_request(state: Any, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
+def on_request(state: July, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
     """The primary prepares a request, a client's or the cluster's own: the next op (I7: one per view and op).
 
     A request that waited in its queue is prepared although the session it came from was evicted meanwhile.
@@ -125,7 +126,7 @@ def on_request(state: Any, r: Replica, e: Prepare, c: Client, s: Request, regist
 
 
 @action
-def learn_commit(state: Any, r: Replica, k: Op) -> None:
+def learn_commit(state: July, r: Replica, k: Op) -> None:
     """A backup learns a commit number from a prepare, commit or view message of its view; it may be above its log."""
     m = state.current[r]
     require(state.up[r])
@@ -148,7 +149,7 @@ def learn_commit(state: Any, r: Replica, k: Op) -> None:
 
 
 @action
-def replay(state: Any, r: Replica, k: Op) -> None:
+def replay(state: July, r: Replica, k: Op) -> None:
     """A cluster of one takes its whole journal as committed."""
     require(state.up[r])
     require(state.status[r] == RECOVERING)
@@ -158,7 +159,7 @@ def replay(state: Any, r: Replica, k: Op) -> None:
 
 
 @action
-def jump_ahead(state: Any, r: Replica, o: Op) -> None:
+def jump_ahead(state: July, r: Replica, o: Op) -> None:
     """A backup that receives a prepare above the next op takes the head just below it, and leaves a gap."""
     m = state.current[r]
     require(state.up[r])
@@ -172,7 +173,7 @@ def jump_ahead(state: Any, r: Replica, o: Op) -> None:
 
 
 @action
-def on_prepare(state: Any, r: Replica) -> None:
+def on_prepare(state: July, r: Replica) -> None:
     """A backup takes the next prepare of its view as the head of its log; it is not durable yet."""
     m = state.current[r]
     e, o = state.m_prepare[m], state.m_op[m]
@@ -190,7 +191,7 @@ def on_prepare(state: Any, r: Replica) -> None:
     put_header(state, r, o, e)
 
 
-def may_promise(state: Any, r: Any) -> Any:
+def may_promise(state: July, r: Replica) -> Bool:
     """Are view and log_view durable, or does the acknowledgement stay with r itself, who leads the view?"""
     return any_of(
         leads(state, r),
@@ -199,7 +200,7 @@ def may_promise(state: Any, r: Any) -> Any:
 
 
 @action
-def acknowledge(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def acknowledge(state: July, r: Replica, o: Op, e: Prepare) -> None:
     """A replica acknowledges a prepare of its log that is durable here (I3); a standby only says so to itself.
 
     One further ahead waits for the next checkpoint, which it would make look durable on a quorum (I5).
@@ -217,7 +218,7 @@ def acknowledge(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def on_prepare_ok(state: Any, r: Replica, q: Replica, e: Prepare) -> None:
+def on_prepare_ok(state: July, r: Replica, q: Replica, e: Prepare) -> None:
     """The primary counts an acknowledgement of its view for a prepare in its pipeline."""
     m = state.current[r]
     require(state.up[r])
@@ -233,26 +234,26 @@ def on_prepare_ok(state: Any, r: Replica, q: Replica, e: Prepare) -> None:
     state.ok_from[r, state.p_op[e], q] = True
 
 
-def oks(state: Any, r: Any, o: Any) -> Any:
+def oks(state: July, r: Replica, o: Op) -> Number:
     """How many acknowledgements are counted for the pipeline entry at o."""
     return count(Replica, lambda q: state.ok_from[r, o, q])
 
 
 @action
-def prepare_oks(state: Any, r: Replica, o: Op, k: Count) -> None:
+def prepare_oks(state: July, r: Replica, o: Op, k: Count) -> None:
     """k replicas, the primary included, acknowledged the prepare at o in this view."""
     require(oks(state, r, o) == number_of(k))
 
 
 @action
-def prepare_quorum(state: Any, r: Replica, o: Op) -> None:
+def prepare_quorum(state: July, r: Replica, o: Op) -> None:
     """Enough replicas acknowledged the prepare at o in this view."""
     require(oks(state, r, o) >= state.cfg.quorum_replication)
     state.agreed[r, state.pipeline[r, o]] = True
 
 
 @action
-def commit(state: Any, r: Replica, e: Prepare) -> None:
+def commit(state: July, r: Replica, e: Prepare) -> None:
     """The primary executes the head of its pipeline, on a quorum of acknowledgements of this view, and replies."""
     o = state.commit_min[r] + 1
     require(state.up[r])
@@ -267,20 +268,20 @@ def commit(state: Any, r: Replica, e: Prepare) -> None:
 
 
 @action
-def note_commit(state: Any, r: Replica, o: Op) -> None:
+def note_commit(state: July, r: Replica, o: Op) -> None:
     """A primary knows what it executed to be committed."""
     require(state.commit_min[r] == o)
     require(o > state.commit_max[r])
     state.commit_max[r] = o
 
 
-def follows(state: Any, r: Any, e: Any, o: Any) -> Any:
+def follows(state: July, r: Replica, e: Prepare, o: Op) -> Bool:
     """Is e's parent what was executed before it (as far as anyone executed it)?"""
     return any_of(state.canonical[o - 1] == 0, state.p_parent[e] == state.canonical[o - 1])
 
 
 @action
-def execute(state: Any, r: Replica, e: Prepare) -> None:
+def execute(state: July, r: Replica, e: Prepare) -> None:
     """A backup, a primary that repairs its log, or a cluster of one at its start executes the next committed op.
 
     A primary that began to commit an op executes it, too, if a view change comes in between. The body may be in memory.
@@ -302,7 +303,7 @@ def execute(state: Any, r: Replica, e: Prepare) -> None:
     run(state, r, o, e)
 
 
-def run(state: Any, r: Any, o: Any, e: Any) -> None:
+def run(state: July, r: Replica, o: Op, e: Prepare) -> None:
     """Effects of executing e at o; whoever executed o before executed the same (I1)."""
     c = state.p_client[e]
     require(any_of(state.canonical[o] == 0, state.canonical[o] == e))
@@ -318,7 +319,7 @@ def run(state: Any, r: Any, o: Any, e: Any) -> None:
 
 
 @action
-def evict(state: Any, r: Replica, c: Client) -> None:
+def evict(state: July, r: Replica, c: Client) -> None:
     """The client table is full: the client whose last reply is oldest loses its entry (I9)."""
     require(state.session[r, c] != 0)
     require(
@@ -335,7 +336,7 @@ def evict(state: Any, r: Replica, c: Client) -> None:
 
 
 @action
-def load_session(state: Any, r: Replica, c: Client, o: Op, s: Request) -> None:
+def load_session(state: July, r: Replica, c: Client, o: Op, s: Request) -> None:
     """A replica that started from a checkpoint has the client table of that checkpoint: an entry as others have it."""
     state.session[r, c] = o
     state.answered[r, c] = s
@@ -343,7 +344,7 @@ def load_session(state: Any, r: Replica, c: Client, o: Op, s: Request) -> None:
 
 
 @action
-def forget_clients(state: Any, r: Replica) -> None:
+def forget_clients(state: July, r: Replica) -> None:
     """A replica that jumps to a checkpoint drops its client table for that of the checkpoint."""
     require(state.up[r])
     state.session.update((r, Client), lambda c: 0)
@@ -352,14 +353,14 @@ def forget_clients(state: Any, r: Replica) -> None:
 
 
 @action
-def client_send(state: Any, m: Message, q: Replica, k: MessageKind) -> None:
+def client_send(state: July, m: Message, q: Replica, k: MessageKind) -> None:
     """A client sends a request or another message to a replica."""
     state.m_kind[m] = k
     state.sent[m, q] = True
 
 
 @action
-def address(state: Any, r: Replica, m: Message, q: Replica) -> None:
+def address(state: July, r: Replica, m: Message, q: Replica) -> None:
     """A composed message is sent to q."""
     require(state.up[r])
     state.sent_before[r] = state.sent[m, q]
@@ -367,7 +368,7 @@ def address(state: Any, r: Replica, m: Message, q: Replica) -> None:
 
 
 @action
-def hold_back(state: Any, r: Replica, m: Message, q: Replica) -> None:
+def hold_back(state: July, r: Replica, m: Message, q: Replica) -> None:
     """A message of a view that is not durable is not sent after all (I6); what was sent to q before, by r or another
     (a request by its client), stays.
     """
@@ -381,7 +382,7 @@ def hold_back(state: Any, r: Replica, m: Message, q: Replica) -> None:
 
 
 @action
-def send_prepare(state: Any, r: Replica, m: Message, e: Prepare) -> None:
+def send_prepare(state: July, r: Replica, m: Message, e: Prepare) -> None:
     """A replica sends a prepare that it has: its own, one it received, or one of its journal."""
     require(state.up[r])
     require(any_of(state.on_disk[r, e], holds(state, r, e)))
@@ -393,14 +394,14 @@ def send_prepare(state: Any, r: Replica, m: Message, e: Prepare) -> None:
     state.m_prepare[m] = e
 
 
-def holds(state: Any, r: Any, e: Any) -> Any:
+def holds(state: July, r: Replica, e: Prepare) -> Bool:
     """Does r hold the prepare: in its pipeline, in its ring or on the way there, or in memory since it reached r?"""
     o = state.p_op[e]
     return any_of(state.pipeline[r, o] == e, state.body[r, slot_of(o)] == e, state.writing[r, e], state.seen[r, e])
 
 
 @action
-def send_prepare_ok(state: Any, r: Replica, m: Message, e: Prepare) -> None:
+def send_prepare_ok(state: July, r: Replica, m: Message, e: Prepare) -> None:
     """What was acknowledged is told to the primary of the view."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -414,7 +415,7 @@ def send_prepare_ok(state: Any, r: Replica, m: Message, e: Prepare) -> None:
 
 
 @action
-def send_commit(state: Any, r: Replica, m: Message) -> None:
+def send_commit(state: July, r: Replica, m: Message) -> None:
     """The primary tells its commit number."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -426,7 +427,7 @@ def send_commit(state: Any, r: Replica, m: Message) -> None:
 
 
 @action
-def send_plain(state: Any, r: Replica, m: Message, v: View, k: MessageKind) -> None:
+def send_plain(state: July, r: Replica, m: Message, v: View, k: MessageKind) -> None:
     """A message without a claim: a question, a probe, a block."""
     require(state.up[r])
     state.m_kind[m] = k
@@ -435,7 +436,7 @@ def send_plain(state: Any, r: Replica, m: Message, v: View, k: MessageKind) -> N
 
 
 @action
-def ask_view(state: Any, r: Replica, m: Message, v: View, n: Nonce) -> None:
+def ask_view(state: July, r: Replica, m: Message, v: View, n: Nonce) -> None:
     """A replica asks the primary of a view for its log, under the nonce that it drew at its start."""
     require(state.up[r])
     require(any_of(state.nonce[r] == 0, state.nonce[r] == n))
@@ -447,7 +448,7 @@ def ask_view(state: Any, r: Replica, m: Message, v: View, n: Nonce) -> None:
 
 
 @action
-def send_headers(state: Any, r: Replica, m: Message, lo: Op, hi: Op) -> None:
+def send_headers(state: July, r: Replica, m: Message, lo: Op, hi: Op) -> None:
     """A replica answers get_headers with what its journal holds of the ops asked for."""
     require(state.up[r])
     state.m_kind[m] = KIND["headers"]

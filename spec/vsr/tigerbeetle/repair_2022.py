@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
+    Bool,
+    Number,
     action,
     all_of,
     any_of,
+    as_index,
     between,
     count,
     forall,
@@ -29,6 +30,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     SLOTS,
     VIEW_CHANGE,
     Count,
+    June,
     Message,
     Nonce,
     Op,
@@ -41,7 +43,7 @@ from viewproof.spec.vsr.tigerbeetle.view_2022 import carry_headers, take_head
 GAP, DIRTY, CONNECTS, OLDER = 0, 1, 2, 3
 
 
-def repairs(state: Any, r: Any) -> Any:
+def repairs(state: June, r: Replica) -> Bool:
     """May r repair its log: is it normal, or the primary of a view whose votes it has merged?"""
     return any_of(
         state.status[r] == NORMAL,
@@ -51,7 +53,7 @@ def repairs(state: Any, r: Any) -> Any:
 
 
 @action
-def repair_header(state: Any, r: Replica, o: Op, e: Prepare, g: Op) -> None:
+def repair_header(state: June, r: Replica, o: Op, e: Prepare, g: Op) -> None:
     """A header that a message brought fills a gap (`g` 0), is dirty there (1), or replaces one that it shows wrong (2).
 
     It never changes or advances the head; the header above it, if known, must be its child.
@@ -72,7 +74,7 @@ def repair_header(state: Any, r: Replica, o: Op, e: Prepare, g: Op) -> None:
 
 
 @action
-def find_break(state: Any, r: Replica, lo: Op, hi: Op) -> None:
+def find_break(state: June, r: Replica, lo: Op, hi: Op) -> None:
     """Headers of ops lo..hi are missing, or do not link the log above them to the log below."""
     require(state.up[r])
     require(repairs(state, r))
@@ -81,15 +83,15 @@ def find_break(state: Any, r: Replica, lo: Op, hi: Op) -> None:
 
 
 @action
-def repair_root(state: Any, r: Replica) -> None:
+def repair_root(state: June, r: Replica) -> None:
     """A replica that recovered puts the root back, which all know."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
-    require(state.entry[r, 0] == 0)
-    put_header(state, r, 0, ROOT)
+    require(state.entry[r, as_index(Op, 0)] == 0)
+    put_header(state, r, as_index(Op, 0), as_index(Prepare, ROOT))
 
 
-def connects(state: Any, r: Any, o: Any, e: Any) -> Any:
+def connects(state: June, r: Replica, o: Op, e: Prepare) -> Bool:
     """Would e at o be linked by parents to the head of the log?"""
     return all_of(
         state.p_parent[state.entry[r, o + 1]] == e,
@@ -101,7 +103,7 @@ def connects(state: Any, r: Any, o: Any, e: Any) -> Any:
     )
 
 
-def brought(state: Any, r: Any, o: Any, e: Any) -> Any:
+def brought(state: June, r: Replica, o: Op, e: Prepare) -> Bool:
     """Do the message at hand, the pipeline, a vote that was merged or an answer that was used hold that header?"""
     m = state.current[r]
     return any_of(
@@ -112,7 +114,7 @@ def brought(state: Any, r: Any, o: Any, e: Any) -> Any:
     )
 
 
-def exists_in(state: Any, r: Any, o: Any, e: Any) -> Any:
+def exists_in(state: June, r: Replica, o: Op, e: Prepare) -> Bool:
     """Is the header in a vote or an answer that the replica holds?"""
     votes = count(Replica, lambda q: all_of(state.dvc_of[r, q] != 0, state.m_header[state.dvc_of[r, q], o] == e))
     answers = count(
@@ -122,7 +124,7 @@ def exists_in(state: Any, r: Any, o: Any, e: Any) -> Any:
 
 
 @action
-def send_headers(state: Any, r: Replica, m: Message, lo: Op, hi: Op) -> None:
+def send_headers(state: June, r: Replica, m: Message, lo: Op, hi: Op) -> None:
     """A replica answers request_headers with what its ring holds of the ops asked for."""
     asked = state.current[r]
     require(state.up[r])
@@ -138,18 +140,18 @@ def send_headers(state: Any, r: Replica, m: Message, lo: Op, hi: Op) -> None:
 
 
 @action
-def send_nack(state: Any, r: Replica, m: Message, o: Op, e: Prepare) -> None:
+def send_nack(state: June, r: Replica, m: Message, o: Op, e: Prepare) -> None:
     """Asked by the primary of a view that is not started, a replica says that it never had the prepare (I11)."""
     never_acknowledged(state, r, o, e)
     deny(state, r, m, o, e)
 
 
-def never_acknowledged(state: Any, r: Any, o: Any, e: Any) -> None:
+def never_acknowledged(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """What a replica acknowledged it may not deny, a faulty slot included, until a later log does without it (I11)."""
     require(state.promise[r, o] != e)
 
 
-def deny(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
+def deny(state: June, r: Replica, m: Message, o: Op, e: Prepare) -> None:
     """Guard and effects of a nack, I11 aside."""
     asked = state.current[r]
     require(state.up[r])
@@ -171,7 +173,7 @@ def deny(state: Any, r: Any, m: Any, o: Any, e: Any) -> None:
 
 
 @action
-def await_nacks(state: Any, r: Replica, o: Op) -> None:
+def await_nacks(state: June, r: Replica, o: Op) -> None:
     """The new primary asks all for an uncommitted prepare it has not got: one of them sends it, or enough deny it."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -186,7 +188,7 @@ def await_nacks(state: Any, r: Replica, o: Op) -> None:
 
 
 @action
-def stop_nacks(state: Any, r: Replica) -> None:
+def stop_nacks(state: June, r: Replica) -> None:
     """The prepare arrived: the nacks for it no longer matter."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -196,7 +198,7 @@ def stop_nacks(state: Any, r: Replica) -> None:
 
 
 @action
-def on_nack(state: Any, r: Replica, q: Replica) -> None:
+def on_nack(state: June, r: Replica, q: Replica) -> None:
     """A nack of this view for the prepare that is waited for is counted once per replica."""
     m = state.current[r]
     require(state.up[r])
@@ -211,13 +213,13 @@ def on_nack(state: Any, r: Replica, q: Replica) -> None:
     state.nack_from[r, q] = True
 
 
-def nacks_needed(state: Any, r: Any, o: Any) -> Any:
+def nacks_needed(state: June, r: Replica, o: Op) -> Number:
     """Nacks of others that prove that no replication quorum has the prepare; one more if the own copy is lost."""
     return state.cfg.replicas - state.cfg.quorum_replication + where(state.faulty[r, o], 1, 0)
 
 
 @action
-def nack_quorum(state: Any, r: Replica, o: Op) -> None:
+def nack_quorum(state: June, r: Replica, o: Op) -> None:
     """Enough nacks."""
     require(state.up[r])
     require(state.nack_op[r] == o)
@@ -225,7 +227,7 @@ def nack_quorum(state: Any, r: Replica, o: Op) -> None:
 
 
 @action
-def discard_ops(state: Any, r: Replica, o: Op) -> None:
+def discard_ops(state: June, r: Replica, o: Op) -> None:
     """An uncommitted prepare that cannot have been committed is discarded, with all above it."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -252,12 +254,12 @@ def discard_ops(state: Any, r: Replica, o: Op) -> None:
     state.nack_from.update((r, Replica), lambda q: False)
 
 
-def pipeline_first(state: Any, r: Any) -> Any:
+def pipeline_first(state: June, r: Replica) -> Op:
     """The lowest uncommitted op of the pipeline."""
     return largest(state.commit_max[r] + 1, state.pipeline_lo[r])
 
 
-def pipeline_linked(state: Any, r: Any) -> Any:
+def pipeline_linked(state: June, r: Replica) -> Bool:
     """Is the parent of the lowest uncommitted prepare of the pipeline in the log?"""
     first = pipeline_first(state, r)
     return all_of(
@@ -266,7 +268,7 @@ def pipeline_linked(state: Any, r: Any) -> Any:
     )
 
 
-def pipeline_kept(state: Any, r: Any) -> Any:
+def pipeline_kept(state: June, r: Replica) -> Op:
     """The highest uncommitted op that pipeline and log have alike; below `pipeline_first` if there is none."""
     return maximum(
         between(Op, pipeline_first(state, r), state.pipeline_hi[r]),
@@ -274,7 +276,7 @@ def pipeline_kept(state: Any, r: Any) -> Any:
     )
 
 
-def keep_pipeline(state: Any, r: Any, keep: Any) -> None:
+def keep_pipeline(state: June, r: Replica, keep: Bool) -> None:
     """Cut the pipeline to what the log has, or (`keep` is false) drop it."""
     lo, first, kept = state.commit_max[r] + 1, pipeline_first(state, r), pipeline_kept(state, r)
     require(state.up[r])
@@ -285,13 +287,13 @@ def keep_pipeline(state: Any, r: Any, keep: Any) -> None:
 
 
 @action
-def pipeline_diff(state: Any, r: Replica) -> None:
+def pipeline_diff(state: June, r: Replica) -> None:
     """Of the pipeline of older views the new primary keeps what still is the uncommitted tail of its log."""
     keep_pipeline(state, r, pipeline_linked(state, r))
 
 
 @action
-def pipeline_reset(state: Any, r: Replica, k: Op) -> None:
+def pipeline_reset(state: June, r: Replica, k: Op) -> None:
     """The first builds of June cut it once the votes are merged, before headers are repaired: k prepares stay."""
     require(state.dvc_quorum[r])
     require(any_of(k > 0, not_(pipeline_linked(state, r)), pipeline_kept(state, r) < pipeline_first(state, r)))
@@ -299,7 +301,7 @@ def pipeline_reset(state: Any, r: Replica, k: Op) -> None:
 
 
 @action
-def pipeline_push(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def pipeline_push(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """The next prepare of the uncommitted tail is read from the journal into the pipeline, with no acknowledgement."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -316,13 +318,13 @@ def pipeline_push(state: Any, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
-def recover_empty(state: Any, r: Replica) -> None:
+def recover_empty(state: June, r: Replica) -> None:
     """A replica with an empty journal is new, and normal in view 0: only if it never took part (I6, I11)."""
     require(not_(state.took_part[r]))
     new_replica(state, r)
 
 
-def new_replica(state: Any, r: Any) -> None:
+def new_replica(state: June, r: Replica) -> None:
     """Guard and effects of a start with an empty journal, as far as the journal shows it."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -333,7 +335,7 @@ def new_replica(state: Any, r: Any) -> None:
 
 
 @action
-def recover_single(state: Any, r: Replica) -> None:
+def recover_single(state: June, r: Replica) -> None:
     """A cluster of one has executed its whole journal again: it is normal, in view 0."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -345,7 +347,7 @@ def recover_single(state: Any, r: Replica) -> None:
 
 
 @action
-def start_recovery(state: Any, r: Replica, n: Nonce) -> None:
+def start_recovery(state: June, r: Replica, n: Nonce) -> None:
     """A replica asks all others for the state of the cluster, under a nonce that no recovery used before."""
     require(state.up[r])
     require(state.journal_ready[r])
@@ -357,7 +359,7 @@ def start_recovery(state: Any, r: Replica, n: Nonce) -> None:
 
 
 @action
-def answer_recovery(state: Any, r: Replica, m: Message, n: Nonce, low: Op, h: Count) -> None:
+def answer_recovery(state: June, r: Replica, m: Message, n: Nonce, low: Op, h: Count) -> None:
     """Only a normal replica answers, with the nonce asked under."""
     asked = state.current[r]
     require(state.up[r])
@@ -370,7 +372,7 @@ def answer_recovery(state: Any, r: Replica, m: Message, n: Nonce, low: Op, h: Co
 
 
 @action
-def on_answer(state: Any, r: Replica, q: Replica) -> None:
+def on_answer(state: June, r: Replica, q: Replica) -> None:
     """An answer to this recovery's nonce is kept; another one of the same replica only if it is not older."""
     m, old = state.current[r], state.response_of[r, q]
     require(state.up[r])
@@ -383,7 +385,7 @@ def on_answer(state: Any, r: Replica, q: Replica) -> None:
     state.response_of[r, q] = m
 
 
-def older(state: Any, m: Any, old: Any) -> Any:
+def older(state: June, m: Message, old: Message) -> Bool:
     """Is m's (view, op, commit) below that of old?"""
     return any_of(
         state.m_view[m] < state.m_view[old],
@@ -397,7 +399,7 @@ def older(state: Any, m: Any, old: Any) -> Any:
 
 
 @action
-def recover_log(state: Any, r: Replica, b: Replica) -> None:
+def recover_log(state: June, r: Replica, b: Replica) -> None:
     """With answers of q_v others, one of them the primary of the highest view in that view: take its head."""
     m = state.response_of[r, b]
     require(state.up[r])
@@ -416,13 +418,13 @@ def recover_log(state: Any, r: Replica, b: Replica) -> None:
 
 
 @action
-def finish_recovery(state: Any, r: Replica, b: Replica) -> None:
+def finish_recovery(state: June, r: Replica, b: Replica) -> None:
     """The replica is a normal backup of the view answered by b, which is no lower than any view it voted in (I6)."""
     require(state.m_view[state.response_of[r, b]] >= state.promised[r])
     rejoin(state, r, b)
 
 
-def rejoin(state: Any, r: Any, b: Any) -> None:
+def rejoin(state: June, r: Replica, b: Replica) -> None:
     """Guard and effects of the end of a recovery."""
     v = state.m_view[state.response_of[r, b]]
     require(state.up[r])

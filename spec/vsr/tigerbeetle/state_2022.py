@@ -6,9 +6,9 @@ has a message. A receiver acts on `current[r]`, the message it handles; anything
 
 from __future__ import annotations
 
-from typing import Any
-
-from viewproof.spec.lang import BOOL, Index, Label, Schema, as_index, one_of, up_to
+from viewproof.spec.lang import Bool, Cells, Index, Label, Schema, State, as_index, variable
+from viewproof.spec.lang.state import declare
+from viewproof.spec.vsr.config import Config
 
 
 class Replica(Index):
@@ -94,99 +94,120 @@ SECTOR = 32
 ROOT = 1
 
 
+class Replicas(State):
+    """What each replica holds."""
+
+    up: Cells[Replica, Bool] = variable("is the process running?", init=1)
+    journal_ready: Cells[Replica, Bool] = variable("has the journal been recovered since the start?")
+    status: Cells[Replica, Status] = variable("normal, view_change or recovering", init=RECOVERING)
+    view: Cells[Replica, View] = variable("the view the replica is in; in memory only")
+    log_view: Cells[Replica, View] = variable("view in which its log was last authoritative; in memory only")
+    op: Cells[Replica, Op] = variable("head of its log; headers below may be missing")
+    commit_min: Cells[Replica, Op] = variable("highest op it has executed")
+    commit_max: Cells[Replica, Op] = variable("highest op it knows to be committed; may be above op")
+    current: Cells[Replica, Message] = variable("the message it handles, or handled last")
+    session: Cells[tuple[Replica, Client], Op] = variable("client table: op of the register; 0 = no entry")
+    answered: Cells[tuple[Replica, Client], Request] = variable("client table: number of the last executed request")
+    replied: Cells[tuple[Replica, Client], Op] = variable("client table: op of the last reply")
+
+
+class Journals(State):
+    """Its journal."""
+
+    entry: Cells[tuple[Replica, Op], Prepare] = variable("header in the slot, in memory; 0 = none")
+    dirty: Cells[tuple[Replica, Op], Bool] = variable("is the slot's prepare not known to be durable here?")
+    faulty: Cells[tuple[Replica, Op], Bool] = variable("was the slot's content lost to a fault?")
+    unsure: Cells[tuple[Replica, Op], Bool] = variable("is the slot, emptied by a cut, still faulty in older builds?")
+    body: Cells[tuple[Replica, Op], Prepare] = variable("prepare that the replica knows its prepares ring to hold")
+    writing: Cells[tuple[Replica, Op, Prepare], Bool] = variable("is that prepare being written?")
+    disk_body: Cells[tuple[Replica, Op], Prepare] = variable("prepares ring on disk, faults aside")
+    disk_header: Cells[tuple[Replica, Op], Prepare] = variable("headers ring on disk, faults aside")
+    header_buffer: Cells[tuple[Replica, Op], Prepare] = variable("headers of the sector that is being written")
+    sector_busy: Cells[tuple[Replica, Op], Bool] = variable(
+        "is the sector of the headers ring from that slot being written?"
+    )
+    next_slot: Cells[Replica, Op] = variable("slot whose recovery is decided next")
+
+
+class Collected(State):
+    """What it collected of others."""
+
+    svc_from: Cells[tuple[Replica, Replica], Bool] = variable(
+        "start_view_change of this view received from that replica"
+    )
+    svc_quorum: Cells[Replica, Bool] = variable("enough of them")
+    dvc_of: Cells[tuple[Replica, Replica], Message] = variable("do_view_change of this view received from that replica")
+    dvc_quorum: Cells[Replica, Bool] = variable("enough of them: the log is merged, repair is allowed")
+    installed: Cells[Replica, Bool] = variable("has the log of this view's start_view, or of the answers, been taken?")
+    nack_op: Cells[Replica, Op] = variable("op for which nacks are collected; 0 = none")
+    nack_from: Cells[tuple[Replica, Replica], Bool] = variable("nack for it received from that replica")
+    pipeline: Cells[tuple[Replica, Op], Prepare] = variable("prepare in the pipeline at that op; in memory only")
+    pipeline_lo: Cells[Replica, Op] = variable("lowest op of the pipeline", init=1)
+    pipeline_hi: Cells[Replica, Op] = variable("highest op of the pipeline; below pipeline_lo if it is empty")
+    ok_from: Cells[tuple[Replica, Op, Replica], Bool] = variable(
+        "acknowledgement of the pipeline entry counted in this view"
+    )
+    ok_ever: Cells[tuple[Replica, Op, Replica], Bool] = variable(
+        "acknowledgement of the pipeline entry counted in any view"
+    )
+    nonce: Cells[Replica, Nonce] = variable("nonce of the recovery under way")
+    response_of: Cells[tuple[Replica, Replica], Message] = variable("newest answer from that replica to this nonce")
+
+
+class Messages(State):
+    """Prepares and messages."""
+
+    sent: Cells[tuple[Message, Replica], Bool] = variable("has the message been sent to that replica?")
+    m_kind: Cells[Message, MessageKind] = variable("its kind; none = it does not exist")
+    m_from: Cells[Message, Replica] = variable("the replica that composed it")
+    m_view: Cells[Message, View] = variable("its view")
+    m_op: Cells[Message, Op] = variable("its op")
+    m_commit: Cells[Message, Op] = variable("its commit number; of request_headers the lowest op asked for")
+    m_log_view: Cells[Message, View] = variable("do_view_change: log_view")
+    m_prepare: Cells[Message, Prepare] = variable("the prepare it is, or is about; 0 = none or any")
+    m_nonce: Cells[Message, Nonce] = variable("recovery and its answer: nonce")
+    m_low: Cells[Message, Op] = variable("lowest op of the headers it carries")
+    m_header: Cells[tuple[Message, Op], Prepare] = variable("header it carries at that op; 0 = none")
+    p_view: Cells[Prepare, View] = variable("prepare: view")
+    p_op: Cells[Prepare, Op] = variable("prepare: op")
+    p_parent: Cells[Prepare, Prepare] = variable("prepare: the one before it")
+    p_commit: Cells[Prepare, Op] = variable("prepare: commit number of its primary")
+    p_client: Cells[Prepare, Client] = variable("prepare: client")
+    p_request: Cells[Prepare, Request] = variable("prepare: request number")
+    p_register: Cells[Prepare, Bool] = variable("prepare: does it register a session?")
+
+
+class History(State):
+    """What only invariants read."""
+
+    prepared: Cells[tuple[View, Op], Prepare] = variable("the prepare of that view and op")
+    acked: Cells[tuple[Replica, Prepare], Bool] = variable("has the replica ever acknowledged it?")
+    promise: Cells[tuple[Replica, Op], Prepare] = variable("prepare it acknowledged there, and no later log dropped")
+    start_commit: Cells[Replica, Op] = variable("commit number when it last started a view, as primary")
+    start_message: Cells[Replica, Message] = variable("first start_view of that view; 0 = not sent yet")
+    promised: Cells[Replica, View] = variable("highest view it sent a start_view_change or do_view_change of")
+    took_part: Cells[Replica, Bool] = variable("has it ever prepared for others, acknowledged or voted?")
+    canonical: Cells[Op, Prepare] = variable("prepare executed at that op by whoever was first")
+    canonical_view: Cells[Op, View] = variable("view of whoever was first")
+    executed_top: Op = variable("highest op that any replica executed")
+    client_top: Client = variable("highest number of a client whose request was executed")
+    nonce_used: Cells[Nonce, Bool] = variable("has a recovery used it?")
+
+
+class June(Replicas, Journals, Collected, Messages, History):
+    """The state of a cluster."""
+
+    cfg: Config
+
+
 def schema_2022() -> Schema:
-    """Declare the variables."""
+    """The variables."""
     s = Schema()
-    _replica(s)
-    _journal(s)
-    _collected(s)
-    _messages(s)
-    _history(s)
+    for state in (Replicas, Journals, Collected, Messages, History):
+        declare(s, state, None)
     return s
 
 
-def _replica(s: Schema) -> None:
-    s.state("up", (Replica,), BOOL, init=1, doc="is the process running?")
-    s.state("journal_ready", (Replica,), BOOL, doc="has the journal been recovered since the start?")
-    s.state("status", (Replica,), one_of(Status), init=RECOVERING, doc="normal, view_change or recovering")
-    s.state("view", (Replica,), up_to(View), doc="the view the replica is in; in memory only")
-    s.state("log_view", (Replica,), up_to(View), doc="view in which its log was last authoritative; in memory only")
-    s.state("op", (Replica,), up_to(Op), doc="head of its log; headers below may be missing")
-    s.state("commit_min", (Replica,), up_to(Op), doc="highest op it has executed")
-    s.state("commit_max", (Replica,), up_to(Op), doc="highest op it knows to be committed; may be above op")
-    s.state("current", (Replica,), up_to(Message), doc="the message it handles, or handled last")
-    s.state("session", (Replica, Client), up_to(Op), doc="client table: op of the register; 0 = no entry")
-    s.state("answered", (Replica, Client), up_to(Request), doc="client table: number of the last executed request")
-    s.state("replied", (Replica, Client), up_to(Op), doc="client table: op of the last reply")
-
-
-def _journal(s: Schema) -> None:
-    s.state("entry", (Replica, Op), up_to(Prepare), doc="header in the slot, in memory; 0 = none")
-    s.state("dirty", (Replica, Op), BOOL, doc="is the slot's prepare not known to be durable here?")
-    s.state("faulty", (Replica, Op), BOOL, doc="was the slot's content lost to a fault?")
-    s.state("unsure", (Replica, Op), BOOL, doc="is the slot, emptied by a cut, still faulty in older builds?")
-    s.state("body", (Replica, Op), up_to(Prepare), doc="prepare that the replica knows its prepares ring to hold")
-    s.state("writing", (Replica, Op, Prepare), BOOL, doc="is that prepare being written?")
-    s.state("disk_body", (Replica, Op), up_to(Prepare), doc="prepares ring on disk, faults aside")
-    s.state("disk_header", (Replica, Op), up_to(Prepare), doc="headers ring on disk, faults aside")
-    s.state("header_buffer", (Replica, Op), up_to(Prepare), doc="headers of the sector that is being written")
-    s.state("sector_busy", (Replica, Op), BOOL, doc="is the sector of the headers ring from that slot being written?")
-    s.state("next_slot", (Replica,), up_to(Op), doc="slot whose recovery is decided next")
-
-
-def _collected(s: Schema) -> None:
-    s.state("svc_from", (Replica, Replica), BOOL, doc="start_view_change of this view received from that replica")
-    s.state("svc_quorum", (Replica,), BOOL, doc="enough of them")
-    s.state("dvc_of", (Replica, Replica), up_to(Message), doc="do_view_change of this view received from that replica")
-    s.state("dvc_quorum", (Replica,), BOOL, doc="enough of them: the log is merged, repair is allowed")
-    s.state("installed", (Replica,), BOOL, doc="has the log of this view's start_view, or of the answers, been taken?")
-    s.state("nack_op", (Replica,), up_to(Op), doc="op for which nacks are collected; 0 = none")
-    s.state("nack_from", (Replica, Replica), BOOL, doc="nack for it received from that replica")
-    s.state("pipeline", (Replica, Op), up_to(Prepare), doc="prepare in the pipeline at that op; in memory only")
-    s.state("pipeline_lo", (Replica,), up_to(Op), init=1, doc="lowest op of the pipeline")
-    s.state("pipeline_hi", (Replica,), up_to(Op), doc="highest op of the pipeline; below pipeline_lo if it is empty")
-    s.state("ok_from", (Replica, Op, Replica), BOOL, doc="acknowledgement of the pipeline entry counted in this view")
-    s.state("ok_ever", (Replica, Op, Replica), BOOL, doc="acknowledgement of the pipeline entry counted in any view")
-    s.state("nonce", (Replica,), up_to(Nonce), doc="nonce of the recovery under way")
-    s.state("response_of", (Replica, Replica), up_to(Message), doc="newest answer from that replica to this nonce")
-
-
-def _messages(s: Schema) -> None:
-    s.state("sent", (Message, Replica), BOOL, doc="has the message been sent to that replica?")
-    s.state("m_kind", (Message,), one_of(MessageKind), doc="its kind; none = it does not exist")
-    s.state("m_from", (Message,), up_to(Replica), doc="the replica that composed it")
-    s.state("m_view", (Message,), up_to(View), doc="its view")
-    s.state("m_op", (Message,), up_to(Op), doc="its op")
-    s.state("m_commit", (Message,), up_to(Op), doc="its commit number; of request_headers the lowest op asked for")
-    s.state("m_log_view", (Message,), up_to(View), doc="do_view_change: log_view")
-    s.state("m_prepare", (Message,), up_to(Prepare), doc="the prepare it is, or is about; 0 = none or any")
-    s.state("m_nonce", (Message,), up_to(Nonce), doc="recovery and its answer: nonce")
-    s.state("m_low", (Message,), up_to(Op), doc="lowest op of the headers it carries")
-    s.state("m_header", (Message, Op), up_to(Prepare), doc="header it carries at that op; 0 = none")
-    s.state("p_view", (Prepare,), up_to(View), doc="prepare: view")
-    s.state("p_op", (Prepare,), up_to(Op), doc="prepare: op")
-    s.state("p_parent", (Prepare,), up_to(Prepare), doc="prepare: the one before it")
-    s.state("p_commit", (Prepare,), up_to(Op), doc="prepare: commit number of its primary")
-    s.state("p_client", (Prepare,), up_to(Client), doc="prepare: client")
-    s.state("p_request", (Prepare,), up_to(Request), doc="prepare: request number")
-    s.state("p_register", (Prepare,), BOOL, doc="prepare: does it register a session?")
-
-
-def _history(s: Schema) -> None:
-    s.state("prepared", (View, Op), up_to(Prepare), doc="the prepare of that view and op")
-    s.state("acked", (Replica, Prepare), BOOL, doc="has the replica ever acknowledged it?")
-    s.state("promise", (Replica, Op), up_to(Prepare), doc="prepare it acknowledged there, and no later log dropped")
-    s.state("start_commit", (Replica,), up_to(Op), doc="commit number when it last started a view, as primary")
-    s.state("start_message", (Replica,), up_to(Message), doc="first start_view of that view; 0 = not sent yet")
-    s.state("promised", (Replica,), up_to(View), doc="highest view it sent a start_view_change or do_view_change of")
-    s.state("took_part", (Replica,), BOOL, doc="has it ever prepared for others, acknowledged or voted?")
-    s.state("canonical", (Op,), up_to(Prepare), doc="prepare executed at that op by whoever was first")
-    s.state("canonical_view", (Op,), up_to(View), doc="view of whoever was first")
-    s.state("executed_top", (), up_to(Op), doc="highest op that any replica executed")
-    s.state("client_top", (), up_to(Client), doc="highest number of a client whose request was executed")
-    s.state("nonce_used", (Nonce,), BOOL, doc="has a recovery used it?")
-
-
-def primary(state: Any, view: Any) -> Any:
+def primary(state: June, view: View) -> Replica:
     """The primary of a view."""
     return as_index(Replica, view % state.cfg.replicas)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
+    Bool,
+    Number,
     action,
     all_of,
     any_of,
@@ -29,6 +29,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     SLOTS,
     VIEW_CHANGE,
     Count,
+    June,
     Message,
     Op,
     Replica,
@@ -37,14 +38,14 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
 )
 
 
-def move_to_view(state: Any, r: Any, v: Any) -> None:
+def move_to_view(state: June, r: Replica, v: View) -> None:
     """Effects of entering a view: what was collected for the view before is thrown away."""
     state.view[r] = v
     state.status[r] = VIEW_CHANGE
     drop_votes(state, r)
 
 
-def drop_votes(state: Any, r: Any) -> None:
+def drop_votes(state: June, r: Replica) -> None:
     """Forget the votes and nacks of a view change."""
     state.svc_from.update((r, Replica), lambda q: False)
     state.dvc_of.update((r, Replica), lambda q: 0)
@@ -55,7 +56,7 @@ def drop_votes(state: Any, r: Any) -> None:
     state.nack_op[r] = 0
 
 
-def can_move(state: Any, r: Any, v: Any) -> None:
+def can_move(state: June, r: Replica, v: View) -> None:
     """Guard of entering a view: the next one on a timeout, or the one that a message of a view change names."""
     m = state.current[r]
     require(state.up[r])
@@ -78,7 +79,7 @@ def can_move(state: Any, r: Any, v: Any) -> None:
 
 
 @action
-def start_view_change(state: Any, r: Replica, v: View) -> None:
+def start_view_change(state: June, r: Replica, v: View) -> None:
     """A replica enters a later view; acknowledgements of older views no longer count there."""
     can_move(state, r, v)
     move_to_view(state, r, v)
@@ -86,7 +87,7 @@ def start_view_change(state: Any, r: Replica, v: View) -> None:
 
 
 @action
-def on_start_view_change(state: Any, r: Replica, q: Replica) -> None:
+def on_start_view_change(state: June, r: Replica, q: Replica) -> None:
     """A start_view_change of the view, from another replica, is counted once."""
     m = state.current[r]
     require(state.up[r])
@@ -100,7 +101,7 @@ def on_start_view_change(state: Any, r: Replica, q: Replica) -> None:
 
 
 @action
-def start_view_change_quorum(state: Any, r: Replica) -> None:
+def start_view_change_quorum(state: June, r: Replica) -> None:
     """With its own, a quorum wants the view: the replica may vote."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -110,7 +111,7 @@ def start_view_change_quorum(state: Any, r: Replica) -> None:
 
 
 @action
-def do_view_change(state: Any, r: Replica, m: Message, low: Op, h: Count) -> None:
+def do_view_change(state: June, r: Replica, m: Message, low: Op, h: Count) -> None:
     """A replica offers its log to the new primary: log_view, head, commit_max and the newest headers it has."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -123,7 +124,7 @@ def do_view_change(state: Any, r: Replica, m: Message, low: Op, h: Count) -> Non
     state.took_part[r] = True
 
 
-def carry_headers(state: Any, r: Any, m: Any, low: Any, h: Any, k: Any) -> None:
+def carry_headers(state: June, r: Replica, m: Message, low: Op, h: Count, k: Op) -> None:
     """A message gets the view, head, commit number k and the newest h headers, of which op `low` has the oldest.
 
     How many a message carries is open: an op below `low` is one that the message says nothing of.
@@ -140,7 +141,7 @@ def carry_headers(state: Any, r: Any, m: Any, low: Any, h: Any, k: Any) -> None:
 
 
 @action
-def on_do_view_change(state: Any, r: Replica, q: Replica) -> None:
+def on_do_view_change(state: June, r: Replica, q: Replica) -> None:
     """The primary of the view keeps a vote for it, once it may vote itself."""
     m = state.current[r]
     require(state.up[r])
@@ -155,7 +156,7 @@ def on_do_view_change(state: Any, r: Replica, q: Replica) -> None:
 
 
 @action
-def do_view_change_quorum(state: Any, r: Replica) -> None:
+def do_view_change_quorum(state: June, r: Replica) -> None:
     """Votes of a quorum are there, the primary's own included."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -170,7 +171,7 @@ def do_view_change_quorum(state: Any, r: Replica) -> None:
     )
 
 
-def take_head(state: Any, r: Any, m: Any, k: Any) -> None:
+def take_head(state: June, r: Replica, m: Message, k: Op) -> None:
     """The log ends as message m says from now on; commit_max is at least k (set_op_and_commit_max)."""
     op = state.m_op[m]
     latest = state.m_header[m, op]
@@ -196,7 +197,7 @@ def take_head(state: Any, r: Any, m: Any, k: Any) -> None:
 
 
 @action
-def merge_log(state: Any, r: Replica, b: Replica, k: Op) -> None:
+def merge_log(state: June, r: Replica, b: Replica, k: Op) -> None:
     """The new primary takes the head of the vote with the highest (log_view, op), commit_max of all votes."""
     m = state.dvc_of[r, b]
     require(state.up[r])
@@ -212,7 +213,7 @@ def merge_log(state: Any, r: Replica, b: Replica, k: Op) -> None:
     state.dvc_quorum[r] = True
 
 
-def no_larger(state: Any, a: Any, b: Any) -> Any:
+def no_larger(state: June, a: Message, b: Message) -> Bool:
     """Is vote a absent, or is its (log_view, op) no larger than that of b?"""
     return any_of(
         a == 0,
@@ -221,18 +222,18 @@ def no_larger(state: Any, a: Any, b: Any) -> Any:
     )
 
 
-def gap_nacks(state: Any, r: Any, o: Any) -> Any:
+def gap_nacks(state: June, r: Replica, o: Op) -> Number:
     """How many votes of others say that op o never was in their log: no header, although lower ones are there."""
     return count(Replica, lambda q: all_of(q != r, state.dvc_of[r, q] != 0, says_never(state, state.dvc_of[r, q], o)))
 
 
-def says_never(state: Any, m: Any, o: Any) -> Any:
+def says_never(state: June, m: Message, o: Op) -> Bool:
     """Does a vote count as a nack of an op without a header?"""
     return all_of(state.m_header[m, o] == 0, o >= state.m_low[m])
 
 
 @action
-def count_gap_nacks(state: Any, r: Replica, o: Op, k: Count) -> None:
+def count_gap_nacks(state: June, r: Replica, o: Op, k: Count) -> None:
     """k votes of others say that the missing op was never prepared."""
     require(state.up[r])
     require(state.dvc_quorum[r])
@@ -241,7 +242,7 @@ def count_gap_nacks(state: Any, r: Replica, o: Op, k: Count) -> None:
 
 
 @action
-def discard_header(state: Any, r: Replica, o: Op) -> None:
+def discard_header(state: June, r: Replica, o: Op) -> None:
     """Enough votes say that the missing op was never prepared: it, and what follows, was not committed."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
@@ -257,7 +258,7 @@ def discard_header(state: Any, r: Replica, o: Op) -> None:
 
 
 @action
-def start_view(state: Any, r: Replica) -> None:
+def start_view(state: June, r: Replica) -> None:
     """The primary starts its view: log whole, durable, executed up to commit_max, the rest in the pipeline (I2)."""
     v = state.view[r]
     require(state.up[r])
@@ -295,7 +296,7 @@ def start_view(state: Any, r: Replica) -> None:
 
 
 @action
-def send_start_view(state: Any, r: Replica, m: Message, low: Op, h: Count, k: Op) -> None:
+def send_start_view(state: June, r: Replica, m: Message, low: Op, h: Count, k: Op) -> None:
     """The primary of a started view tells its log, and what is committed of it.
 
     Its first start_view may be made as the view starts and sent after the primary has acknowledged its own tail, which
@@ -312,7 +313,7 @@ def send_start_view(state: Any, r: Replica, m: Message, low: Op, h: Count, k: Op
 
 
 @action
-def install_log(state: Any, r: Replica) -> None:
+def install_log(state: June, r: Replica) -> None:
     """A backup takes the head that the primary of the view it changes to tells."""
     m = state.current[r]
     require(state.up[r])
@@ -326,7 +327,7 @@ def install_log(state: Any, r: Replica) -> None:
 
 
 @action
-def follow_view(state: Any, r: Replica) -> None:
+def follow_view(state: June, r: Replica) -> None:
     """With the head of the view's log installed it is a normal backup; older headers may still be missing."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)

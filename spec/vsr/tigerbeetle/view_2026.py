@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from viewproof.spec.lang import (
+    Bool,
+    Number,
     action,
     all_of,
     any_of,
@@ -33,6 +33,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     SLOTS,
     SUFFIX,
     VIEW_CHANGE,
+    July,
     at,
     leads,
     prepare_max,
@@ -42,7 +43,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
 
 
 @action
-def exit_view(state: Any, r: Replica, m: Message) -> None:
+def exit_view(state: July, r: Replica, m: Message) -> None:
     """A replica says that it wants to leave its view."""
     require(state.up[r])
     require(votes(state, r))
@@ -53,7 +54,7 @@ def exit_view(state: Any, r: Replica, m: Message) -> None:
 
 
 @action
-def on_exit_view(state: Any, r: Replica, q: Replica) -> None:
+def on_exit_view(state: July, r: Replica, q: Replica) -> None:
     """An exit_view of the view is noted."""
     m = state.current[r]
     require(state.up[r])
@@ -66,7 +67,7 @@ def on_exit_view(state: Any, r: Replica, q: Replica) -> None:
 
 
 @action
-def exit_quorum(state: Any, r: Replica, k: Count) -> None:
+def exit_quorum(state: July, r: Replica, k: Count) -> None:
     """k replicas want to leave the view: a quorum."""
     require(state.up[r])
     require(votes(state, r))
@@ -75,7 +76,7 @@ def exit_quorum(state: Any, r: Replica, k: Count) -> None:
     state.exit_quorum[r] = True
 
 
-def may_enter(state: Any, r: Any, v: Any) -> Any:
+def may_enter(state: July, r: Replica, v: View) -> Bool:
     """May r enter view v: after a quorum of exit_views, by a message of it, at a start, or as a lagging new primary?"""
     m = state.current[r]
     return any_of(
@@ -99,7 +100,7 @@ def may_enter(state: Any, r: Any, v: Any) -> Any:
 
 
 @action
-def start_view_change(state: Any, r: Replica, v: View) -> None:
+def start_view_change(state: July, r: Replica, v: View) -> None:
     """A replica enters a view that is to start; the headers it will vote with are those of the log it leaves (I12).
 
     A replica that jumps to a checkpoint does not lead: it goes one view further.
@@ -141,7 +142,7 @@ def start_view_change(state: Any, r: Replica, v: View) -> None:
     drop_votes(state, r)
 
 
-def drop_votes(state: Any, r: Any) -> None:
+def drop_votes(state: July, r: Replica) -> None:
     """What was collected for the view before is thrown away."""
     state.exit_quorum[r] = False
     state.join_quorum[r] = False
@@ -150,7 +151,7 @@ def drop_votes(state: Any, r: Any) -> None:
     state.ok_from.update((r, Op, Replica), lambda o, q: False)
 
 
-def nacked(state: Any, r: Any, o: Any) -> Any:
+def nacked(state: July, r: Replica, o: Op) -> Bool:
     """May r say that it never had the prepare of its list at o: no trace of it, no fault that could hide one (I11)?"""
     listed, own = state.list_header[r, o], at(state, r, o)
     dirty, faulty = state.dirty[r, slot_of(o)], state.faulty[r, slot_of(o)]
@@ -162,7 +163,7 @@ def nacked(state: Any, r: Any, o: Any) -> Any:
 
 
 @action
-def join_view(state: Any, r: Replica, m: Message, low: Op) -> None:
+def join_view(state: July, r: Replica, m: Message, low: Op) -> None:
     """A replica offers its log: log_view, commit_min, and its headers with what it never had.
 
     How many headers is open, as long as every op is covered that it does not know to be committed.
@@ -188,7 +189,7 @@ def join_view(state: Any, r: Replica, m: Message, low: Op) -> None:
 
 
 @action
-def join_view_bits(state: Any, r: Replica, m: Message, o: Op, b: Op, p: Op) -> None:
+def join_view_bits(state: July, r: Replica, m: Message, o: Op, b: Op, p: Op) -> None:
     """Nack bit (b) and present bit (p) of one header: a nack is honest (I11), what is on disk is present."""
     held = all_of(
         state.list_header[r, o] != 0,
@@ -202,7 +203,7 @@ def join_view_bits(state: Any, r: Replica, m: Message, o: Op, b: Op, p: Op) -> N
 
 
 @action
-def on_join_view(state: Any, r: Replica, q: Replica) -> None:
+def on_join_view(state: July, r: Replica, q: Replica) -> None:
     """The primary of the view keeps a vote; of the same replica, one with a higher (checkpoint, commit_min) instead."""
     m, old = state.current[r], state.join_of[r, q]
     require(state.up[r])
@@ -219,7 +220,7 @@ def on_join_view(state: Any, r: Replica, q: Replica) -> None:
     state.join_of[r, q] = where(any_of(old == 0, newer), m, old)
 
 
-def floor(state: Any, r: Any) -> Any:
+def floor(state: July, r: Replica) -> Op:
     """Up to this op the votes say that all is committed."""
     return maximum(
         Replica,
@@ -236,33 +237,33 @@ def floor(state: Any, r: Any) -> Any:
     )
 
 
-def best_log_view(state: Any, r: Any) -> Any:
+def best_log_view(state: July, r: Replica) -> View:
     """The highest log_view of the votes."""
     return maximum(Replica, lambda q: state.m_log_view[state.join_of[r, q]])
 
 
-def is_canonical(state: Any, r: Any, q: Any) -> Any:
+def is_canonical(state: July, r: Replica, q: Replica) -> Bool:
     """Is q's vote one of the highest log_view?"""
     return all_of(state.join_of[r, q] != 0, state.m_log_view[state.join_of[r, q]] == best_log_view(state, r))
 
 
-def canonical_at(state: Any, r: Any, o: Any) -> Any:
+def canonical_at(state: July, r: Replica, o: Op) -> Prepare:
     """The header that votes of the highest log_view have at o (they agree, I12); 0 = none."""
     return maximum(Replica, lambda q: where(is_canonical(state, r, q), state.m_header[state.join_of[r, q], o], 0))
 
 
-def denied(state: Any, r: Any, o: Any, c: Any) -> Any:
+def denied(state: July, r: Replica, o: Op, c: Prepare) -> Number:
     """Votes that say that canonical header c of op o was never prepared, or not committed, at their sender."""
     return count(Replica, lambda q: all_of(state.join_of[r, q] != 0, denies(state, state.join_of[r, q], o, c)))
 
 
-def denies(state: Any, m: Any, o: Any, c: Any) -> Any:
+def denies(state: July, m: Message, o: Op, c: Prepare) -> Bool:
     """Does one vote say so?"""
     own = state.m_header[m, o]
     return any_of(state.m_op[m] < o, o < state.m_low[m], state.m_nack[m, o], all_of(own != 0, own != c))
 
 
-def copied(state: Any, r: Any, o: Any, c: Any) -> Any:
+def copied(state: July, r: Replica, o: Op, c: Prepare) -> Bool:
     """Does some voter hold that prepare?"""
     return exists(
         Replica,
@@ -274,13 +275,13 @@ def copied(state: Any, r: Any, o: Any, c: Any) -> Any:
     )
 
 
-def nack_quorum(state: Any) -> Any:
+def nack_quorum(state: July) -> int:
     """Nacks that prove that no replication quorum has a prepare (seed 002)."""
     return state.cfg.replicas - state.cfg.quorum_replication + 1
 
 
 @action
-def merge_log(state: Any, r: Replica, h: Op, k: Op) -> None:
+def merge_log(state: July, r: Replica, h: Op, k: Op) -> None:
     """The new primary takes the canonical log up to h: above, a nack quorum denies the next, or there is none."""
     low = floor(state, r)
     top = maximum(Replica, lambda q: where(is_canonical(state, r, q), state.m_op[state.join_of[r, q]], 0))
@@ -320,7 +321,7 @@ def merge_log(state: Any, r: Replica, h: Op, k: Op) -> None:
 
 
 @action
-def replace_header(state: Any, r: Replica, o: Op, e: Prepare) -> None:
+def replace_header(state: July, r: Replica, o: Op, e: Prepare) -> None:
     """A header of the started view, or of a merged vote, takes its place in the log, whatever stood there."""
     m = state.current[r]
     carried = any_of(
@@ -336,14 +337,14 @@ def replace_header(state: Any, r: Replica, o: Op, e: Prepare) -> None:
     put_header(state, r, o, e)
 
 
-def repair_min(state: Any, r: Any) -> Any:
+def repair_min(state: July, r: Replica) -> Op:
     """From here on a primary has its log whole before it starts its view: all above the checkpoint that slots hold."""
     first = largest(state.checkpoint[r] + 1, where(state.op[r] < SLOTS, 0, state.op[r] + 1 - SLOTS))
     return where(first < state.op[r], first, state.op[r])
 
 
 @action
-def send_view(state: Any, r: Replica, m: Message, low: Op, n: Nonce) -> None:
+def send_view(state: July, r: Replica, m: Message, low: Op, n: Nonce) -> None:
     """The primary tells the log of its view once its headers link up, bodies being repaired or not.
 
     Asked for it (`n` is the nonce of the question), it answers as a normal primary.
@@ -381,7 +382,7 @@ def send_view(state: Any, r: Replica, m: Message, low: Op, n: Nonce) -> None:
 
 
 @action
-def start_view(state: Any, r: Replica) -> None:
+def start_view(state: July, r: Replica) -> None:
     """The primary is normal in its view: log linked, executed up to commit_max, the rest is its pipeline (I2)."""
     rest = between(Op, state.commit_max[r] + 1, state.op[r])
     require(state.up[r])
