@@ -55,6 +55,14 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engi
         texts = tuple(f"{n} is not in the first event, nor in any boot: say it with --set {n}=…" for n in missing)
         return RunVerdict(run_id, "inconclusive", 0, missing=texts)
     judge = _Judge(run_id, rows, boot, options, engine, system)
+    notes = system.profile.weaknesses({name: boot[at] for name, at in index.items()})
+    verdict = _judged(judge, boot, stream)
+    return replace(verdict, notes=(*verdict.notes, *notes)) if notes else verdict
+
+
+def _judged(judge: _Judge, boot: Row, stream: Iterator[Row]) -> RunVerdict:
+    """The verdict, which must hold whatever the run does not show of its configuration."""
+    system = judge.system
     verdict = judge.verdict(boot, stream)
     if verdict.verdict != "violates":
         return verdict

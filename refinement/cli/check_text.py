@@ -36,6 +36,9 @@ def show_result(spec: Spec, result: Result, *, coverage: bool = False, deadlock:
     _show_coverage(result, coverage)
     if result.verdict == "holds" and (lacks := unmet(result)):
         click.echo(f"but in this size {lacks}")
+    table = getattr(spec.cfg, "client_table", None)
+    if table is not None and table.forgets:
+        click.echo(table.weakness)
 
 
 def unmet(result: Result) -> str:

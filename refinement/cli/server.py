@@ -46,6 +46,7 @@ from viewproof.refinement.cli.output import note, save_json
 from viewproof.refinement.cli.used import note_other_runs
 from viewproof.refinement.cli.watch import Watch, description
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
+from viewproof.spec.vsr.config import ClientTable
 
 _DIRECTORY = click.Path(path_type=Path, file_okay=False)
 _groups = click.option(
@@ -249,7 +250,13 @@ def cluster(
     type=click.IntRange(1, CLIENT_SLOTS_MAX),
     default=CLIENTS_SESSIONS.slots,
     show_default=True,
-    help="Sessions that the cluster keeps; fewer than the clients, and they evict each other.",
+    help="Clients that the cluster remembers; fewer than the clients, and they evict each other.",
+)
+@click.option(
+    "--sessions/--no-sessions",
+    default=True,
+    show_default=True,
+    help="Clients register.",
 )
 @_checkpoint_interval
 @_groups
@@ -266,6 +273,7 @@ def record(
     rounds: int,
     faults: tuple[str, ...],
     client_slots: int,
+    sessions: bool,
     checkpoint_interval: int,
     groups: tuple[Group, ...],
     features: tuple[str, ...],
@@ -283,7 +291,7 @@ def record(
         seed=seed,
         kill=kill,
         faults=faults,
-        client_table=ClientTableConfig(client_slots, sessions=True),
+        client_table=ClientTableConfig(client_slots, sessions, gaps=not sessions),
         checkpoint_interval=checkpoint_interval,
         groups=groups,
         features=features,
@@ -301,6 +309,8 @@ def record(
     traces = [str(out / name) for name in runs]
     audit = shlex.join(["vsr", "audit", *traces])
     click.echo(f"clients' view: {'consistent' if ok else 'WRONG'}; traces: {' '.join(traces)} ({audit})")
+    if weakness := ClientTable(client_slots, sessions).weakness:
+        click.echo(weakness)
     note_other_runs(out, runs)
     save_json(result | {"exit_code": code}, json_file)
     return code

@@ -46,6 +46,11 @@ def no_numbers(cfg: Any) -> tuple[Any, Mapping[str, int]]:
     return cfg, {}
 
 
+def no_weaknesses(record: Record) -> tuple[str, ...]:
+    """It promises all that it says."""
+    return ()
+
+
 @dataclass(frozen=True, eq=False)
 class Profile:
     """The specification that a run is judged by, and how its first boot configures it.
@@ -62,7 +67,8 @@ class Profile:
     appends, and acknowledges, and writes nothing about it. Their absence is never known.
     `kind(cfg)` is the configuration with numbers that are given at run time (`engines.replay.given`), and these: one
     compiled audit serves all configurations of a kind. `parameters` says which columns suggest a parameter of an
-    action, to explain what else was not possible.
+    action, to explain what else was not possible. `weaknesses(record)` says what a configuration does not promise, by
+    its design, for whoever reads the verdict.
     """
 
     configure: Callable[[Record, frozenset[str]], Any]
@@ -78,6 +84,7 @@ class Profile:
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     deviations: Callable[[tuple[str, ...]], Deviations] = no_deviations
     kind: Callable[[Any], tuple[Any, Mapping[str, int]]] = no_numbers
+    weaknesses: Callable[[Record], tuple[str, ...]] = no_weaknesses
 
 
 @dataclass(frozen=True, eq=False)

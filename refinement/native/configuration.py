@@ -53,6 +53,13 @@ def configuration(first: Mapping[str, Any], faults: frozenset[str] = frozenset()
     )
 
 
+def weaknesses(first: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the configuration that a boot shows does not promise by its design."""
+    slots, sessions = first["client_slots"] or 0, bool(first["client_sessions"])
+    text = ClientTable(slots, sessions).weakness
+    return (f"{text} ({slots} slots)",) if text else ()
+
+
 def kind(cfg: Config) -> tuple[Config, dict[str, int]]:
     """The configuration with its sizes given at run time, and these: guards compare with them, and no more."""
     sizes = {"slots": cfg.client_table.slots, "pipeline": cfg.pipeline, "journal_slots": cfg.journal_slots}

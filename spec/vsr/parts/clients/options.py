@@ -28,6 +28,16 @@ class ClientTable(Options):
         "said of a client only while it has its slot",
     )
 
+    @property
+    def weakness(self) -> str:
+        """What such a table does not promise, whoever builds it right; "" if nothing."""
+        if self.sessions or not self.slots:
+            return ""
+        return (
+            "by design: slots without sessions forget a client whose slot is taken, and a request of it that comes "
+            "again is executed again; I8 (exactly once) is said of a client only while it keeps its slot"
+        )
+
     def go_together(self) -> None:
         """Several replies are kept by sessions only; slots without sessions forget."""
         if self.forgets and (self.sessions or not self.slots):
