@@ -21,19 +21,24 @@ class Names:
     strange: dict[tuple[int, int], int] = field(default_factory=dict)
     begins: int = 0
     logs_out: bool = False
+    killed: bool = False
     offers: set[tuple[int, int, int]] = field(default_factory=set)
     top: int = 0
 
     def entry(self, checksum: int | None, op: int) -> int | None:
         """The view that prepared the entry with that checksum at an op. One that no line of a whole log prepared is
-        given a view of its own; None where the log begins late.
+        given a view of its own; None where the log begins late, or a server may have been killed before it could print.
         """
         if checksum is None:
             return None
         found = self.entries.get(checksum)
         if found is not None and found[1] == op:
             return found[0]
-        return None if self.begins > 1 else STRANGE + self.strange.setdefault((checksum, op), len(self.strange))
+        return (
+            None
+            if self.begins > 1 or self.killed
+            else STRANGE + self.strange.setdefault((checksum, op), len(self.strange))
+        )
 
     def hole(self, replica: int) -> int | None:
         """The first op that a replica's journal lacks below one that it has, if journals are shown."""

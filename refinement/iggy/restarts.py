@@ -24,6 +24,7 @@ from viewproof.spec.vsr.core.state import (
     Op,
     Replica,
     View,
+    primary,
 )
 from viewproof.spec.vsr.parts.clients import cache
 from viewproof.spec.vsr.parts.iggy import as_built
@@ -42,6 +43,7 @@ def restarted(state: Any, e: Any) -> None:
     """A replica starts again: mute, with what its journal holds, of which it executes what that proves committed."""
     r = e.node
     appended(state, e, r)
+    unprinted(state, e, r)
     reaches(state, r, largest(where(e.has("op"), e.op, 0), where(e.has("done"), e.done, 0)))
     if state.cfg.client_table.sessions:
         when(e.has("done"), lambda: comes_back(state, e, r), lambda: comes_back_somehow(state, e, r))
@@ -69,6 +71,43 @@ def appends_own(state: Any, r: Any, o: Any, shown: Any) -> None:
 def probing(state: Any, e: Any) -> None:
     """A replica probes: it starts again, as far as lines tell."""
     EVENTS.by_name["restarted"].fn(state, e)
+
+
+LATE = 64
+"""So many prepares a primary may have sent without a line: its pipeline and what waits for it."""
+
+
+@event(node=Replica)
+def cut_off(state: Any, e: Any) -> None:
+    """The last line of a process: what it did after it, no line shows."""
+    r = e.node
+    v = state.view[r]
+    when(all_of(state.status[r] == NORMAL, primary(state, v) == r), lambda: may_have_sent(state, r, v))
+
+
+def may_have_sent(state: Any, r: Any, v: Any) -> None:
+    """Primary r may have prepared and committed more."""
+    each(between(Op, state.op[r] + 1, state.op[r] + LATE), lambda o: may_be_prepared(state, v, o))
+    lose(state.commit_sent[v], state.commit_sent[v])
+
+
+def may_be_prepared(state: Any, v: Any, o: Any) -> None:
+    """There may be a prepare of view v at o."""
+    for name in ("client", "request", "session", "incarnation", "parent"):
+        if f"prepare_{name}" in state.schema.vars:
+            lose(state.cells(f"prepare_{name}")[v, o], 0)
+
+
+def unprinted(state: Any, e: Any, r: Any) -> None:
+    """What its journal has above the head that its lines told of: its own prepares, or those of its view's primary."""
+    top = largest(where(e.has("op"), e.op, 0), where(e.has("done"), e.done, 0))
+    own = all_of(state.status[r] == NORMAL, primary(state, state.view[r]) == r)
+    when(own, lambda: each(between(Op, state.op[r] + 1, top), lambda o: has_own(state, r, o)))
+
+
+def has_own(state: Any, r: Any, o: Any) -> None:
+    """Primary r prepared op o, and no line says so."""
+    step(as_built.fill_slot, r=r, o=o, w=state.view[r])
 
 
 def head_of(state: Any, e: Any, r: Any) -> Any:

@@ -8,7 +8,7 @@ checksum of its `PrepareQueued` is its name in all later lines.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
 from viewproof.refinement.iggy.names import Names
@@ -287,7 +287,7 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     config = Config(reader.replicas, reader.slots, metadata and not group.names.logs_out, reader.wire)
     records = _without_sessions(group.records) if metadata and not config.metadata else group.records
     records = steady(records)
-    records = list(in_order(records, TICKS)) if reader.ticks else list(in_order(records))
+    records = list(in_order(records, TICKS)) if reader.ticks else _with_ends(list(in_order(records)))
     silent = {n: f"no line of replica {n} is in the input" for n in range(reader.replicas) if n not in reader.seen}
     if group.names.begins > 1:
         cause = f"the log begins late, at op {group.names.begins}"
@@ -364,6 +364,9 @@ def _take(reader: Reader, p: Parsed, line: Line, own: int | None) -> None:
         node = p.own if p.own is not None else own
         if node is not None:
             reader.starting.add(node)
+            if node in reader.seen:
+                for group in reader.groups.values():
+                    group.names.killed = True
     else:
         for found, begins, event, make in OTHERS:
             if target == found and p.text.startswith(begins):
@@ -414,6 +417,9 @@ def _harness(reader: Reader, p: Parsed, line: Line) -> None:
     if kind == "start" and "replicas" in p.fields:
         reader.replicas, reader.wire = p.number("replicas"), True
         reader.slots = p.known("client_slots") or SLOTS
+    elif kind == "kill":
+        for known in reader.groups.values():
+            known.names.killed = True
     elif kind == "panic":
         for number in list(reader.groups) or [METADATA]:
             reader.add(number, PANIC, -1, p, line, {})
@@ -449,6 +455,23 @@ def _wire(reader: Reader, p: Parsed, line: Line) -> None:
         reader.group(p.number("group")).names.offers.add((int(to[1:]), p.number("view"), int(sender[1:])))
         return
     reader.add(p.number("group"), event, int(to[1:]), p, line, columns)
+
+
+def _with_ends(records: list[Record]) -> list[Record]:
+    """After the last line of a server's process, perhaps killed, it may have done more than it could print."""
+    last: dict[int, Record] = {}
+    ends: set[int] = set()
+    for record in records:
+        if record.event in ("restarted", "probing") and record.node in last:
+            ends.add(id(last[record.node]))
+        last[record.node] = record
+    ends |= {id(record) for record in last.values()}
+    found = []
+    for record in records:
+        found.append(record)
+        if id(record) in ends and record.event != PANIC:
+            found.append(replace(record, event="cut_off", columns={}, text=record.text))
+    return found
 
 
 def _look_ahead(records: list[Record]) -> list[Record]:

@@ -195,6 +195,29 @@ def test_a_line_that_says_something_else_is_refused(tmp_path: Path, old: str, ne
     assert found.violations[0].line >= at
 
 
+def test_what_a_killed_primary_did_not_print_is_not_held_against_it(tmp_path: Path) -> None:
+    cluster = Cluster()
+    cluster.one(1, 0)
+    cluster.lines.append("[-] 2026-11-28T10:00:00.500Z INFO harness: kill replica=0")
+    cluster.lines += ["[1] 2026-11-28T10:00:00.500Z INFO shard-0 other: nothing"] * 600
+    for node in (2, 1):
+        cluster.sim(node, "ViewChangeStarted", 1, 0, 1, "view_change", 'old_view=0 new_view=1 reason="x"')
+    sends = 'action="send_do_view_change" target_replica=1 op=2 action_commit=1'
+    cluster.sim(2, "ControlMessageScheduled", 1, 0, 1, "view_change", sends)
+    cluster.line(1, "consensus::impls", "view-change quorum merged; x replica=1 view=1 op_head=2 commit_max=1")
+    cluster.sim(1, "PrimaryElected", 1, 1, 1, "normal")
+    cluster.line(2, "consensus::impls", "adopting view from StartView replica=2 old_view=1 new_view=1 op=2 commit=1")
+    cluster.sim(2, "ReplicaStateChanged", 1, 1, 1, "normal")
+    cluster.checksum[1, 2] = 77
+    cluster.ack(1, 1, 2, 2, 2, 1)
+    cluster.execute(1, 1)
+    cluster.sim(1, "OperationCommitted", 1, 1, 2, "normal", "op=2 client_id=7 request_id=1")
+    found = verdict("iggy", cluster.write(tmp_path))
+    assert found.violations == ()
+    assert found.verdict == "inconclusive"
+    assert found.events == found.recorded
+
+
 def test_a_log_that_begins_late_is_not_refused(tmp_path: Path) -> None:
     cluster = calm()
     cluster.lines = [line for line in cluster.lines if " op=1 " not in line and not line.endswith("op=1")]
