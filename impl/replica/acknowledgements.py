@@ -17,13 +17,13 @@ from viewproof.impl.replica.state import State
 class Acknowledgements:
     """`counted`: op → bit mask of replicas, above commit_max; `sent`: op → event of the acknowledgement."""
 
-    def __init__(self, state: State, out: Outbox) -> None:
+    def __init__(self, state: State, out: Outbox, pace: Pace) -> None:
         self.state = state
         self.out = out
         self.counted: dict[int, int] = {}
         self.sent: dict[int, int] = {}
         self.pipeline = Pipeline()
-        self.pace = Pace(state)
+        self.pace = pace
 
     def forget_view(self) -> None:
         """Another view begins."""

@@ -26,8 +26,8 @@ class ReplicaConfig:
     of at most so many bytes; `write_retry_ticks`: a write that failed is asked for again after so long.
     `nonce`: a number that no process of this replica had before, 0: none; it tells a start_view that answers this one.
     `abdicate_timeout_ticks`: a primary without progress, or without answers from a quorum, steps down; one of view 0
-    that was never answered waits for `first_answer_timeout_ticks`, as its peers may not be up yet. It hands over after
-    `slow_appends_max` appends that each ended `slow_append_ticks` or more after the others' (`impl.replica.pace`).
+    that was never answered waits for `first_answer_timeout_ticks`, as its peers may not be up yet. It hands over once
+    `slow_appends_max` appends ended `slow_append_ticks` or more after the others' (`impl.replica.pace`).
     `segment_bytes`: the size at which segments of messages roll; the same on every replica of a group, for ever.
     """
 

@@ -11,7 +11,9 @@ from viewproof.impl.replica.state import State
 
 
 class Pace:
-    """`lagging`: so many of the last appends, without a break, ended long after the others had acknowledged."""
+    """`lagging`: one more with every append that ends long after the others have acknowledged, two less, down to 0,
+    with every other one: it rises if more than two of three are late.
+    """
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -46,7 +48,7 @@ class Pace:
         self._measured_at = now
         others = now if others_at is None else others_at
         late = now - others >= max(state.config.slow_append_ticks, others - prepared_at)
-        self.lagging = self.lagging + 1 if late else 0
+        self.lagging = self.lagging + 1 if late else max(0, self.lagging - 2)
 
     @property
     def is_slow(self) -> bool:

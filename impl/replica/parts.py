@@ -18,12 +18,14 @@ from viewproof.impl.replica.installation import Installation
 from viewproof.impl.replica.journal import Journal
 from viewproof.impl.replica.log_recovery import LogRecovery
 from viewproof.impl.replica.normal import NormalOperation
+from viewproof.impl.replica.pace import Pace
 from viewproof.impl.replica.pre_votes import PreVotes
 from viewproof.impl.replica.prepare_service import PrepareService
 from viewproof.impl.replica.replies import Replies
 from viewproof.impl.replica.requests import Requests
 from viewproof.impl.replica.start_views import StartViews
 from viewproof.impl.replica.view_change import ViewChange
+from viewproof.impl.replica.writes import Writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,9 @@ class Parts:
     quorums: Callable[[Quorums, int], Quorums] = configured_quorums
     client_table: type[ClientTable] = ClientTable
     features: type[FeatureState] = FeatureState
+    writes: type[Writes] = Writes
     journal: type[Journal] = Journal
+    pace: type[Pace] = Pace
     acknowledgements: type[Acknowledgements] = Acknowledgements
     replies: type[Replies] = Replies
     checkpoints: type[Checkpoints] = Checkpoints

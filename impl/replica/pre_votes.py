@@ -1,4 +1,4 @@
-"""Who wants to leave the view: a healthy one is left with a quorum that wants to (Raft's pre-vote, Ongaro 2014 §9.6).
+"""Who wants to leave the view: a healthy one is left with a quorum that wants to (the pre-vote of Raft).
 
 A replica that has not heard of its primary for long asks the others, and stays where it is: a pre_vote changes nothing
 that is durable and promises nothing. It moves once q_v replicas, itself among them, say the same. So one replica with a

@@ -43,7 +43,6 @@ from viewproof.impl.replica.state import State, Status
 from viewproof.impl.replica.status import StatusMachine
 from viewproof.impl.replica.timeouts import Timeouts
 from viewproof.impl.replica.transfer import SnapshotTransfer
-from viewproof.impl.replica.writes import Writes
 
 Handler = Callable[[Any], None]
 """Takes a message of the type that it is listed for."""
@@ -65,9 +64,9 @@ class Replica:
         state = self.state = State(durable, config, quorums, restorer.durable(durable), seq=seq, clock=clock)
         out = self.out = Outbox(state)
         status = StatusMachine(state)
-        writes = self.writes = Writes(state, out)
+        writes = self.writes = parts.writes(state, out)
         journal = self.journal = parts.journal(state, out)
-        acks = self.acknowledgements = parts.acknowledgements(state, out)
+        acks = self.acknowledgements = parts.acknowledgements(state, out, parts.pace(state))
         replies = self.replies = parts.replies(state, out)
         checkpoints = self.checkpoints = parts.checkpoints(state, out, writes, journal, acks)
         commit_path = self.commit_path = parts.commit_path(state, out, acks, replies, checkpoints)

@@ -168,6 +168,7 @@ class Clients:
         self.plane, self.namespace = world.config.plane, world.config.namespace
         self.sessions = world.profile.client_sessions
         self.replica_count = replica_count
+        self.count = count
         self.instances = [
             SimClient(
                 number + 1, replica_count, random, plane=self.plane, namespace=self.namespace, sessions=self.sessions
@@ -263,7 +264,7 @@ class Clients:
         if len(messages) > 1 and random.random() < 0.5:
             messages.reverse()
         for message in messages:
-            for tick in world.network.arrivals(world.now, client.target, client.target):
+            for tick in world.network.arrivals_of_client(world.now, client.client, client.target):
                 world.at(tick, partial(world.deliver_request, client.target, message))
             if profile.client_echo and random.random() < profile.client_echo:
                 self.statistics["client_echoes"] += 1
@@ -330,4 +331,7 @@ class Clients:
         self._soon(client)
 
     def _soon(self, client: SimClient) -> None:
-        self.world.at(self.world.now + 1 + self.random.randrange(3), partial(self._next, client))
+        pause, mean = 1 + self.random.randrange(3), self.world.profile.client_pause_ticks_mean
+        if mean:
+            pause += int(self.random.expovariate(1.0 / mean))
+        self.world.at(self.world.now + pause, partial(self._next, client))

@@ -44,6 +44,7 @@ from viewproof.impl.sim.checkers import (
     PromisesChecker,
     RepliesChecker,
     SnapshotsChecker,
+    StallsChecker,
     TablesChecker,
     ViewsChecker,
 )
@@ -153,6 +154,7 @@ class SimCluster:
             FeaturesChecker(),
             OffsetsChecker(),
         )
+        self.stalls = StallsChecker(self)
         self.checkers: tuple[Checker, ...] = (
             *self.execution_checkers,
             self.views,
@@ -163,6 +165,7 @@ class SimCluster:
             SnapshotsChecker(),
             AcknowledgementsChecker(),
             LivenessChecker(),
+            self.stalls,
         )
         self.watchers: dict[str, tuple[Checker, ...]] = {
             name: tuple(checker for checker in self.checkers if name in checker.events)
@@ -193,6 +196,7 @@ class SimCluster:
                 effects = replica.on_tick()
                 if effects:
                     self._run_effects(node, replica, effects)
+        self.stalls.on_tick()
 
     # Processes
 
@@ -294,7 +298,7 @@ class SimCluster:
                 message_out = effect.message
                 for checker in self.checkers:
                     checker.on_answer(node, message_out)
-                for tick in self.network.arrivals(self.now, node, node):
+                for tick in self.network.arrivals_at_client(self.now, node, message_out.client):
                     self.at(tick, partial(self.clients.on_message, node, message_out))
             else:
                 latency = self.storages[node].start(effect)
@@ -367,9 +371,10 @@ class SimCluster:
         self._run_effects(node, replica, replica.on_io_done(io))
 
     def _on_io_failed(self, node: int, replica: Replica, io: IoEffect, error: str) -> None:
-        """A write failed. What a failed superblock write left is unknown, so the process stops."""
+        """A write failed. Of a superblock write it may be unknown what it left: then the process stops."""
         self.statistics[f"{WRITES[type(io)]}_failed"] += 1
-        if isinstance(io, WriteSuperblock):
+        if isinstance(io, WriteSuperblock) and self.random.random() < 0.5:
+            self.statistics["superblock_writes_unknown"] += 1
             self.crash(node)
             self.on_stop(node)
             return

@@ -23,7 +23,7 @@ FAILING = replace(
     append_failure=0.05,
     snapshot_failure=0.6,
     drain_failure=0.3,
-    superblock_failure=0.02,
+    superblock_failure=0.05,
     sync_failure=0.5,
 )
 LOST_SUPERBLOCKS = replace(CRASHES, superblock_damage=0.2)
@@ -90,6 +90,46 @@ STORM = SimProfile(
     slow_write=0.2,
     slow_write_ticks_max=80,
 )
+LINKS = SimProfile(
+    loss=0.0,
+    repeat=0.0,
+    clog_interval_ticks=0,
+    partition_interval_ticks=0,
+    crash_interval_ticks=0,
+    crash_primary=0.7,
+    slow_write=0.0,
+    link_fault_interval_ticks=150,
+    link_fault_ticks_mean=6_000,
+    client_pause_ticks_mean=100,
+    client_timeout_ticks=10,
+    normal_timeout_ticks=20,
+    view_change_timeout_ticks=25,
+    backoff_ticks=3,
+    jitter_ticks=8,
+    abdicate_timeout_ticks=40,
+)
+SLOW_DISKS = replace(
+    LINKS,
+    link_fault_interval_ticks=0,
+    client_pause_ticks_mean=20,
+    slow_disk_interval_ticks=100,
+    slow_disk_ticks_mean=8_000,
+    slow_write_ticks_max=20,
+    append_ticks_max=2,
+)
+CLIENTS = SimProfile(
+    client_slots=64,
+    client_sessions=True,
+    client_restart=0.2,
+    client_clock_back=0.5,
+    client_echo=0.1,
+)
+LATE_VIEWS = replace(
+    STORM,
+    loss=0.05,
+    late=0.5,
+    late_ticks_max=1_000,
+)
 
 NAMED_PROFILES: dict[str, SimProfile] = {
     "crashes": CRASHES,
@@ -101,10 +141,16 @@ NAMED_PROFILES: dict[str, SimProfile] = {
     "rot": ROT,
     "late": LATE,
     "storm": STORM,
+    "links": LINKS,
+    "slow-disks": SLOW_DISKS,
+    "clients": CLIENTS,
+    "late-views": LATE_VIEWS,
 }
 """Crashes, with a journal that just holds what it must; besides, writes and syncs that fail, superblocks that are lost
 for good, or the state machine of partitions and snapshots that are lost, or segments that vanish or are cut under a
 running process; a client table of slots without sessions, and more clients than slots; ring journals on disks that rot;
 the same, one replica at a time, with messages that come late; so much loss and so short timeouts that views often end
-before anything commits.
+before anything commits; links that are cut for long, in one direction or both, those of clients, too, or a disk that is
+slow for long, and nothing else; clients that restart, some with a clock that was set back; views that end often, and
+messages that come many views later.
 """

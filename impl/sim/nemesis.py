@@ -48,6 +48,8 @@ class Nemesis:
         self._repeat(profile.clog_interval_ticks, self._clog)
         self._repeat(profile.crash_interval_ticks, self._crash)
         self._repeat(profile.disk_full_interval_ticks, self._fill_disk)
+        self._repeat(profile.link_fault_interval_ticks, self._cut_links)
+        self._repeat(profile.slow_disk_interval_ticks, self._slow_disk)
 
     def _repeat(self, interval: int, fault: object) -> None:
         if interval:
@@ -67,6 +69,22 @@ class Nemesis:
             return
         network.partition(len(self.cluster.replicas))
         self.cluster.at(self._later(self.cluster.profile.partition_ticks_mean), self._heal)
+
+    def _cut_links(self) -> None:
+        cluster = self.cluster
+        if cluster.network.cut:
+            return
+        cluster.network.cut_links(self._victim(), len(cluster.replicas), cluster.clients.count)
+        cluster.at(self._later(cluster.profile.link_fault_ticks_mean), self._heal)
+
+    def _slow_disk(self) -> None:
+        """One replica's disk, often the primary's, is slow for a while."""
+        storage = self.cluster.storages[self._victim()]
+        if any(each.slow for each in self.cluster.storages):
+            return
+        self.cluster.statistics["disks_slow"] += 1
+        storage.slow = True
+        self.cluster.at(self._later(self.cluster.profile.slow_disk_ticks_mean), partial(_speed_up, storage))
 
     def _heal(self) -> None:
         if self.active:
@@ -183,12 +201,17 @@ class Nemesis:
             group.doomed.clear()
             for storage in group.storages:
                 storage.profile = calm
+                storage.slow = False
                 _make_room(storage)
         for node in range(count):
             if node in core:
                 cluster.boot(node)
             else:
                 cluster.crash(node)
+
+
+def _speed_up(storage: SimStorage) -> None:
+    storage.slow = False
 
 
 def _make_room(storage: SimStorage) -> None:

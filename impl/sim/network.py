@@ -6,11 +6,16 @@ from random import Random
 
 from viewproof.impl.sim.profile import SimProfile
 
+LINK_FAULTS = ("deaf", "mute", "no clients", "clients apart", "one link", "some links")
+"""A replica hears nobody, or is heard by nobody; no client reaches one, each client does not reach one of its own; one
+link between replicas is cut, or some, in one direction or in both.
+"""
+
 
 class Network:
     """Decides for every message when it arrives (none, one or several times).
 
-    Nodes 0..n-1 are replicas; clients are reached over the path of their replica only, and are never partitioned.
+    Nodes 0..n-1 are replicas; client c is node -c on a link that may be cut, and shares each replica's path to clients.
     """
 
     def __init__(self, profile: SimProfile, random: Random, statistics: dict[str, int]) -> None:
@@ -44,6 +49,20 @@ class Network:
             return (first, first + random.randint(1, profile.late_ticks_max))
         return (first,)
 
+    def arrivals_of_client(self, now: int, client: int, to: int) -> tuple[int, ...]:
+        """When a client's message arrives at a replica."""
+        return self._between(now, (-client, to), to)
+
+    def arrivals_at_client(self, now: int, source: int, client: int) -> tuple[int, ...]:
+        """When a replica's message arrives at a client."""
+        return self._between(now, (source, -client), source)
+
+    def _between(self, now: int, link: tuple[int, int], node: int) -> tuple[int, ...]:
+        if link in self.cut:
+            self.statistics["client_messages_cut"] += 1
+            return ()
+        return self.arrivals(now, node, node)
+
     def _delay(self) -> int:
         mean = self.profile.delay_ticks_mean
         return self.profile.delay_ticks_min + int(self.random.expovariate(1.0 / mean))
@@ -61,6 +80,29 @@ class Network:
                 self.cut.add((a, b))
                 if not one_way:
                     self.cut.add((b, a))
+
+    def cut_links(self, node: int, replica_count: int, clients: int) -> None:
+        """Cuts some links, so that who hears whom is no equivalence: one of `LINK_FAULTS`, drawn; `node` may suffer."""
+        kind = self.random.choice(LINK_FAULTS)
+        self.statistics[f"link faults: {kind}"] += 1
+        nodes = range(replica_count)
+        everyone = [*(other for other in nodes if other != node), *(-client for client in range(1, clients + 1))]
+        if kind == "deaf":
+            self.cut |= {(other, node) for other in everyone}
+        elif kind == "mute":
+            self.cut |= {(node, other) for other in everyone}
+        elif kind == "no clients":
+            self.cut |= {link for other in everyone if other < 0 for link in ((node, other), (other, node))}
+        elif kind == "clients apart":
+            for client in range(1, clients + 1):
+                far = self.random.choice(nodes)
+                self.cut |= {(far, -client), (-client, far)}
+        else:
+            both_ways = self.random.random() < 0.5
+            chance = 1.0 / replica_count if kind == "some links" else 0.0
+            pairs = [(a, b) for a in nodes for b in nodes if a != b]
+            chosen = [pair for pair in pairs if self.random.random() < chance] or [self.random.choice(pairs)]
+            self.cut |= {*chosen, *(((b, a) for a, b in chosen) if both_ways else ())}
 
     def heal(self) -> None:
         """Ends partitions."""

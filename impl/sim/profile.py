@@ -17,15 +17,17 @@ from viewproof.impl.replica.features import SUPPORTS_ALL
 class SimProfile:
     """Probabilities are per message or per write; intervals are mean ticks between faults (0: never).
 
-    Delays are ticks. A message takes `delay_ticks_min` plus an exponential time of mean `delay_ticks_mean`, which also
-    reorders; with probability `late` a copy comes up to `late_ticks_max` later, views after. Clogging holds a path for
-    a while; a partition cuts paths, in both directions or in one. A crash lasts `restart_ticks_mean`, with probability
-    `outage_long` that of long outages. `crash_in_view_change` is per event of a view change. `*_failure` are per write
-    (`sync_failure` per boot); a full disk refuses all but superblock writes. `superblock_damage` is per crash: the
-    replica never comes back; after `snapshot_damage` it does if another one still has its snapshot. `vanish` is per
-    snapshot: a segment or an index is gone or cut by then, though the process runs. With `ring` the journal is one of
-    `journal_slots` slots; `rot` is per crash, `lost_write` and `misdirected_write` are per write of it (`impl.sim.rot`
-    says what they leave). The fields from `pipeline_max` on are those of `ReplicaConfig`.
+    Delays are ticks. A message takes `delay_ticks_min` plus an exponential time of mean `delay_ticks_mean`, which
+    also reorders; with probability `late` a copy comes up to `late_ticks_max` later, views after. Clogging holds a
+    path for a while; a partition cuts paths, in both directions or in one, a link fault some links, also of clients
+    (`impl.sim.network.Network.cut_links`); clients pause between requests for `client_pause_ticks_mean`. A crash
+    lasts `restart_ticks_mean`, with probability `outage_long` that of long outages. `crash_in_view_change` is per
+    event of a view change. `*_failure` are per write (`sync_failure` per boot); a full disk refuses all but
+    superblock writes, a slow one takes `slow_write_ticks_max` for each, or half of that. `superblock_damage` is per
+    crash: the replica never comes back; after `snapshot_damage` it does if another one still has its snapshot.
+    `vanish` is per snapshot: a segment or an index is gone or cut by then, though the process runs. With `ring` the
+    journal is one of `journal_slots` slots; `rot` is per crash, `lost_write` and `misdirected_write` are per write
+    of it (`impl.sim.rot` says what they leave). The fields from `pipeline_max` on are those of `ReplicaConfig`.
 
     `plane` is what the clients' operations are of. `features`: which replicas support all features: "none", "all",
     "partial" (not one of them), or "upgrade" (some; the others once they restart).
@@ -48,6 +50,8 @@ class SimProfile:
     partition_interval_ticks: int = 500
     partition_ticks_mean: int = 120
     partition_one_way: float = 0.4
+    link_fault_interval_ticks: int = 0
+    link_fault_ticks_mean: int = 400
     append_ticks_max: int = 3
     superblock_ticks_max: int = 4
     slow_write: float = 0.02
@@ -60,6 +64,7 @@ class SimProfile:
     safety_ticks_max: int = 6_000
     liveness_ticks_max: int = 12_000
     client_timeout_ticks: int = 25
+    client_pause_ticks_mean: int = 0
 
     append_failure: float = 0.0
     snapshot_failure: float = 0.0
@@ -75,6 +80,8 @@ class SimProfile:
     misdirected_write: float = 0.0
     disk_full_interval_ticks: int = 0
     disk_full_ticks_mean: int = 60
+    slow_disk_interval_ticks: int = 0
+    slow_disk_ticks_mean: int = 400
 
     plane: Plane = Plane.SINGLE
     features: str = "none"
@@ -118,6 +125,9 @@ class SimProfile:
             delay_ticks_mean=min(self.delay_ticks_mean, 2.0),
             clog_interval_ticks=0,
             partition_interval_ticks=0,
+            link_fault_interval_ticks=0,
+            slow_disk_interval_ticks=0,
+            client_pause_ticks_mean=0,
             slow_write=0.0,
             client_restart=0.0,
             client_echo=0.0,

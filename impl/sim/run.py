@@ -23,6 +23,9 @@ from viewproof.impl.storage.records import JournalError
 from viewproof.impl.trace.files import read_ndjson
 from viewproof.impl.trace.parquet import export_parquet
 
+BUDGET_REQUESTS = 200
+"""Requests for which the profile's ticks are meant."""
+
 SAFETY_PART = 0.75
 """Part of the requests after which the liveness phase begins."""
 
@@ -158,14 +161,14 @@ def run_phases(clusters: Sequence[SimCluster], requests: int, core_size_min: int
     nemesis = Nemesis(first)
     for cluster in clusters:
         cluster.start()
-    safety_end = first.profile.safety_ticks_max
+    safety_end = budget_ticks(first.profile.safety_ticks_max, requests)
     enough = int(requests * SAFETY_PART)
     while first.now < safety_end and any(cluster.clients.completed < enough for cluster in clusters):
         for cluster in clusters:
             cluster.step()
     safety = first.now
     nemesis.stop(core_size_min)
-    end = safety + first.profile.liveness_ticks_max
+    end = safety + budget_ticks(first.profile.liveness_ticks_max, requests)
     while first.now < end:
         for cluster in clusters:
             cluster.step()
@@ -174,6 +177,11 @@ def run_phases(clusters: Sequence[SimCluster], requests: int, core_size_min: int
     for cluster in clusters:
         cluster.statistics["ticks_safety"] = safety
         cluster.statistics["ticks_liveness"] = first.now - safety
+
+
+def budget_ticks(ticks: int, requests: int) -> int:
+    """How long a phase may last: so many ticks for every 200 requests, begun or whole."""
+    return ticks * max(1, -(-requests // BUDGET_REQUESTS))
 
 
 def _write_trace(cluster: SimCluster, directory: Path, parquet: bool) -> Path:

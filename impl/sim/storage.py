@@ -38,8 +38,9 @@ class Record:
 class SimStorage:
     """Journal, superblock and snapshots in memory. A write is durable only when its completion was reported.
 
-    What a crash left of a write in flight is durable once the next boot has synced it. `segments`
-    keeps the messages of partitions. `unreadable`: the superblock was damaged beyond repair.
+    What a crash left of a write in flight is durable once the next boot has synced it. `segments` keeps the
+    messages of partitions. `slow`: each write takes long; `full`: the disk refuses them. `unreadable`: the
+    superblock was damaged beyond repair.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class SimStorage:
         self.snapshots: dict[int, tuple[str, bytes]] = {}
         self.segments = SegmentFiles(segments, superblock.replica)
         self.full = False
+        self.slow = False
         self.unreadable = False
         self.snapshot_damaged = False
         self.torn = False
@@ -70,6 +72,8 @@ class SimStorage:
         """Begins a write; returns its latency in ticks, at least 1."""
         self.in_flight.append(io)
         profile, random = self.profile, self.random
+        if self.slow:
+            return random.randint(profile.slow_write_ticks_max // 2, profile.slow_write_ticks_max)
         if profile.slow_write and random.random() < profile.slow_write:
             self.statistics["writes_slow"] += 1
             return random.randint(1, profile.slow_write_ticks_max)

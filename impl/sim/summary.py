@@ -21,10 +21,13 @@ CAMPAIGN = 1_000
 
 FAULTS = (
     "messages_lost", "messages_repeated", "messages_late", "messages_cut", "clogs", "partitions", "partitions_one_way",
+    "link faults: deaf", "link faults: mute", "link faults: no clients", "link faults: clients apart",
+    "link faults: one link", "link faults: some links", "client_messages_cut", "client_clocks_back", "disks_slow",
     "crashes", "crashes_of_all", "crashes_between_effects", "crashes_in_write", "crashes_in_view_change",
     "crashes_in_checkpoint", "crashes_in_install", "crash_append_torn", "crash_append_whole", "crash_superblock_old",
     "crash_superblock_new", "crash_snapshot_old", "crash_snapshot_new", "crash_drain_old", "crash_drain_new",
-    "appends_failed", "snapshots_failed", "drains_failed", "superblock_writes_failed", "disks_full", "writes_slow",
+    "appends_failed", "snapshots_failed", "drains_failed", "superblock_writes_failed", "superblock_writes_unknown",
+    "disks_full", "writes_slow",
     "boots_refused", "superblocks_lost", "snapshots_lost", "rot_header", "rot_prepare", "rot_both",
     "rot_of_unacknowledged", "header_writes_lost", "prepare_writes_lost", "header_writes_misdirected",
     "prepare_writes_misdirected",

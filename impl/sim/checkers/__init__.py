@@ -14,6 +14,7 @@ from viewproof.impl.sim.checkers.offsets import OffsetsChecker
 from viewproof.impl.sim.checkers.promises import PromisesChecker
 from viewproof.impl.sim.checkers.replies import RepliesChecker
 from viewproof.impl.sim.checkers.snapshots import SnapshotsChecker
+from viewproof.impl.sim.checkers.stalls import StallsChecker
 from viewproof.impl.sim.checkers.tables import TablesChecker
 from viewproof.impl.sim.checkers.views import ViewsChecker
 
@@ -34,6 +35,7 @@ __all__ = [
     "PromisesChecker",
     "RepliesChecker",
     "SnapshotsChecker",
+    "StallsChecker",
     "TablesChecker",
     "ViewsChecker",
 ]

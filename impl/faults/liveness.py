@@ -1,0 +1,60 @@
+"""Mistakes that break no promise: the replicas stand still, or leave what is healthy."""
+
+from __future__ import annotations
+
+from viewproof.impl.faults.stand_ins import StandIns
+from viewproof.impl.interface.effects import IoEffect, WriteSuperblock
+from viewproof.impl.interface.messages import Request
+from viewproof.impl.replica.normal import NormalOperation
+from viewproof.impl.replica.pace import Pace
+from viewproof.impl.replica.pre_votes import PreVotes
+from viewproof.impl.replica.requests import RequestOutcome, Requests
+from viewproof.impl.replica.writes import Writes
+
+
+class MovesAlone(PreVotes):
+    """One that wants to leave is enough."""
+
+    def quorum_wants(self) -> bool:
+        return True
+
+
+class HearsItself(NormalOperation):
+    """A primary takes it that it is heard."""
+
+    @property
+    def hears_quorum(self) -> bool:
+        return True
+
+
+class StaysSlow(Pace):
+    """The pace of the own journal is not looked at."""
+
+    @property
+    def is_slow(self) -> bool:
+        return False
+
+
+class DropsLateRegisters(Requests):
+    """A register that comes too late has no answer."""
+
+    def _send_eviction(self, message: Request, outcome: RequestOutcome) -> None:
+        if message.request:
+            super()._send_eviction(message, outcome)
+
+
+class ForgetsSuperblocks(Writes):
+    """A superblock write that failed is not made again."""
+
+    def retry_later(self, io: IoEffect) -> None:
+        if not isinstance(io, WriteSuperblock):
+            super().retry_later(io)
+
+
+STAND_INS: StandIns = {
+    "view.one_vote_moves": {"pre_votes": MovesAlone},
+    "view.deaf_primary": {"normal": HearsItself},
+    "view.slow_primary": {"pace": StaysSlow},
+    "table.late_register": {"requests": DropsLateRegisters},
+    "storage.forgets_superblock": {"writes": ForgetsSuperblocks},
+}
