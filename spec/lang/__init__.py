@@ -7,7 +7,7 @@ from viewproof.spec.lang.parts import Change, Composition, Part, after, at, befo
 from viewproof.spec.lang.points import Point, cases, instead, joined, point, without
 from viewproof.spec.lang.schema import MessageType, Schema, Var
 from viewproof.spec.lang.sorts import BOOL, Instance, Sort, Values, number_to, one_of, optional, up_to
-from viewproof.spec.lang.state import State, ghost, message, variable, watermark
+from viewproof.spec.lang.state import State, ghost, message, schema_of, variable, watermark
 from viewproof.spec.lang.terms import NONE, Bool, Cells, Index, Label, Number, Option
 from viewproof.spec.lang.vocabulary import (
     Between,
@@ -99,6 +99,7 @@ __all__ = [
     "replaces",
     "require",
     "same",
+    "schema_of",
     "smallest",
     "some",
     "tagged",

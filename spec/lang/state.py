@@ -88,6 +88,15 @@ class State:
             """The state after the step (transition invariants only)."""
 
 
+def schema_of(*states: type[State], cfg: Any = None) -> Schema:
+    """The schema of a specification that is not put together of parts."""
+    schema = Schema()
+    for state in states:
+        declare(schema, state, cfg)
+    require_promised(schema)
+    return schema
+
+
 def declare(schema: Schema, state: type[State], cfg: Any) -> None:
     """Add what the body of a state declares to the schema."""
     for name, (of, said) in state.declarations.items():

@@ -6,8 +6,7 @@ has a message. A receiver acts on `current[r]`, the message it handles; anything
 
 from __future__ import annotations
 
-from viewproof.spec.lang import Bool, Cells, Index, Label, Schema, State, as_index, variable
-from viewproof.spec.lang.state import declare
+from viewproof.spec.lang import Bool, Cells, Index, Label, Schema, State, as_index, schema_of, variable
 from viewproof.spec.vsr.config import Config
 
 
@@ -202,10 +201,7 @@ class June(Replicas, Journals, Collected, Messages, History):
 
 def schema_2022() -> Schema:
     """The variables."""
-    s = Schema()
-    for state in (Replicas, Journals, Collected, Messages, History):
-        declare(s, state, None)
-    return s
+    return schema_of(Replicas, Journals, Collected, Messages, History)
 
 
 def primary(state: June, view: View) -> Replica:

@@ -5,8 +5,7 @@ Prepares and messages are numbered as in `state_2022`. Nodes from `cfg.replicas`
 
 from __future__ import annotations
 
-from viewproof.spec.lang import Bool, Cells, Label, Schema, State, as_index, variable
-from viewproof.spec.lang.state import declare
+from viewproof.spec.lang import Bool, Cells, Label, Schema, State, as_index, schema_of, variable
 from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Message, Nonce, Op, Prepare, Replica, Request, View
 
@@ -178,10 +177,7 @@ class July(Replicas, Durable, Votes, Messages, History):
 
 def schema_2026() -> Schema:
     """The variables."""
-    s = Schema()
-    for state in (Replicas, Durable, Votes, Messages, History):
-        declare(s, state, None)
-    return s
+    return schema_of(Replicas, Durable, Votes, Messages, History)
 
 
 def primary(state: July, view: View) -> Replica:
