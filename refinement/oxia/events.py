@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.refinement.logs.record import Events, each, hold, receive, settle, silent, step, when
-from viewproof.spec.lang import NONE, all_of, any_of, between, forall, not_, some
+from viewproof.refinement.logs.record import Events, each, forget, hold, lose, receive, settle, silent, step, when
+from viewproof.spec.lang import NONE, all_of, any_of, between, exists, forall, not_, some
 from viewproof.spec.oxia import election, replication
 from viewproof.spec.oxia.invariants import agrees_at, keeps_advertised, keeps_seen, of_advertised
 from viewproof.spec.oxia.state import FENCED, Length, Offset, Replica, Term, leader_of, leads
@@ -226,10 +226,18 @@ def created(state: Any, e: Any) -> None:
     hold("I6", state.term[r] == e.term, "a server's term is what it was")
     hold("I3", all_of(state.synced[r] <= e.head, e.head <= state.head[r]), "its log is what it was")
     hold("I5", e.commit <= state.commit_min[r], "its database has no more than what it applied")
-    hold("I5", state.commit_min[r] == e.commit, "its database is what it was")
+    led = exists(between(Term, 1, state.term[r]), lambda t: state.elected[t] == some(r))
+    hold("I5", any_of(state.commit_min[r] == e.commit, led), "its database is what it was")
+    when(e.commit < state.commit_min[r], lambda: lose(state.commit_min[r], e.commit, e.commit))
 
 
 @event(node=Replica, head=Length, commit=Length)
 def started(state: Any, e: Any) -> None:
     """A server starts again, with all of its log that was durable."""
     when(state.term[e.node] >= 1, lambda: step(replication.restart, r=e.node, n=e.head, c=e.commit))
+
+
+@event(node=Replica)
+def replaced(state: Any, e: Any) -> None:
+    """A snapshot takes the place of a server's log and database."""
+    forget(e.node, "a snapshot takes the place of a server's log and database: what is in it is not shown")

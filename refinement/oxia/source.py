@@ -396,6 +396,8 @@ def _run(
         if pattern is None:
             if component in CHANGING and (component, message) not in NOTED:
                 run.unknown.add(f"{component}: {message}", line)
+                if node >= 0 and "snapshot" in message.lower():
+                    run.records.append(Record("replaced", node, line.file, line.number, _time(f), {}, line.text[:200]))
             continue
         if "shard" in f and _shard(f) != shard:
             continue

@@ -157,10 +157,24 @@ def test_bad_lines_are_named_with_file_line_and_field(tmp_path: Path) -> None:
 
 def test_an_unknown_line_of_a_controller_is_counted_and_leaves_the_run_inconclusive(tmp_path: Path) -> None:
     shard = calm()
-    shard.line("s2", FOLLOWER, "Installed snapshot", offset=7)
+    shard.line("s2", FOLLOWER, "Something else", offset=7)
     found = verdict("oxia", shard.write(tmp_path))
     assert "1 lines of the protocol that no pattern knows" in found.missing
-    assert any("follower-controller: Installed snapshot" in note for note in found.notes)
+    assert any("follower-controller: Something else" in note for note in found.notes)
+
+
+def test_after_a_snapshot_a_server_is_not_known_until_its_lines_show_it(tmp_path: Path) -> None:
+    shard = calm()
+    for offset in range(3, 6):
+        shard.write_entry(1, "s1", offset, offset - 1, ("s3",))
+    shard.line("s2", FOLLOWER, "Installed snapshot")
+    shard.write_entry(1, "s1", 6, 5, ("s3",))
+    shard.line("s1", CURSOR, "Successfully attached cursor follower", follower=_address("s2"), term=1)
+    shard.line("s1", CURSOR, "Sending entries to follower", term=1, follower=_address("s2"), offset=6)
+    shard.line("s2", FOLLOWER, "Add entry", offset=6, commit_offset=5)
+    found = verdict("oxia", shard.write(tmp_path))
+    assert found.violations == ()
+    assert any("snapshot" in text for text in found.missing)
 
 
 @needs(OXIA)
