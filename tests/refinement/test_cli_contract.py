@@ -113,8 +113,18 @@ def log_view_of_the_head(spec: Spec) -> Spec:
     return with_ir(spec, replace(ir, updates=updates))
 
 
+def commits_what_it_installs(spec: Spec) -> Spec:
+    """A new primary takes the whole log that it starts its view with for committed."""
+    ir = spec.ir("start_view")
+    length = next(u.value for u in ir.updates if u.var.name == "op")
+    updates = tuple(replace(u, value=length) if u.var.name == "commit_max" else u for u in ir.updates)
+    return with_ir(spec, replace(ir, updates=updates))
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("mistake", "steps"), [(offers_ordered_by_op, 15), (log_view_of_the_head, 18)])
+@pytest.mark.parametrize(
+    ("mistake", "steps"), [(offers_ordered_by_op, 15), (log_view_of_the_head, 18), (commits_what_it_installs, 10)]
+)
 def test_a_check_without_a_size_finds_a_break_that_one_size_had_not(
     mistake: Callable[[Spec], Spec], steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
