@@ -127,7 +127,8 @@ def mutants_covered(name: str, searched: list[Shape]) -> dict[str, Any]:
         "killed": killed,
         "explained": reasons,
         "open": open_,
-        "text": text + (f"; {open_} are open" if open_ else "")
+        "text": text
+        + (f"; {open_} are open" if open_ else "")
         + ("; its invariants were written anew since" if anew else ""),
     }
 

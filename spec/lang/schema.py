@@ -140,7 +140,8 @@ class Schema:
     def add(self, var: Var) -> Var:
         """Declare a variable. Raises `SpecError` if it is there, or has no fit name and sentence."""
         if var.name in self.vars:
-            raise SpecError(f"variable {var.name} is declared twice")
+            there = self.vars[var.name].doc
+            raise SpecError(f"variable {var.name} is declared twice: as {var.doc!r}, and as {there!r}")
         if var.name in RESERVED or not var.name.isidentifier():
             raise SpecError(f"a variable cannot be called {var.name}")
         if not var.doc:

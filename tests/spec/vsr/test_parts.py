@@ -40,7 +40,12 @@ from viewproof.spec.vsr.parts.loss import require_takes_part
 from viewproof.spec.vsr.stand_ins import Fault, instead_of
 
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "client_table": (ClientTable(), ClientTable(slots=1), ClientTable(slots=1, sessions=True)),
+    "client_table": (
+        ClientTable(),
+        ClientTable(slots=1),
+        ClientTable(slots=1, sessions=True),
+        ClientTable(slots=1, sessions=True, gaps=True, cached=2),
+    ),
     "features": (0, 1),
     "checkpoints": (False, True),
     "journal_slots": (0, 1),
@@ -169,7 +174,7 @@ def test_the_guards_of_each_part_are_known() -> None:
     }
 
 
-@pytest.mark.parametrize("table", TABLES, ids=["core-table", "slots", "sessions"])
+@pytest.mark.parametrize("table", TABLES, ids=["core-table", "slots", "sessions", "cached"])
 def test_in_every_combination_every_action_has_the_guards_of_each_part(table: ClientTable) -> None:
     missing = {cfg: names for cfg in configurations(client_table=table) if (names := lost(unbounded(cfg), cfg))}
     assert missing == {}

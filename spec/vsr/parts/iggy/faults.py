@@ -277,10 +277,6 @@ FAULTS = (
     Fault(
         "iggy.replays_over_hole",
         comes_on_top=(beside(replay, pass_over),),
-        drops=(
-            "all_of(o <= state.op[r], lambda: state.written[r, o])",
-            "has_room(state, r, o, state.entry[r, o])",
-        ),
         refuses=_needs_probe,
     ),
     Fault(
