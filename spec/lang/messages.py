@@ -189,6 +189,12 @@ def named(schema: Schema, name: str, cells: Callable[[str], Any]) -> Any:
     message = schema.messages.get(name)
     if message is not None and message.record is not None:
         return Sent(message, cells)  # type: ignore[call-arg]
+    var = schema.vars.get(name)
+    if var is not None and var.message and message is None:
+        for of in schema.messages.values():
+            for field_name, one in of.fields.items() if of.record is not None else ():
+                if one.var is var:
+                    raise SpecError(f"{name} is a field of a message: state.{of.name}[…].{field_name}", here())
     return cells(name)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from viewproof.spec.engines.smt.induction import RANGES, Failure, Problem
 from viewproof.spec.engines.smt.lower import Place
@@ -49,8 +50,8 @@ class Counterexample:
         return Predicate(id, "no state has these leaves", fn, "The leaves of a counterexample to induction.")
 
 
-def _cell(s: object, leaf: Leaf) -> object:
-    cells = getattr(s, leaf.var)
+def _cell(s: Any, leaf: Leaf) -> Any:
+    cells = s.cells(leaf.var)
     if not leaf.index:
         return cells
     return cells[leaf.index if len(leaf.index) > 1 else leaf.index[0]]

@@ -138,7 +138,7 @@ def _each(s: Any, x: Var, y: Var, body: Callable[[Any, Any], Any]) -> Any:
     def go(index: tuple[Any, ...]) -> Any:
         if len(index) == len(x.index):
             key = index if len(index) > 1 else index[0] if index else None
-            a, b = getattr(s, x.name), getattr(s, y.name)
+            a, b = s.cells(x.name), s.cells(y.name)
             return body(a, b) if key is None else body(a[key], b[key])
         sort: Any = x.index[len(index)]
         return forall(sort, lambda i: go((*index, i)))

@@ -81,18 +81,18 @@ def asked(state: Any, e: Any) -> None:
     check(e.op, state.op[e.node] + 1)
     step(normal.on_request, r=e.node, c=e.client, s=e.number)
     named(e.hash, state.entry[e.node, e.op], e.op)
-    named(e.prev, state.prepare_parent[VIEW, e.op], e.op - 1)
+    named(e.prev, state.prepare[VIEW, e.op].parent, e.op - 1)
 
 
 @event(receives="entry")
 def took(state: Any, e: Any) -> None:
     """A follower has the entry in its log; not durable yet."""
-    received(state.prepare_client[VIEW, e.op], e.client, sent=True)
-    received(state.prepare_request[VIEW, e.op], e.number)
-    received(state.prepare_parent[VIEW, e.op])
+    received(state.prepare[VIEW, e.op].client, e.client, sent=True)
+    received(state.prepare[VIEW, e.op].request, e.number)
+    received(state.prepare[VIEW, e.op].parent)
     received(state.commit_sent[VIEW], e.told)
     named(e.hash, some(VIEW), e.op)
-    named(e.prev, state.prepare_parent[VIEW, e.op], e.op - 1)
+    named(e.prev, state.prepare[VIEW, e.op].parent, e.op - 1)
     step(normal.on_prepare, r=e.node, o=e.op)
     with when(e.told > state.commit_max[e.node]):
         step(normal.on_commit, r=e.node, k=e.told)
@@ -147,8 +147,8 @@ def applied(state: Any, e: Any) -> None:
     check(e.op, state.commit_min[e.node] + 1)
     step(normal.execute, r=e.node)
     named(e.hash, state.executed[e.node, e.op], e.op)
-    check(e.client, state.prepare_client[VIEW, e.op])
-    check(e.number, state.prepare_request[VIEW, e.op])
+    check(e.client, state.prepare[VIEW, e.op].client)
+    check(e.number, state.prepare[VIEW, e.op].request)
     agrees(e.answer, e.op, "I8")
 
 

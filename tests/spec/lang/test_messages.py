@@ -229,6 +229,10 @@ def unknown(state: Any, r: Node, o: Place) -> None:
     require(state.offer[r].price == o)  # here
 
 
+def by_register(state: Any, r: Node, o: Place) -> None:
+    require(state.offer_least[r] == o)  # here
+
+
 def undeclared(state: Any, r: Node, o: Place) -> None:
     state.offer[r] = PricedOffer(least=o, goods=BLANK, price=o)  # here
 
@@ -256,6 +260,7 @@ def compares_logs(state: Any, r: Node, o: Place) -> None:
 REFUSED = [
     (left_out, "offer is sent without least; a field that is left out is BLANK"), (another, "offer sends a Offer"),
     (field_by_field, "offer is sent as a whole"), (unknown, "offer has no price; it has least, goods"),
+    (by_register, "offer_least is a field of a message: state.offer[…].least"),
     (undeclared, "offer has no price; it has least, goods"), (no_condition, "offer is a message"),
     (wrong_key, "index 1 of offer is Node, got Place"), (wrong_value, "offer_least is Place, got Node"),
     (received_is_sent, "cannot be assigned"), (compares_logs, "goods is one for each Place"),
