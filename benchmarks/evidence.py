@@ -35,11 +35,11 @@ from viewproof.refinement.schema import COLUMNS, EVENTS, INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
 SHARES = (0.01, 0.1, 0.5)
-AFTER = 60
+AFTER = 30
 """Events kept after the one that is rejected: what comes later decides nothing."""
-SEEDS = 5
+SEEDS = 2
 """Runs of a mistake of which the shortest is taken for columns and events."""
-GOOD: tuple[tuple[str, int], ...] = (("", 0), ("", 1), ("storm", 1), ("lost-superblocks", 1), ("vanishing", 1))
+GOOD: tuple[tuple[str, int], ...] = (("", 0), ("", 1), ("lost-superblocks", 1))
 """(profile, seed) of good runs."""
 ALWAYS = 5
 """The columns that every event has: without them it is none."""
@@ -129,7 +129,7 @@ def shortest(faults: Sequence[str]) -> list[Case]:
 
 def good_runs() -> list[list[Row]]:
     """Runs that conform, of several profiles."""
-    return [rows_of(seed, REPLICAS, 25, NAMED_PROFILES[name] if name else None, ()) for name, seed in GOOD]
+    return [rows_of(seed, REPLICAS, 10, NAMED_PROFILES[name] if name else None, ()) for name, seed in GOOD]
 
 
 def worth(taken: Callable[[list[Row]], list[Row]], bad: list[Case], good: list[list[Row]]) -> tuple[str, str]:
