@@ -134,7 +134,7 @@ def good_runs() -> list[list[Row]]:
 
 def worth(taken: Callable[[list[Row]], list[Row]], bad: list[Case], good: list[list[Row]]) -> tuple[str, str]:
     """The verdict on good runs without something, and which mistakes are no longer caught."""
-    verdicts = {judged(taken(rows)).verdict for rows in good if taken(rows) != rows}
+    verdicts = {judged(left).verdict for rows in good if (left := taken(rows)) != rows or taken is list}
     gone = [
         f"`{case.fault}`"
         for case in bad
@@ -148,12 +148,13 @@ def worth(taken: Callable[[list[Row]], list[Row]], bad: list[Case], good: list[l
 def column_rows(faults: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Per column, then per event: the verdict on good runs without it, and the mistakes that are no longer caught."""
     bad, good = shortest(faults), good_runs()
+    yield ("nothing", *worth(list, bad, good))
     for column in COLUMNS[ALWAYS:]:
         yield (f"`{column}`", *worth(partial(without_column, column=column), bad, good))
+    columns = least(good)
+    yield ("all that the least can do without", "conforms", lost_with(columns, bad))
     for event in EVENTS:
         yield (f"lines of `{event}`", *worth(partial(without_event, event=event), bad, good))
-    columns = least(good)
-    yield ("all but the least that conforms", "conforms", lost_with(columns, bad))
 
 
 def least(good: list[list[Row]]) -> tuple[str, ...]:
@@ -176,7 +177,7 @@ def without_all(rows: list[Row], columns: Iterable[str]) -> list[Row]:
 def lost_with(columns: Iterable[str], bad: list[Case]) -> str:
     """What is no longer caught without these columns, and which they are."""
     gone = sum(judged(without_all(case.rows, columns)).verdict != "violates" for case in bad)
-    return f"{gone} of {len(bad)}; left out: {', '.join(f'`{column}`' for column in columns)}"
+    return f"{gone} of {len(bad)}; without {', '.join(f'`{column}`' for column in columns)}"
 
 
 def table(header: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
