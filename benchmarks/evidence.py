@@ -158,9 +158,9 @@ def column_rows(faults: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def least(good: list[list[Row]]) -> tuple[str, ...]:
-    """Columns that can all be left out, and the good runs still conform: each, in order, if that holds."""
+    """Columns of the good runs that can all be left out, and they still conform: each, in order, if that holds."""
     gone: tuple[str, ...] = ()
-    for column in COLUMNS[ALWAYS:]:
+    for column in (c for c in COLUMNS[ALWAYS:] if any(row[INDEX[c]] is not None for rows in good for row in rows)):
         trial = [*gone, column]
         if all(judged(without_all(rows, trial)).verdict == "conforms" for rows in good):
             gone = (*gone, column)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.evidence import ALWAYS, cases, line_rows, lost, rows_of, without_column, without_event, worth
-from benchmarks.fault_runs import END, MARK
-from viewproof.impl.sim.fault_runs import FAULT_RUNS
+from benchmarks.fault_runs import END, FAULT_RUNS, MARK
 from viewproof.refinement.schema import COLUMNS, EVENTS, Row
 
 ROOT = Path(__file__).parents[2]

@@ -41,7 +41,7 @@ def has_one_value(first: Row, event: str, column: str) -> bool:
     if column == "m_from":
         return event in FROM_PRIMARIES
     if column == "m_evicted":
-        return first[INDEX["client_slots"]] is None
+        return not first[INDEX["client_slots"]]
     return column == "m_seq" or (column == "m_type" and event != "execute")
 
 
