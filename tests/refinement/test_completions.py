@@ -37,12 +37,14 @@ Hole = tuple[int, str]
 
 
 def has_one_value(first: Row, event: str, column: str) -> bool:
-    """Does the format leave one value, which need not be shown? (`m_seq` need not in a whole trace.)"""
+    """Does the format leave one value, which need not be shown? (`m_seq` need not in a whole trace; the kind of a
+    message is that of its event, and of an `execute` it says that there was a reply.)
+    """
     if column == "m_from":
         return event in FROM_PRIMARIES
     if column == "m_evicted":
         return not first[INDEX["client_slots"]]
-    return column == "m_seq" or (column == "m_type" and event != "execute")
+    return column in ("m_seq", "m_type")
 
 
 def is_pinned(rows: list[Row], hole: Hole) -> bool:

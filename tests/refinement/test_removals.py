@@ -53,7 +53,7 @@ def test_twenty_thousand_removals(tmp_path: Path, capsys: pytest.CaptureFixture[
     for name, profile in NAMED_PROFILES.items():
         for seed in range(10):
             out = tmp_path / f"{name}-{seed}"
-            rows = simulated(out, seed, replicas=REPLICAS[seed % 3], requests=25, profile=profile)
+            rows = simulated(out, seed, replicas=REPLICAS[seed % 3], requests=10, profile=profile)
             for kind in REMOVALS:
                 for number in range(each // 10 + 1):
                     table[kind][judged(rows, kind, name, seed, number)] += 1
