@@ -90,6 +90,7 @@ REPAIRS = (
     Size(3, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1)),
     Size(2, Bounds(views=2, ops=2, requests=2, restarts=1, rots=1)),
     Size(3, Bounds(views=2, ops=1, requests=1, rots=1)),
+    Size(3, Bounds(views=2, ops=1, requests=1, restarts=2)),
 )
 PROBES = (
     Size(2, Bounds(views=2, ops=2, requests=2, restarts=1)),
@@ -97,6 +98,8 @@ PROBES = (
     Size(2, Bounds(views=3, ops=1, requests=1, restarts=2)),
     Size(3, Bounds(views=2, ops=2, requests=2)),
     Size(3, Bounds(views=3, ops=1, requests=1)),
+    Size(3, Bounds(views=2, ops=2, requests=2, restarts=1)),
+    Size(3, Bounds(views=3, ops=1, requests=1, restarts=1)),
 )
 IGGY_VIEWS = Portfolio(
     "iggy_views", (*PROBES, Size(3, Bounds(views=2, ops=2, clients=2, requests=1))), ("core", "repair")
@@ -105,6 +108,13 @@ REPAIR = Portfolio(
     "repair", (*REPAIRS, Size(3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1))), ("core",), DROP
 )
 SHAPES: dict[str, Portfolio] = {
+    "slots": _of(
+        "slots",
+        VIEWS,
+        Size(2, Bounds(views=1, ops=3, clients=3, requests=1, slots=2)),
+        Size(3, Bounds(views=3, ops=1, requests=1)),
+        beside=("core", "iggy"),
+    ),
     "core": CORE,
     "core_restart": CORE,
     "iggy": _of(
