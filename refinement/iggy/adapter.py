@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from viewproof.refinement.iggy import restarts, views
 from viewproof.refinement.iggy.events import EVENTS
-from viewproof.refinement.iggy.source import SUFFIXES, Config, is_merged, read
+from viewproof.refinement.iggy.files import is_merged
+from viewproof.refinement.iggy.source import SUFFIXES, Config, read
 from viewproof.refinement.logs.judge import System
 from viewproof.spec import vsr
 from viewproof.spec.lang import Instance

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from viewproof.refinement.iggy.files import first_time, own_replica
 from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
 from viewproof.refinement.iggy.names import Names
 from viewproof.refinement.logs.judge import PANIC
@@ -21,7 +22,6 @@ SLOTS = 8192
 """Slots of the client table, where no line says otherwise."""
 REPLICAS_MAX = 7
 """Replicas of the largest cluster."""
-SEARCH_LINES = 4000
 TICKS = 0.0
 """How long a line of a simulator waits for another: its lines are in the order of what happens."""
 
@@ -262,8 +262,8 @@ def _messages(event: str, node: int, c: Columns) -> tuple[tuple[object, ...], tu
 def read(files: tuple[str, ...]) -> Reading:
     """The runs of the cluster whose files these are: one for each group."""
     reading, reader = Reading(), Reader()
-    for file in sorted(files, key=_first_time):
-        own = _own_replica(file)
+    for file in sorted(files, key=first_time):
+        own = own_replica(file)
         for line in lines_of(file):
             p = parse(line.text)
             if p is None:
@@ -309,44 +309,6 @@ def _without_sessions(records: list[Record]) -> list[Record]:
         elif record.event == "committed":
             record.columns.update(client=None, request=None)
     return [record for record in records if record.event != "slot"]
-
-
-def _first_time(file: str) -> float:
-    for line in lines_of(file):
-        p = parse(line.text)
-        if p is not None:
-            return p.time
-    return 0.0
-
-
-def _own_replica(file: str) -> int | None:
-    """The replica that printed a file of one process, by its own lines."""
-    for line in lines_of(file):
-        p = parse(line.text)
-        if (
-            p is not None
-            and p.own is None
-            and p.target.startswith("iggy.")
-            and p.fields.get("replica_id", "").isdecimal()
-        ):
-            return p.number("replica_id")
-        if p is not None and p.target == "consensus::impls" and p.fields.get("replica", "").isdecimal():
-            return p.number("replica")
-    return None
-
-
-def is_merged(file: str) -> bool:
-    """Is a file that of a simulator, or merged of several processes?"""
-    replicas: set[str] = set()
-    for number, line in enumerate(lines_of(file)):
-        p = parse(line.text)
-        if p is None or number > SEARCH_LINES:
-            continue
-        if p.own is not None or p.harness or p.target in ("harness", "wire"):
-            return True
-        if p.target == "iggy.sim":
-            replicas.add(p.fields.get("replica_id", ""))
-    return len(replicas) > 1
 
 
 def _take(reader: Reader, p: Parsed, line: Line, own: int | None) -> None:

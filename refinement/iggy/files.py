@@ -1,0 +1,48 @@
+"""What a log file is: of one process or of several, of which replica, and when it begins."""
+
+from __future__ import annotations
+
+from viewproof.refinement.iggy.lines import parse
+from viewproof.refinement.logs.source import lines_of
+
+SEARCH_LINES = 4000
+"""Lines of a file that are looked at."""
+
+
+def first_time(file: str) -> float:
+    """The time of its first line."""
+    for line in lines_of(file):
+        p = parse(line.text)
+        if p is not None:
+            return p.time
+    return 0.0
+
+
+def own_replica(file: str) -> int | None:
+    """The replica that printed a file of one process, by its own lines."""
+    for line in lines_of(file):
+        p = parse(line.text)
+        if (
+            p is not None
+            and p.own is None
+            and p.target.startswith("iggy.")
+            and p.fields.get("replica_id", "").isdecimal()
+        ):
+            return p.number("replica_id")
+        if p is not None and p.target == "consensus::impls" and p.fields.get("replica", "").isdecimal():
+            return p.number("replica")
+    return None
+
+
+def is_merged(file: str) -> bool:
+    """Is a file that of a simulator, or merged of several processes?"""
+    replicas: set[str] = set()
+    for number, line in enumerate(lines_of(file)):
+        p = parse(line.text)
+        if p is None or number > SEARCH_LINES:
+            continue
+        if p.own is not None or p.harness or p.target in ("harness", "wire"):
+            return True
+        if p.target == "iggy.sim":
+            replicas.add(p.fields.get("replica_id", ""))
+    return len(replicas) > 1
