@@ -9,6 +9,7 @@ from viewproof.impl.replica.normal import NormalOperation
 from viewproof.impl.replica.pace import Pace
 from viewproof.impl.replica.pre_votes import PreVotes
 from viewproof.impl.replica.requests import RequestOutcome, Requests
+from viewproof.impl.replica.snapshot_recovery import SnapshotRecovery
 from viewproof.impl.replica.writes import Writes
 
 
@@ -51,10 +52,20 @@ class ForgetsSuperblocks(Writes):
             super().retry_later(io)
 
 
+class WantsOwnSnapshot(SnapshotRecovery):
+    """No snapshot but the own is taken, though nobody has it any more."""
+
+    def take_any(self) -> None:
+        """Asks again."""
+        if self.lost is not None:
+            self.lost.unanswered = 0
+
+
 STAND_INS: StandIns = {
     "view.one_vote_moves": {"pre_votes": MovesAlone},
     "view.deaf_primary": {"normal": HearsItself},
     "view.slow_primary": {"pace": StaysSlow},
     "table.late_register": {"requests": DropsLateRegisters},
+    "recover.own_snapshot_only": {"snapshot_recovery": WantsOwnSnapshot},
     "storage.forgets_superblock": {"writes": ForgetsSuperblocks},
 }

@@ -157,7 +157,7 @@ class LogRecovery:
 
     def _on_installed(self, target: InstallTarget) -> None:
         """An installation before the boot ends the repair."""
-        self.state.log_repair = None
+        self.state.log_repair = self.state.segments_whole = None
         self.start_views.on_installed(target, "recover", log_view_found=self.log_view_found)
         self.journal.hold_only(self.state.log)
         self._erase_rest()
@@ -220,6 +220,8 @@ class LogRecovery:
         It does if it was made after this process began: the primary of a view prepared what was acknowledged in it. If
         the superblock was lost, log_view is not known, and nothing else tells.
         """
+        if message.checkpoint < repair.snapshot_op_min:
+            return False
         if message.nonce != 0 and self.answers(message.nonce):
             return True
         lost = self.state.superblock.recovery

@@ -23,6 +23,7 @@ from viewproof.impl.replica.pre_votes import PreVotes
 from viewproof.impl.replica.prepare_service import PrepareService
 from viewproof.impl.replica.replies import Replies
 from viewproof.impl.replica.requests import Requests
+from viewproof.impl.replica.snapshot_recovery import SnapshotRecovery
 from viewproof.impl.replica.start_views import StartViews
 from viewproof.impl.replica.view_change import ViewChange
 from viewproof.impl.replica.writes import Writes
@@ -52,6 +53,7 @@ class Parts:
     prepare_service: type[PrepareService] = PrepareService
     boot: type[Boot] = Boot
     log_recovery: type[LogRecovery] = LogRecovery
+    snapshot_recovery: type[SnapshotRecovery] = SnapshotRecovery
 
 
 RIGHT = Parts()

@@ -38,7 +38,6 @@ from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.outbox import Outbox
 from viewproof.impl.replica.parts import RIGHT, Parts
 from viewproof.impl.replica.restore import Restorer
-from viewproof.impl.replica.snapshot_recovery import SnapshotRecovery
 from viewproof.impl.replica.state import State, Status
 from viewproof.impl.replica.status import StatusMachine
 from viewproof.impl.replica.timeouts import Timeouts
@@ -86,7 +85,9 @@ class Replica:
         self.log_recovery = parts.log_recovery(
             state, out, writes, journal, checkpoints, install, start_views, boot, pre_votes
         )
-        self.snapshot_recovery = SnapshotRecovery(state, out, writes, transfer, restorer, self.log_recovery, durable)
+        self.snapshot_recovery = parts.snapshot_recovery(
+            state, out, writes, transfer, restorer, self.log_recovery, durable
+        )
         status.of_view = (acks, replies, normal, self.requests, self.control, start_views, pre_votes)
         self._handlers = self._handlers_booted()
         self._handlers_before_boot = self._handlers_recovering()

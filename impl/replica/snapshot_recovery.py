@@ -1,7 +1,11 @@
-"""A replica whose own snapshot is unreadable fetches that very snapshot from the others before it boots.
+"""A replica whose own snapshot is unreadable fetches that very snapshot from the others before it boots, or another.
 
 Snapshots of one op are the same bytes everywhere, and the superblock has the checksum. Segments of messages that are
 whole on the disk are not fetched. Until then the replica takes no part in anything: to the others it is still down.
+
+If none of the others has that snapshot any more, they have a later one. What lies between the two is in no journal, so
+the own log is of no use alone: the replica takes a start_view that answers this very process, with the snapshot below
+it, as one does whose log is lost (`impl.replica.log_recovery`; for the specification a loss, and `recover_snapshot`).
 """
 
 from __future__ import annotations
@@ -9,16 +13,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from viewproof.impl.interface.checks import check
-from viewproof.impl.interface.durable import DurableState
-from viewproof.impl.interface.messages import RequestSnapshot, SnapshotChunk, checksum_chunk
+from viewproof.impl.interface.durable import OP_UNKNOWN, DurableState
+from viewproof.impl.interface.messages import CHECKSUM_NONE, RequestSnapshot, SnapshotChunk, checksum_chunk
 from viewproof.impl.machine.snapshot import Snapshot, SnapshotError
 from viewproof.impl.replica.arrival import Arrival
 from viewproof.impl.replica.log_recovery import LogRecovery
 from viewproof.impl.replica.outbox import Outbox
 from viewproof.impl.replica.restore import Restored, Restorer
-from viewproof.impl.replica.state import LONG_AGO, State
+from viewproof.impl.replica.state import LONG_AGO, LogRepair, State
 from viewproof.impl.replica.transfer import SnapshotTransfer
 from viewproof.impl.replica.writes import Writes
+
+ROUNDS_IN_VAIN = 3
+"""Questions to each of the others, none answered, after which a later snapshot is taken."""
 
 
 @dataclass(slots=True)
@@ -57,6 +64,7 @@ class SnapshotRecovery:
         self.log_recovery = log_recovery
         self.lost: LostSnapshot | None = None
         self._log = durable.log
+        self._damage = durable.damage
 
     def begin(self) -> None:
         """The first transition: boots, or asks for the snapshot that is lost."""
@@ -76,6 +84,9 @@ class SnapshotRecovery:
             return
         if lost.arrival.received and lost.unanswered > 2 * len(self.state.others):
             lost = self._begin_anew(lost, plain=lost.plain)  # nobody goes on from here: what came was bad
+        if not lost.arrival.received and lost.unanswered > ROUNDS_IN_VAIN * len(self.state.others):
+            self.take_any()
+            return
         lost.unanswered += 1
         lost.asked_at = self.state.ticks
         to = self.state.others[lost.asked % len(self.state.others)]
@@ -86,6 +97,21 @@ class SnapshotRecovery:
         self.out.send(
             to, RequestSnapshot(block.checkpoint, block.snapshot, offset, self.state.node, self.state.clock, end)
         )
+
+    def take_any(self) -> None:
+        """Nobody has the snapshot: the log that the primary has now takes the place of the own one."""
+        state, damage = self.state, self._damage
+        held = (*self._log, *(() if damage is None else damage.held))
+        state.log_repair = LogRepair(
+            {prepare.header.checksum: prepare for prepare in held},
+            {},
+            0,
+            CHECKSUM_NONE,
+            OP_UNKNOWN,
+            snapshot_op_min=state.superblock.checkpoint,
+        )
+        self.lost = None
+        self.log_recovery.begin()
 
     def _begin_anew(self, lost: LostSnapshot, *, plain: bool) -> LostSnapshot:
         arrival = Arrival.plain() if plain else Arrival()

@@ -48,6 +48,7 @@ class LogRepair:
 
     `held`: clean prepares by checksum; `known`: headers; `fetched`: prepares from others that are being written.
     `nacks`: checksum → replicas that never had it; `end`: an op is being discarded, and all above `end` with it.
+    `snapshot_op_min`: the own snapshot is lost, too, so what is installed must bring one of this op or later.
     """
 
     held: dict[str, Prepare]
@@ -58,6 +59,7 @@ class LogRepair:
     fetched: dict[str, Prepare] = field(default_factory=dict)
     nacks: dict[str, set[int]] = field(default_factory=dict)
     end: int | None = None
+    snapshot_op_min: int = 0
     rounds: int = 0
     asked_at: int = LONG_AGO
 

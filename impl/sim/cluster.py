@@ -329,6 +329,9 @@ class SimCluster:
         name = event.event
         if name in ("restart", "recover"):
             storage = self.storages[node]
+            if name == "recover" and node in self.lost:
+                self.statistics["snapshots_overtaken"] += 1
+                self.lost.discard(node)
             if isinstance(storage, RingStorage):
                 storage.stricken = storage.is_damaged
         self.on_event(node, name)

@@ -203,8 +203,9 @@ class Nemesis:
                 storage.profile = calm
                 storage.slow = False
                 _make_room(storage)
+        mending = {node for node in cluster.lost if not cluster.storages[node].unreadable}
         for node in range(count):
-            if node in core:
+            if node in core or node in mending:
                 cluster.boot(node)
             else:
                 cluster.crash(node)

@@ -143,6 +143,7 @@ class SimStorage:
             self._drain(io.op, stale=io.stale)
             self.unsynced = []
         else:
+            self.snapshot_damaged &= io.superblock.checkpoint == self.superblock.checkpoint
             self.superblock = io.superblock
 
     def _strike_running(self) -> None:

@@ -39,7 +39,8 @@ REPAIR = (
     "nacks: fewer than q_n", "nacks: enough, waits", "nacks: discard", "nacks: too late", "discards",
     "mended: prepares", "mended: discard", "mended: start_view, of a later view", "mended: start_view, covers",
     "mended: start_view, answer", "start_view refused", "repair", "start_view", "on_start_view", "recover",
-    "logs_replaced", "truncated", "snapshots_installed", "snapshots_repaired", "restarts_in_view_change",
+    "logs_replaced", "truncated", "snapshots_installed", "snapshots_repaired",
+    "snapshots_overtaken", "restarts_in_view_change",
 )  # fmt: skip
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {

@@ -15,6 +15,7 @@ from tests.impl.damage import REGIONS, DamagedLink, region_size
 from tests.refinement.traces import load
 from viewproof.impl.interface.durable import CLIENTS_PAPER
 from viewproof.impl.interface.messages import Prepare, PrepareHeader, make_header
+from viewproof.impl.machine.snapshot import Snapshot
 from viewproof.impl.storage.data_file import format_data_file, open_data_file
 from viewproof.impl.storage.file import MemoryFileSystem
 from viewproof.impl.storage.journal import FILE_HEADER_SIZE, JournalError
@@ -123,3 +124,34 @@ def test_one_alone_refuses_a_damaged_append_and_cuts_a_torn_one(at: str) -> None
 def header_of(op: int, parent: str = "") -> PrepareHeader:
     """Of an op in view 0."""
     return make_header(parent=parent, view=0, op=op, client=1, request=op, commit=0, body=b"%d" % op)
+
+
+@pytest.mark.parametrize("victim", range(3))
+def test_a_rotten_snapshot_that_nobody_has_any_more_is_replaced_by_a_later_one(victim: int, tmp_path: Path) -> None:
+    link = DamagedLink(victim)
+    while link.data.superblock.checkpoint == 0:
+        link.ask(1)
+        link.settle()
+    own = link.data.superblock.checkpoint
+    name, offsets = link.places("snapshot")[30]
+    link.stop(victim)
+    file = link.file(name)
+    for offset in offsets:
+        file.content[offset] ^= 1
+    file.durable = bytearray(file.content)
+    others = [node for node in range(3) if node != victim]
+    while any(snapshot.op <= own for snapshot in snapshots_of(link, others)):
+        link.ask(1)
+        link.tick(12)
+    link.start(victim)
+    assert link.replicas[victim].snapshot_recovery.lost is not None
+    link.settle()
+    assert link.names(victim).count("recover") == 1
+    assert link.replicas[victim].state.checkpoint > own
+    judge(link, tmp_path)
+
+
+def snapshots_of(link: DamagedLink, nodes: list[int]) -> list[Snapshot]:
+    states = [link.replicas[node].state for node in nodes]
+    kept = [snapshot for state in states for snapshot in (state.snapshot, state.snapshot_before)]
+    return [snapshot for snapshot in kept if snapshot is not None]
