@@ -155,8 +155,9 @@ class SimProfile:
         return ClientTableConfig(self.client_slots, self.client_sessions, self.client_gaps)
 
     def replica_config(self, run: str) -> ReplicaConfig:
-        """The configuration of the replicas of a run under this profile."""
-        return ReplicaConfig(run=run, **{name: getattr(self, name) for name in REPLICA_FIELDS})
+        """The configuration of the replicas of a run; traces show repairs where disks lose things."""
+        fields = {name: getattr(self, name) for name in REPLICA_FIELDS}
+        return ReplicaConfig(run=run, **fields | {"ring": self.ring or self.snapshot_damage > 0})
 
 
 REPLICA_FIELDS = tuple(
