@@ -32,14 +32,18 @@ ALL_RULES = SYSTEM.rules_for(SPEC)
 REPETITIONS = {one.column for one in SYSTEM.observations_for(SPEC, optional=True)}
 FROM_PRIMARIES = ("on_prepare", "drop_prepare", "on_commit", "on_start_view")
 """Events that use a message which only the primary of its view sends."""
+OFF_IF_MISSING = ("client_sessions", "client_gaps", "pipeline", "journal_slots", "ring", "partitions")
+"""Options of the configuration of which 0 and no value are the same."""
 Hole = tuple[int, str]
 """(position, column)"""
 
 
 def has_one_value(first: Row, event: str, column: str) -> bool:
     """Does the format leave one value, which need not be shown? (`m_seq` need not in a whole trace; the kind of a
-    message is that of its event, and of an `execute` it says that there was a reply.)
+    message is that of its event, and of an `execute` it says that there was a reply; an option that is missing is 0.)
     """
+    if column in OFF_IF_MISSING:
+        return not first[INDEX[column]]
     if column == "m_from":
         return event in FROM_PRIMARIES
     if column == "m_evicted":
