@@ -104,6 +104,8 @@ def test_another_value_in_a_boot_event_is_never_accepted(event: str, runs: list[
                 if verdict.verdict == "conforms" and column == "m_log_view":
                     own = value % len({row[NODE] for row in rows}) == rows[at][NODE]
                     assert value in started(rows[:at], rows[at][INDEX["m_view"]]) or own
+                elif verdict.verdict == "conforms" and (event, column) == ("recover", "m_checkpoint"):
+                    assert value == rows[at][INDEX["checkpoint"]], "that snapshot was sent, and is the one it has"
                 elif verdict.verdict == "conforms" and (event, column) not in ACCEPTED:
                     assert column == "m_seq", (event, column, rows[at][INDEX[column]], value)
                     assert same_message(rows, at, value)

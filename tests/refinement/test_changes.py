@@ -91,6 +91,7 @@ def test_a_single_change_is_rejected_or_harmless(seed: int, tmp_path: Path) -> N
         "on_do_view_change",
         "on_commit",
         "drop_request",
+        "drop_prepare",
         "send_eviction",
         "restart",  # of a replica that lost nothing by it
         "on_request",  # whose prepare nobody saw
