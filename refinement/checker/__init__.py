@@ -158,6 +158,7 @@ class _Plain:
         self.uses = uses
         self.boot = boot
         self.refused: Violation | None = None
+        self.rejected = ""
         self._begin()
 
     def _begin(self) -> None:
@@ -169,6 +170,7 @@ class _Plain:
         """Consume the events up to the first that is refused; None: what was missing must be looked at.
 
         `refused` is set where an event is refused and the evidence is whole: only its order may be wrong then.
+        `rejected` says of an event that it is refused as far as the evidence goes.
         """
         row: Row = ()
         if self.program.system.profile.silent:
@@ -179,6 +181,7 @@ class _Plain:
         except Missing:
             return None
         except Reject as reject:
+            self.rejected = f"{row[FILE_INDEX]}:{row[LINE_INDEX]}: {reject.message}"
             if not self.program.kind.by_action and self._all_go_on(row, stream):
                 reject.place = self.program.place_of(reject)
                 self.refused = explain(self.run_id, self.program.replay.spec, self.cells(), self.state, row, reject)
@@ -270,6 +273,8 @@ def _judge_partial(plain: _Plain, rows: Iterable[Row], evidence: Evidence) -> Ru
         missing = tuple(evidence.missing(plain.replicas))
     else:
         missing = (*evidence.missing(plain.replicas), *run.missing(), *run.state.missing())
+        if plain.rejected and not missing:
+            missing = (f"what nodes did after the end of their traces; without it {plain.rejected}",)
     plain.state = run.state
     verdict: Verdict = "violates" if violations else "inconclusive" if missing else "conforms"
     return plain.verdict(verdict, violations=violations, missing=tuple(dict.fromkeys(missing)))
