@@ -84,9 +84,9 @@ class ViewChange:
         self.begin(self.state.view + 1)
 
     def begin_latest(self) -> None:
-        """To the latest view in which another replica is, or the next one."""
+        """To the latest view for which another replica has voted, as far as is known, or the next one."""
         left = self.pre_votes.latest()
-        if left is None:
+        if left is None or left.message is None:
             self.begin_next()
         else:
             self.begin(left.view, left.message)
