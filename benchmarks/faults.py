@@ -33,9 +33,9 @@ from viewproof.spec.engines.smt import chain
 from viewproof.spec.engines.smt.induction import Failure
 from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.lang import Predicate, Spec
+from viewproof.spec.vsr.core.progress import goals
 from viewproof.spec.vsr.fault_models import FAULT_MODELS, FaultModel
 from viewproof.spec.vsr.lemmas import lemmas_of
-from viewproof.spec.vsr.progress import goals
 
 BMC_SECONDS = 300
 RUNS = 20
@@ -48,7 +48,7 @@ def searched(chosen: FaultModel, fault: str) -> tuple[str, ...]:
     started = time.perf_counter()
     spec = chosen.spec(fault)
     if chosen.stops_progress:
-        wanted = list(goals(spec.instance, spec.cfg))
+        wanted = list(goals(spec))
         answers = explicit.always_reaches(spec, wanted)
         broken = [a for a in answers if a.result.verdict == "violated"]
         found = min((a.result for a in broken), key=lambda r: len(r.behaviour), default=answers[0].result)

@@ -18,7 +18,7 @@ from viewproof.spec.oxia.shapes import SHAPES as OXIA_SHAPES
 from viewproof.spec.sizes import Portfolio, Size
 from viewproof.spec.vsr import fault_models as vsr_faults
 from viewproof.spec.vsr import models as vsr_models
-from viewproof.spec.vsr import progress as vsr_progress
+from viewproof.spec.vsr.core import progress as vsr_progress
 from viewproof.spec.vsr.lemmas import lemmas_of
 from viewproof.spec.vsr.shapes import SHAPES
 
@@ -69,7 +69,7 @@ PROTOCOLS = (
         fault_models=vsr_faults.FAULT_MODELS,
         shapes=SHAPES,
         build=vsr.model,
-        goals=lambda spec: vsr_progress.goals(spec.instance, spec.cfg),
+        goals=vsr_progress.goals,
         lemmas=lambda spec: lemmas_of(spec.cfg, crashes=spec.instance.bounds.get("Restart") != 0),
     ),
     Protocol(

@@ -18,6 +18,7 @@ from viewproof.spec.lang import (
     Index,
     Part,
     Sent,
+    Spec,
     State,
     action,
     all_of,
@@ -42,6 +43,7 @@ from viewproof.spec.lang import (
 from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.core.lemmas.words import each_replica, each_view_entry
 from viewproof.spec.vsr.core.normal import is_request, note_executed, prepare, require_committed, require_room
+from viewproof.spec.vsr.core.progress import proposals
 from viewproof.spec.vsr.core.state import (
     EXECUTED,
     NORMAL,
@@ -120,6 +122,11 @@ class Control(ControlMessages, Features, Protocol):
 def feature_of(s: Control, entry: Entry, op: Op) -> Feature:
     """The feature that the prepare which an entry names enables; 0 if it is no control entry."""
     return s.prepare[value_of(entry), op].feature
+
+
+def enablings(s: Spec) -> int:
+    """How many ops of a bounded instance control entries take: one a feature."""
+    return len(s.instance.members(Feature))
 
 
 def is_no_control(state: Control, entry: Entry, o: Op) -> Bool:
@@ -352,7 +359,7 @@ CONTROL = Part(
     lambda cfg: cfg.features > 0,
     state=lambda cfg: (Features, ControlMessages),
     actions=lambda cfg: (announce_feature, propose_feature, execute_control),
-    changes=lambda cfg: (at(is_request, is_no_control),),
+    changes=lambda cfg: (at(is_request, is_no_control), at(proposals, enablings)),
     invariants=lambda cfg: (same_digest,),
     witnesses=lambda cfg: (enabled_across_views,),
     lemmas=lambda cfg: LEMMAS,

@@ -16,9 +16,9 @@ from viewproof.spec.engines.replay import compile_spec
 from viewproof.spec.lang import Instance, SpecError, forall, implies, invariant
 from viewproof.spec.vsr import Config, build, model, unbounded
 from viewproof.spec.vsr.config import ClientTable
+from viewproof.spec.vsr.core.progress import goals
 from viewproof.spec.vsr.core.state import Client, Replica
 from viewproof.spec.vsr.parts.clients.table import Outcome
-from viewproof.spec.vsr.progress import goals
 
 UNWITNESSED = {
     "clients": {"I12", "request.stale", "request.fenced", "I8.again", "register.stale", "I8.replayed", "I8.outlived"},
@@ -196,6 +196,6 @@ def test_a_size_of_what_a_model_does_not_have_is_refused(name: str, sizes: dict[
 
 def test_every_client_can_register_and_be_answered() -> None:
     spec = model("sessions", requests=1, incarnations=1, slots=2)
-    wanted = list(goals(spec.instance, spec.cfg))
+    wanted = list(goals(spec))
     answers = explicit.always_reaches(spec, wanted)
     assert {a.goal.id: a.result.verdict for a in answers} == {"L1": "holds", "L2": "holds", "L2.catch_up": "holds"}

@@ -10,8 +10,8 @@ from tests.spec.counts import require_counts
 from tests.spec.explicit.test_differential import facts
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.vsr import model
+from viewproof.spec.vsr.core.progress import goals
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
-from viewproof.spec.vsr.progress import goals
 
 Sizes = dict[str, Any]
 
@@ -105,7 +105,7 @@ def test_the_invariant_that_the_catalogue_names_breaks_too(fault: str, invariant
 )
 def test_view_changes_can_end_requests_be_answered_and_replicas_catch_up(name: str, sizes: Sizes) -> None:
     spec = model(name, **sizes)
-    wanted = list(goals(spec.instance, spec.cfg))
+    wanted = list(goals(spec))
     assert {a.goal.id: a.result.verdict for a in explicit.always_reaches(spec, wanted)} == {
         g.id: "holds" for g in wanted
     }

@@ -23,8 +23,8 @@ from tests.spec.counts import (
 )
 from viewproof.spec.engines import explicit
 from viewproof.spec.vsr import model
+from viewproof.spec.vsr.core.progress import goals
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
-from viewproof.spec.vsr.progress import goals
 
 DOCS = sorted((Path(__file__).parents[3] / "docs").glob("*.md"))
 GENERATED = {"faults.md", "mutants.md", "tla.md"}
@@ -58,7 +58,7 @@ def test_a_mistake_is_found_in_the_pinned_steps(fault: str) -> None:
         found = explicit.explore(spec)
         assert found.broken == chosen.breaks
     else:
-        wanted = [g for g in goals(spec.instance, spec.cfg) if g.id == chosen.breaks]
+        wanted = [g for g in goals(spec) if g.id == chosen.breaks]
         (answer,) = explicit.always_reaches(spec, wanted)
         found = answer.result
     require_steps(found, fault)

@@ -15,8 +15,8 @@ from viewproof.spec.engines import explicit, interp
 from viewproof.spec.lang import Goal, Instance, Schema, Sort, Spec, SpecError, Values, action, invariant, require
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr import model
+from viewproof.spec.vsr.core.progress import goals
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
-from viewproof.spec.vsr.progress import goals
 
 SMALL = ("--replicas", "2", "--views", "2", "--ops", "1", "--requests", "1")
 TINY = {"replicas": 2, "views": 2, "ops": 1, "requests": 1}
@@ -24,7 +24,7 @@ TINY = {"replicas": 2, "views": 2, "ops": 1, "requests": 1}
 
 def wanted(spec: Spec) -> list[Goal]:
     """The goals of the core protocol, as the engine takes them."""
-    return list(goals(spec.instance, spec.cfg))
+    return list(goals(spec))
 
 
 def without(spec: Spec, name: str) -> Spec:

@@ -20,6 +20,7 @@ from viewproof.spec.engines.smt.witness import witnesses
 from viewproof.spec.lang import SpecError, action, without
 from viewproof.spec.vsr import Config, model
 from viewproof.spec.vsr.config import Partitions, Repair
+from viewproof.spec.vsr.core.progress import goals
 from viewproof.spec.vsr.core.state import Replica
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.faults import alternatives
@@ -27,7 +28,6 @@ from viewproof.spec.vsr.lemmas import lemmas_of
 from viewproof.spec.vsr.parts.checkpoints import checkpoint
 from viewproof.spec.vsr.parts.partitions import lemmas
 from viewproof.spec.vsr.parts.partitions import state as partition_state
-from viewproof.spec.vsr.progress import goals
 
 Sizes = dict[str, Any]
 
@@ -111,7 +111,7 @@ def test_lemmas_hold_in_all_reachable_states_and_say_something() -> None:
 
 def test_nothing_is_stuck() -> None:
     spec = model("partitions", replicas=2, ops=1, messages=1)
-    wanted = list(goals(spec.instance, spec.cfg))
+    wanted = list(goals(spec))
     assert {a.result.verdict for a in explicit.always_reaches(spec, wanted)} == {"holds"}
 
 

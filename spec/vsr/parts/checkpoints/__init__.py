@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import Change, Part, at, replaces
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.core import invariants, normal, restart, state, view_change
+from viewproof.spec.vsr.core import invariants, normal, progress, restart, state, view_change
 from viewproof.spec.vsr.parts.checkpoints import checkpoint, faults, lemmas, snapshot
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ def changes(cfg: Config) -> tuple[Change, ...]:
     ring = (
         at(normal.require_slot, checkpoint.require_drained),
         at(invariants.bounds_of, checkpoint.is_not_overwritten),
+        replaces(progress.needs_no_later_view, checkpoint.needs_no_later_view),
     )
     return (
         replaces(state.durable, checkpoint.durable),

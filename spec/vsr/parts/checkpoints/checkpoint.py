@@ -14,6 +14,7 @@ from viewproof.spec.lang import (
     NONE,
     Bool,
     Predicate,
+    Truth,
     action,
     all_of,
     any_of,
@@ -130,6 +131,13 @@ def starts_afresh(s: Checkpoints, r: Replica) -> Bool:
 def is_executed(s: Checkpoints, r: Replica) -> Bool:
     """The checkpoint is of an op that was executed."""
     return s.checkpoint[r] <= s.commit_min[r]
+
+
+def needs_no_later_view(s: Checkpoints) -> Truth:
+    """Never surely: a primary whose ring is too small for the log that it should start with leaves the view to its
+    timeout.
+    """
+    return False
 
 
 def is_not_overwritten(s: Checkpoints, r: Replica) -> Bool:

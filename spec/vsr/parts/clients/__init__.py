@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from viewproof.spec.lang import Action, Change, Part, at, replaces
 from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.core import invariants as core
-from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core import normal, progress
 from viewproof.spec.vsr.core.lemmas import clients, messages
 from viewproof.spec.vsr.parts.clients import faults, invariants, lemmas, requests, sessions, state, table, witnesses
 from viewproof.spec.vsr.parts.clients.options import ClientTable
@@ -25,13 +25,20 @@ def actions(cfg: Config) -> tuple[Action, ...]:
 
 def changes(cfg: Config) -> tuple[Change, ...]:
     """What a request meets, and what executing it records, is the table's to say."""
-    slots = (at(normal.require_table_slot, table.require_table_slot),) if cfg.client_table.slots else ()
+    by_request = (
+        replaces(normal.on_request, requests.on_request),
+        at(progress.every_client_answered, invariants.every_request_executed),
+    )
+    slots = (
+        at(normal.require_table_slot, table.require_table_slot),
+        at(progress.can_be_asked, table.has_slots_for_all),
+    )
     return (
-        *(() if cfg.client_table.sessions else (replaces(normal.on_request, requests.on_request),)),
+        *(() if cfg.client_table.sessions else by_request),
         replaces(normal.resend_reply, requests.resend_reply),
         replaces(normal.record, table.record),
         replaces(normal.reply, table.reply),
-        *slots,
+        *(slots if cfg.client_table.slots else ()),
         replaces(core.are_different, invariants.are_different),
         at(core.once, invariants.replies_the_same),
         *((at(core.once, invariants.newer_incarnation),) if cfg.client_table.sessions else ()),
@@ -80,7 +87,11 @@ SESSIONS = Part(
         *(sessions.on_register, sessions.drop_request, sessions.drop_register),
         sessions.send_eviction,
     ),
-    changes=lambda cfg: (replaces(normal.on_request, sessions.on_request),),
+    changes=lambda cfg: (
+        replaces(normal.on_request, sessions.on_request),
+        replaces(progress.every_client_answered, invariants.every_session_answered),
+        at(progress.proposals, sessions.registers),
+    ),
     untrue=lambda cfg, crashes: {messages.prepare_fields.id},
     sizes=lambda cfg: {"incarnations": "" if cfg.client_table.sessions else "sessions"},
     ranges=lambda cfg, bounds: {"Incarnation": max(1, bounds.incarnations)},

@@ -26,6 +26,7 @@ from viewproof.spec.lang import (
     some,
     value_of,
     where,
+    within,
 )
 from viewproof.spec.vsr.core.state import Client, Op, Replica, Request, client_of, request_of
 from viewproof.spec.vsr.parts.clients.state import Clients, Incarnation
@@ -219,6 +220,25 @@ def was_executed(s: Clients, c: Client, x: Op | int, n: Request) -> Bool:
 def answers_in(s: Clients, o: Op, x: Op | int) -> Bool:
     """Does the execution of a request at o make the answer in session x good?"""
     return session_at(s, o) == x
+
+
+def every_request_executed(s: Clients) -> Truth:
+    """Every request of every client was executed."""
+    return forall(Client, lambda c: forall(Request, lambda n: was_executed(s, c, 0, n)))
+
+
+def every_session_answered(s: Clients) -> Truth:
+    """Every client has a session in which its last request was answered, and all of them executed."""
+    return forall(Client, lambda c: exists(Op, lambda x: session_answered(s, c, x)))
+
+
+def session_answered(s: Clients, c: Client, x: Op) -> Truth:
+    """Was client c sent the reply to the last request of session x, and were all of them executed?"""
+    return all_of(
+        s.session_replies[c, x] != NONE,
+        lambda: not_(within(Request, value_of(s.session_replies[c, x]) + 1)),
+        forall(Request, lambda n: was_executed(s, c, x, n)),
+    )
 
 
 @invariant("L2", "requests_answered")

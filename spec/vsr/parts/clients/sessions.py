@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from viewproof.spec.lang import (
     BLANK,
     NONE,
+    Spec,
     Truth,
     action,
     all_of,
@@ -43,6 +44,12 @@ if TYPE_CHECKING:
 def is_on(cfg: Config) -> bool:
     """Do clients register?"""
     return cfg.client_table.sessions
+
+
+def registers(s: Spec) -> int:
+    """How many ops of a bounded instance registers take, and the requests of all incarnations but the first."""
+    incarnations, requests = s.instance.bounds[Incarnation.name], len(s.instance.members(Request))
+    return len(s.instance.members(Client)) * (incarnations * (1 + requests) - requests)
 
 
 def on_the_wire(state: Clients, c: Client, x: Op, s: Request) -> Truth:

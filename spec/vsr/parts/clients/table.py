@@ -8,6 +8,7 @@ from viewproof.spec.lang import (
     NONE,
     Bool,
     Label,
+    Spec,
     Truth,
     all_of,
     any_of,
@@ -49,6 +50,12 @@ DROPPED = (IN_PROGRESS, STALE, GAP)
 def is_on(cfg: Config) -> bool:
     """Does the table differ from the core's: one slot per client, no sessions, one request of a client at a time?"""
     return cfg.client_table != ClientTable()
+
+
+def has_slots_for_all(s: Spec) -> bool:
+    """Has the table a slot for each client of a bounded instance?"""
+    slots: int = s.cfg.client_table.slots
+    return len(s.instance.members(Client)) <= slots
 
 
 def unexecuted(state: Clients, r: Replica, c: Client) -> Bool:

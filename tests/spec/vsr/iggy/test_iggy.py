@@ -15,9 +15,9 @@ from viewproof.spec.lang import SpecError
 from viewproof.spec.vsr import Config, build, model, unbounded
 from viewproof.spec.vsr.bounds import Bounds
 from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core.progress import goals
 from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
 from viewproof.spec.vsr.profiles import profile
-from viewproof.spec.vsr.progress import goals
 
 Sizes = dict[str, int]
 
@@ -98,7 +98,7 @@ def test_what_was_committed_is_lost(fault: str, name: str, sizes: Sizes, steps: 
 )
 def test_a_view_change_can_end_and_every_replica_catch_up(name: str, sizes: Sizes) -> None:
     spec = model(name, **sizes)
-    for answer in explicit.always_reaches(spec, list(goals(spec.instance, spec.cfg)), notify=lambda _: None):
+    for answer in explicit.always_reaches(spec, list(goals(spec)), notify=lambda _: None):
         assert (answer.goal.id, answer.result.verdict) == (answer.goal.id, "holds")
         assert answer.premises > 0
 

@@ -20,11 +20,11 @@ from viewproof.spec.lang import Spec, SpecError
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr import Config, model, unbounded
 from viewproof.spec.vsr.config import Repair
+from viewproof.spec.vsr.core.progress import goals
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.models import build
 from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
 from viewproof.spec.vsr.profiles import OF_LOGS, PROFILES, profile
-from viewproof.spec.vsr.progress import goals
 
 Sizes = dict[str, Any]
 
@@ -146,7 +146,7 @@ def test_a_forgotten_promise_and_an_old_answer_lose_a_committed_op(fault: str, s
 
 def test_a_restart_of_the_whole_cluster_recovers_from_the_superblock() -> None:
     spec = model("superblock", replicas=2, views=3, restarts=2, rots=0)
-    wanted = list(goals(spec.instance, spec.cfg))
+    wanted = list(goals(spec))
     assert {a.goal.id: a.result.verdict for a in explicit.always_reaches(spec, wanted)} == {
         g.id: "holds" for g in wanted
     }

@@ -12,9 +12,8 @@ ops as the clients have requests and registers in all; an instance with fewer is
 from __future__ import annotations
 
 from viewproof.spec.lang import (
-    NONE,
     Goal,
-    Instance,
+    Spec,
     Truth,
     all_of,
     any_of,
@@ -22,29 +21,28 @@ from viewproof.spec.lang import (
     exists,
     forall,
     invariant,
+    joined,
     not_,
-    value_of,
+    point,
     within,
 )
-from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.core.state import NORMAL, Client, Feature, Op, Replica, Request, View, primary
-from viewproof.spec.vsr.parts.clients import table as client_table
-from viewproof.spec.vsr.parts.clients.invariants import was_executed
-from viewproof.spec.vsr.parts.clients.state import Clients, Incarnation
+from viewproof.spec.vsr.core.state import NORMAL, Client, Core, Op, Replica, Request, View, primary
 
 
 @invariant("later_view", "a later view exists, or nothing crashed")
-def later_view(s: Clients) -> Truth:
-    """No replica is in the last view of the instance, or no replica ever crashed and all journals have room.
+def later_view(s: Core) -> Truth:
+    """No replica is in the last view of the instance, or none has a reason to leave the view that it is in."""
+    return any_of(needs_no_later_view(s), forall(Replica, lambda r: within(View, s.view[r] + 1)))
 
-    A primary whose ring is too small for the log that it should start with leaves the view to its timeout.
-    """
-    exists_later = forall(Replica, lambda r: within(View, s.view[r] + 1))
-    return exists_later if s.cfg.journal_slots else any_of(s.restarts == 0, exists_later)
+
+@point
+def needs_no_later_view(s: Core) -> Truth:
+    """No replica ever crashed."""
+    return s.restarts == 0
 
 
 @invariant("view_change_ended", "the highest view is normal")
-def view_change_ended(s: Clients) -> Truth:
+def view_change_ended(s: Core) -> Truth:
     """Some view, later than none that a replica is in, has a normal primary and a replication quorum of normal
     replicas.
     """
@@ -60,29 +58,21 @@ def view_change_ended(s: Clients) -> Truth:
 
 
 @invariant("all_answered", "every request was answered")
-def all_answered(s: Clients) -> Truth:
+def all_answered(s: Core) -> Truth:
     """Every client was sent the reply to its last request, with sessions in one of them; and all of its requests were
     executed.
     """
-    if s.cfg.client_table.sessions:
-        return forall(Client, lambda c: exists(Op, lambda x: session_answered(s, c, x)))
-    answered = forall(Client, lambda c: not_(within(Request, s.replies[c] + 1)))
-    if not client_table.is_on(s.cfg):
-        return answered
-    return all_of(answered, forall(Client, lambda c: forall(Request, lambda n: was_executed(s, c, 0, n))))
+    return every_client_answered(s)
 
 
-def session_answered(s: Clients, c: Client, x: Op) -> Truth:
-    """Was client c sent the reply to the last request of session x, and were all of them executed?"""
-    return all_of(
-        s.session_replies[c, x] != NONE,
-        lambda: not_(within(Request, value_of(s.session_replies[c, x]) + 1)),
-        forall(Request, lambda n: was_executed(s, c, x, n)),
-    )
+@joined(all_of)
+def every_client_answered(s: Core) -> Truth:
+    """Every client was sent the reply to its last request."""
+    return forall(Client, lambda c: not_(within(Request, s.replies[c] + 1)))
 
 
 @invariant("caught_up", "every replica has executed all that is committed")
-def caught_up(s: Clients) -> Truth:
+def caught_up(s: Core) -> Truth:
     """No replica knows of a commit that some replica has not executed."""
     return forall(Replica, lambda r: forall(Replica, lambda q: s.commit_max[q] <= s.commit_min[r]))
 
@@ -92,11 +82,18 @@ REQUESTS_ANSWERED = Goal("L2", "every request can be answered", later_view, all_
 CATCH_UP = Goal("L2.catch_up", "every replica can catch up", later_view, caught_up)
 
 
-def goals(instance: Instance, cfg: Config) -> tuple[Goal, ...]:
+@joined(lambda *ops: sum(ops))
+def proposals(s: Spec) -> int:
+    """How many ops of a bounded instance are enough for all that can be proposed: each request of each client."""
+    return len(s.instance.members(Client)) * len(s.instance.members(Request))
+
+
+@joined(lambda *each: all(each))
+def can_be_asked(s: Spec) -> bool:
+    """Is a bounded instance large enough for every request to be answered?"""
+    return len(s.instance.members(Op)) >= proposals(s)
+
+
+def goals(spec: Spec) -> tuple[Goal, ...]:
     """The goals that make sense in a bounded instance."""
-    ops, clients, requests = (len(instance.members(sort)) for sort in (Op, Client, Request))
-    table = cfg.client_table
-    own = instance.bounds[Incarnation.name] * (1 + requests) if table.sessions else requests
-    needed = clients * own + instance.bounds.get(Feature.name, 0)
-    enough = ops >= needed and not 0 < table.slots < clients
-    return (VIEW_CHANGES_END, REQUESTS_ANSWERED, CATCH_UP) if enough else (VIEW_CHANGES_END, CATCH_UP)
+    return (VIEW_CHANGES_END, *((REQUESTS_ANSWERED,) if can_be_asked(spec) else ()), CATCH_UP)
