@@ -13,7 +13,7 @@ from functools import partial
 
 from viewproof.refinement.adapter import first_run_of
 from viewproof.refinement.discovery import Inputs, Unit
-from viewproof.refinement.runs import judge_unit
+from viewproof.refinement.judging import judge_unit
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, RunVerdict, UnitResult
 from viewproof.refinement.workers import in_processes
 

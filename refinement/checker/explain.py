@@ -11,7 +11,7 @@ from viewproof.refinement.checker.story import columns_of_event, rule_in_words
 from viewproof.refinement.events.system import System
 from viewproof.refinement.places import place_in
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
-from viewproof.refinement.values import show_value
+from viewproof.refinement.value_text import show_value
 from viewproof.refinement.verdict import Violation
 from viewproof.spec.engines.guards import Evaluator, Refusal, Span, refusal
 from viewproof.spec.engines.replay.cells import PartialCells

@@ -9,7 +9,7 @@ from typing import Any
 from viewproof.refinement.events.lines import Observation
 from viewproof.refinement.events.system import System
 from viewproof.refinement.schema import Row
-from viewproof.refinement.values import show_value
+from viewproof.refinement.value_text import show_value
 from viewproof.spec.lang import Schema
 from viewproof.spec.lang.errors import Source
 from viewproof.spec.lang.expr import Read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from viewproof.refinement.values import show_value
+from viewproof.refinement.value_text import show_value
 from viewproof.spec.engines.explicit.reach import Answer
 from viewproof.spec.engines.explicit.result import ActionCoverage, Change, Result, Step
 from viewproof.spec.lang import Spec

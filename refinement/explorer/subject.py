@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from viewproof.refinement.reports.behaviour import render_drawing, tell
-from viewproof.refinement.values import show_value
+from viewproof.refinement.value_text import show_value
 from viewproof.spec.engines import interp
 from viewproof.spec.engines.explicit.replay import changes
 from viewproof.spec.engines.explicit.result import Step

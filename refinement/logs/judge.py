@@ -18,7 +18,7 @@ from viewproof.refinement.logs.replay import Reject, Run
 from viewproof.refinement.logs.source import LoggedRun, Source
 from viewproof.refinement.logs.systems import system as named
 from viewproof.refinement.tigerbeetle.inputs import Logs
-from viewproof.refinement.values import show_value
+from viewproof.refinement.value_text import show_value
 from viewproof.refinement.verdict import (
     AuditOptions,
     AuditReport,

@@ -24,7 +24,7 @@ from viewproof.refinement.logs.record import (
     Take,
     When,
 )
-from viewproof.refinement.values import show_value
+from viewproof.refinement.value_text import show_value
 from viewproof.spec.engines.guards import Evaluator, Span, Value, guard_text
 from viewproof.spec.engines.guards.cells import ends, span
 from viewproof.spec.engines.guards.evaluate import Reading

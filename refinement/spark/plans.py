@@ -27,13 +27,13 @@ from pyspark.sql import functions as fn
 
 from viewproof.refinement.adapter import NATIVE, adapter, first_run_of, has_facts, rows_of
 from viewproof.refinement.discovery import Inputs, Unit
-from viewproof.refinement.facts import Contradiction, facts_of, merge_facts
+from viewproof.refinement.global_facts import Contradiction, facts_of, merge_facts
+from viewproof.refinement.judging import Spent, judge_run, judge_unit, no_collector, result_of
 from viewproof.refinement.local import Progress, result_of_inputs, split_groups, until_interrupted
 from viewproof.refinement.ordering import order_key
 from viewproof.refinement.packing import Packed, pack
 from viewproof.refinement.parquet import holds_nothing
 from viewproof.refinement.problems import ProblemLog
-from viewproof.refinement.runs import Spent, judge_run, judge_unit, no_collector, result_of
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.spark.remote import fetched, files_at
 from viewproof.refinement.spark.session import BATCH_ROWS, Log, session_for

@@ -13,11 +13,11 @@ from functools import partial
 from typing import Final
 
 from viewproof.refinement.places import place_in
+from viewproof.refinement.tigerbeetle.bookkeeping import Bookkeeping, Reject
 from viewproof.refinement.tigerbeetle.families import FAMILIES, INIT, Cluster, program
 from viewproof.refinement.tigerbeetle.parse import Parser
 from viewproof.refinement.tigerbeetle.reading import Lines, Segment, segments
 from viewproof.refinement.tigerbeetle.reasons import known_deviations, refused, rule_in_words, state_around
-from viewproof.refinement.tigerbeetle.run import Reject, Run
 from viewproof.refinement.verdict import (
     AllowedUse,
     AuditOptions,
@@ -76,14 +76,14 @@ class Judge:
             allow,
         )
         self.parser = Parser(family.table)
-        self.run = Run(cluster.nodes)
+        self.run = Bookkeeping(cluster.nodes)
         self.run.program = self.program
         self.run.store = self.store = self.program.replay.new_store()
         family.prepare_store(self.store, self.program.replay.spec.cfg, cluster.nodes)
         self.line = segment.first_line - 1
         self.accepted = 0
         self.uses: list[AllowedUse] = []
-        self.passed = False
+        self.simulator_passed = False
         self.damaged: list[int] = []
         self.recent: deque[tuple[int, str]] = deque(maxlen=RECENT)
         self.violation: Violation | None = None
@@ -123,7 +123,7 @@ class Judge:
     def _outside(self, line: str) -> None:
         """A line that no subsystem printed: the end of the run, or of the process."""
         if line.startswith(_PASSED):
-            self.passed = True
+            self.simulator_passed = True
         elif (panic := _PANIC.match(line)) and not any(text in line for text in _NO_PROGRESS):
             message = f"the build's own assertion failed: {panic[2]}"
             raise Reject("panic", message, "a run that goes on", panic[2])
@@ -339,7 +339,7 @@ def _split_at_end(chunk: list[str], begun: int, before: str) -> tuple[list[str],
 
 
 def _end_notes(judge: Judge, cut: str) -> tuple[str, ...]:
-    if judge.violation is not None or judge.passed:
+    if judge.violation is not None or judge.simulator_passed:
         return ()
     return (f"the log is cut off: {cut or 'it ends before the simulator says that it is done'}; judged up to there",)
 

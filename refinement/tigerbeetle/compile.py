@@ -1,7 +1,7 @@
 """Compile a table of log lines, its mapping and a specification into one Python function per pattern.
 
 `handler(C, S, g)` takes the lines of the event's rule on the store `S`, `g` being the texts of the pattern's fields; it
-raises `Reject` at the first that does not hold. `C` is the run's bookkeeping (`run.Run`).
+raises `Reject` at the first that does not hold. `C` is the run's bookkeeping (`Bookkeeping`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def compile_table(
         names.append(f"h{number}_{pattern.event}")
         texts.append(writer.source(names[-1]))
     source = "\n\n".join(texts)
-    from viewproof.refinement.tigerbeetle.run import Reject
+    from viewproof.refinement.tigerbeetle.bookkeeping import Reject
 
     scope |= {"Reject": Reject, "convert": dict(table.converters)}
     exec(compile(source, f"<audit of TigerBeetle {table.family}>", "exec"), scope)

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from viewproof.refinement.tigerbeetle import mapping_2022, mapping_2026, patterns_2022, patterns_2026
+from viewproof.refinement.tigerbeetle.bookkeeping import HELPERS
 from viewproof.refinement.tigerbeetle.compile import Program, compile_table
 from viewproof.refinement.tigerbeetle.rules import Rule
-from viewproof.refinement.tigerbeetle.run import HELPERS
 from viewproof.refinement.tigerbeetle.table import Table
 from viewproof.spec.engines.replay import Store, compile_spec
 from viewproof.spec.lang import Action, Spec

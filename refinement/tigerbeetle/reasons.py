@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from viewproof.refinement.invariants import INVARIANTS
-from viewproof.refinement.values import show_value
+from viewproof.refinement.value_text import show_value
 from viewproof.spec.engines.guards import Refusal, StateCells, refusal
 from viewproof.spec.engines.replay import TAKEN, Replay
 from viewproof.spec.lang import Spec

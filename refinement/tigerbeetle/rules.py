@@ -1,7 +1,8 @@
 """The language of the mapping tables: what an event of the log means, as lines over its fields and the spec state.
 
 Expressions are Python text. A name followed by an index is a variable of the specification (`entry[node, op]`), a bare
-name a field of the event or a value bound by `Let`; helpers are those of `run.Run.helpers`. Lines are taken in order:
+name a field of the event or a value bound by `Let`; helpers are the public methods of `Bookkeeping`. Lines
+are taken in order:
 
 | line | meaning |
 |---|---|
@@ -12,7 +13,7 @@ name a field of the event or a value bound by `Let`; helpers are those of `run.R
 | `If` | lines under a condition |
 | `Expect` | the replica's next line that matters must be this one |
 | `Took` | this line must be one that was expected; binds what was expected of it |
-| `Note` | bookkeeping: a method of `run.Run` is called |
+| `Note` | bookkeeping: a method of `Bookkeeping` is called |
 """
 
 from __future__ import annotations

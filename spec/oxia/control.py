@@ -25,7 +25,7 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.oxia.config import Config
 from viewproof.spec.oxia.election import choose
-from viewproof.spec.oxia.replication import come_back, execute
+from viewproof.spec.oxia.replication import execute, start_fenced
 from viewproof.spec.oxia.state import LEADER, Offset, Replica, Shard, Term, append_own, by_server, leader_of
 
 
@@ -144,7 +144,7 @@ CONTROL = Part(
     lambda cfg: cfg.features > 0,
     state=lambda cfg: (Features,),
     actions=lambda cfg: (announce_feature, propose_feature),
-    changes=lambda cfg: (at(choose, negotiate), at(execute, enable_next), at(come_back, forget_later)),
+    changes=lambda cfg: (at(choose, negotiate), at(execute, enable_next), at(start_fenced, forget_later)),
     invariants=lambda cfg: (same_features,),
     witnesses=lambda cfg: (enabled_everywhere,),
 )

@@ -210,7 +210,7 @@ def on_append_with_gap(state: Shard, r: Replica, o: Offset, k: Length) -> None:
 def restart_without_term(state: Shard, r: Replica, n: Length, c: Length) -> None:
     """A server that starts again takes the term of its last entry: the term that it accepted was not durable."""
     replication.require_restart(state, r, n, c)
-    replication.come_back(state, r, n, c)
+    replication.start_fenced(state, r, n, c)
     state.term[r] = where(n == 0, 0, lambda: state.entry[r, n])
 
 

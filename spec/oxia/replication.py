@@ -163,7 +163,7 @@ def restart(state: Shard, r: Replica, n: Length, c: Length) -> None:
     Its term is what it was. Its database, which has no log of its own, is as it was at some flush before: at c.
     """
     require_restart(state, r, n, c)
-    come_back(state, r, n, c)
+    start_fenced(state, r, n, c)
 
 
 def require_restart(state: Shard, r: Replica, n: Offset, c: Offset) -> None:
@@ -175,7 +175,7 @@ def require_restart(state: Shard, r: Replica, n: Offset, c: Offset) -> None:
 
 
 @point
-def come_back(state: Shard, r: Replica, n: Offset, c: Offset) -> None:
+def start_fenced(state: Shard, r: Replica, n: Offset, c: Offset) -> None:
     """Server r is back, fenced, with a log up to n and a database at c."""
     state.restarts = state.restarts + 1
     state.status[r] = FENCED

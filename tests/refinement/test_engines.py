@@ -13,7 +13,7 @@ import pytest
 
 from tests.refinement import fakes
 from viewproof.impl.sim.run import simulate
-from viewproof.refinement import local, runs
+from viewproof.refinement import judging, local
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.discovery import discover
 from viewproof.refinement.parquet import write_parquet
@@ -121,7 +121,7 @@ def test_large_units_are_streamed_or_spilled_with_the_same_result(
     layout(tmp_path / "t", broken_traces())
     inputs, options = discover([str(tmp_path / "t")]), AuditOptions(allow=("x",))
     sorted_in_memory = local.audit(inputs, options, fakes.check_run)
-    monkeypatch.setattr(runs, "STREAM_BYTES", 0)
+    monkeypatch.setattr(judging, "STREAM_BYTES", 0)
     assert same(local.audit(inputs, options, fakes.check_run)) == same(sorted_in_memory)
 
 
@@ -193,7 +193,7 @@ def test_engines_agree_on_real_verdicts_and_messages(
         assert same(spark.audit(inputs, AuditOptions(), check_run, session=spark_session)) == same(one)
         assert same(local.audit(inputs, AuditOptions(), check_run, workers=2)) == same(one)
         with monkeypatch.context() as small:
-            small.setattr(runs, "STREAM_BYTES", 1 << 18)
+            small.setattr(judging, "STREAM_BYTES", 1 << 18)
             assert same(local.audit(inputs, AuditOptions(), check_run)) == same(one)
         reports.append(one)
     assert without_places(reports[0]) == without_places(reports[1])

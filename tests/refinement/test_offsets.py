@@ -13,9 +13,9 @@ from viewproof.impl.groups.plane import Plane
 from viewproof.impl.sim import SimProfile
 from viewproof.impl.sim.named_profiles import ROT
 from viewproof.refinement.checker import check_run
-from viewproof.refinement.facts import facts_of, merge_facts
+from viewproof.refinement.global_facts import facts_of, merge_facts
+from viewproof.refinement.judging import judge_run
 from viewproof.refinement.problems import ProblemLog
-from viewproof.refinement.runs import judge_run
 from viewproof.refinement.schema import INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 

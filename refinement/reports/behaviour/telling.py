@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viewproof.refinement.values import show_value
+from viewproof.refinement.value_text import show_value
 from viewproof.spec.engines import story
 from viewproof.spec.lang import Spec
 from viewproof.spec.lang.concrete import State

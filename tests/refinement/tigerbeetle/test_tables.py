@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import pytest
 
+from viewproof.refinement.tigerbeetle.bookkeeping import HELPERS
 from viewproof.refinement.tigerbeetle.compile import MappingError, compile_table
 from viewproof.refinement.tigerbeetle.families import FAMILIES, Family, program
 from viewproof.refinement.tigerbeetle.headers import Headers
 from viewproof.refinement.tigerbeetle.parse import Parser
 from viewproof.refinement.tigerbeetle.rules import Do, Eq, Rule
-from viewproof.refinement.tigerbeetle.run import HELPERS
 from viewproof.refinement.tigerbeetle.table import Pattern, Table, check, notes, step
 from viewproof.spec.engines.interp import Blocked
 from viewproof.spec.engines.interp import step as interp_step

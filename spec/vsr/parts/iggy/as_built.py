@@ -130,11 +130,11 @@ def probe(state: WithBits, r: Replica) -> None:
 @action
 def restart(state: WithBits, r: Replica, k: Length, n: Length) -> None:
     """A replica comes back with view and log_view from its superblock, and the log that its journal holds up to n."""
-    come_back(state, r, k, n)
+    restart_from_journal(state, r, k, n)
     state.status[r] = where(state.cfg.replicas == 1, NORMAL, RECOVERING)
 
 
-def come_back(state: WithBits, r: Replica, k: Op, n: Op) -> None:
+def restart_from_journal(state: WithBits, r: Replica, k: Op, n: Op) -> None:
     """Guard and effects of a restart from the journal alone; a cluster of one goes on in its view."""
     require(within(Restart, state.restarts + 1))
     log = between(Op, 1, largest(n, state.op[r]))

@@ -95,7 +95,7 @@ def restart_by_journal(state: WithBits, r: Replica, k: Length) -> None:
     """The headers of a view are kept in memory only: after a crash the log is what the journal holds, under a log_view
     that says more [Iggy, later].
     """
-    restart.come_back(state, r, k, lambda state, r, o: state.body[r, o])
+    restart.restart_knowing(state, r, k, lambda state, r, o: state.body[r, o])
 
 
 @tagged("crash")
@@ -104,7 +104,7 @@ def restart_without_journal(state: WithBits, r: Replica, k: Length) -> None:
     """The journal of a partition is in memory: after a crash it is empty, and the replica says of every op that it
     never had it [Iggy, later].
     """
-    restart.come_back(state, r, k, lambda state, r, o: NONE)
+    restart.restart_knowing(state, r, k, lambda state, r, o: NONE)
 
 
 @tagged("recovery")

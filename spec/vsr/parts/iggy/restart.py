@@ -17,10 +17,10 @@ def restart(state: WithBits, r: Replica, k: Length) -> None:
     """A replica crashes and comes back with view and log_view from its superblock, and k, the largest commit number
     that a prepare in its journal has. Whatever it is, it is recovering: it votes, acknowledges and answers nothing.
     """
-    come_back(state, r, k, recovered)
+    restart_knowing(state, r, k, recovered)
 
 
-def come_back(state: WithBits, r: Replica, k: Op, header: Callable[[WithBits, Replica, Op], Entry]) -> None:
+def restart_knowing(state: WithBits, r: Replica, k: Op, header: Callable[[WithBits, Replica, Op], Entry]) -> None:
     """Guard and effects of a restart that knows of its log what `header(state, r, o)` says."""
     require(within(Restart, state.restarts + 1))
     require(k <= state.commit_max[r])

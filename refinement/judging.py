@@ -16,7 +16,7 @@ from operator import itemgetter
 
 from viewproof.refinement.adapter import adapter, first_run_of, has_facts, rows_of
 from viewproof.refinement.discovery import Unit
-from viewproof.refinement.facts import Contradiction, RunFacts, merge_facts
+from viewproof.refinement.global_facts import Contradiction, RunFacts, merge_facts
 from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
 from viewproof.refinement.packing import Spill
 from viewproof.refinement.parquet import holds_nothing

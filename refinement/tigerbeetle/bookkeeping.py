@@ -7,10 +7,10 @@ from collections import Counter
 from viewproof.refinement.tigerbeetle.headers import Message
 from viewproof.refinement.tigerbeetle.names import HEADERS_ASKED, Names, Prepared, Reject, Row, reply_identity
 
-__all__ = ["HELPERS", "Reject", "Run"]
+__all__ = ["HELPERS", "Bookkeeping", "Reject"]
 
 
-class Run(Names):
+class Bookkeeping(Names):
     """Bookkeeping of one log; its public methods are the helpers of the mapping."""
 
     # clients
@@ -343,7 +343,7 @@ class Run(Names):
         return max(views) % self.nodes
 
 
-HELPERS = frozenset(name for name in dir(Run) if not name.startswith("_")) - {
+HELPERS = frozenset(name for name in dir(Bookkeeping) if not name.startswith("_")) - {
     "differs",
     "broken",
     "refused",
