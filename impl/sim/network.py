@@ -101,7 +101,9 @@ class Network:
             both_ways = self.random.random() < 0.5
             chance = 1.0 / replica_count if kind == "some links" else 0.0
             pairs = [(a, b) for a in nodes for b in nodes if a != b]
-            chosen = [pair for pair in pairs if self.random.random() < chance] or [self.random.choice(pairs)]
+            chosen = [pair for pair in pairs if self.random.random() < chance]
+            if pairs and not chosen:
+                chosen = [self.random.choice(pairs)]
             self.cut |= {*chosen, *(((b, a) for a, b in chosen) if both_ways else ())}
 
     def heal(self) -> None:

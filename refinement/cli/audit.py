@@ -111,6 +111,7 @@ def audit(
             )
         return publish(report, files, why=why)
     if adapter in api.SYSTEMS:
+        paths = tuple(map(_from_stdin, paths))
         found = api.survey_system(paths, adapter)
         protect(files.by_option(), [*paths, *found.files], found.directories)
         with steps("audit") as progress:

@@ -219,6 +219,7 @@ class Reader:
     slots: int = SLOTS
     wire: bool = False
     ticks: bool = False
+    ended: bool = False
     lines: int = 0
     seen: set[int] = field(default_factory=set)
     begun: set[int] = field(default_factory=set)
@@ -264,7 +265,7 @@ def read(files: tuple[str, ...]) -> Reading:
     reading, reader = Reading(), Reader()
     for file in sorted(files, key=first_time):
         own = own_replica(file)
-        for line in lines_of(file):
+        for line in lines_of(file, reading):
             p = parse(line.text)
             if p is None:
                 continue
@@ -293,6 +294,8 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
         cause = f"the log begins late, at op {group.names.begins}"
         silent = dict.fromkeys(range(reader.replicas), cause)
     missing = list(dict.fromkeys(silent.values()))
+    if reader.wire and not reader.ended:
+        missing.append("the end of the run: the log is cut off before the simulator says that it is done")
     if group.names.logs_out:
         missing.append("the client table: clients log out, which is not judged")
     run = LoggedRun(name, config, _look_ahead(records), tuple(missing), silent)
@@ -376,6 +379,8 @@ def _other(reader: Reader, event: str, make: Make, p: Parsed, line: Line, own: i
 
 def _harness(reader: Reader, p: Parsed, line: Line) -> None:
     kind = p.text.split(" ", 1)[0]
+    if kind in ("end", "panic"):
+        reader.ended = True
     if kind == "start" and "replicas" in p.fields:
         reader.replicas, reader.wire = p.number("replicas"), True
         reader.slots = p.known("client_slots") or SLOTS

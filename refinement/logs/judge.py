@@ -83,6 +83,8 @@ def judge_unit(files: tuple[str, ...], adapter: str) -> UnitResult:
     name = files[0] if len(files) == 1 else os.path.dirname(files[0]) or "."
     try:
         reading = system.read(files)
+        for run in reading.runs:
+            run.missing += tuple(reading.missing)
         verdicts = tuple(judge(run, system) for run in reading.runs)
     except OSError as error:
         problem = InputProblem(str(error.filename or name), 0, "", "a readable file", error.strerror or str(error))
@@ -105,7 +107,9 @@ def judge_unit(files: tuple[str, ...], adapter: str) -> UnitResult:
 
 
 def judge(logged: LoggedRun, system: System) -> RunVerdict:
-    """Judge one run."""
+    """Judge one run; without a configuration there is no specification to judge it by."""
+    if logged.config is None:
+        return RunVerdict(logged.run_id, "inconclusive", 0, {}, missing=logged.missing, notes=logged.notes)
     spec = system.build(logged.config)
     recorded = {name: event.record(spec.schema, spec.cfg) for name, event in system.events.by_name.items()}
     run = Run(spec, recorded)

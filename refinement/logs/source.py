@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from viewproof.refinement.tigerbeetle.reading import Lines, Segment
 from viewproof.refinement.verdict import InputProblem
 
 SHAPES_SHOWN = 12
+_NO_TEXT = re.compile("[\x00\ufffd]")
 
 
 class Malformed(ValueError):  # noqa: N818 - a problem of the input
@@ -62,7 +64,8 @@ class Unknown:
 class LoggedRun:
     """One run as its lines show it: the records in their order, the configuration, what is not shown, what was odd.
 
-    `silent` are the nodes of which nothing is shown, and why.
+    `config` is None where the lines do not show it; `missing` says what. `silent` are the nodes of which nothing is
+    shown, and why.
     """
 
     run_id: str
@@ -77,23 +80,32 @@ class LoggedRun:
 
 @dataclass(slots=True)
 class Reading:
-    """What the files of a unit gave: runs, and lines that are malformed."""
+    """What the files of a unit gave: runs, lines that are malformed, and where files are cut off or damaged."""
 
     runs: list[LoggedRun] = field(default_factory=list)
     problems: list[InputProblem] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 Source = Callable[[tuple[str, ...]], Reading]
 """The reader of a system: the files of one unit → its runs."""
 
 
-def lines_of(file: str) -> Iterator[Line]:
-    """The lines of a file, plain or packed. Raises `OSError`."""
+def lines_of(file: str, reading: Reading | None = None) -> Iterator[Line]:
+    """The lines of a file, plain or packed; `reading` is told what is cut off or damaged of it. Raises `OSError`."""
     number = 0
-    for chunk in Lines(Segment(file)).chunks():
+    damaged: list[int] = []
+    lines = Lines(Segment(file))
+    for chunk in lines.chunks():
         for text in chunk:
             number += 1
+            if reading is not None and _NO_TEXT.search(text):
+                damaged.append(number)
             yield Line(file, number, text)
+    if reading is not None and lines.cut:
+        reading.missing.append(f"the end of {file}: {lines.cut}")
+    if reading is not None and damaged:
+        reading.missing.append(f"what {len(damaged)} damaged lines said, the first at {file}:{damaged[0]}")
 
 
 def steady(records: Iterable[Record]) -> list[Record]:

@@ -29,6 +29,7 @@ RECONNECTS = (
 """After these a cursor goes on from where its follower is."""
 SEARCH_LINES = 50
 STARTS = "Starting Oxia dataServer"
+NO_ENSEMBLE = "the ensemble: no line of the coordinator shows it, nor do those of a leader and of servers that start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,13 +294,16 @@ def read(files: tuple[str, ...]) -> Reading:
     decoded.sort(key=lambda part: _time(part[1][0][1]) if part[1] else 0.0)
     rows = [(whose[file], line, f) for file, part in decoded for line, f in part]
     shards = sorted({_shard(f) for _, _, f in rows if f.get("component") in CHANGING and "shard" in f})
+    if not reader.ensemble:
+        reading.runs += [LoggedRun(_run_id(files, s, len(shards) == 1), None, [], (NO_ENSEMBLE,)) for s in shards]
+        return reading
     for name in shards:
         reading.runs.append(_run(reader, name, rows, reading, files, alone=len(shards) == 1))
     return reading
 
 
 def _decoded(file: str, reading: Reading) -> Iterator[Decoded]:
-    for line in lines_of(file):
+    for line in lines_of(file, reading):
         if not line.text.strip():
             continue
         try:
@@ -347,13 +351,26 @@ def _bound(fields: Fields) -> str:
 
 
 def _from_starts(reader: Reader, decoded: Iterable[tuple[str, list[Decoded]]]) -> None:
-    """Without a coordinator's file: the servers that start, by the addresses that they bind."""
+    """Without a coordinator's file: the servers that start, by the addresses that they bind, and a leader's followers.
+
+    These are the ensemble only if they are as many as a leader was told that it has.
+    """
     found: dict[str, str] = {}
+    followers: set[str] = set()
+    factor = None
     for file, rows in decoded:
         for _, f in rows:
             if _message(f) == STARTS and _bound(f):
                 found.setdefault(_bound(f), str(f.get("node", file)))
-    reader.meet([{"name": name, "internal": address} for address, name in sorted(found.items())])
+            request = f.get("request")
+            if isinstance(request, dict) and isinstance(request.get("followerMaps"), dict):
+                factor = request.get("replicationFactor", factor)
+                followers |= set(request["followerMaps"])
+            if f.get("component") == "leader-controller" and isinstance(f.get("follower"), str):
+                followers.add(f["follower"])
+    known = {address: address for address in followers} | found
+    if len(known) == factor:
+        reader.meet([{"name": name, "internal": address} for address, name in sorted(known.items())])
 
 
 def _process(reader: Reader, file: str, rows: Iterable[Decoded]) -> str:
@@ -367,6 +384,11 @@ def _process(reader: Reader, file: str, rows: Iterable[Decoded]) -> str:
     return file.rpartition("/")[2].split(".")[0]
 
 
+def _run_id(files: tuple[str, ...], shard: str, alone: bool) -> str:
+    name = files[0] if len(files) == 1 else files[0].rpartition("/")[0] or "."
+    return name if alone else f"{name}#{shard}"
+
+
 def _run(
     reader: Reader,
     shard: str,
@@ -376,8 +398,7 @@ def _run(
     *,
     alone: bool,
 ) -> LoggedRun:
-    name = files[0] if len(files) == 1 else files[0].rpartition("/")[0] or "."
-    run = LoggedRun(name if alone else f"{name}#{shard}", len(reader.ensemble), [])
+    run = LoggedRun(_run_id(files, shard, alone), len(reader.ensemble), [])
     reader.begin()
     seen: set[int] = set()
     coordinator = False

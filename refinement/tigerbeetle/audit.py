@@ -30,6 +30,7 @@ from viewproof.refinement.verdict import (
 )
 from viewproof.refinement.workers import in_processes
 from viewproof.spec.lang import SpecError
+from viewproof.spec.vsr.config import Config
 
 SEARCH_LINES: Final = 200_000
 """So many lines are searched for a replica that starts."""
@@ -301,9 +302,10 @@ def _judge_run(
         expected = f"a cluster of at most {NODES_MAX} replicas and standbys"
         return InputProblem(segment.file, segment.first_line, "", expected, str(cluster.nodes)), [], 0
     try:
-        judge = Judge(segment, cluster, options)
+        Config(cluster.replicas, cluster.quorum_replication, cluster.quorum_view_change)
     except SpecError as error:
         return _bad_configuration(segment, head, error), [], 0
+    judge = Judge(segment, cluster, options)
     chunk: list[str] | None = head
     going, position = True, segment.first_line
     before = ""

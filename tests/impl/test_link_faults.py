@@ -45,6 +45,14 @@ def test_what_a_client_says_and_hears_is_cut_on_its_own_link() -> None:
     assert len(network.arrivals_at_client(5, 0, 1)) == len(network.arrivals_of_client(5, 2, 0)) == 1
 
 
+def test_a_replica_alone_has_no_link_to_another() -> None:
+    network = Network(SimProfile(), Random(0), Counter())
+    for _ in range(50):
+        network.cut_links(0, 1, 2)
+    assert network.statistics["link faults: one link"]
+    assert all(a < 0 or b < 0 for a, b in network.cut)
+
+
 @pytest.mark.parametrize("name", ["links", "slow-disks", "clients", "late-views"])
 def test_runs_under_new_conditions_pass(name: str) -> None:
     met: Counter[str] = Counter()

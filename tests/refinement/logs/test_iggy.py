@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
+import zstandard
+from click.testing import CliRunner
 
 from tests.refinement.logs.real import IGGY, judged, needs, unpacked, verdict
+from viewproof.refinement.cli import cli
 
 GROUP = 1 << 63
 
@@ -278,3 +282,42 @@ def test_logs_of_sound_runs_are_not_refused(name: str, lines: str, tmp_path: Pat
     for found in result.verdicts:
         assert found.verdict in ("conforms", "inconclusive")
         assert found.verdict == "conforms" or found.missing
+
+
+END = "000900  INFO harness: end"
+
+
+def simulated(folder: Path, name: str = "sim.log", end: str = END) -> Path:
+    """A simulator's log in which nothing happens but a start."""
+    state = "view=0 log_view=0 status=normal op=0 commit_min=0 commit_max=0 transferring=false"
+    lines = ["000000  INFO harness: start replicas=3 clients=1 seed=1 client_slots=4"]
+    lines += [f"000000  INFO harness: state replica={node} group=metadata {state}" for node in range(3)]
+    file = folder / name
+    file.write_text("\n".join([*lines, end, ""]))
+    return file
+
+
+def test_a_simulators_log_conforms_only_with_its_end(tmp_path: Path) -> None:
+    assert verdict("iggy", simulated(tmp_path)).verdict == "conforms"
+    for end in ("000900  INFO harness: en", "000900  INFO other: x"):
+        found = verdict("iggy", simulated(tmp_path, end=end))
+        assert (found.verdict, "the end of the run" in found.missing[0]) == ("inconclusive", True)
+
+
+def test_a_damaged_or_cut_file_never_conforms(tmp_path: Path) -> None:
+    file = simulated(tmp_path)
+    whole = file.read_bytes()
+    for name, content in (
+        ("half.log", whole + b"000901  INFO wi"),
+        ("packed.log.gz", gzip.compress(whole)[:-4]),
+        ("nul.log", whole + b"\0" * 40 + b"\n"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        found = verdict("iggy", tmp_path / name)
+        assert (found.verdict, name in found.missing[0]) == ("inconclusive", True)
+
+
+def test_a_log_may_come_on_standard_input(tmp_path: Path) -> None:
+    content = zstandard.ZstdCompressor().compress(simulated(tmp_path).read_bytes())
+    result = CliRunner().invoke(cli, ["audit", "--adapter", "iggy", "-"], input=content)
+    assert (result.exit_code, "1 conforms" in result.output) == (0, True)

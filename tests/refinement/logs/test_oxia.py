@@ -155,6 +155,31 @@ def test_bad_lines_are_named_with_file_line_and_field(tmp_path: Path) -> None:
     assert problems[0].line == len(shard.lines) + 1
 
 
+def test_without_an_ensemble_a_log_is_neither_refused_nor_an_error(tmp_path: Path) -> None:
+    """Of a server that follows alone, nothing shows who else there is; a log that begins late shows no server."""
+    shard = calm()
+    shard.lines = [line for line in shard.lines if line["node"] == "s2"]
+    found = verdict("oxia", shard.write(tmp_path))
+    assert (found.verdict, len(found.missing), "ensemble" in found.missing[0]) == ("inconclusive", 1, True)
+
+
+@pytest.mark.parametrize("factor", [2, 3])
+def test_a_leader_names_its_ensemble(factor: int, tmp_path: Path) -> None:
+    shard = calm()
+    shard.lines = [line for line in shard.lines if line["node"] == "s1"]
+    start = {"server": {"internal": {"bindAddress": _address("s1")}}}
+    others = {_address(server): _entry(*NONE) for server in ("s2", "s3")}
+    request = {"term": "1", "replicationFactor": factor, "followerMaps": others}
+    shard.line("s1", "", "Starting Oxia dataServer", options=start)
+    shard.lines.insert(0, shard.lines.pop())
+    for line in shard.lines:
+        if line["message"] == "Received BecomeLeader request":
+            line["request"] = request
+    found = verdict("oxia", shard.write(tmp_path))
+    assert found.verdict == "inconclusive"
+    assert bool(found.events) == (factor == 3)
+
+
 def test_an_unknown_line_of_a_controller_is_counted_and_leaves_the_run_inconclusive(tmp_path: Path) -> None:
     shard = calm()
     shard.line("s2", FOLLOWER, "Something else", offset=7)

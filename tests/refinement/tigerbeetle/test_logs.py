@@ -16,6 +16,7 @@ from viewproof.refinement.cli import cli
 from viewproof.refinement.tigerbeetle.audit import Judge, audit, judge_segment
 from viewproof.refinement.tigerbeetle.reading import Lines, Segment, segments
 from viewproof.refinement.verdict import AuditOptions, AuditReport
+from viewproof.spec.lang import SpecError
 
 QUICK = "tigerbeetle-2022-06/seed-12.log.zst"
 """A cluster of one that restarts seven times: 17,000 lines."""
@@ -110,6 +111,16 @@ def test_a_panic_of_the_build_is_a_violation(tmp_path: Path) -> None:
     file.write_text("\n".join([*lines_of(QUICK, 1500), "thread 7 panic: reached unreachable code", ""]))
     (violation,) = judged(file).verdicts[0].violations
     assert (violation.rule_id, violation.line) == ("panic", 1501)
+
+
+def test_a_specification_that_cannot_be_recorded_is_no_fault_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise SpecError("not recorded")
+
+    monkeypatch.setattr("viewproof.refinement.tigerbeetle.audit.program", broken)
+    report = judged(shipped(QUICK))
+    assert (report.verdicts, report.exit_code) == ((), 2)
+    assert "SpecError: not recorded" in report.tool_errors[0]
 
 
 def test_a_file_that_is_no_log_is_refused_by_name(tmp_path: Path) -> None:
