@@ -171,7 +171,7 @@ def test_without_damage_or_crashes_what_needs_them_is_left_out() -> None:
 def test_a_configuration_that_makes_no_sense_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         Config(3, **options)
-    with pytest.raises(SpecError, match="partitions are 0 or more"):
+    with pytest.raises(SpecError, match="count must be at least 0, not -1"):
         Partitions(-1)
 
 
