@@ -23,10 +23,11 @@ HEADER = """\
 # What searches count: read by tests, held against docs/*.md, written anew by tests/spec with VSR_UPDATE_GOLDEN=1.
 # A change of a number is a change of the protocol (or of an engine).
 """
-SEARCHES, FAULTS = "searches", "faults"
+SEARCHES, FAULTS, CHAINS = "searches", "faults", "chains"
 SIZES = {
     SEARCHES: "# Instance = distinct states, states generated, depth in steps. All hold.",
     FAULTS: "# Fault = steps of a shortest counterexample, in the fault's own model.",
+    CHAINS: "# Fault = rounds of bounded search that find it there, steps of what it finds (others may be shorter).",
 }
 
 
@@ -36,6 +37,11 @@ class Counts(NamedTuple):
     distinct: int
     generated: int
     depth: int
+
+    @property
+    def steps(self) -> int:
+        """States generated but for the initial one: each is a step from a state."""
+        return self.generated - 1
 
 
 def instance(name: str, **sizes: int) -> str:
@@ -71,6 +77,12 @@ def require_steps(found: Any, fault: str) -> None:
     _require(FAULTS, fault, len(found.behaviour))
 
 
+def require_chain(found: Any, fault: str) -> None:
+    """A bounded search that found the break of a fault took as many rounds and steps as are pinned."""
+    assert found.broken is not None, fault
+    _require(CHAINS, fault, [found.rounds, len(found.steps)])
+
+
 def _require(table: str, name: str, found: Any) -> None:
     if os.environ.get(UPDATE):
         rewrite(lambda known: known[table].__setitem__(name, found))
@@ -96,7 +108,7 @@ def _text(value: Any) -> str:
     return f"[{', '.join(f'{number:_}' for number in value)}]" if isinstance(value, list) else str(value)
 
 
-COUNT = re.compile(r"(?P<number>\d[\d,]*)<!-- (?P<name>[^:>]+?)(?:: (?P<which>generated|depth))? -->")
+COUNT = re.compile(r"(?P<number>\d[\d,]*)<!-- (?P<name>[^:>]+?)(?:: (?P<which>generated|steps|depth))? -->")
 COMMAND = re.compile(r"vsr check (?P<name>\w+(?: --\w+ \d+)*) +# (?:.*? )?(?P<number>\d[\d,]*) states")
 
 

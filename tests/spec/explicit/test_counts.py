@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.spec.counts import (
+    CHAINS,
     FAULTS,
     PINNED,
     SEARCHES,
@@ -93,6 +94,15 @@ def test_the_table_of_mistakes_has_the_pinned_steps() -> None:
     (page,) = (p for p in DOCS if p.name == "faults.md")
     rows = re.findall(r"^\| `([\w.]+)` .*?: [\w., ]+ in (\d+) steps?,", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert {fault: int(steps) for fault, steps in rows} == {f: pinned()[FAULTS][f] for f in FAULT_MODELS}
+
+
+def test_the_table_of_proofs_has_the_pinned_rounds_and_steps() -> None:
+    (page,) = (p for p in DOCS if p.name == "proofs.md")
+    row = r"^\| `([\w.]+)` \|(?:[^|]*\|){5} (\d+) \|[^|]*\| (\d+) \|"
+    rows = re.findall(row, page.read_text(encoding="utf-8"), re.MULTILINE)
+    said = {fault: [int(rounds), int(steps)] for fault, rounds, steps in rows}
+    chains = pinned()[CHAINS]
+    assert {fault: said[fault] for fault in chains} == chains
 
 
 def test_a_wrong_number_in_a_document_is_noticed_and_corrected() -> None:
