@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
@@ -247,39 +248,23 @@ def _needs_probe(cfg: Config) -> str:
     return "is a mistake of Iggy's replication; see the model iggy_views"
 
 
+of_iggy = partial(Fault, refuses=_needs_probe)
 FAULTS = (
-    Fault(
-        "iggy.answers_without_headers",
-        (instead_of(view_change.on_start_view, act=on_start_view_without_headers),),
-        refuses=_needs_probe,
+    of_iggy(
+        "iggy.answers_without_headers", (instead_of(view_change.on_start_view, act=on_start_view_without_headers),)
     ),
-    Fault(
-        "iggy.compares_above_commit",
-        (instead_of(view_change.on_start_view, act=on_start_view_comparing_above_commit),),
-        refuses=_needs_probe,
+    of_iggy(
+        "iggy.compares_above_commit", (instead_of(view_change.on_start_view, act=on_start_view_comparing_above_commit),)
     ),
-    Fault(
+    of_iggy(
         "iggy.start_view_lowers_head",
         (instead_of(view_change.on_start_view, act=on_start_view_lowering_head),),
         drops=("any_of(v > state.view[r], all_of(v == state.view[r], lambda: not_below(state, r, n)))",),
-        refuses=_needs_probe,
     ),
-    Fault(
-        "iggy.headers_in_memory",
-        (instead_of(restart.restart, act=restart_by_journal),),
-        refuses=_needs_probe,
-    ),
-    Fault(
-        "iggy.journal_in_memory",
-        (instead_of(restart.restart, act=restart_without_journal),),
-        refuses=_needs_probe,
-    ),
-    Fault(
-        "iggy.replays_over_hole",
-        comes_on_top=(beside(replay, pass_over),),
-        refuses=_needs_probe,
-    ),
-    Fault(
+    of_iggy("iggy.headers_in_memory", (instead_of(restart.restart, act=restart_by_journal),)),
+    of_iggy("iggy.journal_in_memory", (instead_of(restart.restart, act=restart_without_journal),)),
+    of_iggy("iggy.replays_over_hole", comes_on_top=(beside(replay, pass_over),)),
+    of_iggy(
         "iggy.starts_over_hole",
         (
             instead_of(view_change.start_view, act=start_view_over_hole),
@@ -291,9 +276,8 @@ FAULTS = (
             "holds_merged(state, r, state.commit_min[r] + 1)",
             "o <= state.commit_max[r]",
         ),
-        refuses=_needs_probe,
     ),
-    Fault(
+    of_iggy(
         "iggy.merges_one_offer",
         (instead_of(view_change.merge, act=merge_one_offer),),
         drops=(
@@ -306,36 +290,21 @@ FAULTS = (
             "no_conflict(received, v, b, n)",
             "received.dvc[v, r].sent",
         ),
-        refuses=_needs_probe,
     ),
-    Fault(
+    of_iggy(
         "iggy.cuts_at_first_nack",
         (instead_of(view_change.merge, act=merge_cutting_at_first_nack),),
         drops=(
             "any_of(n == last, lambda: is_nacked(state, received, v, b, n + 1))",
             "forall(between(Op, known + 1, n), lambda o: stays(state, received, v, b, o))",
         ),
-        refuses=_needs_probe,
     ),
-    Fault(
-        "iggy.log_view_at_merge",
-        (instead_of(view_change.merge, act=merge_raising_log_view),),
-        refuses=_needs_probe,
-    ),
-    Fault(
-        "iggy.acknowledges_all",
-        (instead_of(view_change.on_start_view, act=on_start_view_acknowledging_all),),
-        refuses=_needs_probe,
-    ),
-    Fault(
-        "iggy.view_in_memory",
-        (instead_of(view_change.start_view_change, act=start_view_change_in_memory),),
-        refuses=_needs_probe,
-    ),
-    Fault(
+    of_iggy("iggy.log_view_at_merge", (instead_of(view_change.merge, act=merge_raising_log_view),)),
+    of_iggy("iggy.acknowledges_all", (instead_of(view_change.on_start_view, act=on_start_view_acknowledging_all),)),
+    of_iggy("iggy.view_in_memory", (instead_of(view_change.start_view_change, act=start_view_change_in_memory),)),
+    of_iggy(
         "iggy.commits_on_one",
         (instead_of(normal.commit, act=commit_on_one),),
         drops=("count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication",),
-        refuses=_needs_probe,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import (
@@ -105,26 +106,14 @@ def _needs_repair(cfg: Config) -> str:
     return "" if cfg.repair.recovery == "nonce" else "is a mistake of journals with gaps; see the model repair"
 
 
+of_repair = partial(Fault, refuses=_needs_repair)
 FAULTS = (
-    Fault(
+    of_repair(
         "view.acks_survive_view",
         (instead_of(normal.commit, act=commit_with_old_acks),),
-        refuses=_needs_repair,
         drops=("count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication",),
     ),
-    Fault(
-        "view.scalar_dvc_truncates_hole",
-        (instead_of(repaired.merge, act=merge_up_to_hole),),
-        refuses=_needs_repair,
-    ),
-    Fault(
-        "view.blind_start_view_head",
-        (instead_of(repaired.on_start_view, act=on_start_view_blind),),
-        refuses=_needs_repair,
-    ),
-    Fault(
-        "view.pipeline_after_repair",
-        (instead_of(repaired.start_view, act=start_view_with_stale_pipeline),),
-        refuses=_needs_repair,
-    ),
+    of_repair("view.scalar_dvc_truncates_hole", (instead_of(repaired.merge, act=merge_up_to_hole),)),
+    of_repair("view.blind_start_view_head", (instead_of(repaired.on_start_view, act=on_start_view_blind),)),
+    of_repair("view.pipeline_after_repair", (instead_of(repaired.start_view, act=start_view_with_stale_pipeline),)),
 )
