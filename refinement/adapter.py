@@ -12,9 +12,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from viewproof.refinement.problems import ProblemLog
@@ -65,14 +67,21 @@ def adapter(name: str) -> Adapter:
     if name == NATIVE:
         return Adapter(NATIVE, "traces of our own replicas", (), _native)
     module, _, attribute = name.partition(":")
-    if not attribute:
+    if not attribute or not all(part.isidentifier() for part in module.split(".")):
         raise AdapterError(f"{name!r} is not MODULE:NAME, such as my_logs:ADAPTER")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
         found = getattr(importlib.import_module(module), attribute, None)
-    except ImportError as error:
+    except (ImportError, SyntaxError) as error:
         raise AdapterError(f"{module} cannot be imported: {error}") from None
+    except Exception as error:
+        if os.environ.get("VSR_DEBUG"):
+            raise
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if Path(frame.filename).stem == module.rpartition(".")[2]] or frames
+        told = f"{type(error).__name__}: {error} ({own[-1].filename}:{own[-1].lineno})"
+        raise AdapterError(f"{module} cannot be imported: {told}") from None
     if not isinstance(found, Adapter):
         raise AdapterError(f"{name} is no Adapter")
     return found

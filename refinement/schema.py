@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import pyarrow as pa
 
@@ -38,6 +38,10 @@ class Column:
     filled: bool = False
     maximum: int = INT_MAX
     sort: Any = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"column {self.name}: {self.kind!r} is no kind of a column: {', '.join(get_args(Kind))}")
 
     @property
     def expected(self) -> str:

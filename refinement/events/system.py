@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -105,6 +106,12 @@ class System:
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for what, names in (("column", self.names), ("event", [declared.name for declared in self.events])):
+            twice = [name for name, count in Counter(names).items() if count > 1]
+            if twice:
+                raise ValueError(f"{self.name}: two {what}s have the name {twice[0]}")
 
     @cached_property
     def table(self) -> tuple[Column, ...]:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 from viewproof.refinement.events.lines import (
@@ -42,7 +43,7 @@ from viewproof.refinement.events.lines import (
 )
 from viewproof.refinement.events.terms import TEXT, Apply, Column, Row, Shown, Text, lifted
 from viewproof.spec.lang import Action, Spec, SpecError
-from viewproof.spec.lang.errors import here, pass_over, source_of
+from viewproof.spec.lang.errors import Source, here, pass_over, source_of
 from viewproof.spec.lang.expr import Expr, Name, Read, expect, kind_of, same_kind
 from viewproof.spec.lang.kinds import BOOLEAN, NUMBER, Kind
 from viewproof.spec.lang.record import RecordedCells, Recorder
@@ -138,6 +139,15 @@ def _record(spec: Spec, kinds: Mapping[str, Any], fn: Body) -> _Recording:
     try:
         with using(recorder):
             fn(recorder, Columns(kinds))
+    except SpecError:
+        raise
+    except Exception as error:
+        own = source_of(fn)
+        lines = [
+            f.lineno for f in extract_tb(error.__traceback__) if f.filename == inspect.unwrap(fn).__code__.co_filename
+        ]
+        line = lines[-1] if lines and lines[-1] else own.line
+        raise SpecError(f"{fn.__name__}: {type(error).__name__}: {error}", Source(own.file, line, own.text)) from error
     finally:
         _recordings.pop()
     if recorder.guards or recorder.updates:

@@ -101,11 +101,24 @@ def test_a_record_that_is_no_event_is_malformed_input(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("nothing", "is not MODULE:NAME"), ("no_such_module:X", "cannot be imported"), ("os:path", "is no Adapter")],
+    [
+        ("nothing", "is not MODULE:NAME"),
+        ("no_such_module:X", "cannot be imported"),
+        (":X", "is not MODULE"),
+        ("../a:X", "is not MODULE"),
+        ("os:path", "is no Adapter"),
+    ],
 )
 def test_what_is_no_adapter_is_refused_by_name(name: str, text: str, tmp_path: Path) -> None:
     with pytest.raises(AuditOptionError, match=text):
         audit(tmp_path, adapter=name)
+
+
+def test_an_adapter_that_fails_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "failing_logs.py").write_text("x = 1\ny = x / 0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(AuditOptionError, match=r"ZeroDivisionError.*failing_logs\.py:2"):
+        audit(tmp_path, adapter="failing_logs:TOY")
 
 
 def test_an_adapter_in_the_working_directory_is_found(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from viewproof.refinement.adapter import Record
 from viewproof.refinement.events import check, event, may_step, received, settle, step
 from viewproof.refinement.reports import sarif
 from viewproof.refinement.reports.text import violation_lines
+from viewproof.refinement.schema import Column
 from viewproof.refinement.verdict import AuditReport
 from viewproof.spec.lang import SpecError
 
@@ -178,14 +179,35 @@ def test_what_does_not_fit_the_specification_is_refused_with_its_line() -> None:
         """A parameter is missing."""
         step(counters.follow, r=e.node, n=e.number)
 
+    @event()
+    def fails(state: Any, e: Any) -> None:
+        """It raises."""
+        raise KeyError("x")
+
     spec = counters.spec(counters.Config(2))
-    for declared, text in ((mixed, "number is compared"), (incomplete, "follow takes r, q, n, not r, n")):
+    for declared, text in (
+        (fails, "fails: KeyError: 'x'"),
+        (mixed, "number is compared"),
+        (incomplete, "follow takes r, q, n, not r, n"),
+    ):
         with pytest.raises(SpecError, match=text) as refused:
             counters.System(
                 "x", counters.SYSTEM.columns, (declared,), counters.observed, counters.SYSTEM.profile
             ).rules_for(spec)
         assert refused.value.source is not None
         assert refused.value.source.file == "tests/refinement/test_own_system.py"
+
+
+def test_columns_and_events_have_names_of_their_own_and_a_known_kind() -> None:
+    known = counters.SYSTEM
+    with pytest.raises(ValueError, match="'integer' is no kind of a column: string, int, strings"):
+        Column("n", "integer", False, "")  # type: ignore[arg-type]
+    for columns, events, text in (
+        ((*known.columns, known.columns[0]), known.events, "two columns have the name"),
+        (known.columns, (*known.events, known.events[0]), "two events have the name"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            counters.System("x", columns, events, counters.observed, known.profile)
 
 
 @pytest.mark.spark
