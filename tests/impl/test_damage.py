@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.impl.damage import REGIONS, DamagedLink, region_size
-from tests.refinement.traces import load
+from tests.impl.test_power_cuts import require_conforms
 from viewproof.impl.interface.durable import CLIENTS_PAPER
 from viewproof.impl.interface.messages import Prepare, PrepareHeader, make_header
 from viewproof.impl.machine.snapshot import Snapshot
@@ -20,8 +20,6 @@ from viewproof.impl.storage.data_file import format_data_file, open_data_file
 from viewproof.impl.storage.file import MemoryFileSystem
 from viewproof.impl.storage.journal import FILE_HEADER_SIZE, JournalError
 from viewproof.impl.storage.recover import Remedy, diagnose
-from viewproof.refinement.checker import check_run
-from viewproof.refinement.verdict import AuditOptions
 
 EXPECTED = {
     "superblock: all copies": {"refused; back by vsr recover", "harmless"},
@@ -50,8 +48,7 @@ def judge(link: DamagedLink, directory: Path) -> None:
     for name, message in link.refusals:
         assert f"d/{name}" in message
         assert "`vsr recover` says what to do" in message
-    verdict = check_run("test", load(link.write_trace(directory)), AuditOptions())
-    assert verdict.verdict == "conforms", (verdict.missing, [str(item) for item in verdict.violations])
+    require_conforms(link, directory)
 
 
 @pytest.mark.parametrize("region", REGIONS)

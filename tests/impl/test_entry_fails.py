@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.impl.damage import DamagedLink
-from tests.refinement.traces import load
+from tests.impl.test_power_cuts import require_conforms
 from viewproof.impl.interface.messages import Prepare
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.recovery import (
@@ -22,8 +22,6 @@ from viewproof.impl.replica import proposals
 from viewproof.impl.replica.proposals import EntryFailedError, UserRequest
 from viewproof.impl.replica.state import State
 from viewproof.impl.storage.recover import diagnose, reset_for_recovery
-from viewproof.refinement.checker import check_run
-from viewproof.refinement.verdict import AuditOptions
 
 VICTIM = 2
 BAD = 9
@@ -105,8 +103,7 @@ def test_it_comes_back_from_a_checkpoint_of_the_others_beyond_it(link: DamagedLi
     link.start(VICTIM)
     link.settle()
     assert link[VICTIM].state.digest == link[0].state.digest
-    verdict = check_run("test", load(link.write_trace(tmp_path)), AuditOptions())
-    assert verdict.verdict == "conforms", (verdict.missing, [str(item) for item in verdict.violations])
+    require_conforms(link, tmp_path)
 
 
 def test_no_operation_of_a_client_is_an_entry_that_fails(link: DamagedLink) -> None:

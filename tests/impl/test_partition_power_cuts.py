@@ -10,13 +10,10 @@ import pytest
 
 from tests.impl.power import SURVIVAL, PowerLink
 from tests.impl.test_power_cuts import CONFIG as KEYS_CONFIG
-from tests.impl.test_power_cuts import run_script
-from tests.refinement.traces import load
+from tests.impl.test_power_cuts import require_conforms, run_cut, run_script
 from viewproof.impl.groups.plane import Plane
 from viewproof.impl.machine.partitions import AppendMessages, StoreOffset
 from viewproof.impl.machine.state_machine import encode_operation
-from viewproof.refinement.checker import check_run
-from viewproof.refinement.verdict import AuditOptions
 
 CONFIG = replace(KEYS_CONFIG, plane=Plane.PARTITIONS, segment_bytes=150)
 NAMESPACES = (0, 9)
@@ -48,8 +45,7 @@ def judge(link: PowerLink, directory: Path) -> None:
         assert all(offset <= partitions.end(reader[0]) for reader, offset in partitions.offsets.items())
         states.add(replica.state.state_machine.to_bytes())
     assert len(states) == 1
-    verdict = check_run("test", load(link.write_trace(directory)), AuditOptions())
-    assert verdict.verdict == "conforms", (verdict.missing, [str(item) for item in verdict.violations])
+    require_conforms(link, directory)
 
 
 def steps_of(victim: int) -> list[str]:
@@ -87,13 +83,7 @@ def cut(victim: int, directory: Path, *, every: int) -> None:
     for point in points:
         for kind in kinds if every == 1 else [kinds[point % len(kinds)]]:
             link = PartitionLink(CONFIG, victim, point, SURVIVAL[kind], point % 4)
-            try:
-                run_script(link)
-                judge(link, directory / f"{point}-{kind}")
-            except BaseException as error:
-                error.add_note(f"replica {victim}, I/O {point}, {kind} survives: {link.cuts}")
-                raise
-            cuts += len(link.cuts)
+            cuts += run_cut(f"replica {victim}, I/O {point}, {kind} survives", directory, link, judge)
     assert cuts >= len(points)
 
 

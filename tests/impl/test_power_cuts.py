@@ -7,6 +7,7 @@ and the audit finds that the traces conform.
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -44,6 +45,12 @@ def run_script(link: PowerLink) -> None:
     link.settle()
 
 
+def require_conforms(link: PowerLink, directory: Path) -> None:
+    """The audit finds that the trace of the run conforms."""
+    verdict = check_run("test", load(link.write_trace(directory)), AuditOptions())
+    assert verdict.verdict == "conforms", (verdict.missing, [str(item) for item in verdict.violations])
+
+
 def judge(link: PowerLink, directory: Path) -> None:
     """Nothing answered is lost, the replicas agree, and the trace conforms."""
     values = {replica.state.state_machine.store[b"key"] for replica in link.replicas.values()}
@@ -51,8 +58,7 @@ def judge(link: PowerLink, directory: Path) -> None:
     written = values.pop().split(b";")
     expected = [b"%d.%d" % (client, number) for client, count in link.number.items() for number in range(1, count + 1)]
     assert sorted(written) == sorted([*expected, b""])
-    verdict = check_run("test", load(link.write_trace(directory)), AuditOptions())
-    assert verdict.verdict == "conforms", (verdict.missing, [str(item) for item in verdict.violations])
+    require_conforms(link, directory)
 
 
 def steps_of(victim: int) -> list[str]:
@@ -97,7 +103,7 @@ def cut(victim: int, directory: Path, *, every: int) -> None:
     assert cuts >= len(points)
 
 
-def run_cut(name: str, directory: Path, link: PowerLink) -> int:
+def run_cut(name: str, directory: Path, link: PowerLink, judge: Callable[[PowerLink, Path], None] = judge) -> int:
     """Runs the script with the link's cuts, judges it, and returns how many there were."""
     try:
         run_script(link)

@@ -62,12 +62,8 @@ def restart_view_from_last_prepare(state: Core, r: Replica, n: Length) -> None:
     restart.recover(state, r, n, view, view)
 
 
-@action
-def on_get_state(state: Core, r: Replica, v: View) -> None:
-    """A replica that sees a later view truncates its log to the commit number and adopts the view at once [VR
-    Revisited §5.2].
-    """
-    require(within(View, v))
+def adopt_view_at_once(state: Core, r: Replica, v: View) -> None:
+    """A replica that sees a later view is normal in it, without the log that it started with."""
     require(v > state.view[r])
     require(primary(state, v) != r)
     require(state.received(r).sv[v].sent)
@@ -76,6 +72,15 @@ def on_get_state(state: Core, r: Replica, v: View) -> None:
     state.log_view[r] = v
     state.durable_view[r] = v
     state.durable_log_view[r] = v
+
+
+@action
+def on_get_state(state: Core, r: Replica, v: View) -> None:
+    """A replica that sees a later view truncates its log to the commit number and adopts the view at once [VR
+    Revisited §5.2].
+    """
+    require(within(View, v))
+    adopt_view_at_once(state, r, v)
     state.op[r] = state.commit_min[r]
     cut = between(Op, state.commit_min[r] + 1, state.op[r])
     state.entry.update((r, cut), lambda o: NONE)
@@ -213,14 +218,7 @@ def on_get_state_keeping_log(state: Core, r: Replica, v: View) -> None:
     """A replica that sees a later view adopts view and log_view when it asks for the state, before it has it
     [VR Revisited §5.2].
     """
-    require(v > state.view[r])
-    require(primary(state, v) != r)
-    require(state.received(r).sv[v].sent)
-    state.status[r] = NORMAL
-    state.view[r] = v
-    state.log_view[r] = v
-    state.durable_view[r] = v
-    state.durable_log_view[r] = v
+    adopt_view_at_once(state, r, v)
 
 
 @action
