@@ -102,6 +102,8 @@ def audit(
         options = api.audit_options(input, profile, allow, without, adapter, _configuration(given))
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
+    if interp and (input == "tigerbeetle" or adapter in api.SYSTEMS):
+        raise click.UsageError("--interp is for native traces, and adapters of records")
     if input == "tigerbeetle":
         logs = survey_logs(list(map(_from_stdin, paths)))
         protect(files.by_option(), [*paths, *logs.files], logs.directories)

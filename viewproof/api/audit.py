@@ -103,7 +103,7 @@ def audit_options(
         raise AuditOptionError("adapter", f"an adapter is an input of its own, and not of --input {input}")
     given = tuple((configuration or {}).items())
     if adapter in SYSTEMS:
-        _require_none(allow=allow, without=without, set=given)
+        _require_none(allow=allow, without=without, set=tuple(configuration or {}))
     elif input == "native":
         _require_known(_loaded(adapter or NATIVE), once, without, given)
     elif without or given:

@@ -317,6 +317,12 @@ def test_a_damaged_or_cut_file_never_conforms(tmp_path: Path) -> None:
         assert (found.verdict, name in found.missing[0]) == ("inconclusive", True)
 
 
+@pytest.mark.parametrize(("words", "text"), [(["--set", "op=1"], "op is for"), (["--interp"], "--interp is for")])
+def test_options_of_native_traces_are_refused_by_name(words: list[str], text: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["audit", "--adapter", "iggy", str(simulated(tmp_path)), *words])
+    assert (result.exit_code, f"{text} native traces" in result.output) == (2, True)
+
+
 def test_a_log_may_come_on_standard_input(tmp_path: Path) -> None:
     content = zstandard.ZstdCompressor().compress(simulated(tmp_path).read_bytes())
     result = CliRunner().invoke(cli, ["audit", "--adapter", "iggy", "-"], input=content)
