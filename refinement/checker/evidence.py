@@ -111,6 +111,11 @@ class Evidence:
                 found[column] = next((row[column] for row in self.boots if row[column] is not None), None)
         return tuple(found)
 
+    def shown_of(self, column: str) -> object:
+        """What the first boot that shows a column of the configuration says there; None: no boot shows it."""
+        place = self.system.index[column]
+        return next((row[place] for row in self.boots if row[place] is not None), None)
+
     def _may_have_sent(self, sender: Row, row: Row, rules: Mapping[str, Rule]) -> bool:
         """Did the event send such a message, as far as its columns show? One that did not is false in any order."""
         rule = rules.get(row[_EVENT])

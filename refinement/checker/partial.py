@@ -49,8 +49,7 @@ class PartialRun(Stepping, Naming):
         self.state.check_first(seq, event)
         rule = self.rules.get(event)
         if rule is None:
-            column = self.system.needed_by[event]
-            cause = f"{column} of the first event; without it there is no {event}: event"
+            cause = self._no_such_event(event)
             self._open(cause, "")
             self._forget(node, cause)
         else:
@@ -59,6 +58,14 @@ class PartialRun(Stepping, Naming):
         self.state.events += 1
         self.state.last_seq[node] = seq
         self._after(node, seq)
+
+    def _no_such_event(self, event: str) -> str:
+        """Why the event stands for nothing in the configuration of this run: a column lacks, or says so."""
+        column = self.system.needed_by[event]
+        shown = self.evidence.shown_of(column)
+        if shown is None:
+            return f"{column} of the first event; without it there is no {event}: event"
+        return f"a meaning of {event}, in the configuration that the first event shows ({column} {shown}): event"
 
     def _by_rule(self, rule: Rule, row: Row) -> None:
         others = self.deviations.get(rule.event, ())

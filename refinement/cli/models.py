@@ -14,6 +14,7 @@ from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
 from viewproof.refinement.cli.own_model import is_own, keep_sizes, own_model
 from viewproof.spec.lang import Predicate, Spec, SpecError
 from viewproof.spec.protocols import FAULTS, MODELS, PROTOCOLS
+from viewproof.spec.vsr.parts import PARTS
 from viewproof.spec.vsr.profiles import PROFILES, require_profile
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -52,6 +53,8 @@ class ModelName(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, if there is such a model."""
         if value not in MODELS and not is_own(value):
+            if value in {part.name for part in PARTS}:
+                self.fail(f"{value!r} is an optional part that has no model of its own (`models=`).", param, ctx)
             known = ", ".join(repr(name) for name in sorted(MODELS))
             self.fail(f"{value!r} is not one of {known}, nor a file of one's own, ./my_model.py[:NAME].", param, ctx)
         return str(value)

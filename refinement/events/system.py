@@ -13,6 +13,7 @@ from viewproof.refinement.events.terms import TEXT, TEXTS
 from viewproof.refinement.events.words import Body, Event, record_observations, record_rule
 from viewproof.refinement.schema import BASE, Column
 from viewproof.spec.lang import Action, Spec, SpecError
+from viewproof.spec.lang.errors import source_of
 from viewproof.spec.lang.kinds import NUMBER, Kind
 
 Record = Mapping[str, Any]
@@ -153,7 +154,16 @@ class System:
         return {declared.name: declared.needs for declared in self.events if declared.needs}
 
     def rules_for(self, spec: Spec) -> dict[str, Rule]:
-        """The rules of all events that there are under the specification's configuration, recorded."""
+        """The rules of all events that there are under the specification's configuration, recorded.
+
+        Raises `SpecError` for an event that does not fit the specification, or of an unknown kind of message.
+        """
+        for declared in self.events:
+            for kind in filter(None, (declared.sends, *declared.receives.split("|"))):
+                if kind not in self.messages:
+                    known = ", ".join(self.messages) or "none"
+                    what = f"{declared.name} is about a message {kind!r}, and MESSAGES has no columns for it, only for:"
+                    raise SpecError(f"{what} {known}", source_of(declared.fn))
         return {
             declared.name: record_rule(spec, self.kinds, declared)
             for declared in self.events

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks.messages import KEY_COLUMNS, column_of, columns_of, page
+from viewproof.refinement.native import SYSTEM
+from viewproof.refinement.schema import BY_NAME, EVENTS, TABLE
 from viewproof.spec.lang import MessageType
 from viewproof.spec.vsr.config import ClientTable, Config
 from viewproof.spec.vsr.models import unbounded
@@ -27,6 +30,19 @@ def test_the_page_is_made_from_the_declarations() -> None:
 
 def test_traces_show_the_messages_of_normal_operation_and_view_change() -> None:
     assert MESSAGES.keys() == {"prepare", "prepare_ok", "commit", "start_view_change", "do_view_change", "start_view"}
+
+
+def test_the_trace_format_names_all_events_and_what_columns_may_say() -> None:
+    text = (Path(__file__).parents[2] / "traces/README.md").read_text(encoding="utf-8")
+    columns, events = (text.split(f"\n| {head} |")[1].split("\n\n")[0].splitlines() for head in ("column", "event"))
+    named = {name for line in events for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    assert named == {declared.name for declared in SYSTEM.events} == set(EVENTS)
+    for column in (column for column in TABLE if column.choices and column.name != "event"):
+        (row,) = (line for line in columns if line.startswith(f"| `{column.name}` "))
+        assert set(re.findall(r"`(\w+)`", row.split("|")[3])) >= set(column.choices), column.name
+    sent = {declared.sends for declared in SYSTEM.events} - {""}
+    assert sent <= set(BY_NAME["m_type"].choices)
+    assert sent == set(SYSTEM.messages)
 
 
 @pytest.mark.parametrize("message", MESSAGES.values(), ids=list(MESSAGES))

@@ -246,3 +246,18 @@ def test_a_permitted_configuration_is_reported_where_it_is_shown(tmp_path: Path)
     assert [(use.fault, use.seq) for use in allowed.allowed_uses] == [(fault, 1)]
     good = check_run("run", simulated(tmp_path / "good", 0, requests=20), AuditOptions(allow=(fault,)))
     assert not good.allowed_uses
+
+
+@pytest.mark.parametrize(
+    ("ring", "missing"),
+    [
+        (None, "ring of the first event; without it there is no nack: event at"),
+        (0, "a meaning of nack, in the configuration that the first event shows (ring 0): event at"),
+    ],
+)
+def test_an_event_of_a_part_that_is_off_says_what_decided_that(ring: int | None, missing: str, tmp_path: Path) -> None:
+    rows = simulated(tmp_path, 1, replicas=3, requests=4)
+    boots = [put(row, ring=ring) if row[INDEX["event"]] in ("start", "restart") else row for row in rows]
+    verdict = check_run("run", [*boots[:-1], put(boots[-1], event="nack")], AuditOptions())
+    assert verdict.verdict == "inconclusive"
+    assert verdict.missing[0].startswith(missing), verdict.missing

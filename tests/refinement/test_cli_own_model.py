@@ -103,6 +103,7 @@ def test_it_is_proved_and_exported(own: str, tmp_path: Path) -> None:
         (["check", "{own}", "--always"], "--always asks for the goals of the models that are here"),
         (["check", "core", "--views", "2", "--size", "View=2"], "--size is for a model of one's own"),
         (["check", "mine"], "nor a file of one's own"),
+        (["check", "fence"], "'fence' is an optional part that has no model of its own"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(words: list[str], refused: str, own: str) -> None:

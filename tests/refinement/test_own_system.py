@@ -184,11 +184,16 @@ def test_what_does_not_fit_the_specification_is_refused_with_its_line() -> None:
         """It raises."""
         raise KeyError("x")
 
+    @event(receives="letter")
+    def unsaid(state: Any, e: Any) -> None:
+        """In which columns sender and receiver agree is not said."""
+
     spec = counters.spec(counters.Config(2))
     for declared, text in (
         (fails, "fails: KeyError: 'x'"),
         (mixed, "number is compared"),
         (incomplete, "follow takes r, q, n, not r, n"),
+        (unsaid, "unsaid is about a message 'letter', and MESSAGES has no columns for it"),
     ):
         with pytest.raises(SpecError, match=text) as refused:
             counters.System(

@@ -134,6 +134,12 @@ ALONE: dict[str, dict[str, Any]] = {
     "iggy": {"repair": Repair("probe")},
     "cache": {"client_table": ClientTable(sessions=True, gaps=True, cached=2)},
 }
+"""How each part is switched on alone. One that is not here: as in its first model, and on and off in `CHOICES`."""
+for new in (part for part in PARTS if part.name not in ALONE):
+    assert new.models, f"the part {new.name} has no model (models=) that says how it is switched on: say it in ALONE"
+    ALONE[new.name] = dict(next(iter(new.models.values())).options)
+    for option, on in ALONE[new.name].items():
+        CHOICES.setdefault(option, (getattr(Config(3), option), on))
 
 
 @cache
