@@ -109,7 +109,7 @@ def audit(
         protect(files.by_option(), [*paths, *logs.files], logs.directories)
         with steps("audit") as progress:
             report = api.judge_logs(
-                logs, options, engine=engine, master=master, workers=workers, progress=progress, log=note
+                logs, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=note
             )
         return publish(report, files, why=why)
     if adapter in api.SYSTEMS:
@@ -118,7 +118,7 @@ def audit(
         protect(files.by_option(), [*paths, *found.files], found.directories)
         with steps("audit") as progress:
             report = api.judge_system(
-                paths, options, engine=engine, master=master, workers=workers, progress=progress, log=note
+                paths, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=note
             )
         return publish(report, files, why=why)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import msgspec
@@ -18,9 +18,12 @@ from viewproof.refinement.verdict import AuditOptions, AuditReport, UnitResult
 _RESULT = "result string"
 
 
-def audit(logs: Logs, options: AuditOptions, *, master: str, log: Callable[[str], None]) -> AuditReport:
+def audit(
+    logs: Logs, options: AuditOptions, *, master: str, log: Callable[[str], None],
+    conf: Mapping[str, str] | None = None,
+) -> AuditReport:  # fmt: skip
     """Audit log files on Spark."""
-    session = start_session(master, log)
+    session = start_session(master, log, conf)
     started = time.monotonic()
     rows = [(msgspec.json.encode(files).decode(),) for files in units(system(options.adapter), logs.files)]
     results = [UnitResult("inputs", problems=logs.problems, empty=logs.empty)]

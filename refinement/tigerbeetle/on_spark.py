@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import msgspec
@@ -17,9 +17,12 @@ from viewproof.refinement.verdict import AuditOptions, AuditReport, UnitResult
 _RESULT = "result string"
 
 
-def audit(files: list[str], options: AuditOptions, *, master: str, log: Callable[[str], None]) -> AuditReport:
+def audit(
+    files: list[str], options: AuditOptions, *, master: str, log: Callable[[str], None],
+    conf: Mapping[str, str] | None = None,
+) -> AuditReport:  # fmt: skip
     """Audit log files on Spark; the files must be reachable under the same paths on the executors."""
-    session = start_session(master, log)
+    session = start_session(master, log, conf)
     started = time.monotonic()
     parts = find_segments(files)
     rows = [(msgspec.json.encode(part).decode(),) for part in parts]

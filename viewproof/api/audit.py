@@ -76,9 +76,13 @@ def audit(
     options = audit_options(input, profile, allow, without, adapter, configuration)
     if input == "tigerbeetle":
         logs = survey_logs(names)
-        return judge_logs(logs, options, engine=engine, master=master, workers=workers, progress=progress, log=log)
+        return judge_logs(
+            logs, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=log
+        )
     if adapter in SYSTEMS:
-        return judge_system(names, options, engine=engine, master=master, workers=workers, progress=progress, log=log)
+        return judge_system(
+            names, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=log
+        )
     inputs, judge = survey_inputs(names, options), check_run(interp=interp)
     return judge_inputs(
         inputs, options, judge, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=log
@@ -205,7 +209,8 @@ def survey_system(names: Iterable[str], adapter: str) -> Logs:
 
 def judge_system(
     names: Iterable[str], options: AuditOptions, *, engine: str, master: str, workers: int,
-    progress: Progress | None = None, log: Callable[[str], None] = lambda text: None,
+    conf: Mapping[str, str] | None = None, progress: Progress | None = None,
+    log: Callable[[str], None] = lambda text: None,
 ) -> AuditReport:  # fmt: skip
     """Audit logs of a system that is known by name (docs/iggy.md, docs/oxia.md)."""
     found = survey_system(names, options.adapter)
@@ -215,12 +220,13 @@ def judge_system(
         return logs.audit(found, options, workers=workers, progress=progress)
     with held():
         from viewproof.refinement.logs import on_spark
-    return on_spark.audit(found, options, master=master, log=log)
+    return on_spark.audit(found, options, master=master, log=log, conf=conf)
 
 
 def judge_logs(
     found: Logs, options: AuditOptions, *, engine: str, master: str, workers: int,
-    progress: Progress | None = None, log: Callable[[str], None] = lambda text: None,
+    conf: Mapping[str, str] | None = None, progress: Progress | None = None,
+    log: Callable[[str], None] = lambda text: None,
 ) -> AuditReport:  # fmt: skip
     """Audit debug logs of TigerBeetle's simulators (docs/tigerbeetle.md); core stands for the profile of each log."""
     if found.problems:
@@ -232,5 +238,5 @@ def judge_logs(
     else:
         with held():
             from viewproof.refinement.tigerbeetle import on_spark
-        report = on_spark.audit(list(found.files), options, master=master, log=log)
+        report = on_spark.audit(list(found.files), options, master=master, log=log, conf=conf)
     return replace(report, empty=(*report.empty, *found.empty))
