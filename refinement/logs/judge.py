@@ -17,6 +17,7 @@ from viewproof.refinement.logs.record import Events
 from viewproof.refinement.logs.replay import Reject, Run
 from viewproof.refinement.logs.source import LoggedRun, Source
 from viewproof.refinement.logs.systems import system as named
+from viewproof.refinement.parts import Progress, judge_here
 from viewproof.refinement.tigerbeetle.inputs import Logs
 from viewproof.refinement.value_text import show_value
 from viewproof.refinement.verdict import (
@@ -28,7 +29,6 @@ from viewproof.refinement.verdict import (
     UnitResult,
     Violation,
 )
-from viewproof.refinement.workers import in_processes
 from viewproof.spec.engines.guards import Span, refusal
 from viewproof.spec.lang.definitions import Spec
 
@@ -233,29 +233,14 @@ def _story(last: Mapping[int, deque[Record]]) -> Iterator[Step]:
             yield Step(node, record.file, record.line, f"{record.event} {shown}")
 
 
-Progress = Callable[[int, int, str], None]
-
 
 def audit(logs: Logs, options: AuditOptions, *, workers: int = 1, progress: Progress | None = None) -> AuditReport:
     """Audit log files in this process, or in several; interrupted, report what is judged so far."""
-    started = time.monotonic()
-    parts = units(named(options.adapter), logs.files)
-    results = [UnitResult("inputs", problems=logs.problems, empty=logs.empty)]
-    stopped = ""
-    task = partial(judge_unit, adapter=options.adapter)
-    try:
-        outcomes = (
-            map(task, parts)
-            if workers <= 1 or len(parts) <= 1
-            else in_processes(task, parts, min(workers, len(parts)), in_order=False)
-        )
-        for done, result in enumerate(outcomes, 1):
-            results.append(result)
-            if progress:
-                progress(done, len(parts), result.unit)
-    except KeyboardInterrupt:
-        stopped = f"interrupted: {len(results) - 1} of {len(parts)} units judged"
-    return AuditReport.combine("local", options, results, seconds=time.monotonic() - started, stopped=stopped)
+    before = UnitResult("inputs", problems=logs.problems, empty=logs.empty)
+    return judge_here(
+        partial(units, named(options.adapter), logs.files), partial(judge_unit, adapter=options.adapter), options,
+        what="units", workers=workers, progress=progress, before=(before,),
+    )  # fmt: skip
 
 
 __all__ = ["PANIC", "System", "audit", "judge", "judge_unit", "units"]

@@ -7,11 +7,12 @@ import os
 import re
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from viewproof.refinement.parts import Progress, judge_here
 from viewproof.refinement.places import place_in
 from viewproof.refinement.tigerbeetle.bookkeeping import Bookkeeping, Reject
 from viewproof.refinement.tigerbeetle.families import FAMILIES, INIT, Cluster, program
@@ -28,7 +29,6 @@ from viewproof.refinement.verdict import (
     UnitResult,
     Violation,
 )
-from viewproof.refinement.workers import in_processes
 from viewproof.spec.lang import SpecError
 from viewproof.spec.vsr.config import Config
 
@@ -389,31 +389,16 @@ def _bad_configuration(segment: Segment, head: list[str], error: SpecError) -> R
     return RunVerdict(segment.run_id, "violates", 0, violations=(violation,))
 
 
-Progress = Callable[[int, int, str], None]
 
 
 def audit(
     files: list[str], options: AuditOptions, *, workers: int = 1, progress: Progress | None = None
 ) -> AuditReport:
     """Audit log files in this process, or in several; interrupted, report what is judged so far."""
-    started = time.monotonic()
-    parts = find_segments(files)
-    results: list[UnitResult] = []
-    stopped = ""
     judge = partial(judge_segment, options=options)
-    try:
-        outcomes = (
-            map(judge, parts)
-            if workers <= 1 or len(parts) <= 1
-            else in_processes(judge, parts, min(workers, len(parts)), in_order=False)
-        )
-        for done, result in enumerate(outcomes, 1):
-            results.append(result)
-            if progress:
-                progress(done, len(parts), result.unit)
-    except KeyboardInterrupt:
-        stopped = f"interrupted: {len(results)} of {len(parts)} runs judged"
-    return AuditReport.combine("local", options, results, seconds=time.monotonic() - started, stopped=stopped)
+    return judge_here(
+        partial(find_segments, files), judge, options, what="runs", workers=workers, progress=progress
+    )
 
 
 def find_segments(files: list[str]) -> list[Segment]:
