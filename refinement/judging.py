@@ -56,6 +56,7 @@ def judge_run(
     stream = _Watched(rows, facts.watch(guarded) if with_facts and has_facts(options.adapter) else guarded)
     verdict: RunVerdict | None = None
     errors: list[str] = []
+    began = time.monotonic()
     try:
         verdict = check_run(run_id, stream, options)
     except NotStreamableError:
@@ -72,6 +73,7 @@ def judge_run(
         verdict = replace(verdict.with_missing(guard.missing()), recorded=guard.events())
         verdict = replace(
             verdict,
+            seconds=time.monotonic() - began,
             violations=tuple(replace(v, carried=carried_at(v.file, v.line)) for v in verdict.violations),
             notes=(*verdict.notes, *(f"judged without {name}, as if it were never shown" for name in options.without)),
         )

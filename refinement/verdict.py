@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from viewproof.refinement.baseline import Baseline, Known, cause
 from viewproof.refinement.schema import Row
 
 Verdict = Literal["conforms", "violates", "inconclusive"]
@@ -86,6 +87,11 @@ class Violation:
     place: str = ""
     mapped_at: str = ""
 
+    @property
+    def cause(self) -> str:
+        """What broke, whatever the values, the file and the run (`viewproof.refinement.baseline`)."""
+        return cause(self.rule_id, self.rule_fingerprint or self.message, self.action)
+
 
 VIOLATION_COLUMNS = (
     "run_id",
@@ -121,7 +127,7 @@ class RunVerdict:
 
     `events` were accepted of those `recorded` (0: not counted); `coverage` counts the spec steps taken per action,
     `events_by_name` the events judged (accepted, or the one refused); `missing` names the evidence that is missing;
-    `notes` are what else a reader should know.
+    `notes` are what else a reader should know; `seconds` went by while it was judged.
     """
 
     run_id: str
@@ -134,6 +140,7 @@ class RunVerdict:
     events_by_name: Mapping[str, int] = field(default_factory=dict)
     recorded: int = 0
     notes: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
 
     def with_missing(self, reasons: Iterable[str]) -> RunVerdict:
         """The same verdict with evidence found missing: `conforms` becomes `inconclusive`, `violates` stays."""
@@ -189,7 +196,8 @@ class UnitResult:
 class AuditReport:
     """The verdicts of one audit, in order of run id, with all that stood in its way.
 
-    `stopped` says how far an audit came that was interrupted.
+    `stopped` says how far an audit came that was interrupted; `baseline` are the known violations, which do not count
+    against it.
 
     `seconds` went by; `spent` are processor seconds by phase (`read`, `sort`, `check`), over all processes that judge.
     """
@@ -206,6 +214,7 @@ class AuditReport:
     spent: Mapping[str, float] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)
     unrecognised: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    baseline: Baseline | None = None
 
     @property
     def events(self) -> int:
@@ -227,16 +236,35 @@ class AuditReport:
         """Every violation, in order of run."""
         return [violation for verdict in self.verdicts for violation in verdict.violations]
 
+    def known(self, violation: Violation) -> Known | None:
+        """The entry of the baseline that knows the violation, if any does."""
+        return self.baseline.find(violation.cause, violation.run_id) if self.baseline else None
+
+    def is_known(self, run: RunVerdict) -> bool:
+        """Does the run violate, and only as the baseline knows?"""
+        return bool(run.violations) and all(self.known(violation) for violation in run.violations)
+
+    @property
+    def new_violations(self) -> list[Violation]:
+        """The violations that the baseline does not know."""
+        return [violation for violation in self.violations if self.known(violation) is None]
+
+    @property
+    def unmet(self) -> list[Known]:
+        """Entries of the baseline of which no run showed a violation."""
+        met = {id(self.known(violation)) for violation in self.violations}
+        return [one for one in (self.baseline.known if self.baseline else ()) if id(one) not in met]
+
     def count(self, verdict: Verdict) -> int:
         """Number of runs with that verdict."""
         return sum(run.verdict == verdict for run in self.verdicts)
 
     @property
     def exit_code(self) -> int:
-        """2 malformed input or tool error · 1 any violation · 4 anything inconclusive, empty or nothing checked · 0."""
+        """2 malformed input or tool error · 1 a new violation · 4 inconclusive, empty or nothing checked · 0."""
         if self.problems or self.problems_more or self.tool_errors:
             return EXIT_ERROR
-        if self.count("violates"):
+        if any(run.verdict == "violates" and not self.is_known(run) for run in self.verdicts):
             return EXIT_VIOLATES
         if self.count("inconclusive") or self.empty or self.stopped or not self.events:
             return EXIT_INCONCLUSIVE
@@ -244,7 +272,9 @@ class AuditReport:
 
     @property
     def verdict(self) -> str:
-        """The audit's verdict in one word: that of the worst run, or `error`."""
+        """The verdict in one word: that of the worst run, or `error`; `known` if all that violate are known to."""
+        if self.exit_code == EXIT_CONFORMS and self.violations:
+            return "known"
         names = {EXIT_CONFORMS: "conforms", EXIT_VIOLATES: "violates", EXIT_INCONCLUSIVE: "inconclusive"}
         return names.get(self.exit_code, "error")
 

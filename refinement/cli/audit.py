@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from viewproof.api import audit as api
+from viewproof.refinement import baseline
 from viewproof.refinement.cli.options import OutputFile, json_option, protect
 from viewproof.refinement.cli.output import note, save_json, steps
 from viewproof.refinement.discovery import Inputs
@@ -49,10 +50,11 @@ class Files:
     sarif: Path | None
     html: Path | None
     violations: Path | None
+    write_baseline: Path | None
 
     def by_option(self) -> dict[str, Path | None]:
         """Each by its option."""
-        return {f"--{name}": getattr(self, name) for name in self.__slots__}
+        return {f"--{name.replace('_', '-')}": getattr(self, name) for name in self.__slots__}
 
 
 _FILE = OutputFile()
@@ -83,11 +85,13 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--sarif", "sarif_file", type=_FILE, help="Write SARIF 2.1.0.")
 @click.option("--html", "html_file", type=_FILE, help="Write one self-contained HTML page.")
 @click.option("--violations", type=_FILE, help="Write the violations as a table: *.parquet or *.ndjson.")
+@click.option("--baseline", "baseline_file", type=click.Path(path_type=Path), help="Known violations.")
+@click.option("--write-baseline", type=_FILE, help="Write the violations found (and those known) as a baseline.")
 def audit(
     paths: tuple[str, ...], input: str, profile: str, allow: tuple[str, ...], without: tuple[str, ...], adapter: str,
     given: tuple[str, ...], engine: str, master: str, settings: tuple[str, ...], workers: int, interp: bool, why: bool,
     json_file: Path | None, junit_file: Path | None, sarif_file: Path | None, html_file: Path | None,
-    violations: Path | None,
+    violations: Path | None, baseline_file: Path | None, write_baseline: Path | None,
 ) -> int:  # fmt: skip
     """Check recorded traces against the spec.
 
@@ -95,7 +99,8 @@ def audit(
     standard input (NDJSON, or a log). Prints a verdict per run: conforms (exit 0), violates (1), inconclusive (4);
     malformed input is exit 2 with file, line and field.
     """
-    files = Files(json_file, junit_file, sarif_file, html_file, violations)
+    files = Files(json_file, junit_file, sarif_file, html_file, violations, write_baseline)
+    known = _baseline(baseline_file)
     _check_usable(violations, engine, master)
     conf = _settings(engine, settings)
     try:
@@ -111,7 +116,7 @@ def audit(
             report = api.judge_logs(
                 logs, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=note
             )
-        return publish(report, files, why=why)
+        return publish(replace(report, baseline=known), files, why=why)
     if adapter in api.SYSTEMS:
         paths = tuple(map(_from_stdin, paths))
         found = api.survey_system(paths, adapter)
@@ -120,7 +125,7 @@ def audit(
             report = api.judge_system(
                 paths, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=note
             )
-        return publish(report, files, why=why)
+        return publish(replace(report, baseline=known), files, why=why)
     try:
         inputs = api.survey_inputs(map(_from_stdin, paths), options)
     except api.AuditOptionError as error:
@@ -134,7 +139,23 @@ def audit(
             inputs, options, judge, engine=engine, master=master, workers=workers, conf=conf, progress=progress,
             log=note,
         )  # fmt: skip
-    return publish(report, files, why=why)
+    return publish(replace(report, baseline=known), files, why=why)
+
+
+def _baseline(file: Path | None) -> baseline.Baseline | None:
+    """The known violations."""
+    if file is None:
+        return None
+    try:
+        return baseline.read(file)
+    except baseline.BaselineError as error:
+        raise click.BadParameter(str(error), param_hint="--baseline") from None
+
+
+def _save_baseline(report: AuditReport, file: Path) -> None:
+    """Write what is known, and what was found."""
+    found = (baseline.Known(v.cause, v.rule_id, v.action, f"{v.file}:{v.line}: {v.message}") for v in report.violations)
+    baseline.write(file, baseline.merged(report.baseline, found))
 
 
 def _configuration(given: tuple[str, ...]) -> dict[str, int]:
@@ -214,6 +235,7 @@ def publish(report: AuditReport, files: Files, *, why: bool = False) -> int:
         ("--sarif", files.sarif, partial(sarif.write, report)),
         ("--html", files.html, partial(html.write, report)),
         ("--violations", files.violations, partial(table.write_violations, report)),
+        ("--write-baseline", files.write_baseline, partial(_save_baseline, report)),
     )
     for option, path, write in writers:
         if path is None:
@@ -238,6 +260,6 @@ def _print(report: AuditReport, why: bool) -> None:
     rate = f", {report.events / report.seconds:,.0f} events/s" if report.seconds and report.events else ""
     note(f"{report.engine} engine: {report.seconds:.1f} s{rate}")
     if os.environ.get("GITHUB_ACTIONS"):
-        for line in github.error_lines(report):
+        for line in github.workflow_commands(report):
             click.echo(printable(line))
         github.write_summary(report, os.environ)

@@ -233,7 +233,6 @@ def _story(last: Mapping[int, deque[Record]]) -> Iterator[Step]:
             yield Step(node, record.file, record.line, f"{record.event} {shown}")
 
 
-
 def audit(logs: Logs, options: AuditOptions, *, workers: int = 1, progress: Progress | None = None) -> AuditReport:
     """Audit log files in this process, or in several; interrupted, report what is judged so far."""
     before = UnitResult("inputs", problems=logs.problems, empty=logs.empty)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from viewproof.refinement.reports.paths import in_repository
 from viewproof.refinement.verdict import AuditReport
 
 ANNOTATIONS_MAX = 10
@@ -17,12 +18,16 @@ def escape(text: str, *, value: bool = False) -> str:
     return text.replace(":", "%3A").replace(",", "%2C") if value else text
 
 
-def error_lines(report: AuditReport) -> Iterator[str]:
-    """`::error` lines for malformed input and violations, the first `ANNOTATIONS_MAX`."""
-    places = [(p.file, p.line, str(p)) for p in report.problems]
-    places += [(v.file, v.line, f"{v.rule_id}: {v.message}") for v in report.violations]
-    for file, line, text in places[:ANNOTATIONS_MAX]:
-        yield f"::error file={escape(file, value=True)},line={max(1, line)}::{escape(text)}"
+def workflow_commands(report: AuditReport) -> Iterator[str]:
+    """`::error` lines for malformed input and violations, the first `ANNOTATIONS_MAX`; `::warning` for known ones."""
+    places = [("error", "malformed input", p.file, p.line, str(p)) for p in report.problems]
+    new = [v for v in report.violations if report.known(v) is None]
+    old = [v for v in report.violations if report.known(v) is not None]
+    places += [("error", v.rule_id, v.file, v.line, f"{v.rule_id}: {v.message}") for v in new]
+    places += [("warning", f"{v.rule_id}, known", v.file, v.line, f"{v.rule_id}: {v.message}") for v in old]
+    for level, title, file, line, text in places[:ANNOTATIONS_MAX]:
+        place = f"file={escape(in_repository(file), value=True)},line={max(1, line)}"
+        yield f"::{level} {place},title={escape(title, value=True)}::{escape(text)}"
 
 
 def write_summary(report: AuditReport, environment: Mapping[str, str]) -> None:
@@ -31,6 +36,7 @@ def write_summary(report: AuditReport, environment: Mapping[str, str]) -> None:
     if not target:
         return
     rows = [f"| {name} | {report.count(name)} |" for name in ("conforms", "violates", "inconclusive")]
+    known = len(report.violations) - len(report.new_violations)
     text = [
         f"### Audit: {report.verdict}",
         "",
@@ -39,6 +45,8 @@ def write_summary(report: AuditReport, environment: Mapping[str, str]) -> None:
         "| verdict | runs |",
         "|---|---|",
     ]
+    text += [*rows, "", *(f"Violation: {v.rule_id} in {v.run_id}: {v.message}" for v in report.new_violations[:20])]
+    text += [f"{known} known."] if known else []
     text += ["", *(f"Judged without `{name}`, as if it were never shown." for name in report.options.without)]
     with Path(target).open("a", encoding="utf-8") as stream:
-        stream.write("\n".join([*text, *rows, ""]) + "\n")
+        stream.write("\n".join([*text, ""]) + "\n")

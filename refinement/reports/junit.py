@@ -11,11 +11,13 @@ from viewproof.refinement.verdict import AuditReport, RunVerdict
 
 
 def write(report: AuditReport, file: Path) -> None:
-    """Write JUnit XML: a violation is a failure, an inconclusive run and malformed input an error."""
+    """Write JUnit XML: a violation is a failure, a known one is skipped, an inconclusive run and malformed input an
+    error.
+    """
     suite = TestSuite("viewproof audit")
     suite.add_testcase(_input_case(report))
     for verdict in report.verdicts:
-        suite.add_testcase(_run_case(verdict))
+        suite.add_testcase(_run_case(verdict, report))
     suite.time = round(report.seconds, 3)
     xml = JUnitXml("viewproof")
     xml.add_testsuite(suite)
@@ -40,15 +42,20 @@ def _input_case(report: AuditReport) -> TestCase:
     return case
 
 
-def _run_case(verdict: RunVerdict) -> TestCase:
-    case = TestCase(clean(verdict.run_id), classname="viewproof.run")
+def _run_case(verdict: RunVerdict, report: AuditReport) -> TestCase:
+    case = TestCase(clean(verdict.run_id), classname="viewproof.run", time=round(verdict.seconds, 3))
     if verdict.notes:
         case.system_out = clean("\n".join(verdict.notes))
     if verdict.violations:
         gaps = (f"{MISSING}: {reason}" for reason in verdict.missing)
         told = (line for violation in verdict.violations for line in violation_lines(violation, why=True))
         body = "\n".join([*gaps, *told])
-        first = verdict.violations[0]
+        first = next((v for v in verdict.violations if report.known(v) is None), verdict.violations[0])
+        if report.is_known(verdict):
+            known = report.known(first)
+            reason = f": {known.reason}" if known and known.reason else ""
+            case.result = [_with_body(Skipped(clean(f"known violation{reason}: {first.message}"), "known"), body)]
+            return case
         case.result = [_with_body(Failure(clean(first.message), clean(first.rule_id)), body)]
     elif verdict.verdict == "inconclusive":
         reasons = verdict.missing or ("inconclusive, without a named reason",)

@@ -36,19 +36,22 @@ def _lines(report: AuditReport, why: bool) -> Iterator[str]:
     for verdict in report.verdicts:
         conforming += verdict.verdict == "conforms"
         if verdict.verdict != "conforms" or conforming <= RUNS_SHOWN:
-            yield from _run(verdict, why)
+            yield from _run(verdict, why, report)
     if conforming > RUNS_SHOWN:
         yield f"… and {conforming - RUNS_SHOWN} more runs that conform"
     yield from _summary(report)
 
 
-def _run(verdict: RunVerdict, why: bool) -> Iterator[str]:
+def _run(verdict: RunVerdict, why: bool, report: AuditReport) -> Iterator[str]:
     yield f"{verdict.verdict:<13}{verdict.run_id}  ({how_far(verdict)})"
     if verdict.violations:
         for reason in verdict.missing:
             yield f"    {MISSING}: {reason}; the violation below may follow from it"
     for violation in verdict.violations:
         yield from violation_lines(violation, why=why)
+        if known := report.known(violation):
+            reason = f": {known.reason}" if known.reason else ""
+            yield f"        known{reason}; what comes after it in this run is not judged"
     if not verdict.violations:
         for reason in verdict.missing:
             yield f"    missing: {reason}"
@@ -136,6 +139,11 @@ def _summary(report: AuditReport) -> Iterator[str]:
         yield f"{name} is no column of the format{nearest(name, COLUMNS)}: carried along, not judged (first at {place})"
     for file, (count, first) in report.unrecognised.items():
         yield f"{file}: {number(count, 'line')} not recognised, the first is line {first}"
+    if report.baseline:
+        known = len(report.violations) - len(report.new_violations)
+        yield f"{number(len(report.new_violations), 'violation')} new, {known} known by the baseline"
+        for one in report.unmet:
+            yield f"the baseline knows {one.rule_id} at {one.action} (runs {one.runs}); no run showed it"
     if report.stopped:
         yield report.stopped
     yield f"verdict: {report.verdict} (exit code {report.exit_code})"

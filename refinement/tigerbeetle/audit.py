@@ -389,16 +389,12 @@ def _bad_configuration(segment: Segment, head: list[str], error: SpecError) -> R
     return RunVerdict(segment.run_id, "violates", 0, violations=(violation,))
 
 
-
-
 def audit(
     files: list[str], options: AuditOptions, *, workers: int = 1, progress: Progress | None = None
 ) -> AuditReport:
     """Audit log files in this process, or in several; interrupted, report what is judged so far."""
     judge = partial(judge_segment, options=options)
-    return judge_here(
-        partial(find_segments, files), judge, options, what="runs", workers=workers, progress=progress
-    )
+    return judge_here(partial(find_segments, files), judge, options, what="runs", workers=workers, progress=progress)
 
 
 def find_segments(files: list[str]) -> list[Segment]:

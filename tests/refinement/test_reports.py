@@ -119,12 +119,17 @@ def test_sarif(traces: Path, tmp_path: Path) -> None:
     assert rule["id"] == result["ruleId"] == "fake.head"
     assert {"shortDescription", "fullDescription", "help"} <= set(rule)
     place = result["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"]["uri"] == "spec/vsr/core/normal.py"
+    assert place["artifactLocation"]["uri"].endswith("/traces/bad%3Ci%3E/replica-0.ndjson")
+    assert place["region"] == {"startLine": 8}
+    (related,) = result["relatedLocations"]
+    spec = related["physicalLocation"]["artifactLocation"]
+    assert spec == {"uri": "spec/vsr/core/normal.py", "uriBaseId": "VIEWPROOF"}
+    assert spec["uriBaseId"] in run["originalUriBaseIds"]
     (step,) = result["codeFlows"][0]["threadFlows"][0]["locations"]
     trace = step["location"]["physicalLocation"]
     assert trace["artifactLocation"]["uri"].startswith("file:///")
     assert trace["region"] == {"startLine": 8}
-    assert result["partialFingerprints"]["viewproof/v1"]
+    assert result["partialFingerprints"]["viewproof/v2"]
     notices = [notice["message"]["text"] for notice in run["invocations"][0]["toolExecutionNotifications"]]
     assert any("seq 10 of node 0" in notice for notice in notices)
 
@@ -157,8 +162,66 @@ def test_violations_table_of_another_kind_is_refused(traces: Path, tmp_path: Pat
 def test_github_annotations_and_summary(traces: Path, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     result = audit(traces, env={"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)})
-    assert f"::error file={escape(str(traces), value=True)}/bad<i>/replica-0.ndjson,line=8::fake.head" in result.stdout
+    place = f"::error file={escape(str(traces), value=True)}/bad<i>/replica-0.ndjson,line=8,title=fake.head::fake.head"
+    assert place in result.stdout
     assert "### Audit: violates" in summary.read_text()
+
+
+def test_places_are_below_the_repository_where_a_code_host_says_which(traces: Path, tmp_path: Path) -> None:
+    result = audit(
+        traces, "--sarif", tmp_path / "r.sarif", env={"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(tmp_path)}
+    )
+    assert "::error file=traces/bad<i>/replica-0.ndjson,line=8" in result.stdout
+    (found,) = json.loads((tmp_path / "r.sarif").read_text())["runs"][0]["results"]
+    uri = found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri == "traces/bad%3Ci%3E/replica-0.ndjson"
+
+
+def test_a_known_violation_does_not_count_and_is_said(traces: Path, tmp_path: Path) -> None:
+    file = tmp_path / "known.json"
+    assert audit(traces, "--write-baseline", file).exit_code == 1
+    result = audit(traces, "--baseline", file, "--junit", tmp_path / "r.xml", "--sarif", tmp_path / "r.sarif")
+    assert result.exit_code == 4  # another run has a gap
+    assert "known; what comes after it in this run is not judged" in result.stdout
+    assert "0 violations new, 1 known by the baseline" in result.stdout
+    assert JUnitXml.fromfile(str(tmp_path / "r.xml")).skipped == 1
+    (found,) = json.loads((tmp_path / "r.sarif").read_text())["runs"][0]["results"]
+    assert (found["baselineState"], found["level"]) == ("unchanged", "note")
+    assert audit(traces, "--baseline", file, "--write-baseline", file).exit_code == 4
+    assert len(json.loads(file.read_text())["known"]) == 1
+
+
+def test_a_baseline_may_name_runs_and_says_what_no_run_showed(traces: Path, tmp_path: Path) -> None:
+    file = tmp_path / "known.json"
+    audit(traces, "--write-baseline", file)
+    content = json.loads(file.read_text())
+    content["known"][0] |= {"runs": "nightly-*", "reason": "issue 7"}
+    file.write_text(json.dumps(content))
+    result = audit(traces, "--baseline", file)
+    assert result.exit_code == 1
+    assert "1 violation new, 0 known" in result.stdout
+    assert "(runs nightly-*); no run showed it" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "expected a baseline"),
+        ('{"format": "viewproof.baseline/9", "known": []}', "format: expected viewproof.baseline/1"),
+        ('{"format": "viewproof.baseline/1", "known": [{"cause": 1}]}', "known"),
+        ('{"format": "viewproof.baseline/1", "known": [], "x": 1}', "unknown field"),
+    ],
+)
+def test_a_file_that_is_no_baseline_is_refused(traces: Path, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "b.json").write_text(text)
+    result = audit(traces, "--baseline", tmp_path / "b.json")
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not result.stdout
+
+
+def test_a_baseline_that_is_not_there_is_refused(traces: Path, tmp_path: Path) -> None:
+    assert audit(traces, "--baseline", tmp_path / "none.json").exit_code == 2
 
 
 def test_escaping() -> None:
