@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -128,3 +129,16 @@ def test_an_adapter_in_the_working_directory_is_found(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).parent / "vsr"), "audit", "run.toy", "--adapter", "my_logs:TOY"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ), check=False)
     assert (result.returncode, "1 conforms" in result.stdout) == (0, True), result
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="no Go on this machine")
+def test_the_same_adapter_reads_the_toy_replica_in_go(tmp_path: Path) -> None:
+    built = tmp_path / "replica"
+    env = {**os.environ, "GO111MODULE": "off", "GOCACHE": str(tmp_path / "cache"), "GOFLAGS": ""}
+    subprocess.run(["go", "build", "-o", built, REPLICA.with_suffix(".go")], env=env, check=True)
+    for seed in range(5):
+        subprocess.run([built, tmp_path / "run.toy", str(seed)], check=True)
+        assert judged(tmp_path / "run.toy").verdict == "conforms"
+    subprocess.run([built, tmp_path / "run.toy", "1", "--hasty"], check=True)
+    (found,) = judged(tmp_path / "run.toy").violations
+    assert found.action == "commit"
