@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from viewproof.refinement.cli.export_behaviour import html, itf, state_graph
+from viewproof.refinement.cli.export_behaviour import html, itf, state_graph, svg
 from viewproof.refinement.cli.focused import Focused
 from viewproof.refinement.cli.models import bounded_model, model_options
 from viewproof.refinement.cli.options import json_option, protect
@@ -28,7 +28,7 @@ def export() -> None:
     """Export a bounded model, a behaviour or a state graph for other tools: `vsr export tla core --out DIR`."""
 
 
-for _command in (html, itf, state_graph):
+for _command in (html, itf, state_graph, svg):
     export.add_command(_command)
 
 

@@ -61,6 +61,18 @@ def html(out: Path, json_file: Path | None, **options: Any) -> int:
     return _export(out, json_file, options, lambda told, _: page.write(told, out))
 
 
+@click.command(cls=Focused, main=MAIN)
+@_behaviour_options
+def svg(out: Path, json_file: Path | None, **options: Any) -> int:
+    """Write the sequence diagram of the shortest counterexample as a picture for a document (light and dark).
+
+    With --sometimes, the shortest behaviour to a witness. Where there is none, nothing is written, and the exit code is
+    2, or 4 at a bound.
+    """
+    protect({"--json": json_file, "--out": out})
+    return _export(out, json_file, options, lambda told, _: page.write_picture(told, out))
+
+
 def _export(
     out: Path, json_file: Path | None, options: dict[str, Any], write: Callable[[story.Story, explicit.Result], None]
 ) -> int:

@@ -13,6 +13,8 @@ from viewproof.refinement.reports.behaviour import diagram
 from viewproof.spec.engines.story import Story, to_json
 
 _PACKAGE = "viewproof.refinement.reports.behaviour"
+PICTURE_HEAD = 70
+"""What a picture has above and below the drawing: names of lanes, and how it ends."""
 
 
 def render(story: Story, document: dict[str, Any] | None = None) -> str:
@@ -30,6 +32,14 @@ def page_files() -> tuple[Markup, Markup]:
 def render_drawing(story: Story) -> str:
     """The sequence diagram alone, for a page that is there already."""
     return _fill("diagram.html.j2", story)
+
+
+def write_picture(story: Story, file: Path) -> None:
+    """Write the diagram as an SVG file that stands alone, for a document: light or dark, as its reader's page is."""
+    ending = f"{story.ending.id}: {story.ending.title}" if story.ending else ""
+    verb = "breaks" if story.ending and story.ending.broken else "reaches"
+    title = f"{len(story.steps)} steps of {story.spec.name}" + (f": it {verb} {ending}" if ending else "")
+    file.write_text(_fill("picture.svg.j2", story, title=title, ending=f"{verb} {ending}", head=PICTURE_HEAD), "utf-8")
 
 
 def _fill(template: str, story: Story, **more: Any) -> str:
