@@ -119,6 +119,7 @@ _SVC = ("m_type", "m_view")
 _DVC = ("m_type", "m_view", "m_log_view", "m_op", "m_commit", "m_log")
 _SV = ("m_type", "m_view", "m_op", "m_commit", "m_log")
 _ENTRY = (*_CLIENT, "m_feature")
+_CHAIN = ("m_chain_from", "m_chain")
 _ASKED = ("m_operation", "m_namespace", "m_offset", "m_count", "m_consumer", "m_group")
 _PREPARE = ("m_view", "m_op", "m_commit", "m_checksum", "m_parent", *_ENTRY)
 
@@ -141,7 +142,7 @@ EVENTS: Final[Mapping[str, Event]] = {
         Event("commit", ("m_op",), "the primary raised commit_max to m_op on acknowledgement quorums"),
         Event("send_commit", _COMMIT, "commit number sent"),
         Event("on_commit", (*_COMMIT, *_RECEIVED), "a backup raised commit_max by it"),
-        Event("execute", ("m_op", "m_checksum", *_ENTRY, "m_evicted", "m_reply", *_ASKED), "op executed"),
+        Event("execute", ("m_op", "m_checksum", *_ENTRY, "m_evicted", "m_reply", *_CHAIN, *_ASKED), "op executed"),
         Event("resend_reply", ("m_type", "m_op", *_CLIENT, "m_reply"), "a duplicate was answered"),
         Event("checkpoint", ("m_op",), "the snapshot at m_op is durable and the journal is drained up to it"),
         Event("append_failed", ("m_op",), "the append of the prepares from m_op on failed; they are not in the log"),
@@ -201,6 +202,8 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("m_evicted", "int", False, "client that lost its slot of the client table; 0: none"),
     Column("m_checkpoint", "int", False, "op of the snapshot that was installed; 0: none"),
     Column("m_reply", "string", False, "checksum of the reply: client, request, op and result", filled=True),
+    Column("m_chain_from", "int", False, "op from which the database checksum is chained; 0: it is not"),
+    Column("m_chain", "string", False, "the database checksum after the op, if it is chained", filled=True),
     Column("m_operation", "string", False, "what an executed op asked of a partition", choices=OPERATIONS),
     Column("m_namespace", "int", False, "its partition, as a signed 64-bit number", minimum=-(2**63)),
     Column("m_offset", "int", False, "offset of the first message of an append, or the offset to store"),

@@ -68,16 +68,17 @@ def require_supported(ops: Mapping[int, int], supports: int) -> None:
 class FeatureState:
     """Enabled features with the ops they became active at, and the database checksum.
 
-    A function of the executed prefix; `checksum` is "" until feature 1 is active. `digest` is below 2^128, and
-    0 while no feature is enabled.
+    A function of the executed prefix; `checksum` is "" until feature 1 is active, and chained from op `chain_from` on
+    (0: not yet). `digest` is below 2^128, and 0 while no feature is enabled.
     """
 
-    __slots__ = ("checksum", "digest", "mask", "ops")
+    __slots__ = ("chain_from", "checksum", "digest", "mask", "ops")
 
     def __init__(self) -> None:
         self.ops: dict[int, int] = {}
         self.mask = 0
         self.checksum = ""
+        self.chain_from = 0
         self.digest = 0
 
     def enable(self, feature: int, op: int) -> None:
@@ -97,6 +98,7 @@ class FeatureState:
             [(name, fields[name]) for name in self.hashing_order(fields)]
         )
         self.checksum = hashlib.blake2b(data, digest_size=CHECKSUM_BYTES, person=b"database").hexdigest()
+        self.chain_from = self.chain_from or header.op
         self._update_digest()
 
     @property
@@ -139,6 +141,7 @@ class FeatureState:
         state.ops = dict(pairs)
         state.mask = sum(1 << feature - 1 for feature in state.ops)
         state.checksum = checksum
+        state.chain_from = state.ops.get(DATABASE_CHECKSUM, 0)
         if pairs:
             state._update_digest()
         return state

@@ -100,7 +100,7 @@ class Replies:
         self, header: PrepareHeader, reply: Reply | None, evicted: int | None, asked: AskedColumns
     ) -> None:
         """The event of an executed entry; a primary whose client waits for the reply sends it."""
-        state, waiter = self.state, waiter_of(header)
+        state, waiter, enabled = self.state, waiter_of(header), self.state.enabled
         waits = state.is_normal_primary and reply is not None and waiter in self.waiters
         self.waiters.discard(waiter)
         self.out.emit(
@@ -115,6 +115,8 @@ class Replies:
             m_feature=header.feature,
             m_evicted=evicted or 0,
             m_reply=reply_checksum(reply) if reply is not None and state.config.traced else None,
+            m_chain_from=enabled.chain_from if state.config.supports or enabled.chain_from else None,
+            m_chain=enabled.checksum or None,
             **asked,
         )
         if waits and reply is not None:

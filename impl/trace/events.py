@@ -50,6 +50,8 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     m_evicted: int | None = None
     m_checkpoint: int | None = None
     m_reply: str | None = None
+    m_chain_from: int | None = None
+    m_chain: str | None = None
     m_operation: str | None = None
     m_namespace: int | None = None
     m_offset: int | None = None
@@ -104,6 +106,8 @@ class MessageColumns(AskedColumns, total=False):
     m_evicted: int | None
     m_checkpoint: int | None
     m_reply: str | None
+    m_chain_from: int | None
+    m_chain: str | None
     m_log: tuple[str, ...] | None
 
 

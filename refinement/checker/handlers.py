@@ -320,8 +320,11 @@ class HandlerText:
         self.indent += 1
         self._need(line.op)
         self.put(f"C.unseen[c_node].pop({line.column!r}, None)")
-        self.put(f"agreed = C.agreed.setdefault(({line.column!r}, {self.expr(line.op)}), {name})")
+        op = self.expr(line.op)
+        self.put(f"agreed = C.agreed.setdefault(({line.column!r}, {op}), {name})")
         self.put(f"if agreed != {name}: raise C.disagrees({line.rule!r}, {line.column!r}, agreed, {name})")
+        if line.distinct:
+            self.put(f"C.own_of({line.rule!r}, {line.column!r}, {op}, {name})")
         self.indent -= 1
 
     def _journaled(self, line: Journaled) -> None:

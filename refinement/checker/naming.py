@@ -70,6 +70,8 @@ class Naming(Holding):
         agreed = self.state.agreed.setdefault((line.column, op), value)
         if agreed != value:
             raise self.state.disagrees(line.rule, line.column, agreed, value)
+        if line.distinct:
+            self.state.own_of(line.rule, line.column, op, value)
 
     def _journal_body(self, line: Journaled) -> None:
         node = self.columns["node"]

@@ -75,6 +75,7 @@ class RunState:
         self.uses: defaultdict[int, list[str]] = defaultdict(list)
         self.events = 0
         self.agreed: dict[tuple[str, int], str] = {}
+        self.places: dict[tuple[str, str], int] = {}
         self.journaled: list[set[Entry]] = [set() for _ in range(replicas)]
         self.last_seq = [0] * replicas
         self.configured = {column: first[system.index[column]] for column in system.profile.configuration}
@@ -111,6 +112,12 @@ class RunState:
     def disagrees(self, rule: str, column: str, known: object, observed: object) -> Reject:
         """A value that must be the same wherever it is observed is not."""
         return Reject(rule, f"{column} is {observed}, and was {known} for the same op before", known, observed)
+
+    def own_of(self, rule: str, column: str, op: int, value: str) -> None:
+        """A value that no two ops share."""
+        other = self.places.setdefault((column, value), op)
+        if other != op:
+            raise Reject(rule, f"the {column} of op {op} is that of op {other}, too", f"a {column} of its own", value)
 
     def journal_body(self, node: int, checksum: str, op: int) -> None:
         """The body of the prepare with that checksum is durable in the node's journal."""

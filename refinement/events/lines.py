@@ -154,7 +154,8 @@ class Log(Line):
 
 @dataclass(frozen=True, eq=False)
 class Agrees(Line):
-    """`column` is equal in all events of the run that show it for the same `op`; `rule` is the invariant that says so.
+    """`column` is equal in all events of the run that show it for the same `op`, and with `distinct` in no others;
+    `rule` is the invariant that says so.
 
     An event that does not show it leaves an observation open, like a missing state column.
     """
@@ -162,6 +163,7 @@ class Agrees(Line):
     column: str
     op: Expr
     rule: str
+    distinct: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)

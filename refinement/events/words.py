@@ -302,10 +302,12 @@ def named_log(column: Any, sort: type, top: Any, entry: Callable[[Any], Any]) ->
     )
 
 
-def agrees(column: Any, op: Any, rule: str) -> None:
-    """The column is equal in all events of the run that show it for the same op, as the invariant says."""
+def agrees(column: Any, op: Any, rule: str, *, distinct: bool = False) -> None:
+    """The column is equal in all events of the run that show it for the same op, as the invariant says, and with
+    `distinct` no two ops share it.
+    """
     recording = _recording()
-    recording.lines.append(Agrees(_column(column).name, lifted(op), rule, **recording.place()))
+    recording.lines.append(Agrees(_column(column).name, lifted(op), rule, distinct=distinct, **recording.place()))
 
 
 def journaled(entry: Any = None, *, checksum: Any = None, op: Any = None, afresh: bool = False) -> None:

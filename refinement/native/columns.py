@@ -18,7 +18,10 @@ CONFIGURATION = (*NEEDED, *CONFIGURED, "checkpoint_interval", "ring")
 
 _SORTS = {
     View: ("view", "log_view", "durable_view", "durable_log_view", "m_view", "m_log_view"),
-    Op: ("op", "commit_min", "commit_max", "checkpoint", "m_op", "m_commit", "m_session", "m_checkpoint"),
+    Op: (
+        *("op", "commit_min", "commit_max", "checkpoint"),
+        *("m_op", "m_commit", "m_session", "m_checkpoint", "m_chain_from"),
+    ),
     Replica: ("m_from",),
     Client: ("m_client", "m_evicted"),
     Request: ("m_request",),

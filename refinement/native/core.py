@@ -231,8 +231,19 @@ def execute(state: Any, e: Any) -> None:
     if has(state, "control"):
         with when(e.m_feature == 0):
             agrees(e.m_reply, e.m_op, "I8")
+        _checksum_chained(state, e)
     else:
         agrees(e.m_reply, e.m_op, "I8")
+        check(e.m_chain_from, 0, if_shown=True)
+
+
+def _checksum_chained(state: Any, e: Any) -> None:
+    """The database checksum, where it is shown, is chained from the op that enabled it on, and over each op since."""
+    check(e.m_chain_from, state.chain_from[e.node], rule="I14", if_shown=True)
+    with when(all_of(shown(e.m_chain_from), e.m_chain_from != 0)):
+        agrees(e.m_chain, e.m_op, "I14", distinct=True)
+    chained = any_of(not_(shown(e.m_chain_from)), not_(shown(e.m_chain)), e.m_chain_from != 0)
+    holds(chained, "there is a database checksum, and no op from which it is chained", e.m_chain, rule="I14")
 
 
 def _execution(state: Any, e: Any) -> None:
