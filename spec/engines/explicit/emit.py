@@ -13,9 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from viewproof.spec.engines.explicit.layout import Layout
-from viewproof.spec.engines.explicit.lower import TRUE, Lower, Site, Term, bounded
+from viewproof.spec.engines.explicit.lower import RowLower
 from viewproof.spec.engines.explicit.partial_order import free_groups
 from viewproof.spec.engines.explicit.stutter import stuttering
+from viewproof.spec.engines.llvm.lower import TRUE, Site, Term, bounded
+from viewproof.spec.engines.llvm.objects import NAME, Unit, unit
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.errors import SpecError
 from viewproof.spec.lang.expr import ActionIR, Const, Expr, Guard, Name, Op, PredicateIR, Update, walk
@@ -23,22 +25,6 @@ from viewproof.spec.lang.expr import ActionIR, Const, Expr, Guard, Name, Op, Pre
 PREDICATES_MAX = 60
 SITES_MAX = 4096
 """More places at which one predicate can leave a range are refused."""
-NAME = "@NAME@"
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Source of one function, or of several that belong together; `title` says whose."""
-
-    title: str
-    symbol: str
-    source: str
-
-
-def unit(title: str, source: str) -> Unit:
-    """A unit whose function is named by its content."""
-    symbol = "f_" + hashlib.blake2b(source.encode(), digest_size=12).hexdigest()
-    return Unit(title, symbol, source.replace(NAME, symbol))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +121,7 @@ def emit(spec: Spec, invariants: Iterable[str] | None = None, *, reduce: bool = 
     return program
 
 
-def _text(args: str, lower: Lower) -> str:
+def _text(args: str, lower: RowLower) -> str:
     body = "\n".join("    " * (depth + 1) + text for depth, text in lower.lines)
     return f"def {NAME}({args}):\n{body}\n"
 
@@ -152,7 +138,7 @@ def _action(program: Program, ir: ActionIR, first: int) -> tuple[Unit, Family]:
     """Source of one action: loops over its parameters, each guard as far out as its parameters and order allow."""
     sizes = tuple(bounded(program.spec.instance, p.sort) for p in ir.params)
     sites: list[Site] = []
-    out = Lower(program.layout, f"action {ir.name}", sites, lambda site: f"return fail(ctl, m, n, {site}, inst)")
+    out = RowLower(program.layout, f"action {ir.name}", sites, lambda site: f"return fail(ctl, m, n, {site}, inst)")
     names = frozenset(p.name for p in ir.params)
     out.line("m = ctl[0]")
     out.line("n = ctl[1]")
@@ -184,7 +170,7 @@ def _action(program: Program, ir: ActionIR, first: int) -> tuple[Unit, Family]:
     return made, Family(ir, first, sizes, writes, tuple(sites))
 
 
-def _guards(out: Lower, guards: list[tuple[int, Guard]], bound: set[str], names: frozenset[str], stop: str) -> None:
+def _guards(out: RowLower, guards: list[tuple[int, Guard]], bound: set[str], names: frozenset[str], stop: str) -> None:
     """Emit the next guards, in order, as long as they read only the parameters bound so far."""
     while guards and _free(guards[0][1].cond, names) <= bound:
         number, guard = guards.pop(0)
@@ -193,7 +179,7 @@ def _guards(out: Lower, guards: list[tuple[int, Guard]], bound: set[str], names:
         _guard(out, number, guard.cond, stop)
 
 
-def _guard(out: Lower, number: int, cond: Expr, stop: str) -> None:
+def _guard(out: RowLower, number: int, cond: Expr, stop: str) -> None:
     if isinstance(cond, Op) and cond.op == "and":
         for part in cond.args:
             _guard(out, number, part, stop)
@@ -206,7 +192,7 @@ def _guard(out: Lower, number: int, cond: Expr, stop: str) -> None:
         out.line(stop)
 
 
-def _update(out: Lower, update: Update) -> int:
+def _update(out: RowLower, update: Update) -> int:
     """Emit one update; returns the largest number of cells that it writes."""
     out.source = update.source
     out.line(f"# {update.source}: {update.source.text[:90]}")
@@ -236,7 +222,7 @@ def _update(out: Lower, update: Update) -> int:
 
 def _predicate(program: Program, predicate: PredicateIR, cond: Expr) -> tuple[Unit, list[Site]]:
     sites: list[Site] = []
-    out = Lower(program.layout, predicate.name, sites, lambda site: f"return -{site}")
+    out = RowLower(program.layout, predicate.name, sites, lambda site: f"return -{site}")
     out.source = predicate.source
     term = out.lower(cond)
     out.line(f"return 1 if {term.text} else 0")

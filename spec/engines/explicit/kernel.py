@@ -16,7 +16,7 @@ transition invariant, 6 the successor that broke it, 7 states expanded, 8 new st
 
 from __future__ import annotations
 
-from viewproof.spec.engines.explicit.machine import I64, I64P, U8P, U16P, U32P, Record, lshr, prefetch
+from viewproof.spec.engines.llvm.machine import I64, I64P, U8P, U16P, U32P, Record, lshr, prefetch
 
 
 class Work(Record):

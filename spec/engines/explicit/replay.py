@@ -7,8 +7,8 @@ from typing import NoReturn
 
 from viewproof.spec.engines import interp
 from viewproof.spec.engines.explicit.emit import Family, Program
-from viewproof.spec.engines.explicit.lower import Site
 from viewproof.spec.engines.explicit.result import Change, EngineError, OutOfRangeError, Step
+from viewproof.spec.engines.llvm.lower import Site
 from viewproof.spec.lang.concrete import State
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.errors import SpecError

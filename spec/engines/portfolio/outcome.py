@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from viewproof.spec.engines import explicit
-from viewproof.spec.engines.explicit.build import cache_dir
+from viewproof.spec.engines.llvm.objects import cache_dir
 from viewproof.spec.engines.portfolio.digest import digest
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.errors import RangeError

@@ -12,9 +12,10 @@ import llvmlite.binding as llvm
 import pytest
 
 from viewproof.spec.engines import explicit
-from viewproof.spec.engines.explicit.build import _new_target, build, compile_unit
-from viewproof.spec.engines.explicit.emit import Unit, emit
-from viewproof.spec.engines.explicit.machine import MachineError, Translator
+from viewproof.spec.engines.explicit.build import build
+from viewproof.spec.engines.explicit.emit import emit
+from viewproof.spec.engines.llvm.machine import MachineError, Translator
+from viewproof.spec.engines.llvm.objects import Unit, _new_target, compile_unit, kept
 from viewproof.spec.lang import require
 from viewproof.spec.vsr import model
 from viewproof.spec.vsr.core import normal
@@ -89,6 +90,16 @@ def store(p: U8P, q: U16P, r: U32P, s: I64P):
     assert (p[1], q[0], r[1], s[0]) == (2, 65535, 0, 15)
 
 
+def test_words_are_read_and_written_at_addresses() -> None:
+    source = (
+        "def swap(a: I64, b: I64):\n    x = load(a)\n    store(a, load(b + 8))\n    store(b + 8, x)\n    return x\n"
+    )
+    function, _engine = compiled(source, "swap")
+    words = (ctypes.c_int64 * 3)(7, 8, -9)
+    assert function(ctypes.addressof(words), ctypes.addressof(words) + 8) == 7
+    assert list(words) == [-9, 8, 7]
+
+
 @pytest.mark.parametrize("body", ["return a / b", "x.y = 1", "z[0] = 1", "import os", "return [a]"])
 def test_what_the_subset_does_not_have_is_refused(body: str) -> None:
     with pytest.raises((MachineError, AssertionError)):
@@ -110,3 +121,13 @@ def test_a_changed_guard_compiles_one_action_and_the_list_of_actions(tmp_path: P
     assert build(emit(changed)).compiled == 2
     found = explicit.explore(changed, notify=lambda text: None)
     assert found.coverage[2].guards[0][0].startswith("require(state.view[r] < 2)")
+
+
+def test_a_damaged_object_is_compiled_again(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("VSR_CACHE", str(tmp_path))
+    unit = Unit("test", "one", "def one(a: I64, b: I64):\n    return a + b\n")
+    code = compile_unit(unit)
+    (file,) = tmp_path.rglob("*.o")
+    assert kept(unit) == code
+    file.write_bytes(file.read_bytes()[:-7])
+    assert kept(unit) is None

@@ -1,12 +1,12 @@
 """A compiler for a small subset of Python: functions over 64-bit integers and pointers, straight to LLVM.
 
-The emitted sources of a model and the engine's own inner loops are written in it. It knows assignment, `if`, `while`,
+The emitted sources of a model and the engines' own inner loops are written in it. It knows assignment, `if`, `while`,
 `for … in range(…)`, `break`, `continue`, `return`, integer arithmetic, comparison, connectives, `min`, `max`, calls and
-element access. A parameter may be a record (a class of annotated fields, `class Work(Record)`): it is passed as its
-fields, one after the other, and read as `work.s[c]`. There are no bounds checks: who emits code proves or tests its
-indices. Every integer is signed and 64 bits wide; elements are as wide as their pointer says and are read as unsigned
-unless 64 bits wide. Connectives and conditional expressions evaluate all operands, so these must be free of side
-effects and safe to evaluate.
+element access (`p[i]`, or `load` and `store` at an address). A parameter may be a record (a class of annotated fields,
+`class Work(Record)`): it is passed as its fields, one after the other, and read as `work.s[c]`. There are no bounds
+checks: who emits code proves or tests its indices. Every integer is signed and 64 bits wide; elements are as wide as
+their pointer says and are read as unsigned unless 64 bits wide. Connectives and conditional expressions evaluate all
+operands, so these must be free of side effects and safe to evaluate.
 """
 
 from __future__ import annotations
@@ -35,6 +35,16 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 def lshr(value: int, count: int) -> int:
     """Shift right, filling with zeros."""
     return (value & (1 << 64) - 1) >> count
+
+
+def load(address: int) -> int:
+    """The 64-bit word at an address. There are no bounds: who writes it keeps to memory that it was given."""
+    raise NotImplementedError("only compiled")
+
+
+def store(address: int, value: int) -> None:
+    """Put a 64-bit word at an address."""
+    raise NotImplementedError("only compiled")
 
 
 def prefetch(pointer: Any, index: int) -> None:
@@ -338,6 +348,12 @@ class Translator:
             return self._prefetch(node)
         if name == "int64":
             return self.word(node.args[0])
+        if name == "load":
+            return self.build.load(self._address(node.args[0]))
+        if name == "store":
+            value = self.word(node.args[1])
+            self.build.store(value, self._address(node.args[0]))
+            return value
         if name in ("min", "max", "lshr"):
             a, b = self.word(node.args[0]), self.word(node.args[1])
             if name == "lshr":
@@ -346,6 +362,9 @@ class Translator:
         given = [part for arg in node.args for part in self._fields(arg)]
         widths = [self.now.types.get(part, 0) if isinstance(part, str) else 0 for part in given]
         return self.build.call(self._declare(name, widths), [self._passed(part) for part in given])
+
+    def _address(self, node: ast.expr) -> ir.Value:
+        return self.build.inttoptr(self.word(node), _WORD.as_pointer())
 
     def _fields(self, arg: ast.expr) -> list[str | ast.expr]:
         """What an argument is passed as: a record as its fields, a pointer by its name, any other expression."""

@@ -1,0 +1,195 @@
+"""Machine code on disk: one object per unit of source, kept by content and linked in memory."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from viewproof.spec.engines.llvm import machine
+from viewproof.spec.lang.errors import SpecError
+
+PARALLEL_MIN = 16
+"""So many units to compile are spread over the cores."""
+NAME = "@NAME@"
+DIGEST_BYTES = 16
+"""A compiled unit is stored after its checksum: one that was cut off or damaged is compiled again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Source of one function, or of several that belong together; `title` says whose."""
+
+    title: str
+    symbol: str
+    source: str
+
+
+def unit(title: str, source: str) -> Unit:
+    """A unit whose function is named by its content."""
+    symbol = "f_" + hashlib.blake2b(source.encode(), digest_size=12).hexdigest()
+    return Unit(title, symbol, source.replace(NAME, symbol))
+
+
+def cache_dir() -> Path:
+    """Where compiled units are kept: $VSR_CACHE, else viewproof in the user's cache directory (XDG)."""
+    own = os.environ.get("VSR_CACHE")
+    if own:
+        return Path(own) / "explicit"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "viewproof" / "explicit"
+
+
+def _new_target() -> Any:
+    """A target machine; one that is given to an engine dies with it."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="small", jit=True
+    )
+
+
+_target = cache(_new_target)
+
+
+@cache
+def _identity() -> bytes:
+    """What an object depends on besides its source."""
+    parts = (Path(machine.__file__).read_text(), Path(__file__).read_text())
+    host = (
+        llvmlite.__version__,
+        str(llvm.llvm_version_info),
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+    )
+    return "\0".join((*parts, *host)).encode()
+
+
+def _path(unit: Unit) -> Path:
+    key = hashlib.blake2b(_identity() + unit.source.encode(), digest_size=16).hexdigest()
+    return cache_dir() / key[:2] / f"{key}.o"
+
+
+def compile_unit(unit: Unit) -> bytes:
+    """Object code of a unit; written to the cache."""
+    text = machine.Translator(unit.symbol, unit.source).translate()
+    module = llvm.parse_assembly(text)
+    target = _target()
+    module.triple, module.data_layout = target.triple, str(target.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    passes = llvm.create_pass_builder(target, options)
+    passes.getModulePassManager().run(module, passes)
+    code: bytes = target.emit_object(module)
+    path = _path(unit)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(f".{os.getpid()}.tmp")
+        fresh.write_bytes(_digest(code) + code)
+        fresh.replace(path)
+    except OSError as problem:
+        message = f"cannot write compiled code to {path.parent} ({problem}); set VSR_CACHE"
+        raise SpecError(message) from problem
+    return code
+
+
+def _digest(code: bytes) -> bytes:
+    return hashlib.blake2b(code, digest_size=DIGEST_BYTES).digest()
+
+
+def kept(unit: Unit) -> bytes | None:
+    """The object code of a unit, if it is in the cache and whole."""
+    try:
+        found = _path(unit).read_bytes()
+    except OSError:
+        return None
+    digest, code = found[:DIGEST_BYTES], found[DIGEST_BYTES:]
+    return code if code and digest == _digest(code) else None
+
+
+def objects(units: Iterable[Unit], notify: Callable[[int, int], None] | None = None) -> tuple[list[bytes], int]:
+    """The object code of units, each once, and how many of them were not in the cache: these are compiled, over all
+    cores where it is much. `notify(missing, all)` is told before that.
+    """
+    once = list({u.symbol: u for u in units}.values())
+    found = {u.symbol: kept(u) for u in once}
+    missing = [u for u in once if found[u.symbol] is None]
+    if notify is not None and len(missing) > 1:
+        notify(len(missing), len(once))
+    _compile(missing)
+    return [found[u.symbol] or kept(u) or compile_unit(u) for u in once], len(missing)
+
+
+def link(codes: Iterable[bytes]) -> Any:
+    """An engine that holds the code; it must be kept as long as its functions are."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
+    for code in codes:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def _compile(missing: Sequence[Unit]) -> None:
+    """Compile units; many are shared with other processes, one per core (LLVM works on one thread of a process)."""
+    others = min(os.cpu_count() or 1, 8) - 1 if len(missing) >= PARALLEL_MIN else 0
+    shares = [list(missing[n :: others + 1]) for n in range(others + 1)]
+    helpers = [_helper(share) for share in shares[1:]]
+    for unit in shares[0]:
+        compile_unit(unit)
+    for helper in helpers:
+        helper.wait()
+
+
+def _helper(share: Sequence[Unit]) -> subprocess.Popen[bytes]:
+    """Another process that compiles these units into the cache."""
+    root = str(Path(__file__).parents[4])
+    code = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import serve; serve()"
+    helper = subprocess.Popen([sys.executable, "-c", code, root], stdin=subprocess.PIPE)
+    assert helper.stdin is not None
+    helper.stdin.write(json.dumps([[u.title, u.symbol, u.source] for u in share]).encode())
+    helper.stdin.close()
+    return helper
+
+
+def serve() -> None:
+    """Compile the units listed on standard input (of a helper process)."""
+    for title, symbol, source in json.load(sys.stdin):
+        compile_unit(Unit(title, symbol, source))
+
+
+def signatures(unit: Unit) -> dict[str, int]:
+    """Number of arguments of the functions of a unit."""
+    tree = ast.parse(unit.source)
+    known = machine.records(tree)
+    return {n.name: len(machine.parameters(n, known)) for n in tree.body if isinstance(n, ast.FunctionDef)}
+
+
+def function(engine: Any, name: str, args: int) -> Callable[..., int]:
+    """A function of numbers, arrays and records; while it runs other Python threads may run too."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * args)
+    function = kind(engine.get_function_address(name))
+
+    def call(*given: Any) -> int:
+        words: list[int] = []
+        for value in given:
+            if isinstance(value, machine.Record):
+                words += value.as_words()
+            else:
+                words.append(value if isinstance(value, int) else value.ctypes.data)
+        return int(function(*words))
+
+    return call
