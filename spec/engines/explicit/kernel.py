@@ -271,7 +271,7 @@ def insert_chunk(table: I64P, slots: I64, fps: I64P, count: I64, first: I64, las
     return found
 
 
-def store(
+def store_state(
     part: Part, row: I64, out: Successors, left: I64, right: I64, packing: Packing, following: I64P, target: I64
 ) -> I64:
     """Packed row of a successor: its parent's with the written fields exchanged."""
@@ -310,7 +310,7 @@ def keep_chunk(
                 tally.ctl[11] = j
                 return 0
             target = (goal.row + made) * part.words
-            store(part, part.begin + out.of[j], out, left, right, packing, goal.following, target)
+            store_state(part, part.begin + out.of[j], out, left, right, packing, goal.following, target)
             goal.following[target] = out.fps[j]
             goal.parents[goal.log + made] = part.first + part.begin + out.of[j]
             goal.insts[goal.log + made] = out.wi[j]
