@@ -6,8 +6,8 @@ Checked for every message before the replica sees it: a message with such a valu
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -45,26 +45,39 @@ class TooFar(NamedTuple):
 
 
 def jump_error(message: Message, known: Known) -> TooFar | None:
-    """What no correct sender sends, because it is so far ahead of what is `known`, or None."""
-    base = {"view": known.view, "op": max(known.op, known.commit_max), "clock": known.clock}
-    for part in _parts(message):
-        for name, jump in _jumps(type(part)):
-            value = getattr(part, name)
-            if value > base[jump.of] + jump.most:
-                field, ahead = f"{type(message).__name__}.{name}", value - base[jump.of]
-                return TooFar(field, f"{field} {value} is {ahead} ahead of what is known; at most {jump.most} may be")
+    """What no correct sender sends, because it is so far ahead of what is `known`, or None.
+
+    What is known is never below 0, so a value that is not above the jump itself needs no further look.
+    """
+    for name, jump in _jumps(type(message)):
+        if getattr(message, name) > jump.most and (found := _too_far(message, message, name, jump, known)) is not None:
+            return found
+    headers_of = _HEADERS.get(type(message))
+    if headers_of is not None:
+        for header in headers_of(message):
+            for name, jump in _jumps(PrepareHeader):
+                value = getattr(header, name)
+                if value > jump.most and (found := _too_far(message, header, name, jump, known)) is not None:
+                    return found
     return None
 
 
-def _parts(message: Message) -> Iterator[Message | PrepareHeader]:
-    """The message, and the headers in it."""
-    yield message
-    if isinstance(message, Prepare):
-        yield message.header
-    elif isinstance(message, DoViewChange | StartView):
-        yield from message.headers
-    elif isinstance(message, PrepareResponse):
-        yield from (prepare.header for prepare in message.prepares)
+def _too_far(message: Message, part: Message | PrepareHeader, name: str, jump: Jump, known: Known) -> TooFar | None:
+    base = max(known.op, known.commit_max) if jump.of == "op" else known.view if jump.of == "view" else known.clock
+    value = getattr(part, name)
+    if value <= base + jump.most:
+        return None
+    field, ahead = f"{type(message).__name__}.{name}", value - base
+    return TooFar(field, f"{field} {value} is {ahead} ahead of what is known; at most {jump.most} may be")
+
+
+_HEADERS: dict[type, Callable[[Any], Iterable[PrepareHeader]]] = {
+    Prepare: lambda message: (message.header,),
+    DoViewChange: lambda message: message.headers,
+    StartView: lambda message: message.headers,
+    PrepareResponse: lambda message: (prepare.header for prepare in message.prepares),
+}
+"""The headers in a message."""
 
 
 @functools.cache

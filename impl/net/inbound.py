@@ -78,14 +78,15 @@ class Inbound(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand over every whole frame; the host flushes once all input that is here now was handed over."""
+        now = self._host.now()
         try:
             for group, frame in self._reader.feed_routed(data):
                 if self._transport is None or self._transport.is_closing():
                     return
-                self.active_at = self._frame_at = self._host.now()
+                self.active_at = self._frame_at = now
                 self._on_frame(group, frame)
             if not self._reader.held:
-                self._frame_at = self._host.now()
+                self._frame_at = now
             self._count_held()
         except (FrameError, UnknownGroupError) as error:
             self._host.refused[error.what if isinstance(error, FrameError) else "group"] += 1

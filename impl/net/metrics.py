@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -53,8 +54,7 @@ class Histogram:
 
     def observe(self, seconds: float) -> None:
         """One more."""
-        at = next((number for number, bound in enumerate(BUCKETS) if seconds <= bound), len(BUCKETS))
-        self.counts[at] += 1
+        self.counts[bisect_left(BUCKETS, seconds)] += 1
         self.sum += seconds
 
     def samples(self, name: str, labels: tuple[tuple[str, str], ...]) -> Iterator[Sample]:

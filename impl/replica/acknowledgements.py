@@ -69,11 +69,12 @@ class Acknowledgements:
 
     def count(self, op: int, node: int) -> None:
         """`node` acknowledged `op` in this view."""
-        self.counted[op] = self.counted.get(op, 0) | 1 << node
-        if node == self.state.node:
+        own, counted = self.state.node, self.counted.get(op, 0) | 1 << node
+        self.counted[op] = counted
+        if node == own:
             self.pace.on_own(op)
-        elif not self.has_counted(op, self.state.node):
-            self.pace.on_others(op, self.counted[op])
+        elif not counted >> own & 1:
+            self.pace.on_others(op, counted)
         if self.has_quorum(op):
             self.fill_pipeline()
             self.pipeline.acknowledge(op)

@@ -10,7 +10,7 @@ import struct
 
 import msgspec
 
-from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.checks import InvariantError, check
 from viewproof.impl.interface.durable import ClientTableConfig
 from viewproof.impl.machine.state_machine import DIGEST_MODULUS
 
@@ -87,7 +87,8 @@ class ClientTable:
         return not self.config.sessions
 
     def _put(self, slot: Slot) -> int | None:
-        check(slot.client >= 1, f"client {slot.client} is below 1")
+        if slot.client < 1:
+            raise InvariantError(f"client {slot.client} is below 1")
         evicted: int | None = None
         place = self.places.get(slot.client)
         before = None if place is None else self.slots[place]
@@ -103,15 +104,19 @@ class ClientTable:
 
     def require_newer(self, before: Slot, slot: Slot) -> None:
         """A slot is replaced by a later one of its client only: the same log is executed once, in order (seed 000)."""
-        name = f"client {slot.client}"
-        check(slot.client == before.client, f"{name}: its place is that of client {before.client}")
-        check(slot.op > before.op, f"{name}: op {slot.op} executed after {before.op}")
+        if slot.client != before.client:
+            raise InvariantError(f"client {slot.client}: its place is that of client {before.client}")
+        if slot.op <= before.op:
+            raise InvariantError(f"client {slot.client}: op {slot.op} executed after {before.op}")
         if slot.request:
-            check(slot.request > before.request, f"{name}: request {slot.request} executed after {before.request}")
+            self._require_rise(slot.client, "request", slot.request, "executed", before.request)
             return
-        check(slot.session > before.session, f"{name}: session {slot.session} opened after {before.session}")
-        incarnations = f"incarnation {slot.incarnation} registered after {before.incarnation}"
-        check(slot.incarnation > before.incarnation, f"{name}: {incarnations}")
+        self._require_rise(slot.client, "session", slot.session, "opened", before.session)
+        self._require_rise(slot.client, "incarnation", slot.incarnation, "registered", before.incarnation)
+
+    def _require_rise(self, client: int, what: str, number: int, how: str, before: int) -> None:
+        if number <= before:
+            raise InvariantError(f"client {client}: {what} {number} {how} after {before}")
 
     def _free_place(self) -> int | None:
         if self.config.slots == 0:

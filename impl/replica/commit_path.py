@@ -5,7 +5,7 @@ One path for primary and backups: `execute_committed` is the only caller of the 
 
 from __future__ import annotations
 
-from viewproof.impl.interface.checks import check
+from viewproof.impl.interface.checks import InvariantError
 from viewproof.impl.interface.messages import PrepareHeader, PrepareOk
 from viewproof.impl.replica.acknowledgements import Acknowledgements
 from viewproof.impl.replica.checkpoints import Checkpoints
@@ -117,8 +117,10 @@ class CommitPath:
     def require_next(self, op: int) -> None:
         """commit_min rises by exactly one, and never above commit_max (seed 000)."""
         state = self.state
-        check(op == state.commit_min + 1, f"op {op} is to be executed at commit_min {state.commit_min}")
-        check(op <= state.commit_max, f"op {op} is to be executed at commit_max {state.commit_max}")
+        if op != state.commit_min + 1:
+            raise InvariantError(f"op {op} is to be executed at commit_min {state.commit_min}")
+        if op > state.commit_max:
+            raise InvariantError(f"op {op} is to be executed at commit_max {state.commit_max}")
 
     def raise_commit_min(self, header: PrepareHeader) -> None:
         """The entry is executed."""

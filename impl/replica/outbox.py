@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Unpack
 
+import msgspec
+
 from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.effects import Effect, Emit, Send
 from viewproof.impl.interface.messages import Message
@@ -39,28 +41,29 @@ class Outbox:
         if not message.get("m_seq"):
             message["m_seq"] = None
         superblock, log = state.superblock, state.log
-        trace_event = TraceEvent(
-            run=state.config.run,
-            node=state.node,
-            seq=state.seq,
-            clock=state.clock,
-            event=event,
-            status=state.status.value,
-            view=state.view,
-            log_view=state.log_view,
-            durable_view=superblock.view,
-            durable_log_view=superblock.log_view,
-            op=log.op,
-            head=log.head,
-            commit_min=state.commit_min,
-            commit_max=state.commit_max,
-            digest=state.digest,
-            table=state.table_digest,
-            features=state.enabled.mask,
-            checkpoint=state.checkpoint,
+        trace_event = TraceEvent(  # by place, which takes a third of the time: a request has eleven events
+            state.config.run,
+            state.node,
+            state.seq,
+            state.clock,
+            event,
+            state.status.value,
+            state.view,
+            state.log_view,
+            superblock.view,
+            superblock.log_view,
+            log.op,
+            log.head,
+            state.commit_min,
+            state.commit_max,
+            state.digest,
+            state.table_digest,
+            state.enabled.mask,
+            state.checkpoint,
             **message,
-            **(self._configuration() if configuration else {}),
         )
+        if configuration:
+            trace_event = msgspec.structs.replace(trace_event, **self._configuration())
         self.effects.append(Emit(trace_event))
         return state.seq
 

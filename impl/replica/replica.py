@@ -46,6 +46,8 @@ from viewproof.impl.replica.transfer import SnapshotTransfer
 Handler = Callable[[Any], None]
 """Takes a message of the type that it is listed for."""
 
+_OF_CLIENTS = (Request, Reply, Eviction)
+
 
 class Replica:
     """One replica of the core protocol: its state, its components, and which of them handles what.
@@ -250,7 +252,7 @@ class Replica:
 
     def _is_of_cluster(self, message: Message) -> bool:
         """True unless no correct replica of this cluster sends this."""
-        if isinstance(message, Request | Reply | Eviction):
+        if isinstance(message, _OF_CLIENTS):
             return True
         return 0 <= message.replica < self.state.replica_count and message.replica != self.state.node
 

@@ -8,6 +8,7 @@ may keep any prefix of each write, or none of it. ``MemoryFile`` makes that expl
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import time
 from abc import ABC, abstractmethod
@@ -160,6 +161,7 @@ class RealFile(File):
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
 
+    @functools.cached_property
     def identity(self) -> tuple[int, int]:
         """Device and inode."""
         found = os.fstat(self._descriptor)
@@ -241,7 +243,7 @@ class RealFileSystem(FileSystem):
             found = os.stat(file.path)
         except (FileNotFoundError, NotADirectoryError):
             return Presence.MISSING if os.path.isdir(os.path.dirname(file.path) or ".") else Presence.NO_DIRECTORY
-        return Presence.HERE if (found.st_dev, found.st_ino) == file.identity() else Presence.REPLACED
+        return Presence.HERE if (found.st_dev, found.st_ino) == file.identity else Presence.REPLACED
 
     def names(self, directory: str) -> list[str]:
         return sorted(entry.name for entry in os.scandir(directory) if entry.is_file(follow_symlinks=False))

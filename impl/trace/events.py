@@ -10,7 +10,7 @@ from typing import TypedDict
 import msgspec
 
 
-class TraceEvent(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
+class TraceEvent(msgspec.Struct, omit_defaults=True, gc=False):
     """One trace event; the fields are exactly the columns of `traces/README.md`."""
 
     run: str
