@@ -142,6 +142,7 @@ class HandlerText:
         self.layout = Layout(spec.schema, spec.instance)
         self.emitter = EventEmitter(self.layout, spec.instance)
         self.replicas = spec.cfg.replicas
+        self.params = {action.name: action.params for action in spec.actions}
         self.lines = [f"def e_{rule.event}(C, S, row):"]
         self.places: list[Source | None] = [None]
         self.place: Source | None = None
@@ -375,6 +376,7 @@ class HandlerText:
             self.put(f"if not {self.expr(line.unless)}:")
             self.indent += 1
         self._need(*(v for v in line.args.values() if not isinstance(v, Tried)))
+        self._in_sorts(line)
         if line.how == "if":
             args = ", ".join(self.expr(v) for v in line.args.values() if not isinstance(v, Tried))
             self.put(f"if a_{line.action}(S, {args}) < 0: C.coverage[{line.action!r}] += 1")
@@ -386,6 +388,17 @@ class HandlerText:
                 op = self.names[line.each.name.name]
                 self.put(f"C.journaled[c_node].add(({self.expr(line.journals)}, {op}))")
         self.indent = indent
+
+    def _in_sorts(self, line: Step) -> None:
+        """An argument that the trace shows is a member of its parameter's sort."""
+        for param in self.params[line.action]:
+            value = line.args[param.name]
+            if isinstance(value, Tried) or not any(isinstance(n, Column) and n.name != "node" for n in walk(value)):
+                continue
+            text, lo, replicas = self.expr(value), param.sort.lo, param.sort.name == self.emitter.layout.actors
+            wrong = f"not {lo} <= {text} < {self.replicas}" if replicas else f"{text} < {lo}"
+            if lo or replicas:
+                self.put(f"if {wrong}: raise C.outside({line.action!r}, {param.name!r}, {text}, {param.sort.name!r})")
 
     def _try_all(self, line: Step) -> None:
         tried = line.args[line.tried]

@@ -154,6 +154,11 @@ class RunState:
             f"{action}/{conjunct}", f"the specification does not allow {action} here", refused=(action, conjunct, args)
         )
 
+    def outside(self, action: str, parameter: str, value: int, sort: str) -> Reject:
+        """An argument of the step is no member of the parameter's sort."""
+        message = f"{parameter} of {action} is {value}, which is no {sort}"
+        return Reject(f"{action}/{parameter}", message, f"a {sort}", value)
+
     def nothing(self, action: str, var: str, args: Mapping[str, int], first: int, last: int) -> Reject:
         """The event stands for at least one step, and there is none to take: the steps up to `first` - 1 are taken.
 

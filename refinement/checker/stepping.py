@@ -17,6 +17,7 @@ from viewproof.spec.engines.guards.cells import ends, span
 from viewproof.spec.engines.replay.cells import hull
 from viewproof.spec.engines.replay.compile import TAKEN
 from viewproof.spec.lang.expr import Expr
+from viewproof.spec.lang.sorts import Sort
 
 _EVENT = INDEX["event"]
 
@@ -163,6 +164,11 @@ class Stepping(Holding):
         args = self._args(line, env) if args is None else args
         ir = self.irs[line.action]
         args = self.steps.solve(ir, args)
+        outside = next((p for p in ir.params if self._is_outside(p.sort, args[p.name])), None)
+        if outside is not None and maybe:
+            return
+        if outside is not None:
+            raise self.state.outside(line.action, outside.name, numbers(args)[outside.name], outside.sort.name)
         if line.how == "if" and self.steps.refused(ir, args) is not None:
             return
         maybe = maybe or line.how == "may" or (line.how == "if" and not self._is_enabled(line.action, args))
@@ -186,6 +192,10 @@ class Stepping(Holding):
             return
         entry = self._value(journals, env)
         self.state.journaled[node].add((None if isinstance(entry, Span) else entry, o))
+
+    def _is_outside(self, sort: Sort, value: Value) -> bool:
+        """Is a value that is known no member of the sort?"""
+        return not isinstance(value, Span) and not self.spec.instance.contains(sort, value)
 
     def _candidate(self, line: Step, args: dict[str, Value], tried: str, maybe: bool) -> dict[str, Value]:
         """The one value of a parameter over replicas for which the step is not refused; open if there are several."""

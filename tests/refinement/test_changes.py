@@ -275,3 +275,17 @@ def test_an_event_of_a_part_that_is_off_says_what_decided_that(ring: int | None,
     verdict = check_run("run", [*boots[:-1], put(boots[-1], event="nack")], AuditOptions())
     assert verdict.verdict == "inconclusive"
     assert verdict.missing[0].startswith(missing), verdict.missing
+
+
+@pytest.mark.parametrize("engine", ["replay", "interp"])
+@pytest.mark.parametrize("seed", [100, 101, 103])
+def test_a_request_of_client_0_is_refused_and_named(seed: int, engine: str, tmp_path: Path) -> None:
+    rows = simulated(tmp_path, seed, replicas=2 + seed % 2, requests=3)[:26]
+    at = next(n for n, row in enumerate(rows) if row[INDEX["event"]] == "on_request")
+    for holes in ([], [at - 1]):
+        changed = [*rows[:at], put(rows[at], m_client=0), *rows[at + 1 :]]
+        left = [row for number, row in enumerate(changed) if number not in holes]
+        (found,) = check_run("run", left, AuditOptions(), engine=engine).violations
+        assert found.rule_id in ("on_request/c", "on_register/c")
+        assert "c of on_re" in found.message
+        assert "is 0, which is no Client" in found.message

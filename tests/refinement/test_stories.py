@@ -57,12 +57,12 @@ def test_a_column_that_decides_and_is_not_there_is_named(case: str, column: str)
 
 
 def test_sarif_and_junit_tell_the_story(tmp_path: Path) -> None:
-    """The guard's line in the specification, the rule, what changed, and the steps of each replica as code flows."""
+    """The guard is related, the rule, what changed, and the steps of each replica as code flows."""
     names = ("r.sarif", "r.xml")
     options = ["--sarif", str(tmp_path / names[0]), "--junit", str(tmp_path / names[1])]
     assert CliRunner().invoke(cli, ["audit", folder("late-start-view-silent-bad"), *options]).exit_code == 1
     (result,) = json.loads((tmp_path / names[0]).read_text())["runs"][0]["results"]
-    where = result["locations"][0]["physicalLocation"]
+    where = result["relatedLocations"][0]["physicalLocation"]
     source = Path(where["artifactLocation"]["uri"]).read_text().splitlines()
     assert source[where["region"]["startLine"] - 1].strip() == "require(o == state.op[r] + 1)"
     assert result["properties"]["changes"] == ["op fell back from 3 to 2"]
