@@ -26,11 +26,17 @@ from viewproof.refinement.verdict import AuditOptions
 
 if TYPE_CHECKING:
     from viewproof.refinement.events import System
+    from viewproof.refinement.joined.source import Reading
 
 Record = dict[str, Any]
 """An event: columns of the adapter's record by name, and others, which are carried along."""
 
 NATIVE = "native"
+BUILT_IN = {
+    "iggy": "viewproof.refinement.iggy.adapter:ADAPTER",
+    "oxia": "viewproof.refinement.oxia.adapter:ADAPTER",
+}
+"""Adapters of the package, by the names that they have on the command line."""
 
 
 class AdapterError(ValueError):
@@ -47,14 +53,35 @@ def _native_system() -> System:
 class Adapter:
     """`records(file)` gives the events of a log in any order, each with its line from 1; None for a line that the
     adapter does not recognise: these are counted and named. Files end in one of `suffixes`. Without a `system` of its
-    own its events are those of native traces (`traces/README.md`).
+    own its events are those of native traces (`traces/README.md`). `joined` takes the place of `records` where lines
+    have neither numbers nor clocks.
     """
 
     name: str
     doc: str
     suffixes: tuple[str, ...]
-    records: Callable[[str], Iterator[tuple[int, Record | None]]]
+    records: Callable[[str], Iterator[tuple[int, Record | None]]] | None
     system: System = field(default_factory=_native_system)
+    joined: Joined | None = None
+
+    def __post_init__(self) -> None:
+        if (self.records is None) is (self.joined is None):
+            raise ValueError(f"adapter {self.name}: its logs are read by `records`, or by `joined`")
+
+
+@dataclass(frozen=True)
+class Joined:
+    """How logs are read whose lines have neither numbers nor clocks: the files of one cluster together.
+
+    `whole(file)` says whether a file has the lines of several processes, and is a run, or of one; those of one
+    directory are one cluster then. `read(files)` gives the runs of one cluster, with their records in an order.
+    `changing` are the events that change a state, `fields` what their lines say of it (for benchmarks).
+    """
+
+    read: Callable[[tuple[str, ...]], Reading]
+    whole: Callable[[str], bool]
+    changing: frozenset[str] = frozenset()
+    fields: tuple[str, ...] = ()
 
 
 def _native(file: str) -> Iterator[tuple[int, Record | None]]:
@@ -63,12 +90,13 @@ def _native(file: str) -> Iterator[tuple[int, Record | None]]:
 
 @lru_cache(maxsize=8)
 def adapter(name: str) -> Adapter:
-    """The adapter `module:NAME`, or the native one. Raises `AdapterError`."""
+    """The adapter of that name, or `module:NAME`. Raises `AdapterError`."""
     if name == NATIVE:
         return Adapter(NATIVE, "traces of our own replicas", (), _native)
-    module, _, attribute = name.partition(":")
+    module, _, attribute = BUILT_IN.get(name, name).partition(":")
     if not attribute or not all(part.isidentifier() for part in module.split(".")):
-        raise AdapterError(f"{name!r} is not MODULE:NAME, such as my_logs:ADAPTER")
+        known = ", ".join(BUILT_IN)
+        raise AdapterError(f"{name!r} is not MODULE:NAME, such as my_logs:ADAPTER, nor one of {known}")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
@@ -112,6 +140,7 @@ def _without(rows: Iterator[Row], gone: set[int]) -> Iterator[Row]:
 def _adapted(file: str, log: ProblemLog, name: str) -> Iterator[Row]:
     try:
         found = adapter(name)
+        assert found.records is not None
         for line, record in found.records(file):
             row = _row(file, line, record, log, found.system)
             if row is not None:
@@ -140,5 +169,7 @@ def first_run_of(file: str, name: str) -> str | None:
     """The run id of a file's first event; None where it has none or is malformed."""
     if name == NATIVE:
         return first_run(file)
+    if adapter(name).joined is not None:
+        return None
     row = next(rows_of(file, ProblemLog(), AuditOptions(adapter=name)), None)
     return None if row is None else str(row[0])

@@ -20,6 +20,7 @@ from viewproof.refinement.partitions import is_hidden, table_format
 from viewproof.refinement.verdict import InputProblem
 
 _NAMES: Final = re.compile(r"\.(ndjson|jsonl)(\.[0-9]+)?(\.gz|\.zst)?$|\.parquet$")
+_ROTATED: Final = re.compile(r"(\.[0-9]+)?(\.gz|\.zst)?$")
 _PATTERNS: Final = "*.ndjson, *.jsonl (also rotated: .1, .2 …; and packed: .gz, .zst), *.parquet"
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 """How an address begins: `s3a://bucket/…`, `dbfs:/…`, `file:///…`."""
@@ -94,6 +95,11 @@ def is_trace(path: str) -> bool:
     return _NAMES.search(path) is not None
 
 
+def ends_in(path: str, suffixes: tuple[str, ...]) -> bool:
+    """Does a file's name end like a log's, rotated (`x.log.1`) or packed as it may be?"""
+    return path.endswith(suffixes) or _ROTATED.sub("", path).endswith(suffixes)
+
+
 def discover(paths: Iterable[str]) -> Inputs:
     """Find the trace files that the given files, directories and globs name.
 
@@ -153,7 +159,7 @@ class _Search:
 
     def is_input(self, path: str) -> bool:
         """Does the file's name say that it is to be read?"""
-        return path.endswith(self.suffixes) if self.suffixes else is_trace(path)
+        return ends_in(path, self.suffixes) if self.suffixes else is_trace(path)
 
     @property
     def patterns(self) -> str:

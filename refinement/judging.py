@@ -121,6 +121,11 @@ def judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitRe
 
 
 def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:
+    found = adapter(options.adapter)
+    if found.joined is not None:
+        from viewproof.refinement.joined.judging import judge_joined
+
+        return judge_joined(unit, found, options, check_run)
     size = unit.size
     if size <= STREAM_BYTES:
         return _judge_sorted(unit, options, check_run)

@@ -30,6 +30,9 @@ EXIT_INCONCLUSIVE = 4
 class AuditOptions:
     """How to judge: the profile of the spec, the named deviations (faults) that are permitted, the columns to judge
     without, as if they had never been there, who reads the input, and columns of the configuration that no boot shows.
+
+    `forbid` are departures of the system (`System.departures`) that are refused, where they are else named and leave
+    the run inconclusive. `partial`: lines may be missing anywhere, so nothing is concluded from one that is not there.
     """
 
     profile: str = "core"
@@ -37,6 +40,8 @@ class AuditOptions:
     without: tuple[str, ...] = ()
     adapter: str = "native"
     configuration: tuple[tuple[str, int], ...] = ()
+    forbid: tuple[str, ...] = ()
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

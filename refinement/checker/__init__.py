@@ -55,8 +55,11 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engi
         texts = tuple(f"{n} is not in the first event, nor in any boot: say it with --set {n}=…" for n in missing)
         return RunVerdict(run_id, "inconclusive", 0, missing=texts)
     judge = _Judge(run_id, rows, boot, options, engine, system)
-    notes = system.profile.weaknesses({name: boot[at] for name, at in index.items()})
+    shown = {name: boot[at] for name, at in index.items()}
+    notes = system.profile.weaknesses(shown)
     verdict = _judged(judge, boot, stream)
+    if verdict.verdict != "violates":
+        verdict = verdict.with_missing(system.profile.unshown(shown, verdict.events_by_name))
     return replace(verdict, notes=(*verdict.notes, *notes)) if notes else verdict
 
 
@@ -104,7 +107,8 @@ class _Judge:
         self.rows = rows
         self.system = system
         self.boot = boot
-        self.allow = tuple(sorted(options.allow))
+        self.allow = tuple(sorted(id for id in options.allow if id not in system.departures))
+        self.options = options
         self.engine = engine
 
     def verdict(self, shown: Row, stream: Iterator[Row] | None = None) -> RunVerdict:
@@ -123,11 +127,11 @@ class _Judge:
         except SpecError:
             uses = [_use(id, shown) for id in sorted(permitted)]
         program = program_for(self.system, cfg, self.boot, self.allow, self.engine)
-        plain = _Plain(self.run_id, program, cfg.replicas, uses, self.boot)
+        plain = _Plain(self.run_id, program, cfg.replicas, uses, self.boot, self.options)
         verdict = plain.judge(stream or iter(self.rows))
         if verdict is not None:
             return verdict
-        evidence = Evidence.of(self.rows, self.system, program.kind.rules, cfg.replicas)
+        evidence = Evidence.of(self.rows, self.system, program.kind.rules, cfg.replicas, self.options.partial)
         boot = evidence.configuration(self.boot)
         if boot == self.boot:
             return self._with_story(_judge_partial(plain, self.rows, evidence), program)
@@ -151,18 +155,23 @@ def program_for(system: System, cfg: Any, boot: Row, allow: tuple[str, ...] = ()
 class _Plain:
     """The replay of a run of which all is shown; it stops at the first event of which something is not."""
 
-    def __init__(self, run_id: str, program: Program, replicas: int, uses: list[AllowedUse], boot: Row) -> None:
+    def __init__(
+        self, run_id: str, program: Program, replicas: int, uses: list[AllowedUse], boot: Row, options: AuditOptions
+    ) -> None:
         self.run_id = run_id
+        self.options = options
         self.program = program
         self.replicas = replicas
-        self.uses = uses
+        self.uses_before = uses
         self.boot = boot
         self.refused: Violation | None = None
         self.rejected = ""
         self._begin()
 
     def _begin(self) -> None:
+        self.uses = list(self.uses_before)
         self.state = self.program.new_run(self.boot)
+        self.state.forbidden, self.state.permitted = frozenset(self.options.forbid), frozenset(self.options.allow)
         self.store: Store = self.program.replay.new_store()
         self.judged = dict.fromkeys(self.program.handlers, 0)
 
@@ -173,7 +182,7 @@ class _Plain:
         `rejected` says of an event that it is refused as far as the evidence goes.
         """
         row: Row = ()
-        if self.program.system.profile.silent:
+        if self.program.system.profile.silent or self.options.partial:
             return None
         try:
             for row in stream:
@@ -204,6 +213,8 @@ class _Plain:
             raise Missing("event")
         self.judged[event] += 1
         self.program.handlers[event](state, self.store, row)
+        if state.uses:
+            self.uses += _uses(state, row)
         state.events += 1
         state.last_seq[node] = row[_SEQ]
 
@@ -214,6 +225,8 @@ class _Plain:
             return True
         last[row[_NODE]] = row[_SEQ]
         waiting = set(range(self.replicas)) - {row[_NODE]}
+        if self.program.system.profile.to_the_end:
+            waiting -= {node for node, seq in enumerate(last) if seq}
         whole = True
         for other in later:
             node, seq = other[_NODE], other[_SEQ]
@@ -282,9 +295,9 @@ def _judge_partial(plain: _Plain, rows: Iterable[Row], evidence: Evidence) -> Ru
 
 def _uses(state: RunState, row: Row) -> list[AllowedUse]:
     """The permitted deviations that were needed for the event."""
-    found = [_use(n.partition("__")[2].replace("_", ".", 1), row) for names in state.uses.values() for n in names]
+    names = [name for some in state.uses.values() for name in some]
     state.uses.clear()
-    return found
+    return [_use(n if "." in n else n.partition("__")[2].replace("_", ".", 1), row) for n in names]
 
 
 def _use(id: str, row: Row) -> AllowedUse:

@@ -17,6 +17,8 @@ from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 _NODE, _SEQ, _CLOCK, _EVENT = (INDEX[name] for name in ("node", "seq", "clock", "event"))
 
 CLOCKS_SHOWN = 3
+PARTIAL = "lines may be missing anywhere (--partial)"
+"""Why nothing is known of a node between two of its events."""
 
 
 @dataclass(slots=True)
@@ -41,15 +43,21 @@ class Evidence:
 
     @classmethod
     def of(
-        cls, rows: Iterable[Row], system: System, rules: Mapping[str, Rule] | None = None, replicas: int = 0
-    ) -> Evidence:
-        """Look at all events of a run, in replay order; `rules` say which of them send and receive what."""
+        cls, rows: Iterable[Row], system: System, rules: Mapping[str, Rule] | None = None, replicas: int = 0,
+        partial: bool = False,
+    ) -> Evidence:  # fmt: skip
+        """Look at all events of a run, in replay order; `rules` say which of them send and receive what. `partial`:
+        events may be missing anywhere.
+        """
         found = cls(system)
         uses: list[Row] = []
         place: dict[tuple[int, int], int] = {}
         for number, row in enumerate(rows, 1):
             found._take(row, uses)
             place[row[_NODE], row[_SEQ]] = number
+            if partial:
+                found.holes_after[row[_NODE], row[_SEQ]] = PARTIAL
+        found.gaps += [PARTIAL] if partial else []
         found.hole_at = min([place.get(hole, 0) for hole in found.holes_after], default=len(place))
         if found.absent(replicas):
             found.hole_at = 0

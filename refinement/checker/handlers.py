@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from viewproof.refinement.checker.nesting import NestedText
 from viewproof.refinement.checker.state import Missing, Reject
 from viewproof.refinement.events.lines import (
     Agrees,
@@ -25,6 +26,7 @@ from viewproof.refinement.events.lines import (
     Step,
     Tried,
 )
+from viewproof.refinement.events.nested import Arrived, Branch, Loop, inner
 from viewproof.refinement.events.system import System
 from viewproof.refinement.events.terms import Apply, Column, Row, Shown, Text, first_clear, mask
 from viewproof.spec.engines.replay import Layout, Replay
@@ -65,6 +67,8 @@ def expressions(line: Line) -> Iterator[Expr]:
         yield from (line.each.lo, line.each.hi)
     yield from (one.cond for one in line.if_each)
     yield from own_expressions(line)
+    for one in inner(line):
+        yield from expressions(one)
 
 
 def own_expressions(line: Line) -> Iterator[Expr]:
@@ -73,7 +77,8 @@ def own_expressions(line: Line) -> Iterator[Expr]:
         case Check():
             yield from (Column(line.column), line.expected)
         case Holds():
-            yield from (line.cond, Column(line.column))
+            yield line.cond
+            yield from (Column(name) for name in (line.column,) if name)
         case Configured():
             yield Column(line.column)
         case Received():
@@ -97,6 +102,12 @@ def own_expressions(line: Line) -> Iterator[Expr]:
             yield line.entry
         case Havoc():
             yield from line.index
+        case Branch():
+            yield line.cond
+        case Loop():
+            yield from (line.over.lo, line.over.hi)
+        case Arrived():
+            yield from (*line.index, line.by)
 
 
 def _tried_column(tried: Tried) -> Expr:
@@ -132,7 +143,7 @@ def scope_of(
     return scope
 
 
-class HandlerText:
+class HandlerText(NestedText):
     """Writes the handler of one event: `lines`, and of each the place in the event function that it is made of."""
 
     def __init__(self, system: System, rule: Rule, spec: Spec, observed: tuple[Observation, ...]) -> None:
@@ -283,6 +294,8 @@ class HandlerText:
                 op = self.names[line.each.name.name] if line.each else ""
                 self.put(f"entry = {self.expr(line.entry)}")
                 self.put(f"if (entry, {op}) not in C.journaled[c_node]: raise C.not_in_journal(entry, {op})")
+            case _:
+                self._nested(line)
 
     def _check(self, line: Check) -> None:
         name = f"c_{line.column}"

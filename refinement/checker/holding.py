@@ -71,7 +71,7 @@ class Holding:
         """After that event there may be some that are not shown."""
         if (cause := self.evidence.holes_after.get((node, seq))) is not None:
             self._forget(node, cause)
-        elif self.evidence.ends[node] == seq:
+        elif self.evidence.ends[node] == seq and not self.system.profile.to_the_end:
             self._forget(node, f"the trace of node {node} ends at event {seq}")
 
     def _open(self, cause: str, what: str) -> None:
@@ -171,8 +171,8 @@ class Holding:
             return
         self.steps.narrow(expr, value, env)
 
-    def _assume(self, expr: Expr) -> None:
-        self.steps.assume(expr, True, {})
+    def _assume(self, expr: Expr, env: Mapping[str, Value]) -> None:
+        self.steps.assume(expr, True, env)
 
     def _members(self, each: Range) -> tuple[range, Expr | None]:
         """The certain members of a range, and the end of it that is not known, if there is one."""

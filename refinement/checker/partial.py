@@ -10,9 +10,9 @@ import copy
 from itertools import groupby
 from typing import Any
 
+from viewproof.refinement.checker.histories import Histories
 from viewproof.refinement.checker.naming import Naming
 from viewproof.refinement.checker.state import Reject
-from viewproof.refinement.checker.stepping import Stepping
 from viewproof.refinement.events.lines import (
     Agrees,
     Check,
@@ -37,7 +37,7 @@ from viewproof.spec.lang.expr import Expr
 _NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
 
 
-class PartialRun(Stepping, Naming):
+class PartialRun(Histories, Naming):
     """The Kleene replay of one run; `event` takes its events in order."""
 
     def event(self, row: Row) -> None:
@@ -167,8 +167,9 @@ class PartialRun(Stepping, Naming):
                     self._configured(line)
                 case Received():
                     self._receive_if(rule, line, {}, applies)
-                case Step() if line.unless is None or self._truth(line.unless) is not True:
-                    self._one_step(rule, line, {}, maybe=applies is None)
+                case Step():
+                    if line.unless is None or self._truth(line.unless) is not True:
+                        self._one_step(rule, line, {}, maybe=applies is None)
                 case Named() if applies:
                     self._named(rule, line)
                 case Log() if applies:
@@ -179,6 +180,8 @@ class PartialRun(Stepping, Naming):
                     self._journal_body(line)
                 case Havoc():
                     self._havoc(line, {})
+                case _:
+                    self._nested(rule, line, {})
 
     def _range(self, rule: Rule, each: Range, lines: list[Line]) -> None:
         """Lines that stand in a range: for each member in turn."""

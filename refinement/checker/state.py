@@ -78,6 +78,8 @@ class RunState:
         self.places: dict[tuple[str, str], int] = {}
         self.journaled: list[set[Entry]] = [set() for _ in range(replicas)]
         self.last_seq = [0] * replicas
+        self.forbidden: frozenset[str] = frozenset()
+        self.permitted: frozenset[str] = frozenset()
         self.configured = {column: first[system.index[column]] for column in system.profile.configuration}
 
     def check_first(self, seq: int, event: str) -> None:
@@ -131,6 +133,13 @@ class RunState:
         """A log is installed, and acknowledged, that the journal does not hold."""
         body = _entry((entry, op))
         return Reject("I3", f"the log is installed although the body of {body} is not durable in the journal", body)
+
+    def departs(self, id: str) -> bool:
+        """The system departs from what is safe: it is noted, and refused if it is forbidden. Is it not permitted?"""
+        if id in self.forbidden:
+            raise Reject(id, self.system.departures[id])
+        self.uses[self.events].append(id)
+        return id not in self.permitted
 
     def broken(self, column: str, message: str, rule: str = "") -> Reject:
         """A condition of the mapping does not hold."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from viewproof.refinement.checker.handlers import taken_by
 from viewproof.refinement.checker.holding import Holding, least, may_equal, numbers, span_text
-from viewproof.refinement.checker.state import Missing
+from viewproof.refinement.checker.state import Missing, Reject
 from viewproof.refinement.checker.terms import ANY
 from viewproof.refinement.events.lines import Check, Configured, Havoc, Holds, Range, Received, Rule, Step, Tried
 from viewproof.refinement.events.terms import Column
@@ -16,6 +16,7 @@ from viewproof.spec.engines.guards import Span, Value, guard_text
 from viewproof.spec.engines.guards.cells import ends, span
 from viewproof.spec.engines.replay.cells import hull
 from viewproof.spec.engines.replay.compile import TAKEN
+from viewproof.spec.lang.errors import RangeError
 from viewproof.spec.lang.expr import Expr
 from viewproof.spec.lang.sorts import Sort
 
@@ -49,7 +50,7 @@ class Stepping(Holding):
             raise self.state.broken(line.column, line.message, line.rule)
         if truth is None:
             self._open_value(line.cond, line.message, env)
-            self._assume(line.cond)
+            self._assume(line.cond, env)
 
     def _configured(self, line: Configured) -> None:
         column = line.column
@@ -63,7 +64,11 @@ class Stepping(Holding):
         index = tuple(self._value(i, env) for i in line.index)
         known = tuple(i for i in index if not isinstance(i, Span))
         cause = f"{line.var.name} may change without a line"
-        if len(known) == len(index):
+        if len(known) == len(index) and (line.least is not None or line.most is not None):
+            low = None if line.least is None else ends(self._value(line.least, env))[0]
+            high = None if line.most is None else ends(self._value(line.most, env))[1]
+            self.cells.write(line.var, known, span(low, high), cause)
+        elif len(known) == len(index):
             self.cells.loosen(line.var, known, cause, rising=line.rising)
         else:
             self.cells.lose(line.var, index, cause)
@@ -128,7 +133,7 @@ class Stepping(Holding):
         var = self.spec.schema.vars[name]
         key: Any = index[0] if len(index) == 1 else index
         top = ends(cell)[1]
-        inbox = self.cells._received(var, index, node)
+        inbox = self.cells.inbox(var, index, node)
         if isinstance(value, Span):
             least, most = ends(inbox)[0], ends(hull(inbox, cell))[1]
             self.cells.deliver(var, index, span(least, most), node, self.missing_here)
@@ -161,6 +166,15 @@ class Stepping(Holding):
     def _one_step(
         self, rule: Rule, line: Step, env: dict[str, Value], *, maybe: bool, args: dict[str, Value] | None = None
     ) -> None:
+        trail = self.cells.trail
+        try:
+            self._step(line, env, args, maybe)
+        except RangeError as error:
+            self.cells.trail = trail
+            if line.how == "must" and not maybe:
+                raise Reject(line.action, error.message) from None
+
+    def _step(self, line: Step, env: dict[str, Value], args: dict[str, Value] | None, maybe: bool) -> None:
         args = self._args(line, env) if args is None else args
         ir = self.irs[line.action]
         args = self.steps.solve(ir, args)
@@ -224,18 +238,17 @@ class Stepping(Holding):
 
     def _take(self, action: str, args: dict[str, Value], *, maybe: bool, silent: bool = False) -> None:
         name = self.swap[1] if action == self.swap[0] else action
-        if maybe:
-            self.cells.trail = []
+        outer = self.cells.begin() if maybe else None
         failed, opened = self.steps.take(self.irs[name], args)
         if maybe:
             if failed != TAKEN:
-                self.cells.undo()
+                self.cells.undo(outer)
                 return
             if silent:
-                self.cells.join(f"{action} may be taken without a line")
+                self.cells.join(f"{action} may be taken without a line", outer)
                 return
             cause = self.missing_here or self._any_cause()
-            self.cells.join(cause)
+            self.cells.join(cause, outer)
             self._open(cause, f"whether {action} was taken")
             return
         if name != action:

@@ -71,6 +71,8 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--input", type=click.Choice(api.INPUTS), default="native", show_default=True, help="Format.")
 @click.option("--profile", type=click.Choice(api.PROFILES), default="core", show_default=True, help="Of the spec.")
 @click.option("--allow", multiple=True, metavar="FAULT", help="Permit a known deviation; the report says where used.")
+@click.option("--forbid", multiple=True, metavar="FAULT", help="Refuse a departure that is only named; all: each.")
+@click.option("--partial", is_flag=True, help="Lines may be missing anywhere: none is missed.")
 @click.option("--without", multiple=True, metavar="COLUMN", help="Judge as if the column were never there.")
 @click.option("--adapter", metavar="NAME", default="", help="Logs of iggy, oxia, or MODULE:NAME (docs/adapters.md).")
 @click.option("--set", "given", multiple=True, metavar="COLUMN=N", help="Configuration that no boot of a run shows.")
@@ -88,7 +90,8 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--baseline", "baseline_file", type=click.Path(path_type=Path), help="Known violations.")
 @click.option("--write-baseline", type=_FILE, help="Write the violations found (and those known) as a baseline.")
 def audit(
-    paths: tuple[str, ...], input: str, profile: str, allow: tuple[str, ...], without: tuple[str, ...], adapter: str,
+    paths: tuple[str, ...], input: str, profile: str, allow: tuple[str, ...], forbid: tuple[str, ...], partial: bool,
+    without: tuple[str, ...], adapter: str,
     given: tuple[str, ...], engine: str, master: str, settings: tuple[str, ...], workers: int, interp: bool, why: bool,
     json_file: Path | None, junit_file: Path | None, sarif_file: Path | None, html_file: Path | None,
     violations: Path | None, baseline_file: Path | None, write_baseline: Path | None,
@@ -104,7 +107,10 @@ def audit(
     _check_usable(violations, engine, master)
     conf = _settings(engine, settings)
     try:
-        options = api.audit_options(input, profile, allow, without, adapter, _configuration(given))
+        configuration = _configuration(given)
+        options = api.audit_options(
+            input, profile, allow, without, adapter, configuration, forbid=forbid, partial=partial
+        )
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
     if interp and (input == "tigerbeetle" or adapter in api.SYSTEMS):

@@ -188,11 +188,15 @@ class InJournal(Line):
 
 @dataclass(frozen=True, eq=False)
 class Havoc(Line):
-    """The cell `var[index]` may have changed, and the log does not show it; if `rising`, it has not fallen."""
+    """The cell `var[index]` may have changed, and the log does not show it; if `rising`, it has not fallen; it lies
+    between `least` and `most`, where these are said.
+    """
 
     var: Var
     index: tuple[Expr, ...]
     rising: bool = False
+    least: Expr | None = None
+    most: Expr | None = None
 
 
 @dataclass(frozen=True, eq=False)

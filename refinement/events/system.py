@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from viewproof.refinement.events.lines import Observation, Rule
+from viewproof.refinement.events.nested import Departs, all_lines
 from viewproof.refinement.events.terms import TEXT, TEXTS
 from viewproof.refinement.events.words import Body, Event, record_observations, record_rule
 from viewproof.refinement.schema import BASE, Column
@@ -53,6 +54,11 @@ def no_weaknesses(record: Record) -> tuple[str, ...]:
     return ()
 
 
+def all_shown(record: Record, judged: Mapping[str, int]) -> tuple[str, ...]:
+    """Lines show all that happens."""
+    return ()
+
+
 @dataclass(frozen=True, eq=False)
 class Profile:
     """The specification that a run is judged by, and how its first boot configures it.
@@ -69,7 +75,9 @@ class Profile:
     appends, and acknowledges, and writes nothing about it. Their absence is never known.
     `kind(cfg)` is the configuration with numbers that are given at run time (`engines.replay.given`), and these: one
     compiled audit serves all configurations of a kind. `parameters` says which columns suggest a parameter of an
-    action, to explain what else was not possible. `weaknesses(record)` says what a configuration does not promise, by
+    action, to explain what else was not possible. `to_the_end`: a log shows all nodes to its end, so that a node's last
+    event is not the end of what is known of it. `unshown(record, judged)` names what no line of such a run shows, by
+    how many events of each name were judged. `weaknesses(record)` says what a configuration does not promise, by
     its design, for whoever reads the verdict.
     """
 
@@ -87,6 +95,8 @@ class Profile:
     deviations: Callable[[tuple[str, ...]], Deviations] = no_deviations
     kind: Callable[[Any], tuple[Any, Mapping[str, int]]] = no_numbers
     weaknesses: Callable[[Record], tuple[str, ...]] = no_weaknesses
+    to_the_end: bool = False
+    unshown: Callable[[Record, Mapping[str, int]], tuple[str, ...]] = all_shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +104,8 @@ class System:
     """A kind of log: `columns` of its record beside run, node, seq, clock and event; `events`; `observed`, a function
     like those of events that says what each event shows of its node; and the profile.
 
+    With `histories` the functions of events may nest conditions and ranges, and speak of alternative histories
+    (`events.histories`); `departures` are what the system is known to do although it is not safe, by id, in words.
     `messages` gives each kind of message the columns in which the event that receives it (columns `m_from` and `m_seq`
     name the one that sent it) must equal that one; `optional` columns are looked at after an event only in a run whose
     first event shows one of them; `rules` says in words what a rule that no action states means.
@@ -107,6 +119,8 @@ class System:
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
+    histories: bool = False
+    departures: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for what, names in (("column", self.names), ("event", [declared.name for declared in self.events])):
@@ -164,11 +178,15 @@ class System:
                     known = ", ".join(self.messages) or "none"
                     what = f"{declared.name} is about a message {kind!r}, and MESSAGES has no columns for it, only for:"
                     raise SpecError(f"{what} {known}", source_of(declared.fn))
-        return {
-            declared.name: record_rule(spec, self.kinds, declared)
+        rules = {
+            declared.name: record_rule(spec, self.kinds, declared, nested=self.histories)
             for declared in self.events
             if declared.only is None or declared.only(spec.cfg)
         }
+        for line in all_lines(line for rule in rules.values() for line in rule.lines):
+            if isinstance(line, Departs) and line.id not in self.departures:
+                raise SpecError(f"{self.name} has no departure {line.id}", line.source)
+        return rules
 
     def observations_for(self, spec: Spec, *, optional: bool) -> tuple[Observation, ...]:
         """What each event shows of its node; `optional`: with the columns that are."""

@@ -14,6 +14,7 @@ values:
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,16 +42,18 @@ from viewproof.refinement.events.lines import (
     Step,
     Tried,
 )
-from viewproof.refinement.events.terms import TEXT, Apply, Column, Row, Shown, Text, lifted
+from viewproof.refinement.events.nested import Branch, Loop
+from viewproof.refinement.events.terms import Column, lifted
 from viewproof.spec.lang import Action, Spec, SpecError
 from viewproof.spec.lang.errors import Source, here, pass_over, source_of
 from viewproof.spec.lang.expr import Expr, Name, Read, expect, kind_of, same_kind
-from viewproof.spec.lang.kinds import BOOLEAN, NUMBER, Kind
-from viewproof.spec.lang.record import RecordedCells, Recorder
+from viewproof.spec.lang.kinds import Kind
+from viewproof.spec.lang.record import Recorder
 from viewproof.spec.lang.sorts import Sort
 from viewproof.spec.lang.vocabulary import Between, using
 
 pass_over(Path(__file__).parent)
+pass_over(Path(contextlib.__file__))
 
 Body = Callable[[Any, Any], None]
 
@@ -100,7 +103,10 @@ class Columns:
 
 @dataclass
 class _Recording:
-    """What is being recorded: lines and observations so far, and the conditions and the range they stand under."""
+    """What is being recorded: lines and observations so far, and the conditions and the range they stand under.
+
+    `nested`: conditions and ranges hold their lines (`nested`), `depth` of them at this moment.
+    """
 
     spec: Spec
     recorder: Recorder
@@ -112,8 +118,24 @@ class _Recording:
     each: Range | None = None
     if_each: tuple[Condition, ...] = ()
     names: int = 0
+    nested: bool = False
+    depth: int = 0
+    node_column: Column = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.node_column = Column("node", self.node)
+
+    @contextmanager
+    def block(self) -> Iterator[list[Line]]:
+        """What is recorded below is of a line that holds lines."""
+        outer, body = self.lines, list[Line]()
+        self.lines, self.depth = body, self.depth + 1
+        yield body
+        self.lines, self.depth = outer, self.depth - 1
 
     def place(self, *, ranges: bool = False) -> dict[str, Any]:
+        if self.depth and not ranges:
+            raise SpecError("below a condition or range stand: received, arrived, step, holds, havoc, forget", here())
         if self.each is not None and not ranges:
             raise SpecError("in a range stand: received, step, holds, havoc, journaled, in_journal", here())
         return {"source": here(), "only_if": self.only_if, "each": self.each, "if_each": self.if_each}
@@ -126,15 +148,23 @@ class _Recording:
 _recordings: list[_Recording] = []
 
 
-def _recording() -> _Recording:
+def now_recording() -> _Recording:
     if not _recordings:
         raise SpecError("the words of events stand in functions of events", here())
     return _recordings[-1]
 
 
-def _record(spec: Spec, kinds: Mapping[str, Any], fn: Body) -> _Recording:
+def recording_of(word: str) -> _Recording:
+    """What is being recorded, for a word that only a system of histories has."""
+    recording = now_recording()
+    if not recording.nested:
+        raise SpecError(f"{word} is a word of systems with histories=True", here())
+    return recording
+
+
+def _record(spec: Spec, kinds: Mapping[str, Any], fn: Body, *, nested: bool = False) -> _Recording:
     recorder = Recorder(spec.schema, spec.cfg)
-    recording = _Recording(spec, recorder, kinds["node"])
+    recording = _Recording(spec, recorder, kinds["node"], nested=nested)
     _recordings.append(recording)
     try:
         with using(recorder):
@@ -155,9 +185,12 @@ def _record(spec: Spec, kinds: Mapping[str, Any], fn: Body) -> _Recording:
     return recording
 
 
-def record_rule(spec: Spec, kinds: Mapping[str, Any], declared: Event) -> Rule:
-    """Run an event's function once on symbols. Raises `SpecError`, with file and line, for what does not fit."""
-    found = _record(spec, kinds, declared.fn)
+def record_rule(spec: Spec, kinds: Mapping[str, Any], declared: Event, *, nested: bool = False) -> Rule:
+    """Run an event's function once on symbols. Raises `SpecError`, with file and line, for what does not fit.
+
+    `nested`: conditions and ranges hold their lines.
+    """
+    found = _record(spec, kinds, declared.fn, nested=nested)
     return Rule(
         declared.name, tuple(found.lines), declared.sends, declared.receives, found.infer, declared.doc
     )  # fmt: skip
@@ -174,7 +207,13 @@ def record_observations(spec: Spec, kinds: Mapping[str, Any], fn: Body) -> tuple
 @contextmanager
 def when(cond: Any) -> Iterator[None]:
     """What stands below is for events for which the condition holds. It is looked at once, before what stands below."""
-    recording = _recording()
+    recording = now_recording()
+    if recording.nested:
+        place, holding = recording.place(ranges=True), _boolean(cond)
+        with recording.block() as body:
+            yield
+        recording.lines.append(Branch(holding, tuple(body), **place))
+        return
     condition = Condition(_boolean(cond))
     before = recording.only_if, recording.if_each
     if recording.each is None:
@@ -188,14 +227,21 @@ def when(cond: Any) -> Iterator[None]:
 @contextmanager
 def each(domain: Between[Any], *, at_least: int = 0) -> Iterator[Any]:
     """What stands below is for every member of the range; with `at_least` 1 the event is refused if there is none."""
-    recording = _recording()
+    recording = now_recording()
     if recording.each is not None:
         raise SpecError("a range in a range", here())
     name = recording.fresh(domain.sort)
     lo, hi = lifted(domain.lo), lifted(domain.hi)
     expect(domain.sort.kind, lo, "the lower end of the range")
     expect(domain.sort.kind, hi, "the upper end of the range")
-    recording.each = Range(name, lo, hi, at_least)
+    over = Range(name, lo, hi, at_least)
+    if recording.nested:
+        place = recording.place(ranges=True)
+        with recording.block() as body:
+            yield name
+        recording.lines.append(Loop(over, tuple(body), **place))
+        return
+    recording.each = over
     yield name
     recording.each = None
 
@@ -205,20 +251,25 @@ def each(domain: Between[Any], *, at_least: int = 0) -> Iterator[Any]:
 
 def check(column: Any, expected: Any, *, rule: str = "", if_shown: bool = False) -> None:
     """The column, if shown, must equal this. One that is not shown leaves the run inconclusive, but for `if_shown`."""
-    recording, of, value = _recording(), _column(column), lifted(expected)
+    recording, of, value = now_recording(), _column(column), lifted(expected)
     same_kind(of, value, f"{of.name} is compared with the state:")
     recording.lines.append(Check(of.name, value, rule, if_shown, **recording.place()))
 
 
-def holds(cond: Any, message: str, column: Any, *, rule: str = "") -> None:
-    """The condition must hold; `message` says what it means, `column` is the one to point at."""
-    recording = _recording()
-    recording.lines.append(Holds(_boolean(cond), _column(column).name, message, rule, **recording.place(ranges=True)))
+def holds(cond: Any, message: str, column: Any = None, *, rule: str = "") -> None:
+    """The condition must hold; `message` says what it means, `column` is the one to point at, or `rule` the invariant
+    that says so.
+    """
+    recording = now_recording()
+    if column is None and not rule:
+        raise SpecError("what must hold points at a column, or has a rule that says so", here())
+    of = "" if column is None else _column(column).name
+    recording.lines.append(Holds(_boolean(cond), of, message, rule, **recording.place(ranges=True)))
 
 
 def configured(*columns: Any) -> None:
     """The columns are shown as in the first event of the run."""
-    recording = _recording()
+    recording = now_recording()
     recording.lines += [Configured(_column(column).name, **recording.place()) for column in columns]
 
 
@@ -228,7 +279,7 @@ def received(field: Any, value: Any = None, *, sent: bool = False, otherwise: An
     Of a watermark any value up to what was sent. `sent`: it must have been. `otherwise` is what the value is where it
     is a column that nothing shows. `by` is who has received it, if not the node of the event.
     """
-    recording = _recording()
+    recording = now_recording()
     if not isinstance(field, Read) or not field.var.is_message:
         raise SpecError("what is received is a field of a message, such as state.ack[view, r, op]", here())
     lifted_value = None if value is None else lifted(value)
@@ -247,7 +298,7 @@ def received(field: Any, value: Any = None, *, sent: bool = False, otherwise: An
 def tried(column: Any = None, *, sort: type, where: Callable[[Any], Any] | None = None) -> Tried:
     """An argument of a step that is tried over all replicas where the column, if it has one, is not shown."""
     of: Any = sort
-    name = _recording().fresh(of)
+    name = now_recording().fresh(of)
     limit = None if where is None else _boolean(where(name))
     return Tried(name, None if column is None else _column(column).name, limit)
 
@@ -272,7 +323,7 @@ def settle(action: Action | str, **args: Any) -> None:
 
 
 def _step(how: str, action: Action | str, args: Mapping[str, Any], journals: Any = None, unless: Any = None) -> None:
-    recording = _recording()
+    recording = now_recording()
     name = action if isinstance(action, str) else action.name
     params = recording.spec.action(name).params
     if {p.name for p in params} != args.keys():
@@ -289,13 +340,13 @@ def _step(how: str, action: Action | str, args: Mapping[str, Any], journals: Any
 
 def named(checksum: Any, entry: Any, op: Any) -> None:
     """The checksum, where shown, is the name of the entry at that op; "" at op 0."""
-    recording = _recording()
+    recording = now_recording()
     recording.lines.append(Named(_column(checksum).name, lifted(entry), lifted(op), **recording.place()))
 
 
 def named_log(column: Any, sort: type, top: Any, entry: Callable[[Any], Any]) -> None:
     """The column, where shown, lists checksums of the entries `entry(o)` at ops top-len+1 .. top."""
-    recording = _recording()
+    recording = now_recording()
     name = recording.fresh(sort)  # type: ignore[arg-type]
     recording.lines.append(
         Log(_column(column).name, lifted(top), lifted(entry(name)), name, **recording.place()),
@@ -306,7 +357,7 @@ def agrees(column: Any, op: Any, rule: str, *, distinct: bool = False) -> None:
     """The column is equal in all events of the run that show it for the same op, as the invariant says, and with
     `distinct` no two ops share it.
     """
-    recording = _recording()
+    recording = now_recording()
     recording.lines.append(Agrees(_column(column).name, lifted(op), rule, distinct=distinct, **recording.place()))
 
 
@@ -314,7 +365,7 @@ def journaled(entry: Any = None, *, checksum: Any = None, op: Any = None, afresh
     """The body of the entry, at the op of the range, is durable in the node's journal from now on; or that of the
     prepare with this checksum, at `op`. `afresh`: and no others.
     """
-    recording = _recording()
+    recording = now_recording()
     if (entry is None) == (checksum is None) or (entry is not None and recording.each is None):
         raise SpecError("a journal holds the entry of each op of a range, or that of a checksum at an op", here())
     recording.lines.append(
@@ -330,29 +381,33 @@ def journaled(entry: Any = None, *, checksum: Any = None, op: Any = None, afresh
 
 def in_journal(entry: Any) -> None:
     """The entry, at the op of the range, must be durable in the node's journal (I3)."""
-    recording = _recording()
+    recording = now_recording()
     if recording.each is None:
         raise SpecError("which entries are in the journal is said in a range of ops", here())
     recording.lines.append(InJournal(lifted(entry), **recording.place(ranges=True)))
 
 
-def havoc(*cells: Any, rising: bool = False) -> None:
-    """The cells may have changed, and the log does not show it; if `rising`, they have not fallen.
+def havoc(*cells: Any, rising: bool = False, least: Any = None, most: Any = None) -> None:
+    """The cells may have changed, and the log does not show it; if `rising`, they have not fallen; they are `least` at
+    least, and at most `most`.
 
     They are not known from here on, until something shows them. What may rise at any time is `Profile.silent`.
     """
-    recording = _recording()
+    recording = now_recording()
+    ends = [None if end is None else lifted(end) for end in (least, most)]
     for cell in cells:
         if not isinstance(cell, Read) or cell.receiver is not None:
             raise SpecError("what may change is a cell of the state, such as state.written[r, op]", here())
-        recording.lines.append(Havoc(cell.var, cell.index, rising, **recording.place(ranges=True)))
+        for end in (one for one in ends if one is not None):
+            expect(cell.var.values.kind, end, f"an end of {cell.var.name}")
+        recording.lines.append(Havoc(cell.var, cell.index, rising, *ends, **recording.place(ranges=True)))
 
 
 def inferred(column: Any, value: Any) -> None:
     """Where the event does not show the column, it is this, as far as that is known."""
     of, expr = _column(column), lifted(value)
     same_kind(of, expr, f"{of.name} is inferred:")
-    _recording().infer[of.name] = expr
+    now_recording().infer[of.name] = expr
 
 
 # --- observations ----------------------------------------------------------------------------------------------------
@@ -367,14 +422,14 @@ def observe(column: Any, value: Any, *, monotone: str = "") -> None:
     labels = expr.var.values.labels if isinstance(expr, Read) else ()
     if not labels:
         same_kind(of, expr, f"{of.name} shows the state:")
-    _recording().observations.append(
+    now_recording().observations.append(
         Observation(of.name, expr, monotone=monotone, labels=labels),
     )
 
 
 def observe_name(column: Any, entry: Any, op: Any) -> None:
     """After each event the column shows the checksum of the node's entry at that op; "" at op 0."""
-    _recording().observations.append(Observation(_column(column).name, lifted(entry), lifted(op), named=True))
+    now_recording().observations.append(Observation(_column(column).name, lifted(entry), lifted(op), named=True))
 
 
 def observe_agreed(column: Any, at: Any, *, rule: str, distinct: bool = False, covers: str = "") -> None:
@@ -383,67 +438,9 @@ def observe_agreed(column: Any, at: Any, *, rule: str, distinct: bool = False, c
     `distinct`: no two of them share it; `covers`: a column that says more, reported in its place.
     """
     name, place = _column(column).name, lifted(at)
-    _recording().observations.append(
+    now_recording().observations.append(
         Observation(name, None, place, agreed=True, distinct=distinct, covers=covers, rule=rule)
     )
-
-
-# --- terms -----------------------------------------------------------------------------------------------------------
-
-
-def shown(column: Any) -> Any:
-    """Does the event show the column?"""
-    return Shown(_column(column).name)
-
-
-def name_of(entry: Any, op: Any) -> Any:
-    """The checksum that names the entry at an op; a text that nothing equals where it has no name yet."""
-    return Apply("name_of", (lifted(entry), lifted(op)), denotes=TEXT)
-
-
-def first_clear_of(cells: Any, node: Any, top: Any, base: Any = None) -> Any:
-    """The first op from base + 1 on such that none up to `top` is set in the node's row (filled from below)."""
-    of: RecordedCells = cells
-    args = (Row(of.var.name, lifted(node)), lifted(top), *(() if base is None else (lifted(base),)))
-    return Apply("first_clear", args, denotes=of.var.index[1].kind)
-
-
-def mask_of(cells: Any, node: Any) -> Any:
-    """Bit f-1 for each f whose cell in the node's row is not 0."""
-    return Apply("mask", (Row(cells.var.name, lifted(node)),))
-
-
-def bit(number: Any, position: Any) -> Any:
-    """Is bit f-1 of the number set?"""
-    return Apply("bit", (lifted(number), lifted(position)), _bit, denotes=BOOLEAN, is_bool=True)
-
-
-def _bit(number: int, position: int) -> bool:
-    return bool(number >> (position - 1) & 1)
-
-
-def label_of(sort: type, text: Any) -> Any:
-    """The label of the sort that a text names."""
-    of: Any = sort
-    return Apply(f"label_of_{of.name}", (lifted(text),), of.labels.index, denotes=of.kind)
-
-
-def text(value: str) -> Any:
-    """A text, where an expression is asked for."""
-    return Text(value)
-
-
-def text_of(sort: type, label: Any) -> Any:
-    """The text of a label."""
-    of: Any = sort
-    expect(of.kind, lifted(label), f"a label of {of}")
-    return Apply(f"text_of_{of.name}", (lifted(label),), of.labels.__getitem__, denotes=TEXT)
-
-
-def call(fn: Callable[..., int], *args: Any, sort: type | None = None) -> Any:
-    """A function of numbers, which must be importable: known where all its arguments are. It is of the sort, if any."""
-    of: Any = sort
-    return Apply(fn.__name__, tuple(map(lifted, args)), fn, denotes=NUMBER if sort is None else of.kind)
 
 
 def _column(value: Any) -> Column:

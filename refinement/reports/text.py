@@ -59,7 +59,9 @@ def _run(verdict: RunVerdict, why: bool, report: AuditReport) -> Iterator[str]:
         yield f"    {note}"
     for fault, count in _allowed(verdict).items():
         first = next(use for use in verdict.allowed_uses if use.fault == fault)
-        yield f"    allowed: {fault}, used {number(count, 'time')}, first at {first.file}:{first.line}"
+        named = any(reason.startswith(f"{fault}: ") for reason in verdict.missing)
+        what = "departs" if named else "allowed"
+        yield f"    {what}: {fault}, used {number(count, 'time')}, first at {first.file}:{first.line}"
 
 
 def how_far(verdict: RunVerdict) -> str:

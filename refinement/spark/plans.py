@@ -25,7 +25,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from viewproof.refinement.adapter import NATIVE, adapter, first_run_of, has_facts, rows_of
+from viewproof.refinement.adapter import NATIVE, first_run_of, has_facts, rows_of
+from viewproof.refinement.adapter import adapter as find_adapter
 from viewproof.refinement.discovery import Inputs, Unit
 from viewproof.refinement.global_facts import Contradiction, facts_of, merge_facts
 from viewproof.refinement.judging import Spent, judge_run, judge_unit, no_collector, result_of
@@ -132,7 +133,9 @@ def _audit_units(
 
 
 def divide(units: Iterable[Unit], adapter: str = NATIVE) -> tuple[list[Unit], list[Unit]]:
-    """Units whose files all start with one run that no other unit starts with, and the rest."""
+    """Units whose files all start with one run that no other unit starts with, or are read together, and the rest."""
+    if find_adapter(adapter).joined is not None:
+        return list(units), []
     runs = {unit: {run for file in unit.files if (run := first_run_of(file, adapter)) is not None} for unit in units}
     owners: dict[str, int] = {}
     for found in runs.values():
@@ -243,7 +246,7 @@ def judge_packed(
     """Judge one run whose rows come packed, in replay order; `with_facts`, if nobody else looks at its facts."""
     log, spent = ProblemLog(), Spent()
     with no_collector():
-        rows = Packed(packed, adapter(options.adapter).system.table)
+        rows = Packed(packed, find_adapter(options.adapter).system.table)
         judged = judge_run(run_id, rows, options, check_run, log, with_facts=with_facts)
     spent.until_now("check")
     if with_facts:

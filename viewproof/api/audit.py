@@ -12,6 +12,7 @@ from viewproof.refinement.adapter import NATIVE, Adapter, AdapterError
 from viewproof.refinement.adapter import adapter as load_adapter
 from viewproof.refinement.discovery import Inputs, survey
 from viewproof.refinement.interrupts import held
+from viewproof.refinement.joined.judging import apart
 from viewproof.refinement.local import Progress
 from viewproof.refinement.logs import systems
 from viewproof.refinement.schema import nearest
@@ -41,6 +42,8 @@ def audit(
     without: Sequence[str] = (),
     adapter: str = "",
     configuration: Mapping[str, int] | None = None,
+    forbid: Sequence[str] = (),
+    partial: bool = False,
     engine: str = "local",
     master: str = "local[*]",
     workers: int = 1,
@@ -58,7 +61,8 @@ def audit(
 
     `input` is native (docs of the format: traces/README.md) or tigerbeetle (docs/tigerbeetle.md); `profile` is core,
     or for the latter a profile of it; `allow` permits deviations by name (docs/faults.md);
-    `without` names columns to judge without, as if they were never there;
+    `without` names columns to judge without, as if they were never there; `forbid` departures of a system that are
+    refused ("all": all of them); `partial`: lines may be missing anywhere;
     `adapter` names one from outside the package (`module:NAME`, docs/adapters.md); `configuration` is what no boot of a
     run shows, by column; `engine` is local, with
     `workers` processes (which import the main module again: a script needs `if __name__ == "__main__"`), or spark, on
@@ -73,7 +77,7 @@ def audit(
     if not paths or workers < 1:
         raise AuditOptionError("paths", "an audit needs at least one path, and one worker")
     names = [str(path) for path in paths]
-    options = audit_options(input, profile, allow, without, adapter, configuration)
+    options = audit_options(input, profile, allow, without, adapter, configuration, forbid=forbid, partial=partial)
     if input == "tigerbeetle":
         logs = survey_logs(names)
         return judge_logs(
@@ -91,7 +95,7 @@ def audit(
 
 def audit_options(
     input: str, profile: str, allow: Sequence[str], without: Sequence[str] = (), adapter: str = "",
-    configuration: Mapping[str, int] | None = None,
+    configuration: Mapping[str, int] | None = None, *, forbid: Sequence[str] = (), partial: bool = False,
 ) -> AuditOptions:  # fmt: skip
     """The options of an audit. Raises `AuditOptionError` for a profile, deviation or column that this input does not
     have.
@@ -113,7 +117,21 @@ def audit_options(
     elif without or given:
         option = "without" if without else "set"
         raise AuditOptionError(option, f"{next(iter(without), given and given[0][0])} is no column of this input")
-    return AuditOptions(profile, once, tuple(dict.fromkeys(without)), adapter or NATIVE, given)
+    if input != "native" and (forbid or partial):
+        raise AuditOptionError("forbid" if forbid else "partial", f"it is not for --input {input}")
+    refused = _forbidden(_loaded(adapter or NATIVE), forbid) if forbid else ()
+    return AuditOptions(profile, once, tuple(dict.fromkeys(without)), adapter or NATIVE, given, refused, partial)
+
+
+def _forbidden(adapter: Adapter, ids: Sequence[str]) -> tuple[str, ...]:
+    """Departures to refuse, each once; `all` stands for all that the system has."""
+    with held():
+        known = adapter.system.departures
+    for id in ids:
+        if id != "all" and id not in known:
+            text = f"there are: {', '.join(sorted(known))}" if known else f"{adapter.name} has none"
+            raise AuditOptionError("forbid", f"{id} is no departure that is known; {text}")
+    return tuple(dict.fromkeys(known if "all" in ids else ids))
 
 
 def _require_none(**given: Sequence[object]) -> None:
@@ -134,7 +152,7 @@ def _require_known(
 
         system = adapter.system
     try:
-        system.profile.deviations(allow)
+        system.profile.deviations(tuple(id for id in allow if id not in system.departures))
     except SpecError as error:
         raise AuditOptionError("allow", str(error)) from None
     for column in without:
@@ -162,7 +180,9 @@ def survey_inputs(paths: Iterable[str], options: AuditOptions) -> Inputs:
     """The files to read, by the names that the adapter's have. Raises `AuditOptionError` where there is none."""
     if options.adapter == NATIVE:
         return survey(paths)
-    return survey(paths, options.adapter, _loaded(options.adapter).suffixes)
+    found = _loaded(options.adapter)
+    inputs = survey(paths, options.adapter, found.suffixes)
+    return inputs if found.joined is None else replace(inputs, units=apart(inputs.units, found))
 
 
 def _require_known_to_logs(names: tuple[str, ...]) -> None:
@@ -189,11 +209,14 @@ def judge_inputs(
     """Audit what was found, with the named engine; paths that were refused end it before it begins."""
     if inputs.refused:
         return AuditReport(engine, options, problems=inputs.refused)
+    together = _loaded(options.adapter).joined is not None
+    if inputs.remote and (engine == "local" or together):
+        expected, got = "a path of this machine", "an address; --engine spark reads those that its session knows"
+        if together:
+            got = f"an address; files of {options.adapter} are read together"
+        problems = tuple(InputProblem(address, 0, "", expected, got) for address in inputs.remote)
+        return AuditReport(engine, options, problems=problems)
     if engine == "local":
-        if inputs.remote:
-            expected, got = "a path of this machine", "an address; --engine spark reads those that its session knows"
-            problems = tuple(InputProblem(address, 0, "", expected, got) for address in inputs.remote)
-            return AuditReport(engine, options, problems=problems)
         return local.audit(inputs, options, judge, workers=workers, progress=progress)
     with held():
         from viewproof.refinement import spark

@@ -21,6 +21,9 @@ NOBODY = -1
 
 _ABSENT: Any = object()
 
+Trail = list[tuple[dict[Index, Value], Index, Value, Value, tuple[str, Index, int | None]]]
+"""What was written: table, index, what the table had there, what the cell was, and its name."""
+
 
 def message_groups(schema: Schema) -> list[list[Var]]:
     """The registers that are the fields of one message, and have the same index. A watermark is alone."""
@@ -66,7 +69,7 @@ class PartialCells:
         self.open: dict[tuple[str, int], str] = {}
         self.open_inbox: dict[int, str] = {}
         self.why: dict[tuple[str, Index, int | None], str] = {}
-        self.trail: list[tuple[dict[Index, Value], Index, Value, Value, tuple[str, Index, int | None]]] | None = None
+        self.trail: Trail | None = None
         self.silent: dict[str, str] = {}
         self.groups = message_groups(schema)
         self.spans = {name: declared(var, instance) for name, var in schema.vars.items()}
@@ -93,7 +96,7 @@ class PartialCells:
             if at < sort.lo:
                 return self.spans[var.name]
         if receiver is not None and (var.sender is None or int(var.sender(*index)) != receiver):
-            return self._received(var, index, receiver)
+            return self.inbox(var, index, receiver)
         value: Value = self.known[var.name].get(index, _ABSENT)
         if value is not _ABSENT:
             return value
@@ -101,7 +104,8 @@ class PartialCells:
             return self.spans[var.name]
         return var.init
 
-    def _received(self, var: Var, index: Index, receiver: int) -> Value:
+    def inbox(self, var: Var, index: Index, receiver: int) -> Value:
+        """What the receiver has of a message cell."""
         inbox = self.inboxes.get(receiver, {}).get(var.name)
         value: Value = _ABSENT if inbox is None else inbox.get(index, _ABSENT)
         if value is not _ABSENT:
@@ -129,7 +133,7 @@ class PartialCells:
     def deliver(self, var: Var, index: Index, value: Value, receiver: int, cause: str = "") -> None:
         """The receiver has got that value of a message cell."""
         table = self.inboxes.setdefault(receiver, {}).setdefault(var.name, {})
-        self._put(table, (var.name, index, receiver), index, value, self._received(var, index, receiver), cause)
+        self._put(table, (var.name, index, receiver), index, value, self.inbox(var, index, receiver), cause)
 
     def _put(
         self,
@@ -149,21 +153,33 @@ class PartialCells:
         elif self.why:
             self.why.pop(name, None)
 
-    def undo(self) -> None:
+    def begin(self) -> Trail | None:
+        """Begin a trail; returns that in which it is, for `undo` or `join`."""
+        outer, self.trail = self.trail, []
+        return outer
+
+    def written(self) -> dict[tuple[str, Index, int | None], Value]:
+        """What was written since the trail began, with the values that the cells have now."""
+        names = {name: (table, index) for table, index, _, _, name in self.trail or ()}
+        return {name: table.get(index, self.schema.vars[name[0]].init) for name, (table, index) in names.items()}
+
+    def undo(self, outer: Trail | None = None) -> None:
         """Take back what was written since the trail began."""
         for table, index, old, _, _ in reversed(self.trail or ()):
             if old is _ABSENT:
                 table.pop(index, None)
             else:
                 table[index] = old
-        self.trail = None
+        self.trail = outer
 
-    def join(self, cause: str) -> None:
+    def join(self, cause: str, outer: Trail | None = None) -> None:
         """What was written since the trail began may, or may not, have been written."""
+        if outer is not None:
+            outer.extend(self.trail or ())
         first: dict[tuple[str, Index, int | None], tuple[dict[Index, Value], Index, Value]] = {}
         for table, index, _, before, name in self.trail or ():
             first.setdefault(name, (table, index, before))
-        self.trail = None
+        self.trail = outer
         for name, (table, index, before) in first.items():
             var = self.schema.vars[name[0]]
             after = self.read(var, index) if name[2] is None else table.get(index, before)

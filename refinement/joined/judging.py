@@ -1,0 +1,113 @@
+"""Verdicts on logs that are read together: their runs as rows, and the audit that all runs go through."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from viewproof.refinement.adapter import Adapter
+from viewproof.refinement.discovery import Unit
+from viewproof.refinement.joined.source import LoggedRun, Reading
+from viewproof.refinement.judging import Judged, Spent, judge_run, no_collector, result_of
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.schema import INDEX, Row, check_record
+from viewproof.refinement.verdict import AuditOptions, CheckRun, RunVerdict, UnitResult
+
+_NODE = INDEX["node"]
+TEXT_SHOWN = 300
+"""Characters of a line that a report shows."""
+
+
+def apart(units: Iterable[Unit], adapter: Adapter) -> tuple[Unit, ...]:
+    """The units of an adapter whose files are read together: a file with the lines of several processes is one by
+    itself, those of single processes are one by directory.
+    """
+    found: list[Unit] = []
+    for unit in units:
+        whole = [file for file in unit.files if _is_whole(file, adapter)]
+        parts = tuple(file for file in unit.files if file not in whole)
+        found += [Unit(file, (file,)) for file in whole]
+        if parts:
+            found.append(Unit(parts[0] if len(parts) == 1 else unit.name, parts))
+    return tuple(found)
+
+
+def _is_whole(file: str, adapter: Adapter) -> bool:
+    assert adapter.joined is not None
+    try:
+        return adapter.joined.whole(file)
+    except OSError:
+        return True
+
+
+def judge_joined(unit: Unit, adapter: Adapter, options: AuditOptions, check_run: CheckRun) -> UnitResult:
+    """Read the files of a unit together, and judge every run found in them."""
+    assert adapter.joined is not None
+    log, clock = ProblemLog(), Spent()
+    judged: list[Judged] = []
+    with no_collector():
+        try:
+            reading = adapter.joined.read(unit.files)
+        except OSError as error:
+            log.add(str(error.filename or unit.name), 0, "", "a readable file", error.strerror or str(error))
+            reading = Reading()
+        for problem in reading.problems:
+            log.add(problem.file, problem.line, problem.field, problem.expected, problem.got)
+        if not reading.runs and not log:
+            log.add(unit.files[0], 0, "", f"logs of {adapter.name}", "no line that an adapter of it knows")
+        runs = [(run, _rows(run, adapter, options, log)) for run in reading.runs]
+        clock.until_now("read")
+        if not log:
+            judged += [_judge(run, rows, reading, options, check_run, log) for run, rows in runs]
+            clock.until_now("check")
+    return result_of(unit.name, [run.run_id for run in reading.runs], judged, options, log, (), clock.seconds)
+
+
+def _judge(
+    run: LoggedRun, rows: list[Row], reading: Reading, options: AuditOptions, check_run: CheckRun, log: ProblemLog
+) -> Judged:
+    missing = [*run.missing, *reading.missing]
+    if run.unknown.counts:
+        missing.append(f"{sum(run.unknown.counts.values())} lines of the protocol that no pattern knows")
+    if not rows:
+        missing = missing or ["no line of the protocol was judged"]
+        return RunVerdict(run.run_id, "inconclusive", 0, missing=tuple(missing), notes=run.notes), [], []
+    verdict, facts, errors = judge_run(run.run_id, rows, options, check_run, log)
+    if verdict is None:
+        return None, facts, errors
+    summary = (
+        f"{run.lines:,} lines, {len(rows):,} are of the protocol, "
+        f"{sum(run.unknown.counts.values()):,} of it are not known"
+    )
+    texts = {(record.file, record.line): record.text for record in run.records}
+    found = tuple(
+        replace(v, carried={"line": texts.get((v.file, v.line), "")[:TEXT_SHOWN], **v.carried})
+        for v in verdict.violations
+    )
+    notes = (*verdict.notes, summary, *run.notes, *run.unknown.texts())
+    return replace(verdict.with_missing(missing), violations=found, notes=notes), facts, errors
+
+
+def _rows(run: LoggedRun, adapter: Adapter, options: AuditOptions, log: ProblemLog) -> list[Row]:
+    return list(_numbered(run, adapter, {*options.without}, log))
+
+
+def _numbered(run: LoggedRun, adapter: Adapter, gone: set[str], log: ProblemLog) -> Iterator[Row]:
+    """The records as rows: their place in the order is the clock, and each node's are numbered. Of a log that begins
+    late the first number of each node is missing.
+    """
+    seqs: Counter[int] = Counter()
+    system = adapter.system
+    configuration = run.configuration
+    for clock, record in enumerate(run.records, 1):
+        node = record.node if record.node >= 0 else record.about
+        seqs[node] += 1
+        shown = {name: value for name, value in record.columns.items() if value is not None}
+        base = {"run": run.run_id, "node": node, "seq": seqs[node] + run.late, "clock": clock, "event": record.event}
+        values = {**configuration, **shown, **base}
+        configuration = {}
+        for problem in check_record(values, system.table):
+            log.add(record.file, record.line, problem.field, problem.expected, problem.got)
+        yield (*(None if n in gone else values.get(n) for n in system.names), os.fspath(record.file), record.line)
