@@ -15,11 +15,12 @@ from pathlib import Path
 import click
 
 from benchmarks.watch import watch
+from viewproof.refinement.text_lines import open_log
 from viewproof.refinement.tigerbeetle import audit as local
 from viewproof.refinement.tigerbeetle import on_spark
 from viewproof.refinement.tigerbeetle.inputs import survey_logs
 from viewproof.refinement.tigerbeetle.parse import Parser
-from viewproof.refinement.tigerbeetle.reading import Lines, Segment, open_log
+from viewproof.refinement.tigerbeetle.reading import Lines, Segment
 from viewproof.refinement.verdict import AuditOptions
 
 ALLOW = ("view.acks_survive_view", "view.solo_keeps_view")

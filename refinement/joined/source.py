@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from viewproof.refinement.joined.order import Record
-from viewproof.refinement.tigerbeetle.reading import Lines, Segment
+from viewproof.refinement.text_lines import TextLines
 from viewproof.refinement.verdict import InputProblem
 
 SHAPES_SHOWN = 12
@@ -94,7 +94,7 @@ def lines_of(file: str, reading: Reading | None = None) -> Iterator[Line]:
     """The lines of a file, plain or packed; `reading` is told what is cut off or damaged of it. Raises `OSError`."""
     number = 0
     damaged: list[int] = []
-    lines = Lines(Segment(file))
+    lines = TextLines(file)
     for chunk in lines.chunks():
         for text in chunk:
             number += 1

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
-import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Final, cast
+from typing import Final
 
-import zstandard
+from viewproof.refinement.text_lines import CHUNK, TextLines, is_packed
 
-CHUNK: Final = 1 << 20
 END_OF_RUN: Final = b"          PASSED ("
 """How the last line of a run begins."""
-
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,61 +32,12 @@ class Segment:
         return f"{name}.{self.part}" if self.part else name
 
 
-def open_log(file: str) -> BinaryIO:
-    """The content of a file, unpacked by what it starts with."""
-    raw = open(file, "rb", buffering=CHUNK)  # noqa: SIM115 - closed by the caller
-    start = raw.read(4)
-    raw.seek(0)
-    if start.startswith(_GZIP):
-        return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
-    if start == _ZSTD:
-        reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=True)
-        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, reader), CHUNK))
-    return raw
-
-
-def is_packed(file: str) -> bool:
-    """Is the file compressed?"""
-    with open(file, "rb") as raw:
-        start = raw.read(4)
-    return start.startswith(_GZIP) or start == _ZSTD
-
-
-class Lines:
-    """The lines of a segment in chunks; `cut` says afterwards what is missing at the end, "" if nothing is."""
+class Lines(TextLines):
+    """The lines of a segment."""
 
     def __init__(self, segment: Segment) -> None:
+        super().__init__(segment.file, segment.start, segment.end)
         self.segment = segment
-        self.cut = ""
-
-    def chunks(self) -> Iterator[list[str]]:
-        """Lists of whole lines, without their ends; a last line that is not ended is left out."""
-        left = self.segment.end - self.segment.start if self.segment.end else -1
-        with open_log(self.segment.file) as stream:
-            if self.segment.start:
-                stream.seek(self.segment.start)
-            rest = b""
-            while left:
-                data = self._read(stream, CHUNK if left < 0 else min(CHUNK, left))
-                if not data:
-                    break
-                left -= len(data) if left > 0 else 0
-                end = data.rfind(b"\n")
-                if end < 0:
-                    rest += data
-                    continue
-                whole, rest = rest + data[:end], data[end + 1 :]
-                text = whole.decode("utf-8", "replace")
-                yield (text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text).split("\n")
-            if rest and not self.cut:
-                self.cut = "its last line is cut off and not judged"
-
-    def _read(self, stream: BinaryIO | gzip.GzipFile, size: int) -> bytes:
-        try:
-            return stream.read1(size) if isinstance(stream, gzip.GzipFile) else stream.read(size)
-        except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
-            self.cut = f"its compressed data ends early or is damaged ({error})"
-            return b""
 
 
 def segments(file: str) -> list[Segment]:

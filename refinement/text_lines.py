@@ -1,0 +1,75 @@
+"""The lines of text files: plain, gzip or Zstandard, streamed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, Final, cast
+
+import zstandard
+
+CHUNK: Final = 1 << 20
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+def open_log(file: str) -> BinaryIO:
+    """The content of a file, unpacked by what it starts with."""
+    raw = open(file, "rb", buffering=CHUNK)  # noqa: SIM115 - closed by the caller
+    start = raw.read(4)
+    raw.seek(0)
+    if start.startswith(_GZIP):
+        return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+    if start == _ZSTD:
+        reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=True)
+        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, reader), CHUNK))
+    return raw
+
+
+def is_packed(file: str) -> bool:
+    """Is the file compressed?"""
+    with open(file, "rb") as raw:
+        start = raw.read(4)
+    return start.startswith(_GZIP) or start == _ZSTD
+
+
+class TextLines:
+    """The lines of a file in chunks, or of bytes start..end (0: to the end) of its content; `cut` says afterwards what
+    is missing at the end, "" if nothing is.
+    """
+
+    def __init__(self, file: str, start: int = 0, end: int = 0) -> None:
+        self.file = file
+        self.start = start
+        self.end = end
+        self.cut = ""
+
+    def chunks(self) -> Iterator[list[str]]:
+        """Lists of whole lines, without their ends; a last line that is not ended is left out."""
+        left = self.end - self.start if self.end else -1
+        with open_log(self.file) as stream:
+            if self.start:
+                stream.seek(self.start)
+            rest = b""
+            while left:
+                data = self._read(stream, CHUNK if left < 0 else min(CHUNK, left))
+                if not data:
+                    break
+                left -= len(data) if left > 0 else 0
+                end = data.rfind(b"\n")
+                if end < 0:
+                    rest += data
+                    continue
+                whole, rest = rest + data[:end], data[end + 1 :]
+                text = whole.decode("utf-8", "replace")
+                yield (text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text).split("\n")
+            if rest and not self.cut:
+                self.cut = "its last line is cut off and not judged"
+
+    def _read(self, stream: BinaryIO | gzip.GzipFile, size: int) -> bytes:
+        try:
+            return stream.read1(size) if isinstance(stream, gzip.GzipFile) else stream.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+            self.cut = f"its compressed data ends early or is damaged ({error})"
+            return b""
