@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from viewproof.refinement.checker.state import Reject, RunState
 from viewproof.refinement.checker.story import columns_of_event, rule_in_words
+from viewproof.refinement.checker.terms import TermEvaluator
+from viewproof.refinement.events.lines import Holds
 from viewproof.refinement.events.system import System
 from viewproof.refinement.places import place_in
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.value_text import show_value
 from viewproof.refinement.verdict import Violation
-from viewproof.spec.engines.guards import Evaluator, Refusal, Span, refusal
+from viewproof.spec.engines.guards import Evaluator, Refusal, Span, Words, guard_text, refusal
 from viewproof.spec.engines.replay.cells import PartialCells
-from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.definitions import Action, Spec
 from viewproof.spec.lang.errors import SpecError
+from viewproof.spec.lang.expr import Expr, Read, walk
 
 LEAVES_MAX = 40
 NEAREST_MAX = 4
@@ -40,7 +44,14 @@ def explain(run_id: str, spec: Spec, before: PartialCells, state: RunState, row:
         why.append(refused.text())
         expected, observed, place = refused.guard, ", ".join(refused.values), refused.place
     if reject.own or reject.refused:  # else a value is not what it must be: no action could have made it so
-        why += _nearest(spec, before, state.system, row, action)
+        others = _nearest(spec, before, state.system, row, [a for a in spec.actions if a.name != action])
+        why += [text for _, number, text in others if number][:NEAREST_MAX]
+    elif held := _condition(spec, state.system, event, reject):
+        words = Words(spec.instance, before, show_value, partial(_evaluator, spec, before, state, row))
+        decisive = words.because(held.cond, {})
+        why.append(f"{guard_text(held.source)} is false ({', '.join(decisive)}) [{held.source}]")
+        makers = sorted(_nearest(spec, before, state.system, row, _that_write(spec, held.cond)))
+        why += [text for _, _, text in makers[:NEAREST_MAX]]
     return Violation(
         run_id=run_id,
         seq=row[INDEX["seq"]],
@@ -71,15 +82,44 @@ def _refusal(spec: Spec, cells: PartialCells, action: str, conjunct: int, args: 
     return refusal(spec, cells, action, conjunct, args, show_value)
 
 
-def _nearest(spec: Spec, cells: PartialCells, system: System, row: Row, rejected: str) -> Iterator[str]:
-    """Other actions of the same replica whose parameters the event suggests, with their first false guard."""
+def _condition(spec: Spec, system: System, event: str, reject: Reject) -> Holds | None:
+    """The condition of the event function that was false, if it was one, and looked at no range."""
+    lines = system.rules_for(spec)[event].lines if event in system.rules_for(spec) else ()
+    return next(
+        (one for one in lines if isinstance(one, Holds) and one.each is None and one.source == reject.place), None
+    )
+
+
+class _Reader(TermEvaluator):
+    """Notes all that it reads, what is known too."""
+
+    keeps_known = True
+
+
+def _evaluator(spec: Spec, cells: PartialCells, state: RunState, row: Row) -> TermEvaluator:
+    columns = dict(zip(state.system.names, row, strict=False))
+    return _Reader(spec.instance, cells, spec.schema, state.system.by_name, columns, state.labels)
+
+
+def _that_write(spec: Spec, cond: Expr) -> list[Action]:
+    """The actions that write what a condition reads."""
+    read = {node.var.name for node in walk(cond) if isinstance(node, Read)}
+    return [action for action in spec.actions if read & spec.ir(action.name).writes()]
+
+
+def _nearest(
+    spec: Spec, cells: PartialCells, system: System, row: Row, candidates: Iterable[Action]
+) -> list[tuple[int, int, str]]:
+    """Actions of the same replica whose parameters the event suggests: of each how many guards are left from the first
+    false one on, the number of that one, and it in words.
+    """
     given: dict[str, Any] = {"r": row[INDEX["node"]]}
     for parameter, columns in system.profile.parameters.items():
         values = [row[system.index[name]] for name in columns]
         given[parameter] = next((value for value in values if value is not None), None)
-    shown = 0
-    for candidate in spec.actions:
-        if candidate.name == rejected or candidate.actor is None or shown == NEAREST_MAX:
+    found: list[tuple[int, int, str]] = []
+    for candidate in candidates:
+        if candidate.actor is None:
             continue
         args = {p.name: given.get(p.name) for p in candidate.params}
         if any(value is None for value in args.values()):
@@ -89,9 +129,10 @@ def _nearest(spec: Spec, cells: PartialCells, system: System, row: Row, rejected
             conjunct, _ = Evaluator(spec.instance, cells).first_false(spec.ir(candidate.name), known)
         except SpecError:
             continue
-        if conjunct:
-            shown += 1
-            yield _refusal(spec, cells, candidate.name, conjunct, known).text()
+        if conjunct is not None:
+            text = _refusal(spec, cells, candidate.name, conjunct, known).text()
+            found.append((len(spec.ir(candidate.name).guards) - conjunct, conjunct, text))
+    return found
 
 
 def leaves(spec: Spec, cells: PartialCells, node: int) -> Iterator[tuple[str, str]]:

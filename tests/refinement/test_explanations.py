@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.refinement.traces import change, put, simulated
+from viewproof import audit
+from viewproof.impl.sim.run import simulate
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.checker.story import STEPS_SHOWN
 from viewproof.refinement.cli import cli
@@ -70,3 +72,12 @@ def test_why_prints_what_led_there(tmp_path: Path) -> None:
     assert "what led there:" in told.output
     assert f"replica-1.ndjson:41: observed.commit_max: {record['event']} at node 1" in told.output
     assert "on this line: commit_max jumped from" in told.output
+
+
+def test_a_condition_that_is_false_has_the_values_and_who_could_have_made_it_true(tmp_path: Path) -> None:
+    """An acknowledgement of an entry that the journal does not hold: the append that would have allowed it is named."""
+    simulate(1, requests=40, faults=frozenset({"commit.false_ack_after_start_view"}), out=tmp_path)
+    report = audit(tmp_path)
+    (found,) = [v for v in report.violations if v.rule_id == "event.m_op"]
+    assert found.why_not[0].startswith("holds(ack != NONE, message, e.m_op) is false (ack[")
+    assert any(text.startswith("append(r=") and "o <= state.op[r] is false (op[" in text for text in found.why_not)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from viewproof.spec.engines.guards.cells import Cells, Truth, ends
 from viewproof.spec.engines.guards.evaluate import Env, Evaluator, Show
@@ -70,16 +71,17 @@ def refusal(spec: Spec, cells: Cells, action: str, conjunct: int, args: Env, sho
 
 
 class Words:
-    """Says why an expression is true, false or open."""
+    """Says why an expression is true, false or open; `evaluator` makes one that knows more than cells."""
 
-    def __init__(self, instance: Instance, cells: Cells, show: Show) -> None:
-        self.instance = instance
-        self.cells = cells
+    def __init__(
+        self, instance: Instance, cells: Cells, show: Show, evaluator: Callable[[], Evaluator] | None = None
+    ) -> None:
         self.show = show
+        self.evaluator = evaluator or partial(Evaluator, instance, cells)
 
     def truth(self, expr: Expr, env: Env) -> Truth:
         """Truth of a Boolean expression."""
-        return Evaluator(self.instance, self.cells).truth(expr, env)
+        return self.evaluator().truth(expr, env)
 
     def because(self, expr: Expr, env: Env) -> tuple[str, ...]:
         """The values that its truth stands on, each once; a few of many."""
@@ -104,7 +106,7 @@ class Words:
                         return
 
     def _members(self, expr: Quant, env: Env) -> range:
-        return Evaluator(self.instance, self.cells).members(expr.binder, env) or range(0)
+        return self.evaluator().members(expr.binder, env) or range(0)
 
     def _because(self, expr: Expr, env: Env) -> Iterator[str]:
         if isinstance(expr, Op) and expr.op == "not":
@@ -122,7 +124,7 @@ class Words:
             yield from self._readings(expr, env)
 
     def _readings(self, expr: Expr, env: Env) -> Iterator[str]:
-        evaluator = Evaluator(self.instance, self.cells)
+        evaluator = self.evaluator()
         evaluator.value(expr, env)
         yield from (reading.text(self.show) for reading in evaluator.readings)
 
@@ -151,7 +153,7 @@ class Words:
                     return
 
     def _needed(self, op: str, side: int, other: Expr, env: Env) -> str:
-        lo, hi = ends(Evaluator(self.instance, self.cells).value(other, env))
+        lo, hi = ends(self.evaluator().value(other, env))
         return _BOUNDS[op, side].format(lo if lo == hi else "a number that is not known")
 
     def _counted(self, expr: Quant, env: Env, needed: str) -> str:
