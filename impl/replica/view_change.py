@@ -140,11 +140,11 @@ class ViewChange:
 
     def on_request_start_view(self, message: RequestStartView) -> None:
         """A replica that mends its log may have been in a later view, and takes no start_view of this one. It calls
-        nobody into a later view, so the primary does.
+        nobody into a later view, so the primary does: one view on, or to one that another has voted for.
         """
         state = self.state
         if state.is_normal_primary and message.view > state.view and self.writes.superblock_writing is None:
-            self.begin(message.view)
+            self.begin_latest()
         else:
             self.start_views.on_request_start_view(message)
 

@@ -267,6 +267,25 @@ def test_one_that_may_have_been_in_a_later_view_is_answered_by_a_view_change() -
     assert (link[0].state.view, link[0].state.status) == (1, "view_change")
 
 
+def test_one_that_was_in_a_much_later_view_moves_the_primary_to_the_next_one_only() -> None:
+    link = Link()
+    link.lose = lambda source, to, message: True
+    link.deliver(0, RequestStartView(15, 1, 2))
+    link.run()
+    assert (link[0].state.view, link[0].state.status) == (1, "view_change")
+
+
+def test_it_moves_the_primary_to_the_latest_view_that_another_has_voted_for() -> None:
+    link = Link()
+    link.lose = lambda source, to, message: True
+    link.deliver(0, StartViewChange(5, 1, 0, 7))
+    assert link[0].state.view == 0
+    link.deliver(0, RequestStartView(15, 1, 2))
+    link.run()
+    moved = link.of(0, "start_view_change")[0]
+    assert (moved.m_view, moved.m_from, moved.m_seq) == (5, 1, 7)
+
+
 def test_a_window_that_does_not_connect_is_asked_for_again_longer() -> None:
     link = Link()
     link.lose = without(1)
