@@ -100,6 +100,8 @@ class GroupHost:
         if data.journal_slots and not config.checkpoint_interval:
             raise ServerError(f"{data.path}: the journal is a ring, which is drained by checkpoints; take some")
         self._known_problems = len(data.problems)
+        self._evidence = data.evidence()
+        self._refused: dict[type, str] = {}
         durable = data.durable_state()
         self._log_problems()
         self.replica = Replica(
@@ -222,13 +224,28 @@ class GroupHost:
         except UnknownEntryError as error:
             self._process.fail(ServerError(f"{self._name()}: {error}"))
         except ContradictionError as error:
-            self._process.fail(ServerError(f"{self._name()}: {error}; its data directory is left as it is"))
+            self._process.fail(ServerError(f"{self._name()}: {error}; {self._kept(error)}"))
         except InvariantError as error:
             self._process.fail(ServerError(f"{self._name()} contradicts itself: {error}"))
         except Exception as error:  # a bug: its state is unknown now, so it must not go on
             logger.exception("internal error")
             self._process.fail(ServerError(f"{self._name()}: internal error, see the log: {error!r}"))
         self._log_view()
+
+    def _kept(self, error: ContradictionError) -> str:
+        """Where the evidence lies."""
+        try:
+            path = self._data.keep_evidence(str(error), error.evidence)
+        except OSError as failure:
+            return f"its files are left as they are, and evidence cannot be written: {failure.strerror or failure}"
+        return f"its files are left as they are, evidence is in {path}"
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with its storage, and why it stopped before."""
+        for evidence in self._evidence:
+            reason = evidence.reason or "the file cannot be read"
+            yield f"it stopped before: {reason}; evidence is in {evidence.path}: take it away once that is understood"
+        yield from self._refused.values()
 
     def _log_view(self) -> None:
         """A line in the log for each change of status or view."""
@@ -321,12 +338,16 @@ class GroupHost:
             return
         error = future.exception()
         if isinstance(error, WriteRefusedError):
-            logger.warning("%s; it is tried again later", error)
+            text = f"{error}; it is tried again later"
+            if self._refused.get(type(effect)) != text:
+                logger.warning("%s", text)
+            self._refused[type(effect)] = text
             self._step(self.replica.on_io_failed, effect, str(error))
         elif error is not None:
             self._process.fail(ServerError(str(error) if isinstance(error, StorageError) else repr(error)))
             return
         else:
+            self._refused.pop(type(effect), None)
             self._step(self.replica.on_io_done, effect)
         self._log_problems()
         self._process.flush()

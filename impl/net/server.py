@@ -137,7 +137,7 @@ class Server:
             status,
             refused=tuple(sorted(self._host.refused.items())),
             connections=self._host.counts(),
-            problems=self._peers.problems(),
+            problems=(*(text for group in self._groups for text in group.problems()), *self._peers.problems()),
             configuration=self._peers.configuration.digest,
             heard=self._peers.heard,
             namespace_bits=self._peers.configuration.namespace_bits,

@@ -7,6 +7,8 @@ write is durable the replica keeps its view, its log_view and its whole log.
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from viewproof.impl.interface.checks import ContradictionError, check
 from viewproof.impl.interface.effects import WriteSnapshot
 from viewproof.impl.interface.messages import (
@@ -88,11 +90,26 @@ class Installation:
         differs = state.log.differs(headers, state.commit_min)
         if differs is not None:
             at, checksum = differs
-            raise ContradictionError(
-                f"{what} has the entry {checksum} at op {at}, where this replica executed {state.log.checksum(at)}"
-            )
-        if op < state.commit_min and view > state.log_view:
-            raise ContradictionError(f"{what} ends at op {op}; this replica executed up to op {state.commit_min}")
+            text = f"{what} has the entry {checksum} at op {at}, where this replica executed {state.log.checksum(at)}"
+        elif op < state.commit_min and view > state.log_view:
+            text = f"{what} ends at op {op}; this replica executed up to op {state.commit_min}"
+        else:
+            return
+        first = headers[0].op if headers else op
+        executed = [prepare.header for prepare in state.log.slice(first, state.commit_min)]
+        raise ContradictionError(
+            text,
+            {
+                "replica": state.node,
+                "view": state.view,
+                "log_view": state.log_view,
+                "commit_min": state.commit_min,
+                "offered_view": view,
+                "offered_op": op,
+                "offered": list(map(structs.asdict, headers)),
+                "executed": list(map(structs.asdict, executed)),
+            },
+        )
 
     def _write(self, target: InstallTarget) -> None:
         """All of the log is here: what the journal lacks is written, then the superblock."""

@@ -6,7 +6,7 @@ Thread use: one write at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from viewproof.impl.interface.durable import (
@@ -21,6 +21,7 @@ from viewproof.impl.interface.durable import (
 )
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare
 from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
+from viewproof.impl.storage.evidence import Evidence, evidence_in, keep_evidence
 from viewproof.impl.storage.file import File, FileSystem, RealFileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.journal import Journal, JournalError, JournalRecovery
 from viewproof.impl.storage.ring import RingJournal
@@ -192,7 +193,9 @@ class DataFile:
         self._snapshots.prune(op, above=False)
 
     def write_superblock(self, state: SuperblockState) -> None:
-        """Durable when it returns (effect WriteSuperblock). Raises SuperblockError."""
+        """Durable when it returns (effect WriteSuperblock). Raises SuperblockError, SuperblockRefusedError if it can go
+        on.
+        """
         self._superblock.write(state)
         self._journal.on_superblock(state)
         self._keep_files()
@@ -214,6 +217,14 @@ class DataFile:
                 f"{error.strerror or error}"
             ) from error
         self.problems += [text for text in (journal_mended, superblock_mended) if text]
+
+    def keep_evidence(self, reason: str, contents: Mapping[str, object]) -> str:
+        """The path of the file that keeps it. Raises OSError."""
+        return keep_evidence(self._files, self.path, reason, contents)
+
+    def evidence(self) -> list[Evidence]:
+        """What was kept when the replica stopped before. Raises OSError."""
+        return evidence_in(self._files, self.path)
 
     def close(self) -> None:
         """Close both files and give up the lock."""

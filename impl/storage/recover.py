@@ -16,6 +16,7 @@ from itertools import count
 from viewproof.impl.interface.durable import SuperblockState
 from viewproof.impl.interface.ranges import range_error
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
+from viewproof.impl.storage.evidence import PREFIX as EVIDENCE_PREFIX
 from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError, write_atomically
 from viewproof.impl.storage.journal import Journal
 from viewproof.impl.storage.overlay import OverlayFile
@@ -93,6 +94,11 @@ class Diagnosis:
     def known(self) -> SuperblockState | None:
         """Whose directory it is: the newest valid copy."""
         return max(self.copies, key=lambda state: state.sequence, default=None)
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """Names of files that say why it stopped before (`impl.storage.evidence`)."""
+        return tuple(name for name in self.files if name.startswith(EVIDENCE_PREFIX))
 
     @property
     def starts(self) -> bool:

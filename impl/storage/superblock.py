@@ -26,10 +26,18 @@ from dataclasses import replace
 
 from viewproof.impl.interface.durable import ClientTableConfig, Quorums, SuperblockState
 from viewproof.impl.interface.ranges import range_error
-from viewproof.impl.storage.file import File, FileSystem, StorageError
+from viewproof.impl.storage.file import File, FileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.vanished import with_name
 
-__all__ = ["COPIES", "COPY_SIZE", "QUORUM", "Superblock", "SuperblockError", "SuperblockRangeError"]
+__all__ = [
+    "COPIES",
+    "COPY_SIZE",
+    "QUORUM",
+    "Superblock",
+    "SuperblockError",
+    "SuperblockRangeError",
+    "SuperblockRefusedError",
+]
 
 COPIES = 4
 QUORUM = 2
@@ -46,6 +54,10 @@ _CHECKSUM_SIZE = 16
 
 class SuperblockError(StorageError):
     """The superblock cannot be read or written; the text names file, copies and remedy."""
+
+
+class SuperblockRefusedError(WriteRefusedError, SuperblockError):
+    """A write failed and left the superblock as it was."""
 
 
 class SuperblockRangeError(SuperblockError):
@@ -139,8 +151,9 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
 class Superblock:
     """The four copies in one file, and the version they hold.
 
-    After a failed write the state on disk is unknown between the old and the new version; the object then refuses
-    further writes until it is opened again, and the caller must not act on either version.
+    After a failed write the old version is written again. If that fails, or a sync did, the state on disk is unknown
+    between the old and the new version; the object then refuses further writes until it is opened again, and the caller
+    must not act on either version.
     """
 
     def __init__(self, file: File, state: SuperblockState, problems: tuple[str, ...], check_views: bool = True) -> None:
@@ -199,8 +212,9 @@ class Superblock:
     def write(self, state: SuperblockState) -> None:
         """Make ``state`` durable; its ``sequence`` must be above the last one's.
 
-        Raises SuperblockError if the disk refuses (the old or the new version will be read at the next open), if the
-        sequence does not rise, or if view or log_view would fall.
+        Raises SuperblockRefusedError if the disk refuses and the version before is durable again; SuperblockError if it
+        is not (the old or the new version will be read at the next open), if a sync fails, if the sequence does not
+        rise, or if view or log_view would fall.
         """
         if self._failed is not None:
             raise SuperblockError(f"{self._file.path}: an earlier write failed ({self._failed}); open it again")
@@ -221,7 +235,16 @@ class Superblock:
                 f"{self._file.path}: checkpoint {self.state.checkpoint} -> {state.checkpoint} with the log head at op "
                 f"{state.head_op}: the checkpoint may not fall, nor pass the head"
             )
-        self._write_copies(state, range(COPIES))
+        before = self.state
+        try:
+            self._put(state, range(COPIES))
+        except OSError as error:
+            # The last copies first: either they are the old version as it is, or the first ones are the new one, whole.
+            self._write_copies(before, (*range(QUORUM, COPIES), *range(QUORUM)))
+            raise SuperblockRefusedError(
+                f"{self._file.path}: cannot write the superblock: {error.strerror or error}; the version before was "
+                "written again"
+            ) from error
 
     def keep(self, files: FileSystem) -> str:
         """A file that was cut, or lost its name, is written again; returns what was done. Raises FileVanishedError,
@@ -250,16 +273,23 @@ class Superblock:
             raise SuperblockError(f"{self._file.path}: cannot sync the superblock: {self._failed}") from error
 
     def _write_copies(self, written: SuperblockState, order: Sequence[int]) -> None:
-        """Write all copies, a pair at a time. A repair names the copies that differ first: the others stay whole."""
-        copies = [encode_copy(written, copy) for copy in range(COPIES)]
+        """As `_put`, and what fails ends all writing: what the disk holds is unknown then."""
         try:
-            for first in range(0, len(order), QUORUM):
-                for copy in order[first : first + QUORUM]:
-                    self._file.write_at(copy * COPY_SIZE, copies[copy])
-                self._file.sync()
+            self._put(written, order)
         except OSError as error:
             self._failed = error.strerror or str(error)
             raise SuperblockError(f"{self._file.path}: cannot write the superblock: {self._failed}") from error
+
+    def _put(self, written: SuperblockState, order: Sequence[int]) -> None:
+        """Write all copies, a pair at a time. A repair names the copies that differ first: the others stay whole.
+
+        Raises OSError if a write fails, SuperblockError if a sync does: then no further write is tried.
+        """
+        copies = [encode_copy(written, copy) for copy in range(COPIES)]
+        for first in range(0, len(order), QUORUM):
+            for copy in order[first : first + QUORUM]:
+                self._file.write_at(copy * COPY_SIZE, copies[copy])
+            self._sync()
         self.state = written
 
 

@@ -131,6 +131,8 @@ def _print(found: Diagnosis, directory: Path) -> None:
         click.echo(f"{directory}: {whose}, group {group_name(known.group)}, view {known.view}")
     for finding in found.findings:
         click.echo(f"{finding.file}: {finding.problem}\n    what to do: {REMEDIES[finding.remedy]}")
+    for name in found.evidence:
+        click.echo(f"{directory / name}: why it stopped before a log that contradicts what it executed")
     if not found.files:
         click.echo("no file is left; if the disk was lost: --from-cluster ADDRESSES --all-lost --replica I --cluster C")
     if found.agreed is not None and found.agreed.recovery:

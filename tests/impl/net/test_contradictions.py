@@ -52,20 +52,35 @@ def test_a_server_stops_before_a_log_that_contradicts_what_it_executed(tmp_path:
         assert reason in log
         assert "Traceback" not in log
         assert cluster.stop(victim) == 2
-        superblock = diagnose(cluster.data_path(victim)).agreed
-        assert superblock is not None
-        assert superblock.view < view
+        found = diagnose(cluster.data_path(victim))
+        assert found.agreed is not None
+        assert found.agreed.view < view
+        evidence = cluster.data_path(victim) / "contradiction-1.json"
+        kept = json.loads(evidence.read_text())
+        assert f"replica {victim}: {kept['reason']}" in log
+        assert [each["checksum"] for each in kept["offered"]] == [header.checksum]
+        assert kept["executed"][0]["op"] == 1
+        assert (kept["offered_view"], kept["replica"]) == (view, victim)
+        assert found.evidence == (evidence.name,)
 
-        def told() -> bool:
+        def told(what: str = f"has stopped: {reason}") -> bool:
             return any(
-                f"has stopped: {reason}" in problem for problem in problems_of(cluster, tmp_path / "status.json")
+                what in problem and str(evidence) in problem
+                for problem in problems_of(cluster, tmp_path / "status.json")
             )
 
-        wait_for(told, "`vsr status` shows why the victim stopped")
+        wait_for(told, "`vsr status` shows why the victim stopped, and where the evidence lies")
         cluster.start(victim)
         cluster.start(liar)
         asyncio.run(cluster.wait_ready())
-        wait_for(lambda: not told(), "it is shown no more")
+        wait_for(lambda: not told(), "it is shown no more that it has stopped")
+        before = f"replica {victim}: it stopped before: {kept['reason']}"
+        assert told(before)
+        evidence.unlink()
+        cluster.stop(victim)
+        cluster.start(victim)
+        asyncio.run(cluster.wait_answering(victim))
+        assert not told(before)
         with SyncClient(cluster.addresses, 7) as client:
             assert client.get(b"k") == b"v"
         assert set(cluster.stop_all().values()) == {0}

@@ -5,12 +5,20 @@ from __future__ import annotations
 import errno
 import random
 from dataclasses import fields, replace
+from functools import partial
+from itertools import count
 
 import pytest
 
 from viewproof.impl.interface.durable import CLIENTS_SESSIONS, Quorums, SuperblockState, superblock_formatted
 from viewproof.impl.storage.file import MemoryFile
-from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, Superblock, SuperblockError
+from viewproof.impl.storage.superblock import (
+    COPIES,
+    COPY_SIZE,
+    Superblock,
+    SuperblockError,
+    SuperblockRefusedError,
+)
 
 FIRST = superblock_formatted(cluster=7, replica=1, replica_count=3)
 HEAD = "ab" * 16
@@ -54,6 +62,70 @@ def test_every_field_is_stored() -> None:
 def test_format_refuses_a_file_with_content() -> None:
     with pytest.raises(SuperblockError, match="refusing to overwrite"):
         Superblock.format(MemoryFile("superblock", b"x"), FIRST)
+
+
+class RefusingFile(MemoryFile):
+    """Its n-th write fails after some bytes, and with `for_good` all that follow; power is lost at step `crash_at`."""
+
+    def __init__(self, durable: bytes, refused: int, *, for_good: bool = False, crash_at: int = 0) -> None:
+        super().__init__("superblock", durable)
+        self.refused, self.for_good, self.crash_at = refused, for_good, crash_at
+        self.writes = self.steps = 0
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        self._step()
+        self.writes += 1
+        if self.writes == self.refused or (self.for_good and self.writes > self.refused):
+            super().write_at(offset, data[: COPY_SIZE // 50])
+            raise OSError(errno.EIO, "Input/output error")
+        super().write_at(offset, data)
+
+    def sync(self) -> None:
+        self._step()
+        super().sync()
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps == self.crash_at:
+            raise PowerLossError
+
+
+@pytest.mark.parametrize("refused", range(1, COPIES + 1))
+def test_a_write_that_fails_leaves_the_version_before_and_is_made_again(refused: int) -> None:
+    file = RefusingFile(bytes(formatted()[0].durable), refused)
+    block = Superblock.open(file)
+    with pytest.raises(SuperblockRefusedError, match="Input/output error; the version before was written again"):
+        write(block, view=4)
+    assert block.state == FIRST
+    assert Superblock.open(MemoryFile("superblock", bytes(file.durable))).state == FIRST
+    assert write(block, view=4) == Superblock.open(MemoryFile("superblock", bytes(file.durable))).state
+
+
+@pytest.mark.parametrize("refused", range(1, COPIES + 1))
+def test_power_may_be_lost_while_the_version_before_is_written_again(refused: int) -> None:
+    for crash_at in count(2):  # the first step opens it
+        file = RefusingFile(bytes(formatted()[0].durable), refused, crash_at=crash_at)
+        block = Superblock.open(file)
+        try:
+            write(block, view=4)
+        except PowerLossError:
+            for seed in range(20):
+                after = MemoryFile("superblock", bytes(file.durable))
+                after.content, after.pending = bytearray(file.content), list(file.pending)
+                after.crash(partial(random.Random(seed).randint, 0))
+                assert Superblock.open(after).state.view in (0, 4)
+        except SuperblockRefusedError:
+            return
+
+
+@pytest.mark.parametrize("refused", range(1, COPIES + 1))
+def test_without_the_version_before_the_superblock_must_be_opened_again(refused: int) -> None:
+    block = Superblock.open(RefusingFile(bytes(formatted()[0].durable), refused, for_good=True))
+    with pytest.raises(SuperblockError, match="cannot write the superblock") as caught:
+        write(block, view=4)
+    assert not isinstance(caught.value, SuperblockRefusedError)
+    with pytest.raises(SuperblockError, match="open it again"):
+        write(block, view=4)
 
 
 class PowerLossError(Exception):
@@ -184,7 +256,7 @@ def test_a_failed_write_is_reported_and_ends_the_use_of_the_object() -> None:
             file.write_budget = 100
         else:
             file.sync_errno = errno.EIO
-        with pytest.raises(SuperblockError, match="cannot write the superblock"):
+        with pytest.raises(SuperblockError, match=r"cannot (write|sync) the superblock"):
             write(block, view=1)
         file.write_budget, file.sync_errno = None, None
         with pytest.raises(SuperblockError, match="open it again"):
