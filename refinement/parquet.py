@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from viewproof.refinement.bounds import rows_error
 from viewproof.refinement.partitions import path_columns
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import ARROW_SCHEMA, BY_NAME, COLUMNS, TABLE, Column, Row, check_record
@@ -26,6 +28,9 @@ def read(file: str, log: ProblemLog) -> Iterator[Row]:
         log.add(file, 0, "", "a Parquet file", f"a damaged or truncated one ({first_line(error)})")
         return
     with parquet:
+        if (many := rows_error(parquet.metadata.num_rows, os.path.getsize(file))) is not None:
+            log.add(file, 0, "", "a Parquet file whose rows differ, as events do", many)
+            return
         in_path = {k: v for k, v in path_columns(file).items() if k not in parquet.schema_arrow.names}
         if not _check_columns(file, parquet.schema_arrow, log, in_path):
             return

@@ -23,6 +23,7 @@ import numpy as np
 import zstandard
 
 from viewproof.refinement import parquet
+from viewproof.refinement.bounds import LINE_MAX, BoundedLines, LineTooLongError
 from viewproof.refinement.partitions import as_json, path_columns
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import (
@@ -132,11 +133,12 @@ class _Zstandard(io.RawIOBase):
 
 
 def _open(file: str) -> BinaryIO:
+    """The content of a file; LineTooLongError when a line of it gets too long."""
     if file.endswith(".gz"):
-        return io.BufferedReader(gzip.open(file, "rb"), _BUFFER)
-    if file.endswith(".zst"):
-        return io.BufferedReader(_Zstandard(file), _BUFFER)
-    return open(file, "rb", buffering=_BUFFER)
+        raw: BinaryIO | io.BufferedIOBase | io.RawIOBase = gzip.open(file, "rb")  # noqa: SIM115 - closed with the stream
+    else:
+        raw = _Zstandard(file) if file.endswith(".zst") else open(file, "rb", buffering=0)  # noqa: SIM115
+    return io.BufferedReader(BoundedLines(raw), _BUFFER)
 
 
 def _read_ndjson(file: str, log: ProblemLog) -> Iterator[Row]:
@@ -187,6 +189,9 @@ def _chunks_of_lines(file: str, log: ProblemLog) -> Iterator[list[bytes]]:
                 lines = stream.readlines(_CHUNK if plain and number else 1)
             except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
                 log.add(file, number + 1, "", "intact compressed data", f"a damaged or truncated file ({error})")
+                return
+            except LineTooLongError as error:
+                log.add(file, number + 1, "", f"lines of at most {LINE_MAX} bytes", f"{error}, here or below")
                 return
             if not lines:
                 return

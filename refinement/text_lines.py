@@ -10,6 +10,8 @@ from typing import BinaryIO, Final, cast
 
 import zstandard
 
+from viewproof.refinement.bounds import LINE_MAX, LineTooLongError
+
 CHUNK: Final = 1 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -60,6 +62,9 @@ class TextLines:
                 end = data.rfind(b"\n")
                 if end < 0:
                     rest += data
+                    if len(rest) > LINE_MAX:
+                        self.cut = f"it has {LineTooLongError()}, and is not read from there on"
+                        break
                     continue
                 whole, rest = rest + data[:end], data[end + 1 :]
                 text = whole.decode("utf-8", "replace")
