@@ -46,16 +46,61 @@ class AuditOptions:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One of the steps that led to a violation: whose it is, its line, and what it was."""
+    """One of the steps that led to a violation: whose it is, its line, and what it was.
+
+    Of an event that an adapter made: its name, its place in the order (`clock`, `seq`), what it shows of its message
+    (`shows`) and of its node (`state`), by column; `used` is the event (node, seq) that sent the message it used;
+    `boot` says that the node came up.
+    """
 
     node: int
     file: str
     line: int
     text: str
+    event: str = ""
+    seq: int = 0
+    clock: int = 0
+    shows: Mapping[str, int | str] = field(default_factory=dict)
+    state: Mapping[str, int | str] = field(default_factory=dict)
+    used: tuple[int, int] | None = None
+    boot: bool = False
 
     def __str__(self) -> str:
         who = f"node {self.node}" if self.node >= 0 else "clients"
         return f"{who}: {self.text} [{self.file}:{self.line}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that a run shows of a node: it came up again (`boot`), its view changed (`view`), events are missing
+    before this one (`gap`), or something that this event needs is not known (`unknown`).
+    """
+
+    kind: Literal["boot", "view", "gap", "unknown"]
+    node: int
+    clock: int
+    text: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lifeline:
+    """A node in a run: how many events, and the clocks of the first and the last of them."""
+
+    node: int
+    events: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A run at a glance, up to its end: its nodes, and marks in the order of the clocks; `more` are left out."""
+
+    lifelines: tuple[Lifeline, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +177,8 @@ class RunVerdict:
 
     `events` were accepted of those `recorded` (0: not counted); `coverage` counts the spec steps taken per action,
     `events_by_name` the events judged (accepted, or the one refused); `missing` names the evidence that is missing;
-    `notes` are what else a reader should know; `seconds` went by while it was judged.
+    `notes` are what else a reader should know; `timeline` is that of a run which does not conform; `seconds` went by
+    while it was judged.
     """
 
     run_id: str
@@ -145,6 +191,7 @@ class RunVerdict:
     events_by_name: Mapping[str, int] = field(default_factory=dict)
     recorded: int = 0
     notes: tuple[str, ...] = ()
+    timeline: Timeline | None = None
     seconds: float = field(default=0.0, compare=False)
 
     def with_missing(self, reasons: Iterable[str]) -> RunVerdict:

@@ -21,7 +21,7 @@ from viewproof.refinement.checker.evidence import Evidence
 from viewproof.refinement.checker.explain import explain
 from viewproof.refinement.checker.partial import PartialRun
 from viewproof.refinement.checker.state import Missing, Reject, RunState
-from viewproof.refinement.checker.story import told
+from viewproof.refinement.checker.story import tell
 from viewproof.refinement.events.system import System
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation
@@ -130,20 +130,21 @@ class _Judge:
         plain = _Plain(self.run_id, program, cfg.replicas, uses, self.boot, self.options)
         verdict = plain.judge(stream or iter(self.rows))
         if verdict is not None:
-            return verdict
+            return self._told(verdict, plain)
         evidence = Evidence.of(self.rows, self.system, program.kind.rules, cfg.replicas, self.options.partial)
         boot = evidence.configuration(self.boot)
         if boot == self.boot:
-            return self._with_story(_judge_partial(plain, self.rows, evidence), program)
+            return self._told(_judge_partial(plain, self.rows, evidence), plain)
         self.boot = boot
         return self.verdict(boot)
 
-    def _with_story(self, verdict: RunVerdict, program: Program) -> RunVerdict:
-        if not verdict.violations:
+    def _told(self, verdict: RunVerdict, plain: _Plain) -> RunVerdict:
+        """The verdict with what led to it, if the run does not conform."""
+        if verdict.verdict == "conforms":
             return verdict
-        story, changes = told(self.rows, verdict.events, self.system, program.kind.observed)
-        found = tuple(replace(v, story=story, changes=changes) for v in verdict.violations)
-        return replace(verdict, violations=found)
+        told = tell(self.rows, verdict.events, self.system, plain.program.kind.observed, plain.unknown)
+        found = tuple(replace(v, story=told.steps, changes=told.changes) for v in verdict.violations)
+        return replace(verdict, violations=found, timeline=told.timeline)
 
 
 def program_for(system: System, cfg: Any, boot: Row, allow: tuple[str, ...] = (), engine: str = "replay") -> Program:
@@ -166,6 +167,7 @@ class _Plain:
         self.boot = boot
         self.refused: Violation | None = None
         self.rejected = ""
+        self.unknown: tuple[tuple[Row, str], ...] = ()
         self._begin()
 
     def _begin(self) -> None:
@@ -289,6 +291,7 @@ def _judge_partial(plain: _Plain, rows: Iterable[Row], evidence: Evidence) -> Ru
         if plain.rejected and not missing:
             missing = (f"what nodes did after the end of their traces; without it {plain.rejected}",)
     plain.state = run.state
+    plain.unknown = tuple((one.row, one.text) for one in run.obligations.values() if one.row)
     verdict: Verdict = "violates" if violations else "inconclusive" if missing else "conforms"
     return plain.verdict(verdict, violations=violations, missing=tuple(dict.fromkeys(missing)))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from viewproof.refinement.checker.story import sender_of
 from viewproof.refinement.events.lines import Rule
 from viewproof.refinement.events.system import System
 from viewproof.refinement.ordering import GAPS_SHOWN, gap_text
@@ -77,21 +78,13 @@ class Evidence:
             self.gaps.append(text)
         self.ends[node] = max(seq, last)
         self._shown[node, seq] = row[_CLOCK]
-        if self._sender(row) is not None:
+        if sender_of(row, self.system) is not None:
             uses.append(row)
-
-    def _sender(self, row: Row) -> tuple[int, int] | None:
-        """The event that sent the message of this one: its node and seq, where the log shows it."""
-        index = self.system.index
-        if "m_from" not in index or "m_seq" not in index:
-            return None
-        sender, seq = row[index["m_from"]], row[index["m_seq"]]
-        return None if sender is None or seq is None else (sender, seq)
 
     def _check_clocks(self, rows: Iterable[Row], uses: list[Row], rules: Mapping[str, Rule]) -> None:
         late = []
         for row in uses:
-            sender = self._sender(row)
+            sender = sender_of(row, self.system)
             if sender is not None and sender[0] != row[_NODE] and self._shown.get(sender, 0) >= row[_CLOCK]:
                 late.append((row, sender))
         if not late:

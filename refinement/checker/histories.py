@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from viewproof.refinement.checker.holding import Obligation
@@ -122,7 +123,7 @@ class Histories(Stepping):
         refused: Reject | None = None
         before = dict(self.obligations), Counter(self.state.coverage), {k: list(v) for k, v in self.state.uses.items()}
         for lines, env in bodies:
-            self.obligations = {cause: Obligation(o.text, o.count) for cause, o in before[0].items()}
+            self.obligations = {cause: replace(o) for cause, o in before[0].items()}
             outer = self.cells.begin()
             try:
                 self._block(rule, lines, env)

@@ -25,9 +25,10 @@ RANGE_MAX = 4096
 
 @dataclass(slots=True)
 class Obligation:
-    """Something that evidence left open: what and where first, and how often."""
+    """Something that evidence left open: what and at which event first, and how often."""
 
     text: str
+    row: Row
     count: int = 1
 
 
@@ -84,7 +85,7 @@ class Holding:
         own = cause.endswith(f" of {self.row[_EVENT]}")
         text = f"{cause} at {place}" if own or not what else f"{cause}; {self.row[_EVENT]} at {place}"
         text += f": {what}" if what else ""
-        self.obligations[cause] = Obligation(text)
+        self.obligations[cause] = Obligation(text, self.row)
 
     def _open_value(self, expr: Expr, what: str, env: Mapping[str, Value]) -> None:
         evaluator = self._evaluator()

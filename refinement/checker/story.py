@@ -1,20 +1,25 @@
-"""What led to a violation: the rule in words, the last events of each replica, and what changed on the line."""
+"""What led to a violation: the rule in words, the last events of each replica, what changed there, and the run."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from viewproof.refinement.events.lines import Observation
 from viewproof.refinement.events.system import System
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
-from viewproof.refinement.verdict import Step
+from viewproof.refinement.verdict import Lifeline, Mark, Step, Timeline
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.expr import Read
 
 STEPS_SHOWN = 6
 """Events told of each replica."""
+STEPS_KEPT = 300
+"""Events of each replica among which the senders of their messages are looked for."""
+MARKS_MAX = 300
+"""Marks of a run's timeline."""
 
 _NODE, _SEQ, _CLOCK, _EVENT = (INDEX[name] for name in ("node", "seq", "clock", "event"))
 
@@ -44,24 +49,126 @@ def columns_of_event(row: Row, system: System, observed: tuple[Observation, ...]
     return ", ".join(shown) or f"{row[_EVENT]} of node {row[_NODE]}"
 
 
-def told(
-    rows: Iterable[Row], events: int, system: System, observed: tuple[Observation, ...]
-) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-    """The last steps of each replica up to the event after so many, which was refused; and what of its node fell back
-    or jumped on that line.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The last steps of each replica, what of the last one's node fell back or jumped on its line, and the run."""
+
+    steps: tuple[Step, ...]
+    changes: tuple[str, ...]
+    timeline: Timeline
+
+
+def tell(
+    rows: Iterable[Row],
+    events: int,
+    system: System,
+    observed: tuple[Observation, ...],
+    unknown: Iterable[tuple[Row, str]] = (),
+) -> Told:
+    """What led to the event after so many, which was refused (if there is one), and the run as a whole; `unknown` are
+    events with what they need and nothing shows.
     """
     last: dict[int, deque[Row]] = {}
     own: deque[Row] = deque()
-    for row in islice(rows, events + 1):
-        own = last.setdefault(row[_NODE], deque(maxlen=STEPS_SHOWN))
-        own.append(row)
-    steps = tuple(_step(row, system, observed) for node in sorted(last) for row in last[node])
-    return steps, tuple(_changes(own[-2], own[-1], system, observed)) if len(own) > 1 else ()
+    seen = Seen(system)
+    for number, row in enumerate(rows):
+        if number <= events:
+            own = last.setdefault(row[_NODE], deque(maxlen=STEPS_KEPT))
+            own.append(row)
+        seen.take(row)
+    steps = tuple(step_of(row, system, observed) for row in _chosen(last, system))
+    changes = tuple(_changes(own[-2], own[-1], system, observed)) if len(own) > 1 else ()
+    return Told(steps, changes, seen.timeline(unknown))
 
 
-def _step(row: Row, system: System, observed: tuple[Observation, ...]) -> Step:
+def _chosen(last: Mapping[int, Sequence[Row]], system: System) -> Iterator[Row]:
+    """Of each node its last events, the last one that used a message, and those that sent what any of these used."""
+    chosen = {(row[_NODE], row[_SEQ]) for rows in last.values() for row in list(rows)[-STEPS_SHOWN:]}
+    for rows in last.values():
+        used = next((row for row in reversed(rows) if sender_of(row, system)), None)
+        if used is not None:
+            chosen.add((used[_NODE], used[_SEQ]))
+    all_rows = [row for node in sorted(last) for row in last[node]]
+    chosen |= {sender_of(row, system) or (-1, 0) for row in all_rows if (row[_NODE], row[_SEQ]) in chosen}
+    return (row for row in all_rows if (row[_NODE], row[_SEQ]) in chosen)
+
+
+def sender_of(row: Row, system: System) -> tuple[int, int] | None:
+    """The event (node, seq) that sent the message of this one, where the log shows it."""
+    index = system.index
+    if "m_from" not in index or "m_seq" not in index:
+        return None
+    sender, seq = row[index["m_from"]], row[index["m_seq"]]
+    return None if sender is None or seq is None else (sender, seq)
+
+
+class Seen:
+    """Gathers a run's timeline from its rows, in order."""
+
+    def __init__(self, system: System) -> None:
+        self.boots = frozenset(system.profile.boots)
+        self.view = system.index.get(system.profile.view)
+        self.lines: dict[int, Lifeline] = {}
+        self.seqs: dict[int, int] = {}
+        self.views: dict[int, int | None] = {}
+        self.marks: list[Mark] = []
+        self.more = 0
+
+    def take(self, row: Row) -> None:
+        """The next event."""
+        node, seq, clock = row[_NODE], row[_SEQ], row[_CLOCK]
+        line = self.lines.get(node)
+        if line is None:
+            self.lines[node] = Lifeline(node, 1, clock, clock)
+        else:
+            self.lines[node] = Lifeline(node, line.events + 1, line.first, clock)
+        before = self.seqs.get(node, 0)
+        self.seqs[node] = seq
+        if seq > before + 1:
+            self._mark("gap", row, f"{seq - before - 1} events are missing before event {seq}")
+        if line is not None and row[_EVENT] in self.boots:
+            self._mark("boot", row, row[_EVENT])
+        view = None if self.view is None else row[self.view]
+        if view is not None and view != self.views.get(node):
+            self.views[node] = view
+            self._mark("view", row, str(view))
+
+    def _mark(self, kind: Literal["boot", "view", "gap", "unknown"], row: Row, text: str) -> None:
+        if len(self.marks) < MARKS_MAX:
+            self.marks.append(Mark(kind, row[_NODE], row[_CLOCK], text, row[FILE_INDEX], row[LINE_INDEX]))
+        else:
+            self.more += 1
+
+    def timeline(self, unknown: Iterable[tuple[Row, str]]) -> Timeline:
+        """The run so far, with what is not known of it."""
+        for row, text in unknown:
+            self._mark("unknown", row, text)
+        marks = sorted(self.marks, key=lambda mark: (mark.clock, mark.node))
+        return Timeline(tuple(self.lines[node] for node in sorted(self.lines)), tuple(marks), self.more)
+
+
+def step_of(row: Row, system: System, observed: tuple[Observation, ...]) -> Step:
+    """An event as a step of a story."""
     text = f"clock {row[_CLOCK]}, {row[_EVENT]} ({columns_of_event(row, system, observed)})"
-    return Step(row[_NODE], row[FILE_INDEX], row[LINE_INDEX], text)
+    state = {one.column for one in observed}
+    shown = {
+        column.name: row[place]
+        for place, column in enumerate(system.table)
+        if place > _EVENT and column.kind != "strings" and row[place] is not None
+    }
+    return Step(
+        row[_NODE],
+        row[FILE_INDEX],
+        row[LINE_INDEX],
+        text,
+        row[_EVENT],
+        row[_SEQ],
+        row[_CLOCK],
+        {name: value for name, value in shown.items() if name not in state},
+        {name: value for name, value in shown.items() if name in state},
+        sender_of(row, system),
+        row[_EVENT] in system.profile.boots,
+    )
 
 
 def _changes(before: Row, after: Row, system: System, observed: tuple[Observation, ...]) -> Iterator[str]:

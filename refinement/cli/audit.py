@@ -20,7 +20,8 @@ from viewproof.refinement import baseline
 from viewproof.refinement.cli.options import OutputFile, json_option, protect
 from viewproof.refinement.cli.output import note, save_json, steps
 from viewproof.refinement.discovery import Inputs
-from viewproof.refinement.reports import github, html, junit, sarif, table, text
+from viewproof.refinement.reports import audit as audit_page
+from viewproof.refinement.reports import github, junit, sarif, table, text
 from viewproof.refinement.reports.escape import printable
 from viewproof.refinement.tigerbeetle.inputs import survey_logs
 from viewproof.refinement.verdict import EXIT_ERROR, AuditReport, CheckRun
@@ -239,7 +240,7 @@ def publish(report: AuditReport, files: Files, *, why: bool = False) -> int:
         ("--json", files.json, partial(save_json, report.to_dict())),
         ("--junit", files.junit, partial(junit.write, report)),
         ("--sarif", files.sarif, partial(sarif.write, report)),
-        ("--html", files.html, partial(html.write, report)),
+        ("--html", files.html, partial(audit_page.write, report)),
         ("--violations", files.violations, partial(table.write_violations, report)),
         ("--write-baseline", files.write_baseline, partial(_save_baseline, report)),
     )

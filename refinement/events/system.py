@@ -75,10 +75,11 @@ class Profile:
     appends, and acknowledges, and writes nothing about it. Their absence is never known.
     `kind(cfg)` is the configuration with numbers that are given at run time (`engines.replay.given`), and these: one
     compiled audit serves all configurations of a kind. `parameters` says which columns suggest a parameter of an
-    action, to explain what else was not possible. `to_the_end`: a log shows all nodes to its end, so that a node's last
-    event is not the end of what is known of it. `unshown(record, judged)` names what no line of such a run shows, by
-    how many events of each name were judged. `weaknesses(record)` says what a configuration does not promise, by
-    its design, for whoever reads the verdict.
+    action, to explain what else was not possible; `view` is the column in which a node shows its view (or term), for a
+    run's timeline. `to_the_end`: a log shows all nodes to its end, so that a node's last event is not the end of what
+    is known of it. `unshown(record, judged)` names what no line of such a run shows, by how many events of each name
+    were judged. `weaknesses(record)` says what a configuration does not promise, by its design, for whoever reads the
+    verdict.
     """
 
     configure: Callable[[Record, frozenset[str]], Any]
@@ -92,6 +93,7 @@ class Profile:
     rising: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    view: str = "view"
     deviations: Callable[[tuple[str, ...]], Deviations] = no_deviations
     kind: Callable[[Any], tuple[Any, Mapping[str, int]]] = no_numbers
     weaknesses: Callable[[Record], tuple[str, ...]] = no_weaknesses

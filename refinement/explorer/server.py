@@ -13,13 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from viewproof.refinement.explorer.save import FORMS, save
 from viewproof.refinement.explorer.searching import Search
 from viewproof.refinement.explorer.subject import Goal, Subject, specification, stand
-from viewproof.refinement.reports.behaviour.page import page_files
+from viewproof.refinement.reports.behaviour.page import LOADER, page_files
 from viewproof.spec.lang import SpecError
 
 LOOPBACK = "127.0.0.1"
@@ -173,7 +173,9 @@ def _begun(search: Search, body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _page(subject: Subject) -> str:
-    environment = Environment(loader=PackageLoader(_PACKAGE, "."), autoescape=True, undefined=StrictUndefined)
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(_PACKAGE, "."), LOADER]), autoescape=True, undefined=StrictUndefined
+    )
     style, script = page_files()
     return environment.get_template("explore.html.j2").render(
         subject=subject, style=style + _own("explore.css"), script=script, own_script=_own("explore.js")

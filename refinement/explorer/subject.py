@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from viewproof.refinement.reports.behaviour import render_drawing, tell
+from viewproof.refinement.reports.behaviour import render_drawing, scene_of, tell
 from viewproof.refinement.value_text import show_value
 from viewproof.spec.engines import interp
 from viewproof.spec.engines.explicit.replay import changes
@@ -75,7 +75,7 @@ def stand(subject: Subject, faults: tuple[str, ...], steps: Steps) -> dict[str, 
     told = story(subject, spec, faults, taken)
     return {
         "story": to_json(told),
-        "drawing": render_drawing(told),
+        "drawing": render_drawing(scene_of(told)),
         "walk": [[step.action, step.args] for step in taken],
         "refused": refused,
         "next": list(_next(spec, _last(taken), told.marks)),

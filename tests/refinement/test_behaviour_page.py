@@ -15,7 +15,7 @@ import pytest
 from tests.spec.story.behaviours import BOOT, GETSTATE, faulty, taken
 from viewproof.refinement.cli.check_text import show_value
 from viewproof.refinement.cli.story import tell
-from viewproof.refinement.reports.behaviour import diagram, render, write
+from viewproof.refinement.reports.behaviour import diagram, render, scene_of, write
 from viewproof.spec.engines import story
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -120,7 +120,7 @@ def test_texts_are_escaped(getstate: story.Story) -> None:
 
 
 def test_an_arrow_leads_from_the_sender_to_each_user_and_fault_and_violation_are_marked(getstate: story.Story) -> None:
-    drawing = diagram.draw(getstate)
+    drawing = diagram.draw(scene_of(getstate))
     assert {(a.message, a.first, a.last) for a in drawing.arrows} == {
         (used.message, used.step, step.number) for step in getstate.steps for used in step.uses
     }
@@ -132,7 +132,7 @@ def test_an_arrow_leads_from_the_sender_to_each_user_and_fault_and_violation_are
 
 def test_a_crash_is_marked_by_the_tag_of_its_action(tmp_path: Path) -> None:
     told = _told("boot.view_from_last_prepare", BOOT, "I6")
-    assert diagram.draw(told).boxes[1].crash
+    assert scene_of(told).beats[1].crash
     write(told, tmp_path / "p.html")
     assert "⚡⚑✗" in (tmp_path / "p.html").read_text(encoding="utf-8")
 

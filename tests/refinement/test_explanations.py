@@ -38,8 +38,11 @@ def test_nothing_that_a_reader_needs_is_blank(rows: list[Row]) -> None:
         found += 1
         assert all((told.expected, told.observed, told.rule, told.message)), (made.event, made.column, told)
         assert any((step.file, step.line) == (told.file, told.line) for step in told.story), "it ends at the line"
+        used = {step.used for step in told.story}
         for node in range(3):
-            assert sum(step.node == node for step in told.story) <= STEPS_SHOWN
+            earlier = [step for step in told.story if step.node == node][:-STEPS_SHOWN]
+            assert all(step.used or (node, step.seq) in used for step in earlier), "only who sent or received a message"
+            assert [step.seq for step in earlier] == sorted(step.seq for step in earlier)
     assert found > 30
 
 

@@ -8,16 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from viewproof.spec.engines.story import Story, StoryStep
+from viewproof.refinement.reports.behaviour.scene import Beat, Scene
 
 MARGIN = 20
-LANE = 260
-BOX = 200
 ROW = 58
 BOX_HEIGHT = 36
 TOP = 22
-LABEL_MAX = 27
-NOTE_MAX = 29
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Of a lane and of the box in it; and how many letters of a label and of a note fit there."""
+
+    lane: int
+    box: int
+    label: int
+    note: int
+
+
+WIDE, NARROW = Widths(260, 200, 27, 29), Widths(196, 156, 20, 22)
+LANES_WIDE = 3
+"""Up to this many lanes are wide."""
 
 
 @dataclass(frozen=True)
@@ -30,22 +41,15 @@ class Lane:
 
 @dataclass(frozen=True)
 class Box:
-    """A step: its place, its call, what it sends, and what marks it."""
+    """A step: its place, its label, and what it sends."""
 
-    step: StoryStep
+    beat: Beat
     x: int
     y: int
     width: int
     label: str
     note: str
-    crash: bool
-    fault: bool
-    broken: bool
-
-    @property
-    def badges(self) -> str:
-        """Signs of what marks it."""
-        return "⚡" * self.crash + "⚑" * self.fault + "✗" * self.broken
+    badges: str
 
     @property
     def left(self) -> float:
@@ -87,36 +91,33 @@ class Diagram:
     arrows: tuple[Arrow, ...]
 
 
-def draw(story: Story) -> Diagram:
-    """Lay out a story."""
-    lanes = tuple(Lane(m, MARGIN + LANE // 2 + LANE * n) for n, m in enumerate(story.lanes))
+def draw(scene: Scene) -> Diagram:
+    """Lay out a scene."""
+    widths = WIDE if len(scene.lanes) <= LANES_WIDE else NARROW
+    lanes = tuple(Lane(m, MARGIN + widths.lane // 2 + widths.lane * n) for n, m in enumerate(scene.lanes))
     at = {lane.member: lane.x for lane in lanes}
-    width = 2 * MARGIN + LANE * max(1, len(lanes))
-    boxes = tuple(_box(story, step, at, width) for step in story.steps)
-    hues = _hues(story)
+    width = 2 * MARGIN + widths.lane * max(1, len(lanes))
+    boxes = tuple(_box(beat, at, width, widths) for beat in scene.beats)
+    hues = _hues(scene)
     arrows: list[Arrow] = []
     for box in boxes:
         arrows += _arrows(box, boxes, len(arrows), hues)
     return Diagram(width, TOP + ROW * max(1, len(boxes)) + 10, lanes, boxes, tuple(arrows))
 
 
-def _box(story: Story, step: StoryStep, at: dict[int, int], width: int) -> Box:
-    y = TOP + ROW * (step.number - 1) + ROW // 2
-    alone = step.actor is None or step.actor not in at
-    last = step.number == len(story.steps) and story.ending is not None and story.ending.broken
-    label = _short(f"{step.number}  {step.call(with_actor=alone)}")
-    sends = ", ".join(dict.fromkeys(sent.message for sent in step.sends))
-    x = width // 2 if step.actor is None else at.get(step.actor, width // 2)
-    crash, fault = "crash" in step.tags, bool(step.mark)
-    note = _short(f"sends {sends}", NOTE_MAX - 3 * (crash + fault + last)) if sends else ""
-    return Box(step, x, y, BOX, label, note, crash, fault, last)
+def _box(beat: Beat, at: dict[int, int], width: int, widths: Widths) -> Box:
+    y = TOP + ROW * (beat.number - 1) + ROW // 2
+    x = width // 2 if beat.lane is None else at[beat.lane]
+    badges = "⚡" * beat.crash + "⚑" * beat.fault + "✗" * beat.broken
+    label = _short(f"{beat.number}  {beat.label}", widths.label)
+    return Box(beat, x, y, widths.box, label, _short(beat.note, widths.note - 3 * len(badges)), badges)
 
 
 def _arrows(box: Box, boxes: tuple[Box, ...], number: int, hues: dict[str, int]) -> Iterable[Arrow]:
     """The messages that a step used. Those of one name that arrive from one side share a label."""
     named: dict[bool, list[str]] = {True: [], False: []}
     place = {True: 0, False: 0}
-    for used in box.step.uses:
+    for used in box.beat.uses:
         start = boxes[used.step - 1]
         own, rightwards = start.x == box.x, start.x < box.x
         label, label_y = "", box.top - 3
@@ -132,7 +133,7 @@ def _arrows(box: Box, boxes: tuple[Box, ...], number: int, hues: dict[str, int])
             number,
             used.message,
             used.step,
-            box.step.number,
+            box.beat.number,
             own,
             path,
             label,
@@ -140,7 +141,7 @@ def _arrows(box: Box, boxes: tuple[Box, ...], number: int, hues: dict[str, int])
             label_y,
             "end" if rightwards else "start",
             hues[used.message],
-            f"{used.message} from {used.sender}: sent in step {used.step}, used in step {box.step.number}",
+            f"{used.message} from {used.sender}: sent in step {used.step}, used in step {box.beat.number}",
         )
         number += 1
 
@@ -160,11 +161,11 @@ def _loop(start: Box, end: Box) -> str:
     return f"M{x:g} {y1} C{x + 26:g} {y1} {x + 26:g} {y2} {x + 7:g} {y2}"
 
 
-def _hues(story: Story) -> dict[str, int]:
+def _hues(scene: Scene) -> dict[str, int]:
     """A colour per message name, spread over the wheel in order of first use; red is left to faults."""
-    names = list(dict.fromkeys(used.message for step in story.steps for used in step.uses))
+    names = list(dict.fromkeys(used.message for beat in scene.beats for used in beat.uses))
     return {name: 40 + round(290 * n / max(1, len(names))) for n, name in enumerate(names)}
 
 
-def _short(text: str, limit: int = LABEL_MAX) -> str:
+def _short(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -22,7 +22,10 @@
 
   const place = (source) => source.file + ":" + source.line;
   const call = (step) => step.action + "(" + Object.entries(step.args).map(([k, v]) => k + "=" + v).join(", ") + ")";
+  const sourceLink = (source) => (source.href ? make("a", { href: source.href }, make("code", {}, place(source))) : make("code", {}, place(source)));
   const cellName = ([name, index]) => name + (index.length ? "[" + index.join(", ") + "]" : "");
+
+  const title = (step) => (Object.keys(step.args).length ? call(step) : step.action);
 
   /** Values of all cells after a number of steps, as texts. */
   function stateAfter(number) {
@@ -89,6 +92,7 @@
   }
 
   function showGuards(step) {
+    if (!step.guards.length) return [];
     return section("Guard: why it could happen", ...step.guards.map((guard) =>
       make("div", { class: "guard", title: place(guard) }, make("code", {}, guard.text),
         guard.values.length ? make("code", { class: "values" }, guard.values.join(", ")) : null)));
@@ -167,7 +171,7 @@
     box.checked = every;
     box.addEventListener("change", () => { every = box.checked; render(); });
     const toggle = make("label", { class: "soft" }, box, " also what still has its initial value");
-    return section("State after this step", toggle, make("div", { class: "scroll" }, table), make("div", { class: "scroll" }, list));
+    return section(story.state_title || "State after this step", toggle, make("div", { class: "scroll" }, table), make("div", { class: "scroll" }, list));
   }
 
   function render() {
@@ -178,13 +182,14 @@
     }
     const step = story.steps[chosen - 1];
     const mark = step.mark ? make("p", { class: "fault-word" }, "⚑ deliberate fault: " + step.mark) : null;
-    const end = chosen === last && story.ending
+    const end = chosen === last && story.ending && !step.refused
       ? make("p", { class: story.ending.broken ? "bad chip" : "good chip" }, (story.ending.broken ? "✗ breaks " : "reaches ") + story.ending.id + " " + story.ending.title) : null;
     details.replaceChildren(
-      make("h2", {}, chosen + ". ", make("code", {}, call(step))),
-      make("div", { class: "soft" }, make("code", {}, place(step.source))),
+      make("h2", {}, chosen + ". ", make("code", {}, title(step))),
+      make("div", { class: "soft" }, sourceLink(step.source)),
       make("p", { class: "doc" }, step.doc.replace(/([^\n])\n(?!\n)/g, "$1 ")), ...[mark, end].filter(Boolean),
-      ...showMessages(step), ...showChanges(step), ...showGuards(step), ...showWhyNot(chosen), ...showState(chosen));
+      ...showRefused(step), ...showMessages(step), ...showFacts(step), ...showChanges(step), ...showGuards(step),
+      ...showWhyNot(chosen), ...showState(chosen));
     details.scrollTop = top;
   }
 
@@ -224,6 +229,26 @@
     }
   }
 
+  /** What a line of a log says, beside the state of its node. */
+  function showFacts(step) {
+    return step.facts && step.facts.length ? section("This line", pairs(step.facts)) : [];
+  }
+
+  /** Why the last line is refused, and what else would have been. */
+  function showRefused(step) {
+    const found = step.refused;
+    if (!found) return [];
+    const why = found.why_not.map((text) => make("div", { class: "guard false" }, make("code", {}, text)));
+    const jumps = found.changes.map((text) => make("p", { class: "fault-word" }, "on this line " + text));
+    return [...section("Refused", pairs(found.rows)), ...jumps, ...(why.length ? section("Why not", ...why) : []),
+      ...(found.state.length ? section("State of its node before it, by the specification", pairs(found.state)) : [])];
+  }
+
+  function pairs(rows) {
+    const made = rows.map(([name, text]) => make("tr", {}, make("td", { class: "name" }, name), make("td", {}, text)));
+    return make("div", { class: "scroll" }, make("table", {}, ...made));
+  }
+
   const keys = {
     j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
     Home: () => choose(0), End: () => choose(last), "/": () => tools.filter.focus(), t: () => document.getElementById("theme").click(),
@@ -235,8 +260,15 @@
       return;
     }
     if (!Object.hasOwn(keys, event.key)) return;
+    if (!story && event.key !== "t") return;
     event.preventDefault();
     keys[event.key]();
+  });
+  details.addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="#step="]');
+    if (!link) return;
+    event.preventDefault();
+    choose(Number(link.hash.slice(6)));
   });
   document.getElementById("drawing").addEventListener("click", (event) => {
     const box = event.target.closest(".step");
@@ -244,7 +276,7 @@
     event.preventDefault();
     choose(+box.dataset.step, { scroll: false });
   });
-  Object.values(tools).forEach((e) => e.addEventListener("input", applyFilter));
+  Object.values(tools).forEach((e) => e.addEventListener("input", () => story && applyFilter()));
   document.getElementById("tools").addEventListener("submit", (event) => event.preventDefault());
   document.getElementById("previous").addEventListener("click", () => move(-1));
   document.getElementById("next").addEventListener("click", () => move(1));
@@ -261,7 +293,7 @@
   }
 
   function measure() {
-    document.documentElement.style.setProperty("--head", document.querySelector("header").offsetHeight + "px");
+    document.documentElement.style.setProperty("--head", document.getElementById("head").offsetHeight + "px");
     fit();
   }
   addEventListener("resize", measure);
@@ -277,8 +309,14 @@
     measure();
   }
 
+  /** Show none any more. */
+  function unload() {
+    story = null;
+    Object.values(tools).forEach((e) => { e.value = ""; });
+  }
+
   const embedded = document.getElementById("story").textContent;
-  window.behaviourPage = { load, choose, applyFilter, chosen: () => chosen, make, cellName };
+  window.behaviourPage = { load, unload, readHash, choose, applyFilter, chosen: () => chosen, make, cellName };
   if (embedded !== "null") {
     load(JSON.parse(embedded));
     readHash();

@@ -10,18 +10,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from viewproof.refinement.reports.behaviour import diagram
+from viewproof.refinement.reports.behaviour.scene import Scene, scene_of
+from viewproof.refinement.reports.escape import printable
 from viewproof.spec.engines.story import Story, to_json
 
 _PACKAGE = "viewproof.refinement.reports.behaviour"
+LOADER = PackageLoader(_PACKAGE, ".")
+"""Finds the templates of this package, for pages that take some of them."""
 PICTURE_HEAD = 70
 """What a picture has above and below the drawing: names of lanes, and how it ends."""
 
 
 def render(story: Story, document: dict[str, Any] | None = None) -> str:
     """The page; `document` is the story's JSON if it is at hand."""
-    return _fill(
-        "page.html.j2", story, document=document or to_json(story), style=_own("page.css"), script=_own("page.js")
-    )
+    style, script = page_files()
+    told = document or to_json(story)
+    return _fill("page.html.j2", scene_of(story), story=story, document=told, style=style, script=script)
 
 
 def page_files() -> tuple[Markup, Markup]:
@@ -29,9 +33,9 @@ def page_files() -> tuple[Markup, Markup]:
     return _own("page.css"), _own("page.js")
 
 
-def render_drawing(story: Story) -> str:
+def render_drawing(scene: Scene) -> str:
     """The sequence diagram alone, for a page that is there already."""
-    return _fill("diagram.html.j2", story)
+    return _fill("diagram.html.j2", scene)
 
 
 def write_picture(story: Story, file: Path) -> None:
@@ -39,20 +43,23 @@ def write_picture(story: Story, file: Path) -> None:
     ending = f"{story.ending.id}: {story.ending.title}" if story.ending else ""
     verb = "breaks" if story.ending and story.ending.broken else "reaches"
     title = f"{len(story.steps)} steps of {story.spec.name}" + (f": it {verb} {ending}" if ending else "")
-    file.write_text(_fill("picture.svg.j2", story, title=title, ending=f"{verb} {ending}", head=PICTURE_HEAD), "utf-8")
+    scene, below = scene_of(story), f"{verb} {ending}"
+    picture = _fill("picture.svg.j2", scene, story=story, title=title, ending=below, head=PICTURE_HEAD)
+    file.write_text(picture, "utf-8")
 
 
-def _fill(template: str, story: Story, **more: Any) -> str:
+def _fill(template: str, scene: Scene, **more: Any) -> str:
     environment = Environment(
-        loader=PackageLoader(_PACKAGE, "."),
+        loader=LOADER,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "ensure_ascii": False, "separators": (",", ":")}
     return environment.get_template(template).render(
-        story=story, drawing=diagram.draw(story), box_height=diagram.BOX_HEIGHT, **more
+        scene=scene, drawing=diagram.draw(scene), box_height=diagram.BOX_HEIGHT, **more
     )
 
 
