@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from viewproof.impl.net.address import Address
 from viewproof.impl.net.client import Client, EvictedError, RequestTimeoutError
 from viewproof.impl.net.history import Kind, Operation
+from viewproof.impl.net.tls import Tls
 
 __all__ = ["APPENDS", "MIXED", "Load"]
 
@@ -45,7 +46,9 @@ class Load:
         group: int = 0,
         weights: Mapping[Kind, int] = MIXED,
         may_be_copied: bool = False,
+        tls: Tls | None = None,
     ) -> None:
+        self._tls = tls
         self.history: list[Operation] = []
         self.latencies_ns: list[int] = []
         self.unanswered = 0
@@ -115,6 +118,7 @@ class Load:
             send_twice=self._send_twice,
             may_be_copied=self._may_be_copied,
             group=self._group,
+            tls=self._tls,
         )
         self._next_client_id += 1
         return client

@@ -17,6 +17,7 @@ from viewproof.impl.machine.namespaces import NamespaceLayout
 from viewproof.impl.net.address import Address
 from viewproof.impl.net.client import EvictedError, RequestTimeoutError
 from viewproof.impl.net.partitions import PartitionsClient
+from viewproof.impl.net.tls import Tls
 
 __all__ = ["Append", "PartitionLoad", "StoredOffsets", "check_appends"]
 
@@ -56,7 +57,9 @@ class PartitionLoad:
         timeout_seconds: float = 60.0,
         group: int = PARTITIONS.number,
         namespaces: Sequence[int] = (),
+        tls: Tls | None = None,
     ) -> None:
+        self._tls = tls
         layout = NamespaceLayout()
         self.appends: list[Append] = []
         self.unanswered = 0
@@ -112,7 +115,12 @@ class PartitionLoad:
 
     def _new_client(self) -> PartitionsClient:
         client = PartitionsClient(
-            self._addresses, self._cluster, self._next_client_id, self._timeout_seconds, group=self._group
+            self._addresses,
+            self._cluster,
+            self._next_client_id,
+            self._timeout_seconds,
+            group=self._group,
+            tls=self._tls,
         )
         self._next_client_id += 1
         return client

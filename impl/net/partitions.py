@@ -12,6 +12,7 @@ from viewproof.impl.machine.state_machine import Outcome, Result
 from viewproof.impl.net.address import Address
 from viewproof.impl.net.client import Client
 from viewproof.impl.net.errors import ReplyError
+from viewproof.impl.net.tls import Tls
 
 __all__ = ["OffsetError", "PartitionsClient"]
 
@@ -35,8 +36,9 @@ class PartitionsClient(Client):
         timeout_seconds: float = 30.0,
         layout: NamespaceLayout | None = None,
         group: int = PARTITIONS.number,
+        tls: Tls | None = None,
     ) -> None:
-        super().__init__(addresses, cluster, client_id, timeout_seconds, group=group)
+        super().__init__(addresses, cluster, client_id, timeout_seconds, group=group, tls=tls)
         self.layout = layout or NamespaceLayout()
 
     async def append_messages(self, namespace: int, messages: Sequence[bytes]) -> int:

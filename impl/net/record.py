@@ -18,6 +18,7 @@ from pathlib import Path
 from viewproof.impl.groups.group import SINGLE, Group
 from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig
+from viewproof.impl.net.authority import issue_cluster
 from viewproof.impl.net.cluster import Cluster, ClusterError
 from viewproof.impl.net.history import CheckResult, check_history
 from viewproof.impl.net.load import Load
@@ -33,7 +34,8 @@ class RecordOptions:
     ``down_seconds`` is how long a killed process stays down; ``kill`` False records a quiet run. ``timeout_seconds``:
     when a request is given up. ``client_table`` of a new cluster; with fewer slots than clients they evict each other.
     ``send_twice``: chance that a client sends a request twice. ``checkpoint_interval``: the server's unless given.
-    In each group of partitions as many producers append to them, beside the clients of the keys.
+    In each group of partitions as many producers append to them, beside the clients of the keys. ``tls``: all use
+    certificates of an authority that is made for the run.
     """
 
     replica_count: int = 3
@@ -52,6 +54,7 @@ class RecordOptions:
     checkpoint_interval: int | None = None
     groups: tuple[Group, ...] = (SINGLE,)
     features: tuple[str, ...] = ()
+    tls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,7 @@ def _cluster(directory: Path, trace_directory: Path, run: str, options: RecordOp
         if path.exists() and any(path.iterdir()):
             raise ClusterError(f"{path} holds a run already; give another run id, or delete it")
     interval = options.checkpoint_interval
-    return Cluster(
+    cluster = Cluster(
         directory,
         options.replica_count,
         run=run,
@@ -167,7 +170,11 @@ def _cluster(directory: Path, trace_directory: Path, run: str, options: RecordOp
         server_options=() if interval is None else ("--checkpoint-interval", str(interval)),
         groups=options.groups,
         features=options.features,
+        tls=directory / "tls" if options.tls else None,
     )
+    if cluster.tls is not None:
+        issue_cluster(cluster.tls, cluster.cluster, cluster.addresses)
+    return cluster
 
 
 class _Loads:
@@ -245,6 +252,7 @@ def _key_load(cluster: Cluster, options: RecordOptions, group: Group) -> Load:
         timeout_seconds=options.timeout_seconds,
         send_twice=options.send_twice,
         group=group.number,
+        tls=cluster.client_tls(),
     )
 
 
@@ -258,6 +266,7 @@ def _partition_load(cluster: Cluster, options: RecordOptions, group: Group) -> P
         timeout_seconds=options.timeout_seconds,
         group=group.number,
         namespaces=() if group.namespace is None else (group.namespace,),
+        tls=cluster.client_tls(),
     )
 
 

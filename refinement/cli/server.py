@@ -18,6 +18,7 @@ from viewproof.impl.faults import FAULTS
 from viewproof.impl.groups.group import SINGLE, Group, parse_group, parse_groups
 from viewproof.impl.interface.durable import CLIENT_SLOTS_MAX, CLIENTS_SESSIONS, ClientTableConfig, Quorums
 from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
+from viewproof.impl.net.authority import issue_cluster
 from viewproof.impl.net.bench import UNREACHABLE_SECONDS
 from viewproof.impl.net.client import EvictedError
 from viewproof.impl.net.cluster import Cluster
@@ -72,6 +73,10 @@ _segment_bytes = click.option(
 )
 _features = click.option(
     "--feature", "features", multiple=True, type=click.Choice(sorted(FEATURES.values())), help="Supported feature."
+)
+
+_tls = click.option(
+    "--tls", "secured", is_flag=True, help="Make an authority for development, and use TLS on every connection."
 )
 
 
@@ -193,6 +198,7 @@ def repl(addresses: str, group: str, cluster_id: int, tls: Path | None, json_fil
 @click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--run", default="run", show_default=True, help="Run id in the traces, DIRECTORY/traces/RUN.")
 @click.option("--restart", is_flag=True, help="Start a replica that ended again, after a second.")
+@_tls
 @_groups
 @_features
 @json_option_of_maker
@@ -201,6 +207,7 @@ def cluster(
     replicas: int,
     run: str,
     restart: bool,
+    secured: bool,
     groups: tuple[Group, ...],
     features: tuple[str, ...],
     json_file: Path | None,
@@ -211,8 +218,11 @@ def cluster(
     """
     protect({"--json": json_file}, directories=[directory])
     protect_data("--json", json_file, [directory / "data"])
-    with Cluster(directory, replicas, run=run, groups=groups, features=features) as processes:
+    tls = directory / "tls" if secured else None
+    with Cluster(directory, replicas, run=run, groups=groups, features=features, tls=tls) as processes:
         processes.format_or_check()
+        if processes.tls is not None:
+            issue_cluster(processes.tls, processes.cluster, processes.addresses)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         processes.start_all()
         primary = asyncio.run(processes.wait_ready())
@@ -259,6 +269,7 @@ def cluster(
     help="Clients register.",
 )
 @_checkpoint_interval
+@_tls
 @_groups
 @_features
 @json_option_of_maker
@@ -275,6 +286,7 @@ def record(
     client_slots: int,
     sessions: bool,
     checkpoint_interval: int,
+    secured: bool,
     groups: tuple[Group, ...],
     features: tuple[str, ...],
     json_file: Path | None,
@@ -295,6 +307,7 @@ def record(
         checkpoint_interval=checkpoint_interval,
         groups=groups,
         features=features,
+        tls=secured,
     )
     with tempfile.TemporaryDirectory(prefix="vsr-record-") as data:
         if rounds:

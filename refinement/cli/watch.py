@@ -25,9 +25,11 @@ def description(cluster: Cluster, primary: int) -> str:
     traces = [str(cluster.trace_path(0, group).parent) for group in cluster.groups]
     lines += [f"data     {cluster.data_path(0).parent}", f"traces   {' '.join(traces)}"]
     lines += [f"logs     {cluster.log_path(0).parent}"]
+    lines += [] if cluster.tls is None else [f"tls      {cluster.tls}"]
+    secured = "" if cluster.tls is None else f" --tls {shlex.quote(str(cluster.tls / 'clients'))}"
     for group in cluster.groups:
         option = "" if group == SINGLE else f" --group {group.name}"
-        lines += [f"talk     vsr repl{option} --addresses {cluster.address_list()}"]
+        lines += [f"talk     vsr repl{option} --addresses {cluster.address_list()}{secured}"]
     lines += [f"audit    {shlex.join(['vsr', 'audit', *traces])}"]
     lines += [f"ready, primary {primary}; kill -9 a replica as you like; Ctrl-C stops all"]
     return "\n".join(lines)

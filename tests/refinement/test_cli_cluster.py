@@ -98,6 +98,29 @@ def test_restart_starts_a_killed_replica_again(tmp_path: Path) -> None:
         assert process.wait(120) == 0
 
 
+def test_a_cluster_with_tls_tells_nothing_to_who_has_no_certificate(tmp_path: Path) -> None:
+    with running(tmp_path, "here", "--tls") as (process, ready):
+        asked = ("--addresses", ",".join(ready["addresses"]))
+        shown = ("--tls", str(tmp_path / "here/tls/clients"))
+        assert vsr("status", *asked).exit_code == 4
+        assert vsr("status", *asked, *shown).exit_code == 0
+        assert vsr("repl", *asked, *shown, stdin="put a 1\nget a\n").stdout == "ok\n1\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 0
+        assert process.stdout is not None
+        told = process.stdout.read()
+    assert f"tls      {tmp_path / 'here/tls'}\n" in told
+    assert f"--addresses {','.join(ready['addresses'])} --tls {tmp_path / 'here/tls/clients'}\n" in told
+
+
+def test_a_run_is_recorded_with_tls(tmp_path: Path) -> None:
+    words = ("--tls", "--requests", "40", "--clients", "2", "--groups", "metadata,partitions", "--no-kill")
+    recorded = vsr("record", tmp_path / "rec", *words)
+    assert recorded.exit_code == 0, recorded.output
+    assert "clients' view: consistent" in recorded.output
+    assert vsr("audit", tmp_path / "rec").exit_code == 0
+
+
 class Failing(Cluster):
     """A cluster of one whose process gives up at once, every time."""
 
