@@ -18,11 +18,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from viewproof.refinement.logs.judge import judge_unit
-from viewproof.refinement.logs.order import Record
-from viewproof.refinement.logs.source import lines_of
-from viewproof.refinement.logs.systems import system
-from viewproof.refinement.verdict import UnitResult
+from viewproof.refinement.adapter import adapter as find_adapter
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.discovery import Unit
+from viewproof.refinement.joined.judging import judge_joined
+from viewproof.refinement.joined.order import Record
+from viewproof.refinement.joined.source import lines_of
+from viewproof.refinement.verdict import AuditOptions, UnitResult
 
 CHANGED, REMOVED, DOUBLED, SWAPPED = CLASSES = ("changed", "removed", "doubled", "swapped")
 NEAR = 12
@@ -59,16 +61,19 @@ class Bench:
     """A log in memory, with the lines that its adapter judges."""
 
     def __init__(self, adapter: str, file: str) -> None:
-        self.adapter = adapter
-        self.system = system(adapter)
+        self.adapter = find_adapter(adapter)
+        self.options = AuditOptions(adapter=adapter)
+        joined = self.adapter.joined
+        if joined is None:
+            raise ValueError(f"logs of {adapter} are not read together")
         self.lines = [line.text for line in lines_of(file)]
         self.suffix = "".join(Path(file).suffixes).removesuffix(".zst").removesuffix(".gz")
-        reading = self.system.read((file,))
-        records = [r for run in reading.runs for r in run.records if r.event in self.system.changing]
+        reading = joined.read((file,))
+        records = [r for run in reading.runs for r in run.records if r.event in joined.changing]
         self.records: list[Record] = sorted(records, key=lambda r: r.line)
         self.plain = self._judge(self.lines)
         self.known = set(_texts(self.plain))
-        self.fields = [(r, name, at) for r in self.records for name in self.system.fields for at in self._find(r, name)]
+        self.fields = [(r, name, at) for r in self.records for name in joined.fields for at in self._find(r, name)]
 
     def _find(self, record: Record, name: str) -> list[tuple[int, int]]:
         found = re.finditer(_VALUE.format(name=re.escape(name)), self.lines[record.line - 1])
@@ -107,7 +112,7 @@ class Bench:
         with tempfile.TemporaryDirectory(prefix="viewproof-") as folder:
             file = Path(folder) / f"log{self.suffix}"
             file.write_text("\n".join(lines) + "\n")
-            return judge_unit((str(file),), self.adapter)
+            return judge_joined(Unit(str(file), (str(file),)), self.adapter, self.options, check_run)
 
     def outcome(self, corruption: Corruption) -> Outcome:
         """The audit of the log with that change. A failure of the audit itself is an error."""

@@ -211,6 +211,7 @@ class _Plain:
             raise Missing("seq")
         if row[_SEQ] == 1:
             state.check_first(1, event)
+        state.check_members(row)
         if event not in self.judged:
             raise Missing("event")
         self.judged[event] += 1

@@ -71,7 +71,7 @@ class Histories(Stepping):
 
     def _departs(self, line: Departs) -> None:
         if self.state.departs(line.id):
-            self._open(f"{line.id}: {self.system.departures[line.id]}; what follows from it is not judged", "")
+            self._open(line.id, f"{self.system.departures[line.id]}; what follows from it is not judged")
 
     def _loop(self, rule: Rule, line: Loop, env: Env) -> None:
         lo, hi = self._value(line.over.lo, env), self._value(line.over.hi, env)
@@ -119,7 +119,7 @@ class Histories(Stepping):
     def _one_of(self, rule: Rule, bodies: Sequence[tuple[Sequence[Line], Env]]) -> None:
         """Take the histories that are not refused; cells in which several differ are not known."""
         kept: list[tuple[Sequence[Line], Env]] = []
-        results: list[tuple[Written, dict[str, Obligation]]] = []
+        results: list[tuple[Written, dict[str, Obligation], Counter[str], dict[int, list[str]]]] = []
         refused: Reject | None = None
         before = dict(self.obligations), Counter(self.state.coverage), {k: list(v) for k, v in self.state.uses.items()}
         for lines, env in bodies:
@@ -128,7 +128,7 @@ class Histories(Stepping):
             try:
                 self._block(rule, lines, env)
                 kept.append((lines, env))
-                results.append((self.cells.written(), self.obligations))
+                results.append((self.cells.written(), self.obligations, self.state.coverage, dict(self.state.uses)))
             except Reject as reject:
                 refused = refused or reject
             self.cells.undo(outer)
@@ -141,9 +141,11 @@ class Histories(Stepping):
         if len(kept) == 1:
             self._block(rule, *kept[0])
             return
-        for _, found in results:
+        for _, found, _, _ in results:
             self.obligations |= {cause: one for cause, one in found.items() if cause not in self.obligations}
-        self._between([written for written, _ in results])
+        self.state.coverage = results[0][2]
+        self.state.uses.update(results[0][3])
+        self._between([written for written, *_ in results])
 
     def _between(self, results: Sequence[Written]) -> None:
         """The cells are as one of the results has them."""

@@ -47,6 +47,7 @@ class PartialRun(Histories, Naming):
         if node >= self.state.replicas:
             raise Reject("event.node", f"node {node} is not one of {self.state.replicas} replicas")
         self.state.check_first(seq, event)
+        self.state.check_members(row)
         rule = self.rules.get(event)
         if rule is None:
             cause = self._no_such_event(event)

@@ -88,6 +88,13 @@ class RunState:
         if seq == 1 and boots and event != boots[0]:
             raise Reject("event.event", f"the first event of a node is {boots[0]}", boots[0], event)
 
+    def check_members(self, row: Row) -> None:
+        """Replicas that the event names are some of the run's."""
+        for place, name in self.system.members:
+            value = row[place]
+            if value is not None and value >= self.replicas:
+                raise Reject(f"event.{name}", f"{name} {value} is not one of {self.replicas} replicas")
+
     def never_sent(self, kind: str, sender: int, seq: int) -> Reject:
         """No event of that sender with that seq, before this one, sent such a message."""
         message = f"no {kind} was sent by event {seq} of node {sender}"

@@ -73,7 +73,7 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--profile", type=click.Choice(api.PROFILES), default="core", show_default=True, help="Of the spec.")
 @click.option("--allow", multiple=True, metavar="FAULT", help="Permit a known deviation; the report says where used.")
 @click.option("--forbid", multiple=True, metavar="FAULT", help="Refuse a departure that is only named; all: each.")
-@click.option("--partial", is_flag=True, help="Lines may be missing anywhere: none is missed.")
+@click.option("--partial", "is_partial", is_flag=True, help="Lines may be missing anywhere: none is missed.")
 @click.option("--without", multiple=True, metavar="COLUMN", help="Judge as if the column were never there.")
 @click.option("--adapter", metavar="NAME", default="", help="Logs of iggy, oxia, or MODULE:NAME (docs/adapters.md).")
 @click.option("--set", "given", multiple=True, metavar="COLUMN=N", help="Configuration that no boot of a run shows.")
@@ -91,7 +91,7 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--baseline", "baseline_file", type=click.Path(path_type=Path), help="Known violations.")
 @click.option("--write-baseline", type=_FILE, help="Write the violations found (and those known) as a baseline.")
 def audit(
-    paths: tuple[str, ...], input: str, profile: str, allow: tuple[str, ...], forbid: tuple[str, ...], partial: bool,
+    paths: tuple[str, ...], input: str, profile: str, allow: tuple[str, ...], forbid: tuple[str, ...], is_partial: bool,
     without: tuple[str, ...], adapter: str,
     given: tuple[str, ...], engine: str, master: str, settings: tuple[str, ...], workers: int, interp: bool, why: bool,
     json_file: Path | None, junit_file: Path | None, sarif_file: Path | None, html_file: Path | None,
@@ -110,11 +110,11 @@ def audit(
     try:
         configuration = _configuration(given)
         options = api.audit_options(
-            input, profile, allow, without, adapter, configuration, forbid=forbid, partial=partial
+            input, profile, allow, without, adapter, configuration, forbid=forbid, partial=is_partial
         )
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
-    if interp and (input == "tigerbeetle" or adapter in api.SYSTEMS):
+    if interp and input == "tigerbeetle":
         raise click.UsageError("--interp is for native traces, and adapters of records")
     if input == "tigerbeetle":
         logs = survey_logs(list(map(_from_stdin, paths)))
@@ -124,17 +124,8 @@ def audit(
                 logs, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=note
             )
         return publish(replace(report, baseline=known), files, why=why)
-    if adapter in api.SYSTEMS:
-        paths = tuple(map(_from_stdin, paths))
-        found = api.survey_system(paths, adapter)
-        protect(files.by_option(), [*paths, *found.files], found.directories)
-        with steps("audit") as progress:
-            report = api.judge_system(
-                paths, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=note
-            )
-        return publish(replace(report, baseline=known), files, why=why)
     try:
-        inputs = api.survey_inputs(map(_from_stdin, paths), options)
+        inputs = api.survey_inputs(map(partial(_from_stdin, suffix=api.suffix_of(options)), paths), options)
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint="--adapter") from None
     protect(files.by_option(), [*paths, *inputs.files, *inputs.ignored], inputs.directories)
@@ -190,7 +181,7 @@ def _settings(engine: str, given: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _from_stdin(path: str) -> str:
+def _from_stdin(path: str, suffix: str = ".ndjson") -> str:
     """The path; of `-`, that of a file with what comes on standard input, which is gone at the end."""
     if path != "-":
         return path
@@ -198,7 +189,7 @@ def _from_stdin(path: str) -> str:
     click.get_current_context().call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
     begin = sys.stdin.buffer.read(4)
     packed = next((suffix for magic, suffix in _PACKED.items() if begin.startswith(magic)), "")
-    file = Path(folder) / f"stdin.ndjson{packed}"
+    file = Path(folder) / f"stdin{suffix}{packed}"
     with file.open("wb") as out:
         out.write(begin)
         shutil.copyfileobj(sys.stdin.buffer, out)

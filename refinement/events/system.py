@@ -155,6 +155,12 @@ class System:
         return {column.name: column for column in self.table}
 
     @cached_property
+    def members(self) -> tuple[tuple[int, str], ...]:
+        """Places and names of columns that name a replica; for systems of histories."""
+        mine = [c for c in self.columns if self.histories and c.sort is self.profile.replica]
+        return tuple((self.index[column.name], column.name) for column in mine)
+
+    @cached_property
     def kinds(self) -> Mapping[str, Kind]:
         """What the values of each column stand for."""
         return {column.name: _kind(column) for column in self.table}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from viewproof.refinement.iggy.lines import parse
-from viewproof.refinement.logs.source import lines_of
+from viewproof.refinement.joined.source import lines_of
 
 SEARCH_LINES = 4000
 """Lines of a file that are looked at."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from viewproof.refinement.logs.source import Malformed
+from viewproof.refinement.joined.source import Malformed
 
 METADATA = 1 << 63
 """The group of the metadata plane."""

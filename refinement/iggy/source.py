@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from viewproof.refinement.iggy.files import first_time, own_replica
 from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
 from viewproof.refinement.iggy.names import Names
-from viewproof.refinement.logs.judge import PANIC
-from viewproof.refinement.logs.order import Record, in_order
-from viewproof.refinement.logs.source import Line, LoggedRun, Malformed, Reading, Unknown, lines_of, steady
+from viewproof.refinement.joined.order import Record, in_order
+from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, Unknown, lines_of, steady
 
 SUFFIXES = (".log", ".log.zst", ".log.gz", ".txt")
 SLOTS = 8192
@@ -24,20 +23,10 @@ REPLICAS_MAX = 7
 """Replicas of the largest cluster."""
 TICKS = 0.0
 """How long a line of a simulator waits for another: its lines are in the order of what happens."""
+PANIC = "panic"
+"""The system stopped itself: the run is judged up to it."""
 
 Columns = dict[str, int | None]
-
-
-@dataclass(frozen=True)
-class Config:
-    """A run: replicas, slots of the client table, is it the metadata (with a table that is judged), does the log show
-    the network and journals?
-    """
-
-    replicas: int
-    slots: int
-    metadata: bool
-    wire: bool
 
 
 Make = Callable[[Names, Parsed], Columns]
@@ -285,23 +274,36 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     metadata = number == METADATA
     if not metadata or METADATA not in reader.groups:
         name += "" if metadata else f"#partition:{number}"
-    config = Config(reader.replicas, reader.slots, metadata and not group.names.logs_out, reader.wire)
-    records = _without_sessions(group.records) if metadata and not config.metadata else group.records
+    judged = metadata and not group.names.logs_out
+    configuration = {
+        "replicas": reader.replicas, "slots": reader.slots, "metadata": int(judged), "wire": int(reader.wire),
+    }  # fmt: skip
+    records = _without_sessions(group.records) if metadata and not judged else group.records
     records = steady(records)
     records = list(in_order(records, TICKS)) if reader.ticks else _with_ends(list(in_order(records)))
-    silent = {n: f"no line of replica {n} is in the input" for n in range(reader.replicas) if n not in reader.seen}
+    records, missing = _up_to_panic(_look_ahead(records))
     if group.names.begins > 1:
-        cause = f"the log begins late, at op {group.names.begins}"
-        silent = dict.fromkeys(range(reader.replicas), cause)
-    missing = list(dict.fromkeys(silent.values()))
+        missing.append(f"the log begins late, at op {group.names.begins}")
+    else:
+        missing += [f"no line of replica {n} is in the input" for n in range(reader.replicas) if n not in reader.seen]
     if reader.wire and not reader.ended:
         missing.append("the end of the run: the log is cut off before the simulator says that it is done")
     if group.names.logs_out:
         missing.append("the client table: clients log out, which is not judged")
-    run = LoggedRun(name, config, _look_ahead(records), tuple(missing), silent)
+    run = LoggedRun(name, configuration, records, tuple(missing), group.names.begins > 1)
     run.unknown = group.unknown
     run.lines = reader.lines
     return run
+
+
+def _up_to_panic(records: list[Record]) -> tuple[list[Record], list[str]]:
+    """The records before the system stopped itself, if it did, and what is missing then."""
+    at = next((at for at, record in enumerate(records) if record.event == PANIC), None)
+    if at is None:
+        return records, []
+    stopped = records[at]
+    text = f"{stopped.file}:{stopped.line}: the build stopped itself, judged up to there: {stopped.text[:160]}"
+    return records[:at], [text]
 
 
 def _without_sessions(records: list[Record]) -> list[Record]:

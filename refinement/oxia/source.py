@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from viewproof.refinement.logs.order import Record, in_order
-from viewproof.refinement.logs.source import Line, LoggedRun, Malformed, Reading, lines_of, steady
+from viewproof.refinement.joined.order import Record, in_order
+from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, lines_of, steady
 
 Fields = Mapping[str, Any]
 SUFFIXES = (".ndjson", ".json", ".log", ".jsonl")
@@ -295,7 +295,7 @@ def read(files: tuple[str, ...]) -> Reading:
     rows = [(whose[file], line, f) for file, part in decoded for line, f in part]
     shards = sorted({_shard(f) for _, _, f in rows if f.get("component") in CHANGING and "shard" in f})
     if not reader.ensemble:
-        reading.runs += [LoggedRun(_run_id(files, s, len(shards) == 1), None, [], (NO_ENSEMBLE,)) for s in shards]
+        reading.runs += [LoggedRun(_run_id(files, s, len(shards) == 1), {}, [], (NO_ENSEMBLE,)) for s in shards]
         return reading
     for name in shards:
         reading.runs.append(_run(reader, name, rows, reading, files, alone=len(shards) == 1))
@@ -398,7 +398,7 @@ def _run(
     *,
     alone: bool,
 ) -> LoggedRun:
-    run = LoggedRun(_run_id(files, shard, alone), len(reader.ensemble), [])
+    run = LoggedRun(_run_id(files, shard, alone), {"members": len(reader.ensemble)}, [])
     reader.begin()
     seen: set[int] = set()
     coordinator = False
@@ -434,10 +434,13 @@ def _run(
         node = node if pattern.by_server else -1
         gives, needs = pattern.gives(reader, node, columns), pattern.needs(reader, node, columns)
         text = line.text[:300]
-        run.records.append(Record(pattern.event, node, line.file, line.number, _time(f), columns, text, needs, gives))
+        about = columns.pop("leader", None) or 0
+        run.records.append(
+            Record(pattern.event, node, line.file, line.number, _time(f), columns, text, needs, gives, about)
+        )
     run.records = list(in_order(_with_duplicates(_with_restarts(steady(run.records)))))
-    run.silent = {at: f"no line of {n} is in the input" for n, at in reader.names.items() if at not in seen}
-    run.missing = (*run.silent.values(), *(() if coordinator else ("no line of the coordinator is in the input",)))
+    silent = tuple(f"no line of {name} is in the input" for name, at in reader.names.items() if at not in seen)
+    run.missing = (*silent, *(() if coordinator else ("no line of the coordinator is in the input",)))
     return run
 
 

@@ -59,7 +59,7 @@ def _run(verdict: RunVerdict, why: bool, report: AuditReport) -> Iterator[str]:
         yield f"    {note}"
     for fault, count in _allowed(verdict).items():
         first = next(use for use in verdict.allowed_uses if use.fault == fault)
-        named = any(reason.startswith(f"{fault}: ") for reason in verdict.missing)
+        named = any(reason.startswith(f"{fault}; ") for reason in verdict.missing)
         what = "departs" if named else "allowed"
         yield f"    {what}: {fault}, used {number(count, 'time')}, first at {first.file}:{first.line}"
 

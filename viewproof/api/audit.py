@@ -14,14 +14,11 @@ from viewproof.refinement.discovery import Inputs, survey
 from viewproof.refinement.interrupts import held
 from viewproof.refinement.joined.judging import apart
 from viewproof.refinement.local import Progress
-from viewproof.refinement.logs import systems
 from viewproof.refinement.schema import nearest
 from viewproof.refinement.tigerbeetle.inputs import Logs, survey_logs
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, InputProblem
 
 ENGINES = ("local", "spark")
-SYSTEMS = systems.NAMES
-"""Systems whose logs are known by name: `--adapter iggy`."""
 INPUTS = ("native", "tigerbeetle")
 PROFILES = ("core", "tigerbeetle-2022", "tigerbeetle-2026")
 
@@ -63,7 +60,8 @@ def audit(
     or for the latter a profile of it; `allow` permits deviations by name (docs/faults.md);
     `without` names columns to judge without, as if they were never there; `forbid` departures of a system that are
     refused ("all": all of them); `partial`: lines may be missing anywhere;
-    `adapter` names one from outside the package (`module:NAME`, docs/adapters.md); `configuration` is what no boot of a
+    `adapter` names one of the package (iggy, oxia) or from outside it (`module:NAME`, docs/adapters.md);
+    `configuration` is what no boot of a
     run shows, by column; `engine` is local, with
     `workers` processes (which import the main module again: a script needs `if __name__ == "__main__"`), or spark, on
     `master` with `conf` (settings of the session), which also takes addresses (`s3a://…`); `interp` takes each step
@@ -82,10 +80,6 @@ def audit(
         logs = survey_logs(names)
         return judge_logs(
             logs, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=log
-        )
-    if adapter in SYSTEMS:
-        return judge_system(
-            names, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=log
         )
     inputs, judge = survey_inputs(names, options), check_run(interp=interp)
     return judge_inputs(
@@ -110,9 +104,7 @@ def audit_options(
     if adapter and input != "native":
         raise AuditOptionError("adapter", f"an adapter is an input of its own, and not of --input {input}")
     given = tuple((configuration or {}).items())
-    if adapter in SYSTEMS:
-        _require_none(allow=allow, without=without, set=tuple(configuration or {}))
-    elif input == "native":
+    if input == "native":
         _require_known(_loaded(adapter or NATIVE), once, without, given)
     elif without or given:
         option = "without" if without else "set"
@@ -132,13 +124,6 @@ def _forbidden(adapter: Adapter, ids: Sequence[str]) -> tuple[str, ...]:
             text = f"there are: {', '.join(sorted(known))}" if known else f"{adapter.name} has none"
             raise AuditOptionError("forbid", f"{id} is no departure that is known; {text}")
     return tuple(dict.fromkeys(known if "all" in ids else ids))
-
-
-def _require_none(**given: Sequence[object]) -> None:
-    """Refuses options that logs of another system do not have."""
-    for option, values in given.items():
-        if values:
-            raise AuditOptionError(option, f"{values[0]} is for native traces, and adapters of records")
 
 
 def _require_known(
@@ -185,6 +170,11 @@ def survey_inputs(paths: Iterable[str], options: AuditOptions) -> Inputs:
     return inputs if found.joined is None else replace(inputs, units=apart(inputs.units, found))
 
 
+def suffix_of(options: AuditOptions) -> str:
+    """How the name of a log of this input may end."""
+    return ".ndjson" if options.adapter == NATIVE else _loaded(options.adapter).suffixes[0]
+
+
 def _require_known_to_logs(names: tuple[str, ...]) -> None:
     with held():
         from viewproof.refinement.tigerbeetle.families import known_deviations
@@ -221,29 +211,6 @@ def judge_inputs(
     with held():
         from viewproof.refinement import spark
     return spark.audit(inputs, options, judge, master=master, log=log, progress=progress, conf=conf)
-
-
-def survey_system(names: Iterable[str], adapter: str) -> Logs:
-    """The logs of a system that is known by name."""
-    with held():
-        from viewproof.refinement.logs.systems import system
-    return survey_logs(names, system(adapter).suffixes)
-
-
-def judge_system(
-    names: Iterable[str], options: AuditOptions, *, engine: str, master: str, workers: int,
-    conf: Mapping[str, str] | None = None, progress: Progress | None = None,
-    log: Callable[[str], None] = lambda text: None,
-) -> AuditReport:  # fmt: skip
-    """Audit logs of a system that is known by name (docs/iggy.md, docs/oxia.md)."""
-    found = survey_system(names, options.adapter)
-    if engine == "local":
-        from viewproof.refinement.logs import judge as logs
-
-        return logs.audit(found, options, workers=workers, progress=progress)
-    with held():
-        from viewproof.refinement.logs import on_spark
-    return on_spark.audit(found, options, master=master, log=log, conf=conf)
 
 
 def judge_logs(

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 
-from tests.refinement.logs.real import IGGY, judged, needs, unpacked, verdict
+from tests.refinement.real_logs import IGGY, judged, needs, unpacked, verdict
 from viewproof.refinement.cli import cli
 
 GROUP = 1 << 63
@@ -317,10 +317,26 @@ def test_a_damaged_or_cut_file_never_conforms(tmp_path: Path) -> None:
         assert (found.verdict, name in found.missing[0]) == ("inconclusive", True)
 
 
-@pytest.mark.parametrize(("words", "text"), [(["--set", "op=1"], "op is for"), (["--interp"], "--interp is for")])
-def test_options_of_native_traces_are_refused_by_name(words: list[str], text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--set", "op=1"], "op is no column of the configuration; there are: replicas, slots, metadata, wire"),
+        (["--forbid", "iggy.x"], "there are: iggy.replays_over_hole, iggy.stale_parent"),
+        (["--allow", "iggy.x"], "iggy.x cannot be allowed"),
+        (["--without", "opp"], 'opp is no column of this input; did you mean "op"?'),
+    ],
+)
+def test_options_that_mean_nothing_here_are_refused_by_name(words: list[str], text: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["audit", "--adapter", "iggy", str(simulated(tmp_path)), *words])
-    assert (result.exit_code, f"{text} native traces" in result.output) == (2, True)
+    assert (result.exit_code, text in " ".join(result.output.replace("│", " ").split())) == (2, True), result.output
+
+
+@pytest.mark.parametrize("words", [[], ["--interp"], ["--workers", "2"], ["--without", "sender"]])
+def test_options_of_all_audits_are_those_of_these_logs(words: list[str], tmp_path: Path) -> None:
+    for name in ("one.log", "two.log.3"):
+        simulated(tmp_path, name)
+    result = CliRunner().invoke(cli, ["audit", "--adapter", "iggy", str(tmp_path), *words])
+    assert (result.exit_code, "2 conforms" in result.output) == (0, True), result.output
 
 
 def test_a_log_may_come_on_standard_input(tmp_path: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from viewproof.refinement.logs.judge import judge_unit
-from viewproof.refinement.verdict import RunVerdict, UnitResult
+from viewproof.refinement.adapter import adapter as find_adapter
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.discovery import Unit
+from viewproof.refinement.joined.judging import judge_joined
+from viewproof.refinement.verdict import AuditOptions, RunVerdict, UnitResult
 
-FOLDER = Path(__file__).resolve().parents[4] / "shared" / "traces" / "real"
+FOLDER = Path(__file__).resolve().parents[3] / "shared" / "traces" / "real"
 IGGY, OXIA = FOLDER / "iggy", FOLDER / "oxia"
 
 
@@ -18,16 +22,17 @@ def needs(folder: Path) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not folder.is_dir(), reason=f"no logs in {folder}")
 
 
-def judged(adapter: str, *files: Path) -> UnitResult:
+def judged(adapter: str, *files: Path, **options: Any) -> UnitResult:
     """The audit of files that belong together."""
-    result = judge_unit(tuple(str(file) for file in files), adapter)
+    unit = Unit(str(files[0] if len(files) == 1 else files[0].parent), tuple(str(file) for file in files))
+    result = judge_joined(unit, find_adapter(adapter), AuditOptions(adapter=adapter, **options), check_run)
     assert not result.tool_errors
     return result
 
 
-def verdict(adapter: str, *files: Path) -> RunVerdict:
+def verdict(adapter: str, *files: Path, **options: Any) -> RunVerdict:
     """The verdict on their first run."""
-    result = judged(adapter, *files)
+    result = judged(adapter, *files, **options)
     assert not result.problems
     return result.verdicts[0]
 
