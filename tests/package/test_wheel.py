@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("package")
 
 SMALL = ("core", "--views", "2", "--ops", "1", "--requests", "1")
 FAULT = ("core", "--fault", "state.getstate_truncates")
-ENDINGS = {"py", "j2", "svg", "css", "js", "typed", "md", "ndjson", "json", "toml"}
+ENDINGS = {"py", "ipynb", "j2", "svg", "css", "js", "typed", "md", "ndjson", "json", "toml"}
 
 
 def names(wheel: Path) -> set[str]:
