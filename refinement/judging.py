@@ -17,7 +17,7 @@ from operator import itemgetter
 from viewproof.refinement.adapter import adapter, first_run_of, has_facts, rows_of
 from viewproof.refinement.discovery import Unit
 from viewproof.refinement.global_facts import Contradiction, RunFacts, merge_facts
-from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, merge_sorted, order_key
+from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, Watched, merge_sorted, order_key
 from viewproof.refinement.packing import Spill
 from viewproof.refinement.parquet import holds_nothing
 from viewproof.refinement.problems import ProblemLog
@@ -44,13 +44,18 @@ def judge_run(
     log: ProblemLog,
     *,
     with_facts: bool = True,
+    before: tuple[Watched, RunFacts] | None = None,
 ) -> Judged:
     """Replay one run's rows (in replay order) and, unless the caller does that elsewhere, gather its facts.
 
-    Returns the replay's verdict (None if it failed or the input is malformed), the broken facts, and tool errors.
-    The rows are consumed to the end, also where the replay stops early; it may go through them again.
+    `before` is what was watched of the run's earlier events, if these are not all. Returns the replay's verdict (None
+    if it failed or the input is malformed), the broken facts, and tool errors. The rows are consumed to the end, also
+    where the replay stops early; it may go through them again.
     """
     guard, facts = SequenceGuard(log), RunFacts(run_id)
+    if before is not None:
+        guard.go_on(before[0])
+        facts = before[1]
     problems_before = len(log.problems) + log.more
     guarded = guard.watch(rows)
     stream = _Watched(rows, facts.watch(guarded) if with_facts and has_facts(options.adapter) else guarded)
@@ -165,7 +170,7 @@ def _judge_sorted(unit: Unit, options: AuditOptions, check_run: CheckRun) -> Uni
     log, empty, clock = ProblemLog(), list[str](), Spent()
     judged: list[Judged] = []
     with no_collector():
-        runs = _by_run(chain.from_iterable(_noting_empty(file, options, log, empty) for file in unit.files))
+        runs = by_run(chain.from_iterable(_noting_empty(file, options, log, empty) for file in unit.files))
         run_ids = sorted(runs)
         clock.until_now("read")
         if not log:
@@ -182,13 +187,14 @@ def _judge_spilled(unit: Unit, options: AuditOptions, check_run: CheckRun, bucke
         clock.until_now("read")
         if not log:
             for rows in spill.buckets():
-                runs = _by_run(rows)
+                runs = by_run(rows)
                 clock.until_now("read")
                 _judge_each(runs, judged, options, check_run, log, clock)
     return result_of(unit.name, run_ids, judged, options, log, empty, clock.seconds)
 
 
-def _by_run(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def by_run(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each run, in the order they come."""
     runs: dict[str, list[Row]] = {}
     for run, some in groupby(rows, key=itemgetter(0)):
         runs.setdefault(run, []).extend(some)

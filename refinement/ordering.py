@@ -41,6 +41,19 @@ def _ordered(stream: Iterator[Row], run_id: str) -> Iterator[Row]:
         yield row
 
 
+Gap = tuple[int, int, int, str, int]
+"""Numbers of a node that never occurred: node, first, last, and the file and line of the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a `SequenceGuard` remembers: of each node its last seq and clock, and its file; the gaps."""
+
+    last: dict[int, tuple[int, int]] = field(default_factory=dict)
+    places: dict[int, str] = field(default_factory=dict)
+    gaps: list[Gap] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class SequenceGuard:
     """Watches a run's rows in replay order: `seq` of each node must be 1, 2, 3 …, its clock must rise.
@@ -52,7 +65,7 @@ class SequenceGuard:
     log: ProblemLog
     _last: dict[int, tuple[int, int]] = field(default_factory=dict)
     _places: dict[int, str] = field(default_factory=dict)
-    _gaps: list[tuple[int, int, int, str, int]] = field(default_factory=list)
+    _gaps: list[Gap] = field(default_factory=list)
 
     def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Pass rows through, checking each."""
@@ -66,6 +79,14 @@ class SequenceGuard:
             last[node] = (seq, clock)
             places[node] = row[FILE_INDEX]
             yield row
+
+    def kept(self) -> Watched:
+        """What came by so far, as a value."""
+        return Watched(dict(self._last), dict(self._places), list(self._gaps))
+
+    def go_on(self, kept: Watched) -> None:
+        """Go on from what came by before."""
+        self._last, self._places, self._gaps = dict(kept.last), dict(kept.places), list(kept.gaps)
 
     def _disorder(self, row: Row, before: int, clock_before: int) -> None:
         node, seq, clock, file, line = row[_NODE], row[_SEQ], row[_CLOCK], row[FILE_INDEX], row[LINE_INDEX]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from viewproof.api.audit import AuditOptionError as AuditOptionError
     from viewproof.api.audit import audit as audit
+    from viewproof.api.audit import audit_from as audit_from
     from viewproof.api.check import check as check
     from viewproof.api.check import reach as reach
     from viewproof.api.data import documents as documents
@@ -45,6 +46,7 @@ _HOMES = {
     "ConfigurationError": "viewproof.impl.interface.durable",
     "FaultError": "viewproof.impl.faults",
     "audit": "viewproof.api.audit",
+    "audit_from": "viewproof.api.audit",
     "check": "viewproof.api.check",
     "counterexamples": "viewproof.api.prove",
     "documents": "viewproof.api.data",

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Any
 
 from viewproof.refinement.adapter import adapter
+from viewproof.refinement.checker.begun import Begun, data_of
 from viewproof.refinement.checker.compile import Program, compile_program
 from viewproof.refinement.checker.evidence import Evidence
 from viewproof.refinement.checker.explain import explain
@@ -29,22 +30,27 @@ from viewproof.spec.engines.replay import Store
 from viewproof.spec.engines.replay.cells import PartialCells
 from viewproof.spec.lang import SpecError
 
-_NODE, _SEQ, _EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
+_NODE, _SEQ, _CLOCK, _EVENT = (INDEX[name] for name in ("node", "seq", "clock", "event"))
 
 
-def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engine: str = "replay") -> RunVerdict:
+def check_run(
+    run_id: str, events: Iterable[Row], options: AuditOptions, *, engine: str = "replay", begun: Begun | None = None,
+    whole: Iterable[Row] = (),
+) -> RunVerdict:  # fmt: skip
     """Judge one run. `events` are rows with file and line, in (clock, node, seq) order, each valid by the schema; they
     are gone through more than once where evidence is missing (an iterator is held in memory for that).
 
-    `engine` "interp" takes every step by the reference interpreter instead of the compiled replay. Raises
-    `SpecError` for an option that the specification does not know (an unknown `--allow`).
+    `engine` "interp" takes every step by the reference interpreter instead of the compiled replay. With `begun` the
+    events are those after it, and `whole` are all. Raises `SpecError` for an option that the specification does not
+    know (an unknown `--allow`).
     """
     rows = list(events) if isinstance(events, Iterator) else events
     stream = iter(rows)
-    boot = next(stream, None)
+    boot = begun.first if begun else next(stream, None)
     if boot is None:
         return RunVerdict(run_id, "inconclusive", 0, missing=("the run has no events",))
-    stream = chain([boot], stream)
+    if begun is None:
+        stream = chain([boot], stream)
     system = adapter(options.adapter).system
     index, needed = system.index, system.profile.needed
     if any(boot[index[name]] is None for name in needed):
@@ -54,7 +60,7 @@ def check_run(run_id: str, events: Iterable[Row], options: AuditOptions, *, engi
     if missing:
         texts = tuple(f"{n} is not in the first event, nor in any boot: say it with --set {n}=…" for n in missing)
         return RunVerdict(run_id, "inconclusive", 0, missing=texts)
-    judge = _Judge(run_id, rows, boot, options, engine, system)
+    judge = _Judge(run_id, rows, boot, options, engine, system, begun, whole if begun else rows)
     shown = {name: boot[at] for name, at in index.items()}
     notes = system.profile.weaknesses(shown)
     verdict = _judged(judge, boot, stream)
@@ -101,18 +107,21 @@ class _Judge:
     """Judges a run under one configuration or another."""
 
     def __init__(
-        self, run_id: str, rows: Iterable[Row], boot: Row, options: AuditOptions, engine: str, system: System
-    ) -> None:
+        self, run_id: str, rows: Iterable[Row], boot: Row, options: AuditOptions, engine: str, system: System,
+        begun: Begun | None, whole: Iterable[Row],
+    ) -> None:  # fmt: skip
         self.run_id = run_id
         self.rows = rows
+        self.begun = begun
+        self.whole = whole
         self.system = system
         self.boot = boot
         self.allow = tuple(sorted(id for id in options.allow if id not in system.departures))
         self.options = options
         self.engine = engine
 
-    def verdict(self, shown: Row, stream: Iterator[Row] | None = None) -> RunVerdict:
-        """The verdict if the configuration is that of the row `shown`; `stream` are the rows, if they are begun."""
+    def plain(self, shown: Row) -> _Plain | RunVerdict:
+        """The plain replay if the configuration is that of the row `shown`; or the verdict that there can be none."""
         configure = self.system.profile.configure
         record = dict(zip(self.system.names, shown, strict=False))
         permitted = self.system.profile.deviations(self.allow).configuration
@@ -127,11 +136,20 @@ class _Judge:
         except SpecError:
             uses = [_use(id, shown) for id in sorted(permitted)]
         program = program_for(self.system, cfg, self.boot, self.allow, self.engine)
-        plain = _Plain(self.run_id, program, cfg.replicas, uses, self.boot, self.options)
+        return _Plain(self.run_id, program, cfg.replicas, uses, self.boot, self.options, self.begun)
+
+    def verdict(self, shown: Row, stream: Iterator[Row] | None = None) -> RunVerdict:
+        """The verdict if the configuration is that of the row `shown`; `stream` are the rows, if they are begun."""
+        if self.begun is not None and not shown == self.boot == self.begun.first:
+            self.begun, self.rows, stream = None, self.whole, None
+        plain = self.plain(shown)
+        if isinstance(plain, RunVerdict):
+            return plain
+        program, replicas = plain.program, plain.replicas
         verdict = plain.judge(stream or iter(self.rows))
         if verdict is not None:
             return self._told(verdict, plain)
-        evidence = Evidence.of(self.rows, self.system, program.kind.rules, cfg.replicas, self.options.partial)
+        evidence = Evidence.of(self.rows, self.system, program.kind.rules, replicas, self.options.partial, self.begun)
         boot = evidence.configuration(self.boot)
         if boot == self.boot:
             return self._told(_judge_partial(plain, self.rows, evidence), plain)
@@ -142,7 +160,7 @@ class _Judge:
         """The verdict with what led to it, if the run does not conform."""
         if verdict.verdict == "conforms":
             return verdict
-        told = tell(self.rows, verdict.events, self.system, plain.program.kind.observed, plain.unknown)
+        told = tell(self.whole, verdict.events, self.system, plain.program.kind.observed, plain.unknown)
         found = tuple(replace(v, story=told.steps, changes=told.changes) for v in verdict.violations)
         return replace(verdict, violations=found, timeline=told.timeline)
 
@@ -153,14 +171,45 @@ def program_for(system: System, cfg: Any, boot: Row, allow: tuple[str, ...] = ()
     return compile_program(system, cfg, allow, engine, optional=optional)
 
 
+def advance(run_id: str, rows: Iterable[Row], options: AuditOptions, begun: Begun | None = None) -> Begun | None:
+    """The state of the plain replay after those events of a run that are final: later ones have greater clocks, as each
+    replica has shown an event above them, and they lie before whatever is refused or not shown.
+
+    `rows` are all events after `begun`, in replay order, gone through more than once. None: nothing is final yet, or
+    the run's first event does not show the configuration.
+    """
+    system = adapter(options.adapter).system
+    first = begun.first if begun else next(iter(rows), None)
+    if first is None or system.profile.silent or options.partial:
+        return begun
+    if any(first[system.index[name]] is None for name in system.profile.needed):
+        return begun
+    plain = _Judge(run_id, rows, first, options, "replay", system, begun, rows).plain(first)
+    if isinstance(plain, RunVerdict):
+        return begun
+    last = {row[_NODE]: row[_CLOCK] for row in rows}
+    if not set(range(plain.replicas)) <= last.keys():
+        return begun
+    until = min(last.values())
+    events = plain.before + sum(1 for _ in takewhile(lambda row: row[_CLOCK] < until, rows))
+    events = min(events, Evidence.of(rows, system, begun=begun).hole_at)
+    try:
+        plain.again(rows, events)
+    except (Missing, Reject):
+        plain.again(rows, plain.state.events)
+    return plain.kept(rows, first) if plain.state.events > plain.before else begun
+
+
 class _Plain:
     """The replay of a run of which all is shown; it stops at the first event of which something is not."""
 
     def __init__(
-        self, run_id: str, program: Program, replicas: int, uses: list[AllowedUse], boot: Row, options: AuditOptions
-    ) -> None:
+        self, run_id: str, program: Program, replicas: int, uses: list[AllowedUse], boot: Row, options: AuditOptions,
+        begun: Begun | None = None,
+    ) -> None:  # fmt: skip
         self.run_id = run_id
         self.options = options
+        self.begun = begun
         self.program = program
         self.replicas = replicas
         self.uses_before = uses
@@ -176,6 +225,10 @@ class _Plain:
         self.state.forbidden, self.state.permitted = frozenset(self.options.forbid), frozenset(self.options.allow)
         self.store: Store = self.program.replay.new_store()
         self.judged = dict.fromkeys(self.program.handlers, 0)
+        if self.begun is not None:
+            self.begun.restore(self.store, self.state)
+            self.judged |= self.begun.judged
+            self.uses = list(self.begun.uses)
 
     def judge(self, stream: Iterator[Row]) -> RunVerdict | None:
         """Consume the events up to the first that is refused; None: what was missing must be looked at.
@@ -239,11 +292,26 @@ class _Plain:
                 waiting.discard(node)
         return whole and not waiting
 
+    @property
+    def before(self) -> int:
+        """How many events were replayed before this began."""
+        return self.begun.events if self.begun else 0
+
     def again(self, rows: Iterable[Row], events: int) -> None:
-        """Begin again, and replay so many events."""
+        """Begin again, and replay up to so many events."""
         self._begin()
-        for row in islice(rows, events):
+        for row in islice(rows, events - self.before):
             self._event(row)
+
+    def kept(self, rows: Iterable[Row], first: Row) -> Begun:
+        """The state as a value; `rows` are the events that it went through, and later ones."""
+        through = islice(rows, self.state.events - self.before)
+        boots = [row for row in through if row[_EVENT] in self.program.system.profile.boots]
+        store, state = data_of(self.store, self.state)
+        return Begun(
+            first, self.state.events, tuple(self.state.last_seq), store, state, dict(self.judged), tuple(self.uses),
+            (*(self.begun.boots if self.begun else ()), *boots),
+        )  # fmt: skip
 
     def cells(self) -> PartialCells:
         """The state as cells that are all known."""
@@ -280,7 +348,7 @@ def _judge_partial(plain: _Plain, rows: Iterable[Row], evidence: Evidence) -> Ru
     missing: tuple[str, ...] = ()
     violations: tuple[Violation, ...] = ()
     try:
-        for row in islice(rows, begin, None):
+        for row in islice(rows, begin - plain.before, None):
             run.event(row)
             if run.state.uses:
                 plain.uses += _uses(run.state, row)
@@ -322,4 +390,4 @@ def _configuration(run_id: str, row: Row, error: SpecError) -> Violation:
     )
 
 
-__all__ = ["check_run"]
+__all__ = ["Begun", "advance", "check_run"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from viewproof.refinement.checker.begun import Begun
 from viewproof.refinement.checker.story import sender_of
 from viewproof.refinement.events.lines import Rule
 from viewproof.refinement.events.system import System
@@ -41,29 +42,41 @@ class Evidence:
     clock_problems: int = 0
     hole_at: int = 0
     _shown: dict[tuple[int, int], int] = field(default_factory=dict)
+    _complete: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, rows: Iterable[Row], system: System, rules: Mapping[str, Rule] | None = None, replicas: int = 0,
-        partial: bool = False,
+        partial: bool = False, begun: Begun | None = None,
     ) -> Evidence:  # fmt: skip
         """Look at all events of a run, in replay order; `rules` say which of them send and receive what. `partial`:
-        events may be missing anywhere.
+        events may be missing anywhere. With `begun` the rows are those after it: all before was shown.
         """
         found = cls(system)
+        if begun is not None:
+            found._go_on(begun)
+        before = begun.events if begun else 0
         uses: list[Row] = []
         place: dict[tuple[int, int], int] = {}
-        for number, row in enumerate(rows, 1):
+        for number, row in enumerate(rows, before + 1):
             found._take(row, uses)
             place[row[_NODE], row[_SEQ]] = number
             if partial:
                 found.holes_after[row[_NODE], row[_SEQ]] = PARTIAL
         found.gaps += [PARTIAL] if partial else []
-        found.hole_at = min([place.get(hole, 0) for hole in found.holes_after], default=len(place))
+        found.hole_at = min([place.get(hole, before) for hole in found.holes_after], default=before + len(place))
         if found.absent(replicas):
             found.hole_at = 0
         found._check_clocks(rows, uses, rules or {})
         return found
+
+    def _go_on(self, begun: Begun) -> None:
+        """All that came before is shown, and its clocks are below those of what follows."""
+        self.ends = {node: seq for node, seq in enumerate(begun.last_seq) if seq}
+        self._complete = dict(self.ends)
+        self.boots = list(begun.boots)
+        needed = self.system.index[self.system.profile.needed[0]]
+        self.boot = next((row for row in begun.boots if row[needed] is not None), None)
 
     def _take(self, row: Row, uses: list[Row]) -> None:
         node, seq = row[_NODE], row[_SEQ]
@@ -130,7 +143,7 @@ class Evidence:
 
     def is_shown(self, node: int, seq: int) -> bool:
         """Is that event among those of the run?"""
-        return (node, seq) in self._shown
+        return (node, seq) in self._shown or seq <= self._complete.get(node, 0)
 
     def absent(self, replicas: int) -> list[str]:
         """Nodes of which there is no event."""

@@ -81,6 +81,7 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the Spark session.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
+@click.option("--state", type=click.Path(path_type=Path), help="Go on from the audit kept in this directory; keep it.")
 @click.option("--interp", is_flag=True, help="Take each spec step by the reference interpreter: slow, the oracle.")
 @click.option("--why", is_flag=True, help="Print the steps of each replica that led to a violation.")
 @json_option
@@ -92,8 +93,8 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--write-baseline", type=_FILE, help="Write the violations found (and those known) as a baseline.")
 def audit(
     paths: tuple[str, ...], input: str, profile: str, allow: tuple[str, ...], forbid: tuple[str, ...], is_partial: bool,
-    without: tuple[str, ...], adapter: str,
-    given: tuple[str, ...], engine: str, master: str, settings: tuple[str, ...], workers: int, interp: bool, why: bool,
+    without: tuple[str, ...], adapter: str, given: tuple[str, ...], engine: str, master: str,
+    settings: tuple[str, ...], workers: int, state: Path | None, interp: bool, why: bool,
     json_file: Path | None, junit_file: Path | None, sarif_file: Path | None, html_file: Path | None,
     violations: Path | None, baseline_file: Path | None, write_baseline: Path | None,
 ) -> int:  # fmt: skip
@@ -112,6 +113,7 @@ def audit(
         options = api.audit_options(
             input, profile, allow, without, adapter, configuration, forbid=forbid, partial=is_partial
         )
+        api.require_state(state, input, options, engine, workers, interp=interp)
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
     if interp and input == "tigerbeetle":
@@ -132,11 +134,14 @@ def audit(
     if not inputs.refused:
         _note_unread(inputs)
     judge = load_check_run(interp)
-    with steps("audit") as progress:
-        report = api.judge_inputs(
-            inputs, options, judge, engine=engine, master=master, workers=workers, conf=conf, progress=progress,
-            log=note,
-        )  # fmt: skip
+    try:
+        with steps("audit") as progress:
+            report = api.judge_inputs(
+                inputs, options, judge, engine=engine, master=master, workers=workers, conf=conf, state=state,
+                progress=progress, log=note,
+            )  # fmt: skip
+    except api.AuditOptionError as error:
+        raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
     return publish(replace(report, baseline=known), files, why=why)
 
 

@@ -87,6 +87,50 @@ def audit(
     )
 
 
+def audit_from(
+    state: str | Path,
+    *paths: str | Path,
+    allow: Sequence[str] = (),
+    without: Sequence[str] = (),
+    adapter: str = "",
+    configuration: Mapping[str, int] | None = None,
+    forbid: Sequence[str] = (),
+    partial: bool = False,
+    progress: Progress | None = None,
+    log: Callable[[str], None] = lambda text: None,
+) -> AuditReport:
+    """`audit` that goes on from the audit kept in the directory `state` (made if there is none), and is kept there: new
+    files of the same runs are judged from where they ended, with the report of one audit over all files ever taken.
+
+    Raises `AuditOptionError` also for a state that is damaged, in use, or of other options (docs/audit.md).
+    """
+    if not paths:
+        raise AuditOptionError("paths", "an audit needs at least one path")
+    options = audit_options("native", "core", allow, without, adapter, configuration, forbid=forbid, partial=partial)
+    require_state(state, "native", options, "local", 1, interp=False)
+    inputs = survey_inputs(map(str, paths), options)
+    return judge_inputs(
+        inputs, options, check_run(), engine="local", master="", workers=1, state=state, progress=progress, log=log
+    )
+
+
+def require_state(
+    state: str | Path | None, input: str, options: AuditOptions, engine: str, workers: int, *, interp: bool
+) -> None:
+    """Refuses what an audit with a state cannot do."""
+    if state is None:
+        return
+    lacks = {
+        "--engine spark": engine == "spark",
+        "--workers": workers > 1,
+        "--interp": interp,
+        f"logs of {input}": input != "native",
+        f"logs of {options.adapter}, which are read together": _loaded(options.adapter).joined is not None,
+    }
+    if refused := [what for what, so in lacks.items() if so]:
+        raise AuditOptionError("state", f"an audit cannot go on from a state with {refused[0]}")
+
+
 def audit_options(
     input: str, profile: str, allow: Sequence[str], without: Sequence[str] = (), adapter: str = "",
     configuration: Mapping[str, int] | None = None, *, forbid: Sequence[str] = (), partial: bool = False,
@@ -193,10 +237,12 @@ def check_run(*, interp: bool = False) -> CheckRun:
 
 def judge_inputs(
     inputs: Inputs, options: AuditOptions, judge: CheckRun, *, engine: str, master: str, workers: int,
-    conf: Mapping[str, str] | None = None, progress: Progress | None = None,
+    conf: Mapping[str, str] | None = None, state: str | Path | None = None, progress: Progress | None = None,
     log: Callable[[str], None] | None = None,
 ) -> AuditReport:  # fmt: skip
-    """Audit what was found, with the named engine; paths that were refused end it before it begins."""
+    """Audit what was found, with the named engine; paths that were refused end it before it begins. Raises
+    `AuditOptionError` for a state that cannot be used.
+    """
     if inputs.refused:
         return AuditReport(engine, options, problems=inputs.refused)
     together = _loaded(options.adapter).joined is not None
@@ -206,6 +252,13 @@ def judge_inputs(
             got = f"an address; files of {options.adapter} are read together"
         problems = tuple(InputProblem(address, 0, "", expected, got) for address in inputs.remote)
         return AuditReport(engine, options, problems=problems)
+    if state is not None:
+        with held():
+            from viewproof.refinement import going_on
+        try:
+            return going_on.audit(inputs, options, Path(state), progress=progress, log=log or (lambda text: None))
+        except going_on.StateError as error:
+            raise AuditOptionError("state", str(error)) from None
     if engine == "local":
         return local.audit(inputs, options, judge, workers=workers, progress=progress)
     with held():

@@ -1,0 +1,11 @@
+"""An audit that goes on: what is judged today is kept in a directory, and tomorrow's files of the same runs are judged
+from there (`vsr audit --state DIR`), with the report of one audit over all files.
+
+`directory` is what is kept and how it changes as a whole or not at all, `inputs` which files were taken, `runs` how a
+run goes on, `audit` the whole.
+"""
+
+from viewproof.refinement.going_on.audit import audit
+from viewproof.refinement.going_on.directory import StateError
+
+__all__ = ["StateError", "audit"]

@@ -1,0 +1,151 @@
+"""An audit that goes on from what was kept: take the new files, judge the runs that they hold, keep all or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+
+import viewproof.refinement as refinement_package
+from viewproof.refinement.adapter import BUILT_IN, NATIVE, adapter, rows_of
+from viewproof.refinement.discovery import Inputs
+from viewproof.refinement.going_on.directory import FORMAT, Directory, Taken, opened
+from viewproof.refinement.going_on.inputs import New, classify
+from viewproof.refinement.going_on.runs import Run
+from viewproof.refinement.judging import STREAM_BYTES, by_run, no_collector
+from viewproof.refinement.local import Progress, result_of_inputs
+from viewproof.refinement.packing import Spill
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.schema import LINE_INDEX, Row
+from viewproof.refinement.verdict import AuditOptions, AuditReport, RunVerdict, UnitResult
+
+BUCKETS_MAX = 256
+_JUDGES = (
+    "spec/lang",
+    "spec/engines/replay",
+    "spec/engines/guards",
+    "spec/vsr",
+    "refinement/checker",
+    "refinement/events",
+)
+"""Folders of the package that decide what a verdict is."""
+_ALSO = ("schema.py", "global_facts.py", "ordering.py", "going_on/runs.py")
+
+
+def audit(
+    inputs: Inputs, options: AuditOptions, state: Path, *, progress: Progress | None = None,
+    log: Callable[[str], None] = lambda text: None,
+) -> AuditReport:  # fmt: skip
+    """Audit the new files among the inputs together with what is kept in the directory `state`, and keep the result.
+
+    The report is on all runs ever taken. Nothing is kept where the input is malformed, or the audit is interrupted.
+    Raises `StateError` for a directory that cannot be used.
+    """
+    started = time.monotonic()
+    with opened(state, subject(options)) as directory:
+        try:
+            results = [result_of_inputs(inputs), *_judged(directory, inputs, options, progress, log)]
+            stopped = ""
+        except KeyboardInterrupt:
+            directory.changed.clear()
+            results, stopped = (
+                [],
+                f"interrupted: the state in {state} is as it was; the same command goes on from it",
+            )
+        if not (stopped or any(one.problems or one.problems_more for one in results)):
+            directory.commit()
+        elif not stopped:
+            log(f"the state in {state} is as it was: the input is malformed")
+        results.append(UnitResult("kept", verdicts=tuple(_others(directory, results, options))))
+        index = directory.index
+        results.append(UnitResult("state", carried=index.carried, unrecognised=index.unrecognised))
+    return AuditReport.combine("local", options, results, seconds=time.monotonic() - started, stopped=stopped)
+
+
+def subject(options: AuditOptions) -> str:
+    """What a state is of: the specification, the audit, the adapter and the options, as a digest."""
+    root = Path(next(iter(refinement_package.__path__))).parent
+    files = [
+        *(root / "refinement" / name for name in _ALSO),
+        *chain.from_iterable((root / name).rglob("*.py") for name in _JUDGES),
+    ]
+    module = BUILT_IN.get(options.adapter, options.adapter).partition(":")[0]
+    own = root / "refinement" / "native" if options.adapter == NATIVE else Path(str(import_module(module).__file__))
+    files += own.rglob("*.py") if own.is_dir() else [own]
+    found = hashlib.blake2b(FORMAT.encode() + msgspec.json.encode(options), digest_size=16)
+    for file in sorted(files):
+        found.update(file.read_bytes())
+    return found.hexdigest()
+
+
+def _judged(
+    directory: Directory, inputs: Inputs, options: AuditOptions, progress: Progress | None, say: Callable[[str], None]
+) -> Iterator[UnitResult]:
+    new = list(_new_files(directory, inputs, say))
+    log, empty, taken = ProblemLog(), list[str](), list[Taken]()
+    size = sum(file.size for file in new)
+    buckets = min(BUCKETS_MAX, size // STREAM_BYTES + 1)
+    with Spill(buckets, adapter(options.adapter).system.table) as spill, no_collector():
+        for file in new:
+            for _ in spill.put(_rows(file, options, log, empty, taken)):
+                pass
+        if log:
+            yield UnitResult("read", problems=tuple(log.problems), problems_more=log.more)
+            return
+        for number, rows in enumerate(spill.buckets(), 1):
+            yield _judge_bucket(directory, rows, options, log)
+            if progress:
+                progress(number, buckets, f"{number} of {buckets} parts")
+    directory.index.files += taken
+    directory.index.carried = {**log.carried, **directory.index.carried}
+    directory.index.unrecognised |= log.unknown
+    yield UnitResult("files", empty=tuple(empty))
+
+
+def _new_files(directory: Directory, inputs: Inputs, say: Callable[[str], None]) -> Iterator[New]:
+    same = 0
+    for name in inputs.files:
+        found = classify(name, directory.index.files)
+        if isinstance(found, New):
+            yield found
+        else:
+            same += 1
+    if same:
+        say(f"{same} file{'s' if same > 1 else ''} of these were taken before, and are not read again")
+
+
+def _rows(file: New, options: AuditOptions, log: ProblemLog, empty: list[str], taken: list[Taken]) -> Iterator[Row]:
+    last = file.after_line
+    for row in rows_of(file.path, log, options):
+        if row[LINE_INDEX] > file.after_line:
+            last = row[LINE_INDEX]
+            yield row
+    if last == 0 and not log:
+        empty.append(f"{file.path}: the file holds no event")
+    taken.append(Taken(file.path, file.size, file.digest, last))
+
+
+def _judge_bucket(directory: Directory, rows: Iterator[Row], options: AuditOptions, log: ProblemLog) -> UnitResult:
+    runs = by_run(rows)
+    run_ids = sorted(runs)
+    verdicts: list[RunVerdict] = []
+    errors: list[str] = []
+    for run_id in run_ids:
+        verdict, said = Run.load(run_id, directory, options).go_on(runs.pop(run_id), log)
+        errors += said
+        if verdict is not None:
+            verdicts.append(verdict)
+    return UnitResult("runs", tuple(run_ids), tuple(verdicts), tuple(log.problems), log.more, tool_errors=tuple(errors))
+
+
+def _others(directory: Directory, results: list[UnitResult], options: AuditOptions) -> Iterator[RunVerdict]:
+    """The verdicts on runs that have no new events."""
+    judged = {verdict.run_id for result in results for verdict in result.verdicts}
+    for run_id in directory.index.runs:
+        if run_id not in judged and (kept := Run.load(run_id, directory, options).kept) is not None:
+            yield kept.verdict
