@@ -16,6 +16,7 @@ from operator import itemgetter
 
 from viewproof.refinement.adapter import adapter, first_run_of, has_facts, rows_of
 from viewproof.refinement.discovery import Unit
+from viewproof.refinement.flat.judge import conforming
 from viewproof.refinement.global_facts import Contradiction, RunFacts, merge_facts
 from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, Watched, merge_sorted, order_key
 from viewproof.refinement.packing import Spill
@@ -115,17 +116,20 @@ class _Merged:
         return merge_sorted([_noting_empty(file, self.options, log, empty) for file in self.unit.files], self.run_id)
 
 
-def judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:
-    """Read a unit's files, and judge every run found in them; a failure to do so is a tool error of this unit alone."""
+def judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: int = 0) -> UnitResult:
+    """Read a unit's files, and judge every run found in them; a failure to do so is a tool error of this unit alone.
+
+    `total` are the bytes of the whole input: a large one is worth compiling for.
+    """
     try:
-        return _judge_unit(unit, options, check_run)
+        return _judge_unit(unit, options, check_run, total)
     except Exception as error:
         if os.environ.get("VSR_DEBUG"):
             raise
         return UnitResult(unit.name, tool_errors=(f"{unit.name}: {type(error).__name__}: {error}",))
 
 
-def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:
+def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: int) -> UnitResult:
     found = adapter(options.adapter)
     if found.joined is not None:
         from viewproof.refinement.joined.judging import judge_joined
@@ -133,7 +137,7 @@ def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitR
         return judge_joined(unit, found, options, check_run)
     size = unit.size
     if size <= STREAM_BYTES:
-        return _judge_sorted(unit, options, check_run)
+        return _judge_columns(unit, options, check_run, total) or _judge_sorted(unit, options, check_run)
     if (run_id := _single_run(unit, options.adapter)) is not None:
         try:
             return _judge_streaming(unit, run_id, options, check_run)
@@ -164,6 +168,16 @@ def _noting_empty(file: str, options: AuditOptions, log: ProblemLog, empty: list
         yield from rows
     elif len(log.problems) + log.more == problems_before and not holds_nothing(file):
         empty.append(f"{file}: the file holds no event")
+
+
+def _judge_columns(unit: Unit, options: AuditOptions, check_run: CheckRun, total: int) -> UnitResult | None:
+    """The verdicts where all runs plainly conform, by compiled code; None where they are to be judged row by row."""
+    log, clock = ProblemLog(), Spent()
+    verdicts = conforming(unit, options, check_run, log, clock.until_now, total)
+    if verdicts is None:
+        return None
+    judged: list[Judged] = [(verdict, [], []) for verdict in verdicts]
+    return result_of(unit.name, [v.run_id for v in verdicts], judged, options, log, (), clock.seconds)
 
 
 def _judge_sorted(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:

@@ -70,7 +70,7 @@ def _without(verdicts: Iterable[RunVerdict], runs: set[str | None]) -> tuple[Run
 def _judge_all(
     units: tuple[Unit, ...], options: AuditOptions, check_run: CheckRun, workers: int
 ) -> Iterator[UnitResult]:
-    judge = partial(judge_unit, options=options, check_run=check_run)
+    judge = partial(judge_unit, options=options, check_run=check_run, total=sum(unit.size for unit in units))
     if workers <= 1 or len(units) <= 1:
         yield from map(judge, units)
         return

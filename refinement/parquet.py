@@ -32,7 +32,7 @@ def read(file: str, log: ProblemLog) -> Iterator[Row]:
             log.add(file, 0, "", "a Parquet file whose rows differ, as events do", many)
             return
         in_path = {k: v for k, v in path_columns(file).items() if k not in parquet.schema_arrow.names}
-        if not _check_columns(file, parquet.schema_arrow, log, in_path):
+        if not check_columns(file, parquet.schema_arrow, log, in_path):
             return
         number = 1
         try:
@@ -48,7 +48,8 @@ def first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-def _check_columns(file: str, schema: pa.Schema, log: ProblemLog, in_path: Mapping[str, Any] = _NONE) -> bool:
+def check_columns(file: str, schema: pa.Schema, log: ProblemLog, in_path: Mapping[str, Any] = _NONE) -> bool:
+    """Are the columns those of a trace, or else what is wrong to `log`? Others are noted as carried along."""
     good = True
     for name in (*schema.names, *in_path):
         if name not in BY_NAME:

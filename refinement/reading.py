@@ -132,7 +132,7 @@ class _Zstandard(io.RawIOBase):
         super().close()
 
 
-def _open(file: str) -> BinaryIO:
+def open_file(file: str) -> BinaryIO:
     """The content of a file; LineTooLongError when a line of it gets too long."""
     if file.endswith(".gz"):
         raw: BinaryIO | io.BufferedIOBase | io.RawIOBase = gzip.open(file, "rb")  # noqa: SIM115 - closed with the stream
@@ -183,7 +183,7 @@ def _with_columns(line: bytes, columns: dict[str, Any]) -> bytes:
 def _chunks_of_lines(file: str, log: ProblemLog) -> Iterator[list[bytes]]:
     """The lines of a file: the first alone, as some want no more; then in chunks, or alone where they are packed."""
     number, plain = 0, not file.endswith((".gz", ".zst"))
-    with _open(file) as stream:
+    with open_file(file) as stream:
         while True:
             try:
                 lines = stream.readlines(_CHUNK if plain and number else 1)
@@ -319,7 +319,7 @@ def carried_at(file: str, line: int) -> dict[str, Any]:
     try:
         if file.endswith(".parquet"):
             return parquet.carried_at(file, line)
-        with _open(file) as stream:
+        with open_file(file) as stream:
             record = json.loads(next(islice(stream, line - 1, None)))
             return {name: value for name, value in record.items() if name not in BY_NAME}
     except (OSError, ValueError, StopIteration, IndexError):

@@ -49,6 +49,11 @@ def no_numbers(cfg: Any) -> tuple[Any, Mapping[str, int]]:
     return cfg, {}
 
 
+def as_it_is(cfg: Any) -> Any:
+    """The same configuration."""
+    return cfg
+
+
 def no_weaknesses(record: Record) -> tuple[str, ...]:
     """It promises all that it says."""
     return ()
@@ -74,8 +79,10 @@ class Profile:
     `silent` are variables, or fields of messages, whose cells may rise at any time without a line: a backup that
     appends, and acknowledges, and writes nothing about it. Their absence is never known.
     `kind(cfg)` is the configuration with numbers that are given at run time (`engines.replay.given`), and these: one
-    compiled audit serves all configurations of a kind. `parameters` says which columns suggest a parameter of an
-    action, to explain what else was not possible; `view` is the column in which a node shows its view (or term), for a
+    compiled audit serves all configurations of a kind. `numbered` are columns whose values are only compared, those
+    with the same values together: the flat replay numbers large ones from 0 on, and judges by
+    `numbered_configuration(cfg)`. `parameters` says which columns suggest a parameter of an action, to explain what
+    else was not possible; `view` is the column in which a node shows its view (or term), for a
     run's timeline. `to_the_end`: a log shows all nodes to its end, so that a node's last event is not the end of what
     is known of it. `unshown(record, judged)` names what no line of such a run shows, by how many events of each name
     were judged. `weaknesses(record)` says what a configuration does not promise, by its design, for whoever reads the
@@ -99,6 +106,8 @@ class Profile:
     weaknesses: Callable[[Record], tuple[str, ...]] = no_weaknesses
     to_the_end: bool = False
     unshown: Callable[[Record, Mapping[str, int]], tuple[str, ...]] = all_shown
+    numbered: tuple[tuple[str, ...], ...] = ()
+    numbered_configuration: Callable[[Any], Any] = as_it_is
 
 
 @dataclass(frozen=True, eq=False)

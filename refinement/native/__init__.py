@@ -8,7 +8,7 @@ from viewproof.refinement.events import Profile, System
 from viewproof.refinement.invariants import INVARIANTS
 from viewproof.refinement.native import boot, core, options
 from viewproof.refinement.native.columns import COLUMNS, CONFIGURATION, MESSAGES, NEEDED
-from viewproof.refinement.native.configuration import IF_SHOWN, configuration, deviations, kind, weaknesses
+from viewproof.refinement.native.configuration import IF_SHOWN, configuration, deviations, kind, numbered, weaknesses
 from viewproof.spec.vsr import unbounded
 from viewproof.spec.vsr.core.state import Replica
 
@@ -33,6 +33,8 @@ PROFILE = Profile(
     },
     deviations=deviations,
     kind=kind,
+    numbered=(("m_namespace",), ("m_consumer",), ("m_client", "m_evicted")),
+    numbered_configuration=numbered,
     weaknesses=weaknesses,
 )
 SYSTEM = System(

@@ -9,7 +9,7 @@ from typing import Any
 
 from viewproof.refinement.events import Deviations
 from viewproof.refinement.native.columns import CONFIGURED, FEATURE_MAX, NEEDED
-from viewproof.refinement.native.partitions import PARTITIONS
+from viewproof.refinement.native.partitions import NUMBERED, PARTITIONS
 from viewproof.spec.engines.replay.given import given
 from viewproof.spec.vsr import Config
 from viewproof.spec.vsr.config import ClientTable, Partitions
@@ -67,6 +67,11 @@ def kind(cfg: Config) -> tuple[Config, dict[str, int]]:
     terms: dict[str, Any] = {name: given(name) if size else 0 for name, size in sizes.items()}
     table = replace(cfg.client_table, slots=terms.pop("slots"))
     return replace(cfg, client_table=table, **terms), numbers
+
+
+def numbered(cfg: Config) -> Config:
+    """The configuration where partitions and consumers are numbered from 0 on."""
+    return replace(cfg, partitions=Partitions(NUMBERED)) if cfg.partitions.count else cfg
 
 
 @lru_cache(maxsize=64)

@@ -15,19 +15,21 @@ from viewproof.spec.vsr.parts.partitions.state import STORE, UNKNOWN, Asked, Par
 
 PARTITIONS = 1 << 64
 """Number of partitions: one for each namespace."""
+NUMBERED = 1 << 20
+"""Most partitions, and most consumers, of one run where they are numbered from 0 on."""
 
 
-def reader(namespace: int, consumer: int, group: int) -> int:
+def reader(namespace: int, consumer: int, group: int, partitions: int) -> int:
     """The number of a reader: that of its partition, modulo the number of partitions."""
-    return (2 * (consumer % PARTITIONS) + group) * PARTITIONS + namespace % PARTITIONS
+    return (2 * (consumer % partitions) + group) * partitions + namespace % partitions
 
 
-def _partition(e: Any) -> Any:
-    return as_index(Partition, e.m_namespace % PARTITIONS)
+def _partition(state: Any, e: Any) -> Any:
+    return as_index(Partition, e.m_namespace % state.cfg.partitions.count)
 
 
-def _reader(e: Any) -> Any:
-    return call(reader, e.m_namespace, e.m_consumer, e.m_group, sort=Reader)
+def _reader(state: Any, e: Any) -> Any:
+    return call(reader, e.m_namespace, e.m_consumer, e.m_group, state.cfg.partitions.count, sort=Reader)
 
 
 def _appends(e: Any) -> Any:
@@ -43,9 +45,9 @@ def asks(state: Any, e: Any) -> None:
     r, in_log = e.node, e.m_op <= state.op[e.node]
     known = state.asked[value_of(state.entry[r, e.m_op]), e.m_op] != UNKNOWN
     with when(all_of(_appends(e), in_log)):
-        step("ask_append", r=r, n=_partition(e), m=e.m_count, unless=known)
+        step("ask_append", r=r, n=_partition(state, e), m=e.m_count, unless=known)
     with when(all_of(_stores(e), in_log)):
-        step("ask_store", r=r, g=_reader(e), x=e.m_offset, unless=known)
+        step("ask_store", r=r, g=_reader(state, e), x=e.m_offset, unless=known)
     with when(all_of(e.m_operation == "other", in_log)):
         step("ask_other", r=r, unless=known)
 
@@ -60,13 +62,13 @@ def asked(state: Any, e: Any) -> None:
     holds(same, "the entry asked something else of the replica that executed it before", e.m_operation)
     with when(_appends(e)):
         check(e.m_count, state.asked_count[entry])
-        same = _partition(e) == state.asked_partition[entry]
+        same = _partition(state, e) == state.asked_partition[entry]
         holds(same, "the entry appended to another partition before", e.m_namespace)
     with when(_stores(e)):
         check(e.m_offset, state.asked_offset[entry])
-        same = _reader(e) == state.asked_reader[entry]
+        same = _reader(state, e) == state.asked_reader[entry]
         holds(same, "the entry stored another reader's offset before", e.m_consumer)
-    end = state.next_offset[e.node, _partition(e)]
+    end = state.next_offset[e.node, _partition(state, e)]
     with when(_appends(e)):
         check(e.m_offset, end - number_of(e.m_count), rule="I15")
     with when(_stores(e)):

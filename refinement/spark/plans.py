@@ -154,13 +154,13 @@ def judge_whole(
 ) -> list[UnitResult]:
     """Judge units, each within one task. They are dealt to the tasks like cards, the largest first."""
     names = msgspec.json.encode(sorted(units, key=lambda unit: -unit.size))
-    hands = min(tasks, len(units))
+    hands, total = min(tasks, len(units)), sum(unit.size for unit in units)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ordered = msgspec.json.decode(names, type=list[Unit])
         for batch in batches:
             for hand in batch.column("id").to_pylist():
-                results = (judge_unit(unit, options, check_run) for unit in ordered[hand::hands])
+                results = (judge_unit(unit, options, check_run, total) for unit in ordered[hand::hands])
                 while some := list(islice(results, _RESULTS_A_BATCH)):
                     yield _result_batch(some)
 

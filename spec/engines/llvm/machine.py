@@ -25,6 +25,8 @@ U32P = Any
 I64P = Any
 """Pointers to elements of that width (arrays, for a reader)."""
 
+BUILT_IN = frozenset(("external", "int64", "load", "lshr", "max", "min", "prefetch", "store"))
+"""Names that no function of a source may have."""
 _WORD, _BIT = ir.IntType(64), ir.IntType(1)
 _WIDTHS = {"U8P": 8, "U16P": 16, "U32P": 32, "I64P": 64}
 _COMPARISONS: dict[type[ast.cmpop], str] = {
@@ -37,8 +39,13 @@ def lshr(value: int, count: int) -> int:
     return (value & (1 << 64) - 1) >> count
 
 
+def external(name: str) -> int:
+    """A number above 0 that is known when the code is linked."""
+    raise NotImplementedError("only compiled")
+
+
 def load(address: int) -> int:
-    """The 64-bit word at an address. There are no bounds: who writes it keeps to memory that it was given."""
+    """The 64-bit word at an address, any one. There are no bounds: who writes it keeps to memory that it was given."""
     raise NotImplementedError("only compiled")
 
 
@@ -127,6 +134,8 @@ class Translator:
         return str(self.module)
 
     def _function(self, node: ast.FunctionDef) -> None:
+        if node.name in BUILT_IN:
+            raise MachineError(f"line {node.lineno}: {node.name} is built in")
         params = parameters(node, self.records)
         fn = self._declare(node.name, [_WIDTHS.get(kind, 0) for _, kind in params])
         self.now = _Function({}, {}, records={name.partition(".")[0] for name, _ in params if "." in name})
@@ -348,11 +357,13 @@ class Translator:
             return self._prefetch(node)
         if name == "int64":
             return self.word(node.args[0])
+        if name == "external":
+            return self._external(node.args[0])
         if name == "load":
-            return self.build.load(self._address(node.args[0]))
+            return self.build.load(self._address(node.args[0]), align=1)
         if name == "store":
             value = self.word(node.args[1])
-            self.build.store(value, self._address(node.args[0]))
+            self.build.store(value, self._address(node.args[0]), align=1)
             return value
         if name in ("min", "max", "lshr"):
             a, b = self.word(node.args[0]), self.word(node.args[1])
@@ -362,6 +373,12 @@ class Translator:
         given = [part for arg in node.args for part in self._fields(arg)]
         widths = [self.now.types.get(part, 0) if isinstance(part, str) else 0 for part in given]
         return self.build.call(self._declare(name, widths), [self._passed(part) for part in given])
+
+    def _external(self, node: ast.expr) -> ir.Value:
+        assert isinstance(node, ast.Constant)
+        known = self.module.globals.get(node.value)
+        symbol = known or ir.GlobalVariable(self.module, ir.IntType(8), node.value)
+        return self.build.ptrtoint(symbol, _WORD)
 
     def _address(self, node: ast.expr) -> ir.Value:
         return self.build.inttoptr(self.word(node), _WORD.as_pointer())

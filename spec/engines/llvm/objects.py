@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -134,8 +134,10 @@ def objects(units: Iterable[Unit], notify: Callable[[int, int], None] | None = N
     return [found[u.symbol] or kept(u) or compile_unit(u) for u in once], len(missing)
 
 
-def link(codes: Iterable[bytes]) -> Any:
-    """An engine that holds the code; it must be kept as long as its functions are."""
+def link(codes: Iterable[bytes], symbols: Mapping[str, int] | None = None) -> Any:
+    """An engine that holds the code, to be kept as long as its functions are. `symbols` are what `external` names."""
+    for name, value in (symbols or {}).items():
+        llvm.add_symbol(name, value)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
     for code in codes:
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))

@@ -74,7 +74,7 @@ def test_machine_code_does_what_python_does(name: str) -> None:
 
 def test_elements_are_as_wide_as_declared_and_shifts_fill_with_zeros() -> None:
     source = """
-def store(p: U8P, q: U16P, r: U32P, s: I64P):
+def put(p: U8P, q: U16P, r: U32P, s: I64P):
     p[1] = p[0] + 255
     q[0] = q[0] - 1
     r[1] = r[0] * 2
@@ -82,7 +82,7 @@ def store(p: U8P, q: U16P, r: U32P, s: I64P):
     prefetch(s, 0)
     return p[1] + q[0]
 """
-    function, _engine = compiled(source, "store")
+    function, _engine = compiled(source, "put")
     p, q = (ctypes.c_uint8 * 2)(3, 0), (ctypes.c_uint16 * 1)(0)
     r, s = (ctypes.c_uint32 * 2)(1 << 31, 5), (ctypes.c_int64 * 1)(-1)
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 4)
@@ -121,6 +121,11 @@ def test_a_changed_guard_compiles_one_action_and_the_list_of_actions(tmp_path: P
     assert build(emit(changed)).compiled == 2
     found = explicit.explore(changed, notify=lambda text: None)
     assert found.coverage[2].guards[0][0].startswith("require(state.view[r] < 2)")
+
+
+def test_a_function_does_not_take_the_name_of_one_that_is_built_in() -> None:
+    with pytest.raises(MachineError, match="store is built in"):
+        Translator("bad", "def store(a: I64, b: I64):\n    return a\n").translate()
 
 
 def test_a_damaged_object_is_compiled_again(tmp_path: Path, monkeypatch: Any) -> None:

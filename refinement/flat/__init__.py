@@ -1,0 +1,1 @@
+"""The audit of complete evidence, compiled to LLVM over columns: it says that a run conforms, or nothing."""

@@ -1,0 +1,253 @@
+"""The compiled audit says what the other replays say, or nothing: never that a run conforms that does not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from tests.refinement.traces import change, put, simulated
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
+from viewproof.refinement import judging
+from viewproof.refinement.adapter import NATIVE, adapter
+from viewproof.refinement.checker import check_run, program_for
+from viewproof.refinement.discovery import Unit, discover
+from viewproof.refinement.events import event, may_step
+from viewproof.refinement.flat.columns import NotPlain, read
+from viewproof.refinement.flat.emit import numbered_columns
+from viewproof.refinement.flat.judge import program_of
+from viewproof.refinement.flat.program import FACTS
+from viewproof.refinement.judging import judge_unit
+from viewproof.refinement.native import configuration
+from viewproof.refinement.parquet import write_parquet
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.reading import read_rows
+from viewproof.refinement.schema import COLUMNS, INDEX, Row
+from viewproof.refinement.verdict import AuditOptions, UnitResult
+from viewproof.spec.vsr.core import normal
+
+OPTIONS = AuditOptions()
+SYSTEM = adapter(NATIVE).system
+RECORDED = Path(__file__).parents[2] / "traces" / "recorded"
+OTHERS = sorted(path.name for path in RECORDED.iterdir() if path.name != "evictions")
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Every kind of configuration is compiled, whatever the size of the input."""
+    monkeypatch.setenv("VSR_REPLAY", "compiled")
+    return monkeypatch
+
+
+def written(rows: Iterable[Row], file: Path) -> Path:
+    """Rows as a trace of one file."""
+    lines = [msgspec.json.encode({n: v for n, v in zip(COLUMNS, row, strict=False) if v is not None}) for row in rows]
+    file.write_bytes(b"".join(line + b"\n" for line in lines))
+    return file
+
+
+def both(files: Iterable[Path], patch: pytest.MonkeyPatch) -> tuple[UnitResult | None, UnitResult]:
+    """What compiled code says, None if nothing; and what the other replay says."""
+    unit = Unit("unit", tuple(map(str, files)))
+    patch.setenv("VSR_REPLAY", "compiled")
+    mine = judging._judge_columns(unit, OPTIONS, check_run, 0)
+    patch.setenv("VSR_REPLAY", "python")
+    other = judge_unit(unit, OPTIONS, check_run)
+    patch.setenv("VSR_REPLAY", "compiled")
+    return None if mine is None else replace(mine, spent={}), replace(other, spent={})
+
+
+def agree(files: Iterable[Path], patch: pytest.MonkeyPatch) -> bool:
+    """Did compiled code judge it? Then as the other replay; else that one may say anything."""
+    mine, other = both(files, patch)
+    assert mine is None or mine == other
+    return mine is not None
+
+
+def mutants(rows: list[Row], seed: int, count: int, file: Path, patch: pytest.MonkeyPatch) -> int:
+    """How many of so many changed traces compiled code judged, each as the other replay."""
+    rng = random.Random(seed)
+    return sum(agree([written(change(rng, rows).rows, file)], patch) for _ in range(count))
+
+
+@pytest.mark.parametrize("name", ["evictions", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)])
+def test_recorded_traces_are_judged_as_by_the_other_replay(name: str, compiled: pytest.MonkeyPatch) -> None:
+    units = discover([str(RECORDED / name)]).units
+    assert units
+    assert all(agree(map(Path, unit.files), compiled) for unit in units)
+
+
+@pytest.mark.parametrize(("replicas", "profile"), [(3, "drawn"), (5, "storm")])
+def test_simulated_runs_and_changes_of_them(
+    tmp_path: Path, compiled: pytest.MonkeyPatch, replicas: int, profile: str
+) -> None:
+    rows = simulated(tmp_path / "run", 4, replicas=replicas, requests=25, profile=NAMED_PROFILES.get(profile))
+    assert agree([written(rows, tmp_path / "whole.ndjson")], compiled)
+    judged = mutants(rows, replicas, 40, tmp_path / "changed.ndjson", compiled)
+    assert judged < 40, "changes that break a run must not be judged to conform"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("profile", ["drawn", *NAMED_PROFILES])
+def test_ten_thousand_changed_traces(tmp_path: Path, compiled: pytest.MonkeyPatch, profile: str) -> None:
+    count = 10_000 // (len(NAMED_PROFILES) + 1) + 1
+    for number in range(4):
+        rows = simulated(
+            tmp_path / str(number),
+            number,
+            replicas=3 + number % 2 * 2,
+            requests=40,
+            profile=NAMED_PROFILES.get(profile),
+        )
+        assert agree([written(rows, tmp_path / "whole.ndjson")], compiled), number
+        mutants(rows, number, count // 4 + 1, tmp_path / "changed.ndjson", compiled)
+
+
+def test_the_state_at_the_end_and_the_steps_are_those_of_the_interpreter(
+    tmp_path: Path, compiled: pytest.MonkeyPatch
+) -> None:
+    rows = simulated(tmp_path / "run", 11, requests=12)
+    assert all(row[INDEX["m_namespace"]] is None for row in rows)
+    file = written(rows, tmp_path / "trace.ndjson")
+    table = read([str(file)], SYSTEM, ProblemLog())
+    first = table.record(0)
+    program, numbers = program_of(SYSTEM, first, True)
+    judged = check_run("run", rows, OPTIONS, engine="interp")
+    with program.new_run(first, numbers) as run:
+        order = np.arange(table.rows, dtype=np.int64)
+        assert run.take(table.addresses(), table.facts(FACTS), order, 0, table.rows), run.place
+        assert (run.coverage, run.judged) == (judged.coverage, judged.events_by_name)
+        mine, other = program.layout.to_state(run.words), replayed_state(rows)
+        assert mine.tables == other.tables
+        assert mine.received == shown(other.received)
+
+
+def shown(received: Any) -> Any:
+    """What was received, without cells that hold what they held at first."""
+    tables = {
+        node: {name: {k: v for k, v in t.items() if v} for name, t in inbox.items()} for node, inbox in received.items()
+    }
+    inboxes = {node: {name: cells for name, cells in inbox.items() if cells} for node, inbox in tables.items()}
+    return {node: inbox for node, inbox in inboxes.items() if inbox}
+
+
+def replayed_state(rows: list[Row]) -> Any:
+    """The state that the other replay ends in."""
+    cfg = configuration(dict(zip(COLUMNS, rows[0], strict=False)))
+    program = program_for(SYSTEM, cfg, rows[0])
+    state, store = program.new_run(rows[0]), program.replay.new_store()
+    for row in rows:
+        program.handlers[row[INDEX["event"]]](state, store, row)
+    return program.replay.layout.to_state(store)
+
+
+def test_parquet_and_ndjson_are_one_table(tmp_path: Path) -> None:
+    rows = simulated(tmp_path / "run", 3, requests=20)
+    file = written(rows, tmp_path / "trace.ndjson")
+    write_parquet(rows, str(tmp_path / "trace.parquet"))
+    of_json, of_parquet = (read([str(f)], SYSTEM, ProblemLog()) for f in (file, tmp_path / "trace.parquet"))
+    for at, column in enumerate(SYSTEM.table):
+        if column.kind == "int":
+            assert (of_json.words[at] == of_parquet.words[at]).all(), column.name
+    for number, row in enumerate(rows):
+        shown = of_parquet.record(number)
+        assert shown == of_json.record(number)
+        for at, column in enumerate(SYSTEM.table):
+            if column.kind != "strings" and column.name not in numbered_columns(SYSTEM):
+                assert shown[column.name] == row[at], (number, column.name)
+
+
+LINE = (
+    '{"run":"r","node":0,"seq":1,"clock":1,"event":"start","replicas":1,"quorum_replication":1,"quorum_view_change":1}'
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        LINE.replace('"seq":1', '"seq":1,"seq":1'),
+        LINE.replace('"seq":1', '"seq":0'),
+        LINE.replace('"seq":1', '"seq":-1'),
+        LINE.replace('"seq":1', '"seq":01'),
+        LINE.replace('"seq":1', '"seq":1.0'),
+        LINE.replace('"seq":1', '"seq":1e3'),
+        LINE.replace('"seq":1', '"seq":9223372036854775808'),
+        LINE.replace('"seq":1', '"seq":99999999999999999999'),
+        LINE.replace('"seq":1', '"seq":"1"'),
+        LINE.replace('"seq":1', '"seq":null'),
+        LINE.replace('"seq":1,', ""),
+        LINE.replace('"start"', '"begin"'),
+        LINE.replace('"start"', "5"),
+        LINE.replace('"run":"r"', '"run":""'),
+        LINE.replace('"run":"r"', '"run":"\\u0041"'),
+        LINE.replace('"run":"r"', '"run":"ä"'),
+        LINE.replace('"run":"r"', '"run":"a\tb"'),
+        LINE.replace('"run":"r"', '"run":"r","status":"asleep"'),
+        LINE.replace('"run":"r"', '"run":"r","x_time":7'),
+        LINE.replace('"run":"r"', '"run":"r","m_log":"x"'),
+        LINE.replace('"run":"r"', '"run":"r","m_log":[1]'),
+        LINE.replace('"run":"r"', '"run":"r","m_log":["a",]'),
+        LINE.replace("}", ",}"),
+        LINE.replace("}", ""),
+        LINE + "x",
+        LINE + LINE,
+        "",
+        "[]",
+        "{}",
+        "nul",
+    ],
+)
+def test_a_line_that_is_not_plain_is_left_to_the_reader_of_rows(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "trace.ndjson"
+    file.write_text(LINE + "\n" + line + "\n")
+    with pytest.raises(NotPlain):
+        read([str(file)], SYSTEM, ProblemLog())
+
+
+@pytest.mark.parametrize(
+    "line", [LINE, LINE.replace(",", " , ").replace(":", " : "), LINE + "\r", LINE.replace("}", ',"m_log":["a","b"]}')]
+)
+def test_plain_lines_are_read_as_by_the_reader_of_rows(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "trace.ndjson"
+    file.write_bytes(line.encode() + b"\n" + line.encode())
+    table, log = read([str(file)], SYSTEM, ProblemLog()), ProblemLog()
+    rows = list(read_rows(str(file), log))
+    assert not log.problems
+    assert table.rows == len(rows) == 2
+    for number, row in enumerate(rows):
+        for at, column in enumerate(SYSTEM.table):
+            if column.kind != "strings":
+                assert table.record(number)[column.name] == row[at]
+
+
+def test_many_texts_and_lists_make_room(tmp_path: Path) -> None:
+    rows = [
+        put((None,) * len(COLUMNS), run="r", node=0, seq=n, clock=n, event="do_view_change", head=f"{n:032x}",
+            m_log=tuple(f"{n * 7 + k:032x}" for k in range(n % 40)))
+        for n in range(1, 6000)
+    ]  # fmt: skip
+    table = read([str(written(rows, tmp_path / "trace.ndjson"))], SYSTEM, ProblemLog())
+    at = INDEX["m_log"]
+    for number, row in enumerate(rows):
+        first, end = table.words[at, number], table.words[len(COLUMNS), number]
+        assert [table.texts.text(code) for code in table.items[first:end]] == list(row[at])
+        assert table.record(number)["head"] == row[INDEX["head"]]
+
+
+def test_a_system_whose_words_are_not_compiled_is_refused_by_name() -> None:
+    @event("append")
+    def append(state: Any, e: Any) -> None:
+        """It may have been appended, or not."""
+        may_step(normal.append, r=e.node, o=e.m_op)
+
+    events = tuple(append if declared.name == "append" else declared for declared in SYSTEM.events)
+    first: dict[str, Any] = dict.fromkeys(SYSTEM.names)
+    first |= {"replicas": 3, "quorum_replication": 2, "quorum_view_change": 2}
+    with pytest.raises(NotPlain, match="there is no compiled form of a step that may have been taken"):
+        program_of(replace(SYSTEM, events=events), first, True)
