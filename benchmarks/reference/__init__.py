@@ -1,0 +1,1 @@
+"""The reference pages of `docs/reference`, each made from declarations."""

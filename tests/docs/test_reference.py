@@ -1,0 +1,75 @@
+"""docs/reference follows from declarations, and the reports of commands are what their schemas say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.reference.__main__ import HERE, PAGES
+from benchmarks.reference.examples import EXAMPLES
+from benchmarks.reference.language import GROUPS
+from viewproof.impl.net.settings import SETTINGS, environment_name
+from viewproof.refinement.cli import cli
+from viewproof.refinement.cli.root import COMMANDS
+from viewproof.spec import lang
+
+WORDS = [word for _, words in GROUPS.values() for word in words.split()]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_made_from_the_declarations(name: str) -> None:
+    there = (HERE / name).read_text(encoding="utf-8")
+    assert there == PAGES[name](), "python -m benchmarks.reference --write docs/reference makes it again"
+
+
+def test_every_word_command_and_setting_is_described() -> None:
+    assert sorted(WORDS) == sorted(lang.__all__)
+    assert set(EXAMPLES) <= set(WORDS)
+    commands, settings = (PAGES[f"{name}.md"]() for name in ("commands", "settings"))
+    assert [name for name in COMMANDS if f"\n## vsr {name}\n" not in commands] == []
+    assert [key for key in SETTINGS if f"`{environment_name(key)}`" not in settings] == []
+
+
+def validated(report: Path, schema: str) -> dict[str, Any]:
+    """The report, if it is what the schema says."""
+    found: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(json.loads(PAGES[schema]())).validate(found)
+    return found
+
+
+def run(*args: str | Path) -> int:
+    """The exit code of a command."""
+    return CliRunner().invoke(cli, [str(arg) for arg in args]).exit_code
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [(("core", "--views", 2, "--ops", 1, "--requests", 1), 0), (("core", "--fault", "commit.apply_at_replicate"), 1)],
+    ids=["holds", "violated"],
+)
+def test_a_search_writes_what_its_schema_says(tmp_path: Path, options: tuple[str | int, ...], code: int) -> None:
+    report = tmp_path / "report.json"
+    assert run("check", *map(str, options), "--json", report) == code
+    assert validated(report, "check.schema.json")["exit_code"] == code
+
+
+def test_audits_write_what_their_schema_says(tmp_path: Path) -> None:
+    traces, report = tmp_path / "traces", tmp_path / "report.json"
+    run("simulate", "--seed", "1", "--requests", "40", "--fault", "commit.apply_at_replicate", "--out", traces)
+    assert run("audit", traces, "--json", report) == 1
+    assert validated(report, "audit.schema.json")["verdicts"][0]["violations"]
+    first = next(traces.rglob("*.ndjson"))
+    first.write_text("{}\n", encoding="utf-8")
+    assert run("audit", traces, "--json", report) == 2
+    assert validated(report, "audit.schema.json")["problems"]
+
+
+def test_the_schemas_refuse_what_is_no_report() -> None:
+    schema = jsonschema.Draft202012Validator(json.loads(PAGES["audit.schema.json"]()))
+    assert not schema.is_valid({})
+    assert not schema.is_valid({"format": "viewproof.audit/1", "verdict": "fine"})
