@@ -11,17 +11,18 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
 from benchmarks.watch import watch
-from viewproof.refinement.text_lines import open_log
-from viewproof.refinement.tigerbeetle import audit as local
-from viewproof.refinement.tigerbeetle import on_spark
-from viewproof.refinement.tigerbeetle.inputs import survey_logs
+from viewproof.api.audit import audit
+from viewproof.refinement.discovery import survey
+from viewproof.refinement.text_lines import Segment, open_log
 from viewproof.refinement.tigerbeetle.parse import Parser
-from viewproof.refinement.tigerbeetle.reading import Lines, Segment
-from viewproof.refinement.verdict import AuditOptions
+from viewproof.refinement.tigerbeetle.profile import COLUMNS_OF_ROWS, JULY, JUNE, SUFFIXES
+from viewproof.refinement.tigerbeetle.reading import Lines
+from viewproof.refinement.tigerbeetle.source import Source
 
 ALLOW = ("view.acks_survive_view", "view.solo_keeps_view")
 """With these the shipped logs are judged to their ends."""
@@ -46,7 +47,7 @@ def parsing(files: tuple[str, ...]) -> float:
     lines, seconds = 0, 0.0
     for file in files:
         content = [line for chunk in Lines(Segment(file)).chunks() for line in chunk]
-        cluster = local.find_cluster(content)
+        cluster = Source((JUNE, JULY), COLUMNS_OF_ROWS).find_cluster(content)
         if cluster is None:
             continue
         parser = Parser(cluster.family.table)
@@ -60,11 +61,8 @@ def parsing(files: tuple[str, ...]) -> float:
 
 def judge(target: Path, engine: str, workers: int, out: Path) -> None:
     """Judge the joined log, in a process of its own; its figures go to `out`."""
-    options = AuditOptions("core", ALLOW)
-    if engine == "local":
-        report = local.audit([str(target)], options, workers=workers)
-    else:
-        report = on_spark.audit([str(target)], options, master=f"local[{workers}]", log=lambda text: None)
+    more: dict[str, Any] = {"workers": workers} if engine == "local" else {"master": f"local[{workers}]"}
+    report = audit(str(target), input="tigerbeetle", allow=ALLOW, engine=engine, **more)
     figures = {
         "verdict": report.verdict,
         "runs": len(report.verdicts),
@@ -86,7 +84,7 @@ def main() -> None:
     if given.into:
         judge(Path(given.logs[0]), given.engine, given.workers, Path(given.into))
         return
-    files = survey_logs(given.logs).files
+    files = survey(given.logs, "tigerbeetle", SUFFIXES).files
     a_line = parsing(files)
     with tempfile.TemporaryDirectory() as folder:
         target, out = Path(folder) / "joined.log", Path(folder) / "figures.json"

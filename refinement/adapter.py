@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.reading import first_run, read_rows
 from viewproof.refinement.schema import Row, check_record
+from viewproof.refinement.text_lines import Segment
 from viewproof.refinement.verdict import AuditOptions
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ NATIVE = "native"
 BUILT_IN = {
     "iggy": "viewproof.refinement.iggy.adapter:ADAPTER",
     "oxia": "viewproof.refinement.oxia.adapter:ADAPTER",
+    "tigerbeetle": "viewproof.refinement.tigerbeetle.profile:LOGS",
+    "tigerbeetle-2022": "viewproof.refinement.tigerbeetle.profile:LOGS_2022",
+    "tigerbeetle-2026": "viewproof.refinement.tigerbeetle.profile:LOGS_2026",
 }
 """Adapters of the package, by the names that they have on the command line."""
 
@@ -54,7 +58,7 @@ class Adapter:
     """`records(file)` gives the events of a log in any order, each with its line from 1; None for a line that the
     adapter does not recognise: these are counted and named. Files end in one of `suffixes`. Without a `system` of its
     own its events are those of native traces (`traces/README.md`). `joined` takes the place of `records` where lines
-    have neither numbers nor clocks.
+    have neither numbers nor clocks, `streamed` where a file has whole runs.
     """
 
     name: str
@@ -63,10 +67,16 @@ class Adapter:
     records: Callable[[str], Iterator[tuple[int, Record | None]]] | None
     system: System = field(default_factory=_native_system)
     joined: Joined | None = None
+    streamed: Streamed | None = None
 
     def __post_init__(self) -> None:
-        if (self.records is None) is (self.joined is None):
-            raise ValueError(f"adapter {self.name}: its logs are read by `records`, or by `joined`")
+        if sum(way is not None for way in (self.records, self.joined, self.streamed)) != 1:
+            raise ValueError(f"adapter {self.name}: its logs are read by one of `records`, `joined`, `streamed`")
+
+    @property
+    def by_files(self) -> bool:
+        """Do its files say which of them are read together, whatever runs they hold?"""
+        return self.records is None
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,39 @@ class Joined:
     whole: Callable[[str], bool]
     changing: frozenset[str] = frozenset()
     fields: tuple[str, ...] = ()
+
+
+class Run(Protocol):
+    """One run of a log that is streamed. `rows` are its events, in order, each followed by file and line, of the types
+    of the columns; they are gone through once. `adapter` is the name of the one that judges it.
+    """
+
+    run_id: str
+    adapter: str
+    rows: Iterator[Row]
+
+    def rest(self) -> None:
+        """Go to the end of the run, whose lines are not looked at any more."""
+
+    def missing(self) -> tuple[str, ...]:
+        """Evidence that is not there, of the lines so far."""
+
+    def notes(self, *, violated: bool) -> tuple[str, ...]:
+        """What else is to be said of them."""
+
+    def text(self, line: int) -> str:
+        """What one of the last lines says; "" for others."""
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """How logs are read of which a file has whole runs, one after the other, each with the lines of all nodes in the
+    order of the events (`Profile.whole`). `parts(file)` are those that can be read apart; `runs(part, profile, log)`
+    gives the runs of one, each to be gone through before the next; what cannot be judged goes to `log`.
+    """
+
+    parts: Callable[[str], list[Segment]]
+    runs: Callable[[Segment, str, ProblemLog], Iterator[Run]]
 
 
 def _native(file: str) -> Iterator[tuple[int, Record | None]]:
@@ -129,10 +172,11 @@ def rows_of(file: str, log: ProblemLog, options: AuditOptions) -> Iterator[Row]:
     if not options.without:
         return rows
     index = adapter(options.adapter).system.index
-    return _without(rows, {index[name] for name in options.without})
+    return without(rows, {index[name] for name in options.without})
 
 
-def _without(rows: Iterator[Row], gone: set[int]) -> Iterator[Row]:
+def without(rows: Iterator[Row], gone: set[int]) -> Iterator[Row]:
+    """The rows as if these columns were never shown."""
     for row in rows:
         yield tuple(None if at in gone else value for at, value in enumerate(row))
 
@@ -169,7 +213,7 @@ def first_run_of(file: str, name: str) -> str | None:
     """The run id of a file's first event; None where it has none or is malformed."""
     if name == NATIVE:
         return first_run(file)
-    if adapter(name).joined is not None:
+    if adapter(name).by_files:
         return None
     row = next(rows_of(file, ProblemLog(), AuditOptions(adapter=name)), None)
     return None if row is None else str(row[0])

@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from viewproof.refinement.partitions import is_hidden, table_format
+from viewproof.refinement.text_lines import Segment
 from viewproof.refinement.verdict import InputProblem
 
 _NAMES: Final = re.compile(r"\.(ndjson|jsonl)(\.[0-9]+)?(\.gz|\.zst)?$|\.parquet$")
@@ -45,10 +46,13 @@ class TraceInputError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Files that are read together because one directory holds them: normally those of one run."""
+    """Files that are read together because one directory holds them: normally those of one run. Of a log that is
+    streamed it is a part of one file.
+    """
 
     name: str
     files: tuple[str, ...]
+    part: Segment | None = None
 
     @property
     def size(self) -> int:
@@ -111,12 +115,14 @@ def discover(paths: Iterable[str]) -> Inputs:
     return inputs
 
 
-def survey(paths: Iterable[str], adapter: str = "native", suffixes: tuple[str, ...] = ()) -> Inputs:
+def survey(
+    paths: Iterable[str], adapter: str = "native", suffixes: tuple[str, ...] = (), *, any_name: bool = False
+) -> Inputs:
     """Like `discover`, with the named paths that cannot be audited as `refused` instead of an exception.
 
-    The files of an adapter end in one of `suffixes`.
+    The files of an adapter end in one of `suffixes`, but for those that are named, where they may have `any_name`.
     """
-    search = _Search(suffixes)
+    search = _Search(suffixes, any_name)
     remote: list[str] = []
     for path in paths:
         scheme = _SCHEME.match(path)
@@ -148,6 +154,7 @@ class _Search:
     """What was found so far; files and directories by their identity (device and number), under one path each."""
 
     suffixes: tuple[str, ...] = ()
+    any_name: bool = False
     files: dict[tuple[int, int], str] = field(default_factory=dict)
     seen: set[tuple[int, int]] = field(default_factory=set)
     empty: list[str] = field(default_factory=list)
@@ -195,7 +202,7 @@ class _Search:
             self._below(path, status)
             if before == (len(self.files), len(self.repeated), len(self.problems)):
                 self.empty.append(f"{given}: no trace files ({self.patterns}) in this directory")
-        elif not self.is_input(path):
+        elif not self.any_name and not self.is_input(path):
             self.refused.append(InputProblem(path, 0, "", f"a trace file: {self.patterns}", os.path.basename(path)))
         elif not stat.S_ISREG(status.st_mode):
             self.refused.append(InputProblem(path, 0, "", "a regular file or a directory", _kind(status)))

@@ -131,6 +131,10 @@ def judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: in
 
 def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: int) -> UnitResult:
     found = adapter(options.adapter)
+    if found.streamed is not None:
+        from viewproof.refinement.streamed import judge_streamed
+
+        return judge_streamed(unit, found, options, check_run)
     if found.joined is not None:
         from viewproof.refinement.joined.judging import judge_joined
 

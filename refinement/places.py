@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,15 @@ def _place(fn: Callable[..., Any]) -> str:
     return f"{shown.as_posix()}:{fn.__code__.co_firstlineno}"
 
 
+def _ids(invariants: Iterable[Any]) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for invariant in invariants:
+        yield invariant.id.partition(".")[0], invariant.fn
+
+
 def _by_name(actions: Iterable[Any], invariants: Iterable[Any]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for action in actions:
-        found.setdefault(action.name, _place(action.fn))
-    for invariant in invariants:
-        found.setdefault(invariant.id.partition(".")[0], _place(invariant.fn))
+    for name, fn in (*((action.name, action.fn) for action in actions), *_ids(invariants)):
+        found.setdefault(name, _place(fn))
     return found
 
 
@@ -47,8 +50,10 @@ def _of_replica() -> dict[str, str]:
 
 def place_in(spec: Spec, *names: str) -> str:
     """Place of the first of these that is an invariant or an action of the specification; "" if none is."""
-    places = _by_name(spec.actions, spec.invariants)
-    return next((places[name] for name in names if name in places), "")
+    found: dict[str, Callable[..., Any]] = {}
+    for named in (*((action.name, action.fn) for action in spec.actions), *_ids(spec.invariants)):
+        found.setdefault(*named)
+    return next((_place(found[name]) for name in names if name in found), "")
 
 
 def spec_place(violation: Violation) -> tuple[str, int] | None:

@@ -6,6 +6,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import BinaryIO, Final, cast
 
 import zstandard
@@ -34,6 +35,28 @@ def is_packed(file: str) -> bool:
     with open(file, "rb") as raw:
         start = raw.read(4)
     return start.startswith(_GZIP) or start == _ZSTD
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One run's part of a file: bytes start..end (0: to the end) of its content, and the number of its first line.
+
+    `ordinal` says which run of the file it is, from 1 (0: the only one); `part` which of those that follow one that was
+    cut off.
+    """
+
+    file: str
+    start: int = 0
+    end: int = 0
+    first_line: int = 1
+    ordinal: int = 0
+    part: int = 0
+
+    @property
+    def run_id(self) -> str:
+        """The file's name, with the run's number where there are several."""
+        name = self.file if not self.ordinal else f"{self.file}#{self.ordinal}"
+        return f"{name}.{self.part}" if self.part else name
 
 
 class TextLines:

@@ -23,6 +23,7 @@ from viewproof.refinement.checker.explain import explain
 from viewproof.refinement.checker.partial import PartialRun
 from viewproof.refinement.checker.state import Missing, Reject, RunState
 from viewproof.refinement.checker.story import tell
+from viewproof.refinement.checker.whole import judge_whole
 from viewproof.refinement.events.system import System
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.verdict import AllowedUse, AuditOptions, RunVerdict, Verdict, Violation
@@ -44,14 +45,16 @@ def check_run(
     events are those after it, and `whole` are all. Raises `SpecError` for an option that the specification does not
     know (an unknown `--allow`).
     """
-    rows = list(events) if isinstance(events, Iterator) else events
+    system = adapter(options.adapter).system
+    rows = list(events) if isinstance(events, Iterator) and not system.profile.whole else events
     stream = iter(rows)
     boot = begun.first if begun else next(stream, None)
     if boot is None:
         return RunVerdict(run_id, "inconclusive", 0, missing=("the run has no events",))
     if begun is None:
         stream = chain([boot], stream)
-    system = adapter(options.adapter).system
+    if system.profile.whole:
+        return judge_whole(run_id, stream, boot, options, system, engine)
     index, needed = system.index, system.profile.needed
     if any(boot[index[name]] is None for name in needed):
         boot = Evidence.of(rows, system).boot or boot
@@ -247,7 +250,7 @@ class _Plain:
         except Reject as reject:
             self.rejected = f"{row[FILE_INDEX]}:{row[LINE_INDEX]}: {reject.message}"
             if not self.program.kind.by_action and self._all_go_on(row, stream):
-                reject.place = self.program.place_of(reject)
+                self.program.locate(reject)
                 self.refused = explain(self.run_id, self.program.replay.spec, self.cells(), self.state, row, reject)
             return None
         if not all(self.state.last_seq):

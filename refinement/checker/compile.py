@@ -14,8 +14,9 @@ from types import CodeType
 from typing import Any
 
 from viewproof.refinement.checker.handlers import FILE, HandlerText, scope_of
+from viewproof.refinement.checker.owed import NAMED
 from viewproof.refinement.checker.state import Reject, RunState
-from viewproof.refinement.events.lines import Observation, Rule, Step
+from viewproof.refinement.events.lines import Observation, Owes, Rule, Step
 from viewproof.refinement.events.system import System
 from viewproof.refinement.schema import Row
 from viewproof.spec.engines.replay import Replay
@@ -71,17 +72,19 @@ class Program:
     def new_run(self, boot: Row) -> RunState:
         """The bookkeeping of a run whose configuration the row shows."""
         spec = self.replay.spec
-        return RunState(spec.cfg.replicas, spec.schema, boot, self.system, self.kind.observed)
+        return RunState(self.system.profile.nodes(spec.cfg), spec.schema, boot, self.system, self.kind.observed)
 
-    def place_of(self, reject: Reject) -> Source | None:
-        """The line of the event function that refused, if one did."""
+    def locate(self, reject: Reject) -> None:
+        """Note the line of the event function that refused, if one did, and what it had given names to."""
         traceback = reject.__traceback__
         while traceback is not None:
             code = traceback.tb_frame.f_code
             if code.co_filename == FILE:
-                return self.kind.places[code.co_name.removeprefix("e_")][traceback.tb_lineno - 1]
+                reject.place = self.kind.places[code.co_name.removeprefix("e_")][traceback.tb_lineno - 1]
+                named = traceback.tb_frame.f_locals.items()
+                reject.lets = {name: value for name, value in named if name.startswith(NAMED)}
+                return
             traceback = traceback.tb_next
-        return None
 
 
 @lru_cache(maxsize=256)
@@ -113,7 +116,9 @@ def compile_kind(system: System, cfg: Any, allow: tuple[str, ...], *, optional: 
     rules, observed = system.rules_for(spec), system.observations_for(spec, optional=optional)
     extra = system.profile.deviations(allow)
     full = extra.added_to(spec)
-    texts = {event: HandlerText(system, rule, full, observed) for event, rule in rules.items()}
+    owing = any(isinstance(line, Owes) for rule in rules.values() for line in rule.lines)
+    stand_ins = extra.by_action if system.profile.whole else {}
+    texts = {event: HandlerText(system, rule, full, observed, owing, stand_ins) for event, rule in rules.items()}
     return Kind(
         compile_actions(full),
         {event: code_of("\n".join(text.lines), FILE) for event, text in texts.items()},

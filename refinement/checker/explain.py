@@ -48,7 +48,7 @@ def explain(run_id: str, spec: Spec, before: PartialCells, state: RunState, row:
         why += [text for _, number, text in others if number][:NEAREST_MAX]
     elif held := _condition(spec, state.system, event, reject):
         words = Words(spec.instance, before, show_value, partial(_evaluator, spec, before, state, row))
-        decisive = words.because(held.cond, {})
+        decisive = words.because(held.cond, reject.lets)
         why.append(f"{guard_text(held.source)} is false ({', '.join(decisive)}) [{held.source}]")
         makers = sorted(_nearest(spec, before, state.system, row, _that_write(spec, held.cond)))
         why += [text for _, _, text in makers[:NEAREST_MAX]]
@@ -84,7 +84,7 @@ def _refusal(spec: Spec, cells: PartialCells, action: str, conjunct: int, args: 
 
 def _condition(spec: Spec, system: System, event: str, reject: Reject) -> Holds | None:
     """The condition of the event function that was false, if it was one, and looked at no range."""
-    lines = system.rules_for(spec)[event].lines if event in system.rules_for(spec) else ()
+    lines = system.rule_for(spec, event).lines if event in system.by_event else ()
     return next(
         (one for one in lines if isinstance(one, Holds) and one.each is None and one.source == reject.place), None
     )

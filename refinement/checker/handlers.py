@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from viewproof.refinement.checker.columns import columns_of, expressions, needed_columns
 from viewproof.refinement.checker.nesting import NestedText
+from viewproof.refinement.checker.owed import names_of, take_owed
 from viewproof.refinement.checker.state import Missing, Reject
 from viewproof.refinement.events.lines import (
     Agrees,
     Check,
     Condition,
     Configured,
+    Freed,
     Havoc,
     Holds,
     InJournal,
     Journaled,
+    Let,
     Line,
     Log,
     Named,
     Observation,
+    Owes,
     Range,
     Received,
     Rule,
     Step,
     Tried,
 )
-from viewproof.refinement.events.nested import Arrived, Branch, Loop, inner
 from viewproof.refinement.events.system import System
 from viewproof.refinement.events.terms import Apply, Column, Row, Shown, Text, first_clear, mask
 from viewproof.spec.engines.replay import Layout, Replay
@@ -60,72 +64,6 @@ class EventEmitter(Emitter):
         return super().text(expr, names)
 
 
-def expressions(line: Line) -> Iterator[Expr]:
-    """All expressions of a line, those it stands under first."""
-    yield from (one.cond for one in line.only_if)
-    if line.each is not None:
-        yield from (line.each.lo, line.each.hi)
-    yield from (one.cond for one in line.if_each)
-    yield from own_expressions(line)
-    for one in inner(line):
-        yield from expressions(one)
-
-
-def own_expressions(line: Line) -> Iterator[Expr]:
-    """The expressions of a line itself."""
-    match line:
-        case Check():
-            yield from (Column(line.column), line.expected)
-        case Holds():
-            yield line.cond
-            yield from (Column(name) for name in (line.column,) if name)
-        case Configured():
-            yield Column(line.column)
-        case Received():
-            yield from line.index
-            yield from (one for one in (line.value, line.by) if one is not None)
-        case Step():
-            yield from (_tried_column(v) if isinstance(v, Tried) else v for v in line.args.values())
-            yield from (v.where for v in line.args.values() if isinstance(v, Tried) and v.where is not None)
-            yield from (one for one in (line.journals, line.unless) if one is not None)
-        case Named():
-            yield from (Column(line.checksum), line.entry, line.op)
-        case Log():
-            yield from (Column(line.column), line.top, line.entry)
-        case Agrees():
-            yield from (Column(line.column), line.op)
-        case Journaled():
-            yield from (one for one in (line.entry, line.op) if one is not None)
-            if line.checksum:
-                yield Column(line.checksum)
-        case InJournal():
-            yield line.entry
-        case Havoc():
-            yield from line.index
-        case Branch():
-            yield line.cond
-        case Loop():
-            yield from (line.over.lo, line.over.hi)
-        case Arrived():
-            yield from (*line.index, line.by)
-
-
-def _tried_column(tried: Tried) -> Expr:
-    return Const(0) if tried.column is None else Column(tried.column)
-
-
-def columns_of(exprs: Iterable[Expr]) -> list[str]:
-    """Columns that expressions use, in order of first use; those that are only asked whether they are shown are not."""
-    return list(dict.fromkeys(n.name for e in exprs for n in walk(e) if isinstance(n, Column)))
-
-
-def needed_columns(exprs: Iterable[Expr]) -> list[str]:
-    """Columns without which the expressions cannot be evaluated: not those that may be missing (`shown`)."""
-    found = list(exprs)
-    excused = {n.name for e in found for n in walk(e) if isinstance(n, Shown)}
-    return [name for name in columns_of(found) if name not in excused]
-
-
 def scope_of(
     replay: Replay, rules: Mapping[str, Rule], observed: Iterable[Observation], numbers: Mapping[str, int]
 ) -> dict[str, Any]:
@@ -146,14 +84,20 @@ def scope_of(
 class HandlerText(NestedText):
     """Writes the handler of one event: `lines`, and of each the place in the event function that it is made of."""
 
-    def __init__(self, system: System, rule: Rule, spec: Spec, observed: tuple[Observation, ...]) -> None:
+    def __init__(
+        self, system: System, rule: Rule, spec: Spec, observed: tuple[Observation, ...], owing: bool = False,
+        stand_ins: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:  # fmt: skip
+        """`owing`: nodes owe lines; `stand_ins` are taken where an action is refused."""
+        self.owing = owing and not rule.aside
+        self.stand_ins = stand_ins or {}
         self.system = system
         self.rule = rule
         self.observed = observed
         self.layout = Layout(spec.schema, spec.instance)
         self.emitter = EventEmitter(self.layout, spec.instance)
-        self.replicas = spec.cfg.replicas
         self.params = {action.name: action.params for action in spec.actions}
+        self.replicas = system.profile.nodes(spec.cfg)
         self.lines = [f"def e_{rule.event}(C, S, row):"]
         self.places: list[Source | None] = [None]
         self.place: Source | None = None
@@ -173,10 +117,16 @@ class HandlerText(NestedText):
         rule = self.rule
         for name in self._columns():
             self.put(f"c_{name} = row[{self.system.index[name]}]")
+        if self.owing:
+            self.lines += [f"    {text}" for text in take_owed(rule)]
+            self.places += [None] * (len(self.lines) - len(self.places))
+            self.names |= {name.name: name.name for name in names_of(rule)}
         if rule.receives:
             self._match_sent(rule.receives)
         self._lines()
         self.place = None
+        if any(isinstance(line, Owes) for line in rule.lines):
+            self.put("queue[0:0] = owing")
         self._observe()
         if rule.sends:
             fields = "".join(f", c_{name}" for name in self.system.messages[rule.sends])
@@ -290,6 +240,16 @@ class HandlerText(NestedText):
                 self._journaled(line)
             case Havoc():
                 self.put(f"raise Missing({line.var.name!r})")
+            case Let():
+                self._need(line.value)
+                self.names[line.name.name] = line.name.name
+                self.put(f"{line.name.name} = {self.expr(line.value)}")
+            case Owes():
+                self._need(*line.values)
+                values = "".join(f"{self.expr(value)}, " for value in line.values)
+                self.put(f"owing.append(({line.events!r}, ({values})))")
+            case Freed():
+                self.put(f"C.due[{'c_node' if line.by is None else self.expr(line.by)}].clear()")
             case InJournal():
                 op = self.names[line.each.name.name] if line.each else ""
                 self.put(f"entry = {self.expr(line.entry)}")
@@ -434,7 +394,10 @@ class HandlerText(NestedText):
 
     def _take(self, action: str, args: Mapping[str, str]) -> None:
         pairs = ", ".join(f"{n!r}: {v}" for n, v in args.items())
-        self.put(f"failed = a_{action}(S, {', '.join(args.values())})")
+        given = ", ".join(["S", *args.values()])
+        self.put(f"failed = a_{action}({given})")
+        for other in self.stand_ins.get(action, ()):
+            self.put(f"if failed >= 0 and a_{other}({given}) < 0: failed = C.allowed({other!r})")
         self.put(f"if failed >= 0: raise C.refused({action!r}, failed, {{{pairs}}})")
         self.put(f"C.coverage[{action!r}] += 1")
 

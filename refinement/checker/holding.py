@@ -57,6 +57,7 @@ class Holding:
         self.columns: dict[str, Any] = {}
         self.missing_here = ""
         self.truths: dict[Condition, bool | None] = {}
+        self.lets: dict[str, Any] = {}
         self.judged = dict.fromkeys(self.rules, 0)
         for name in self.system.profile.silent:
             cells.let_rise(name, f"{name} may change without a line")
@@ -89,7 +90,7 @@ class Holding:
 
     def _open_value(self, expr: Expr, what: str, env: Mapping[str, Value]) -> None:
         evaluator = self._evaluator()
-        evaluator.value(expr, env)
+        evaluator.value(expr, {**self.lets, **env})
         self._note_absent(evaluator)
         self._open(self.missing_here if evaluator.absent else self._cause(evaluator.readings), what)
 
@@ -123,6 +124,7 @@ class Holding:
         profile = self.system.profile
         self.cells.forget(node, cause, once=profile.once, rising=profile.rising)
         self.journal_open.setdefault(node, cause)
+        self.state.due[node] = [None]
 
     def _evaluator(self) -> TermEvaluator:
         declared, schema = self.system.by_name, self.spec.schema
@@ -130,7 +132,7 @@ class Holding:
 
     def _value(self, expr: Expr, env: Mapping[str, Value] | None = None) -> Any:
         evaluator = self._evaluator()
-        value = evaluator.value(expr, env or {})
+        value = evaluator.value(expr, {**self.lets, **(env or {})})
         if isinstance(value, Span):
             self._note_absent(evaluator)
         return value
@@ -139,7 +141,7 @@ class Holding:
         if expr is None:
             return True
         evaluator = self._evaluator()
-        truth = evaluator.truth(expr, env or {})
+        truth = evaluator.truth(expr, {**self.lets, **(env or {})})
         if truth is None:
             self._note_absent(evaluator)
         return truth
@@ -170,10 +172,10 @@ class Holding:
         """The value of the expression is shown."""
         if isinstance(value, str):
             return
-        self.steps.narrow(expr, value, env)
+        self.steps.narrow(expr, value, {**self.lets, **env})
 
     def _assume(self, expr: Expr, env: Mapping[str, Value]) -> None:
-        self.steps.assume(expr, True, env)
+        self.steps.assume(expr, True, {**self.lets, **env})
 
     def _members(self, each: Range) -> tuple[range, Expr | None]:
         """The certain members of a range, and the end of it that is not known, if there is one."""

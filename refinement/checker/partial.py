@@ -12,18 +12,22 @@ from typing import Any
 
 from viewproof.refinement.checker.histories import Histories
 from viewproof.refinement.checker.naming import Naming
-from viewproof.refinement.checker.state import Reject
+from viewproof.refinement.checker.owed import values_owed
+from viewproof.refinement.checker.state import Frame, Reject
 from viewproof.refinement.events.lines import (
     Agrees,
     Check,
     Configured,
+    Freed,
     Havoc,
     Holds,
     InJournal,
     Journaled,
+    Let,
     Line,
     Log,
     Named,
+    Owes,
     Range,
     Received,
     Rule,
@@ -98,6 +102,8 @@ class PartialRun(Histories, Naming):
         columns = self.columns = dict(zip(self.system.names, row, strict=False))
         self.steps.cause = self.missing_here = ""
         self.truths.clear()
+        self.lets = {} if rule.aside else values_owed(rule, self.state, row[_NODE])
+        owing: list[Frame | None] = []
         if rule.receives:
             self._match_sent(rule.receives)
         for name, expr in rule.infer.items():
@@ -108,12 +114,15 @@ class PartialRun(Histories, Naming):
             lines = list(group)
             try:
                 if each is None:
-                    self._line(rule, *lines)
+                    self._line(rule, owing, *lines)
                 else:
                     self._range(rule, each, lines)
             except Reject as reject:
                 reject.place = None if self.line is None else self.line.source
+                reject.lets = dict(self.lets)
                 raise
+        if owing:
+            self.state.due[row[_NODE]][0:0] = owing
         self._observe()
         if rule.sends:
             fields, index = self.system.messages[rule.sends], self.system.index
@@ -150,14 +159,14 @@ class PartialRun(Histories, Naming):
         before = max((s for n, s in self.evidence.holes_after if n == node and s < seq), default=0)
         return self.evidence.holes_after.get((node, before), f"event {seq} of node {node} is not in the input")
 
-    def _line(self, rule: Rule, *lines: Line) -> None:
+    def _line(self, rule: Rule, owing: list[Frame | None], *lines: Line) -> None:
         """Lines that stand in no range."""
         for line in lines:
             self.line = line
             applies = self._applies(line.only_if)
             if applies is False:
                 continue
-            if applies is None and not isinstance(line, (Step, Received, Havoc)):
+            if applies is None and not isinstance(line, (Step, Received, Havoc, Let)):
                 self._open(self.missing_here or self._any_cause(), "whether it must hold: it stands under a condition")
             match line:
                 case Check():
@@ -181,8 +190,23 @@ class PartialRun(Histories, Naming):
                     self._journal_body(line)
                 case Havoc():
                     self._havoc(line, {})
+                case Let():
+                    self.lets[line.name.name] = self._value(line.value)
+                case Owes():
+                    values = tuple(self._value(value) for value in line.values)
+                    owing.append((line.events, values) if applies else None)
+                case Freed():
+                    self._free(line, applies)
                 case _:
                     self._nested(rule, line, {})
+
+    def _free(self, line: Freed, applies: bool | None) -> None:
+        node = self.columns["node"] if line.by is None else self._value(line.by)
+        if not isinstance(node, Span):
+            self.state.due[node] = [] if applies else [None]
+            return
+        for queue in self.state.due:
+            queue[:] = [None]
 
     def _range(self, rule: Rule, each: Range, lines: list[Line]) -> None:
         """Lines that stand in a range: for each member in turn."""

@@ -17,6 +17,10 @@ from viewproof.spec.lang.expr import Read
 Entry = tuple[int, int]
 """(entry, op): 1 + the view that prepared it, and its op."""
 
+Frame = tuple[tuple[str, ...], tuple[Any, ...]]
+"""Events of which one must come next from a node, and what is handed on to it. In place of one, None: below, it is not
+known what the node owes."""
+
 NO_ENTRY = '"" (no entry)'
 
 
@@ -44,6 +48,8 @@ class Reject(Exception):  # noqa: N818 - a verdict on the trace, not an error of
         self.own = own
         self.place: Source | None = None
         """The line of the event function that refused."""
+        self.lets: dict[str, Any] = {}
+        """Values that lines above had given names to."""
         super().__init__(message)
 
 
@@ -80,6 +86,7 @@ class RunState:
         self.last_seq = [0] * replicas
         self.forbidden: frozenset[str] = frozenset()
         self.permitted: frozenset[str] = frozenset()
+        self.due: list[list[Frame | None]] = [[] for _ in range(replicas)]
         self.configured = {column: first[system.index[column]] for column in system.profile.configuration}
 
     def check_first(self, seq: int, event: str) -> None:
@@ -99,6 +106,17 @@ class RunState:
         """No event of that sender with that seq, before this one, sent such a message."""
         message = f"no {kind} was sent by event {seq} of node {sender}"
         return Reject("message.sent", message, f"a {kind} sent before", "none")
+
+    def overdue(self, node: int) -> Reject:
+        """A line that had to come next from the node did not."""
+        frame = self.due[node][0]
+        events = " or ".join(frame[0]) if frame else ""
+        message = f"node {node} had to go on with {events} before this line"
+        return Reject("line.missing", message, events, "another line")
+
+    def not_owed(self, event: str) -> Reject:
+        """A line came that no line before led to."""
+        return Reject("line.unexpected", f"nothing before leads to {event}", "a line that leads to it", event)
 
     def unsent(self, var: str, key: object, observed: int | None, sent: int) -> Reject:
         """The spec says another value was sent, or none yet."""

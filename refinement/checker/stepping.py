@@ -124,7 +124,7 @@ class Stepping(Holding):
             return ANY
         value: Value = self.cells.read(line.var, index)
         if line.otherwise is not None:
-            value = self._evaluator().value(line.otherwise, {})
+            value = self._evaluator().value(line.otherwise, dict(self.lets))
         if not isinstance(value, Span):
             self.columns[column] = value
         return value

@@ -152,7 +152,7 @@ def step_of(row: Row, system: System, observed: tuple[Observation, ...]) -> Step
     text = f"clock {row[_CLOCK]}, {row[_EVENT]} ({columns_of_event(row, system, observed)})"
     state = {one.column for one in observed}
     shown = {
-        column.name: row[place]
+        column.name: row[place] if type(row[place]) in (int, str) else str(row[place])
         for place, column in enumerate(system.table)
         if place > _EVENT and column.kind != "strings" and row[place] is not None
     }

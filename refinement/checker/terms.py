@@ -13,6 +13,7 @@ from viewproof.refinement.schema import Column as Declared
 from viewproof.spec.engines.guards import Evaluator, Span
 from viewproof.spec.engines.guards.cells import Cells
 from viewproof.spec.engines.guards.evaluate import Env
+from viewproof.spec.engines.replay.cells import PartialCells
 from viewproof.spec.lang import Schema
 from viewproof.spec.lang.expr import Const, Expr, Read
 from viewproof.spec.lang.sorts import Instance
@@ -88,6 +89,13 @@ class TermEvaluator(Evaluator):
         assert isinstance(row, Row)
         return self.truth(Read(self.schema.vars[row.var], (row.node, Const(member))), env)
 
+    def _cells_set(self, expr: Row, env: Env) -> Any:
+        """All cells of the node's row that are set, where all are known."""
+        node = self.value(expr.node, env)
+        assert isinstance(self.cells, PartialCells)
+        known = None if isinstance(node, Span) else self.cells.row(self.schema.vars[expr.var], node)
+        return ANY if known is None else known
+
     def _first_clear(self, expr: Apply, env: Env) -> Any:
         """`state.first_clear` where cells may be open: the last op that is certainly set, and the last that may be."""
         row, top = expr.args[0], self.value(expr.args[1], env)
@@ -124,6 +132,7 @@ TermEvaluator.kinds = {
     Text: lambda _, expr, env: expr.value,
     Shown: lambda of, expr, env: int(of.columns.get(expr.name) is not None),
     Apply: TermEvaluator._apply,
+    Row: TermEvaluator._cells_set,
 }
 
 

@@ -23,7 +23,6 @@ from viewproof.refinement.discovery import Inputs
 from viewproof.refinement.reports import audit as audit_page
 from viewproof.refinement.reports import github, junit, sarif, table, text
 from viewproof.refinement.reports.escape import printable
-from viewproof.refinement.tigerbeetle.inputs import survey_logs
 from viewproof.refinement.verdict import EXIT_ERROR, AuditReport, CheckRun
 
 
@@ -116,16 +115,6 @@ def audit(
         api.require_state(state, input, options, engine, workers, interp=interp)
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
-    if interp and input == "tigerbeetle":
-        raise click.UsageError("--interp is for native traces, and adapters of records")
-    if input == "tigerbeetle":
-        logs = survey_logs(list(map(_from_stdin, paths)))
-        protect(files.by_option(), [*paths, *logs.files], logs.directories)
-        with steps("audit") as progress:
-            report = api.judge_logs(
-                logs, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=note
-            )
-        return publish(replace(report, baseline=known), files, why=why)
     try:
         inputs = api.survey_inputs(map(partial(_from_stdin, suffix=api.suffix_of(options)), paths), options)
     except api.AuditOptionError as error:

@@ -4,6 +4,7 @@ What is recorded (`lines`) is what both replays of the audit take (`checker.comp
 """
 
 from viewproof.refinement.events.histories import arrived, departs, forget, one_of, otherwise
+from viewproof.refinement.events.owing import let, of_row, owed, owes, owes_nothing
 from viewproof.refinement.events.system import Deviations, Profile, System
 from viewproof.refinement.events.values import (
     bit,
@@ -17,6 +18,7 @@ from viewproof.refinement.events.values import (
     text_of,
 )
 from viewproof.refinement.events.words import (
+    Event,
     agrees,
     check,
     configured,
@@ -44,6 +46,7 @@ from viewproof.refinement.schema import Column
 __all__ = [
     "Column",
     "Deviations",
+    "Event",
     "Profile",
     "System",
     "agrees",
@@ -63,6 +66,7 @@ __all__ = [
     "inferred",
     "journaled",
     "label_of",
+    "let",
     "mask_of",
     "may_step",
     "name_of",
@@ -71,8 +75,12 @@ __all__ = [
     "observe",
     "observe_agreed",
     "observe_name",
+    "of_row",
     "one_of",
     "otherwise",
+    "owed",
+    "owes",
+    "owes_nothing",
     "received",
     "settle",
     "shown",

@@ -13,6 +13,8 @@
 | `Journaled` | bodies of prepares are durable in the node's journal from now on |
 | `Havoc` | a cell may have changed, and the log does not show it |
 | `InJournal` | an entry of the node's log must be durable in its journal |
+| `Let` | a value, as it is at that line, has a name for the lines below |
+| `Owes` | the node's next line must be of one of these events |
 
 A line may stand under conditions (`only_if`, outermost first), in a range (`each`) and, in that, under conditions for
 each member (`if_each`). Lines share the condition and the range that they stand under: it is looked at once, before the
@@ -200,9 +202,46 @@ class Havoc(Line):
 
 
 @dataclass(frozen=True, eq=False)
+class Let(Line):
+    """`name` stands for the value that the expression has at this line."""
+
+    name: Name
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Owes(Line):
+    """After this event, and after what it owes by lines above, the node's next line must be one of `events`.
+
+    `values` are handed on to it.
+    """
+
+    events: tuple[str, ...]
+    values: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Freed(Line):
+    """The node `by` (None: that of the event) owes nothing any more."""
+
+    by: Expr | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """What an event takes of the line that led to it: `was` is 1 if one did, `names` are the values handed on; `must`:
+    the event is refused if none did.
+    """
+
+    was: Name
+    names: tuple[Name, ...]
+    must: bool
+
+
+@dataclass(frozen=True, eq=False)
 class Rule:
     """One event: its lines, the message it sends or receives (several kinds, with "|"), how columns that are not shown
-    may be filled, and what it says in words.
+    may be filled, and what it says in words. `aside`: it may come whatever its node owes.
     """
 
     event: str
@@ -211,6 +250,8 @@ class Rule:
     receives: str = ""
     infer: Mapping[str, Expr] = field(default_factory=dict)
     doc: str = ""
+    taken: Taken | None = None
+    aside: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,6 +64,11 @@ def all_shown(record: Record, judged: Mapping[str, int]) -> tuple[str, ...]:
     return ()
 
 
+def replicas_of(cfg: Any) -> int:
+    """Its nodes are its replicas."""
+    return int(cfg.replicas)
+
+
 @dataclass(frozen=True, eq=False)
 class Profile:
     """The specification that a run is judged by, and how its first boot configures it.
@@ -78,6 +83,9 @@ class Profile:
     show them. `once` and `rising` are variables of no replica whose cells are written once, or only rise.
     `silent` are variables, or fields of messages, whose cells may rise at any time without a line: a backup that
     appends, and acknowledges, and writes nothing about it. Their absence is never known.
+    `whole`: a log has the lines of all nodes in the order of the events, and none is missing before its end; of such a
+    log the numbers `seq` and `clock` are those of its lines. `nodes(cfg)` is how many there are, if not `replicas`.
+    `known` names deviations that, where one explains a violation, the report says so.
     `kind(cfg)` is the configuration with numbers that are given at run time (`engines.replay.given`), and these: one
     compiled audit serves all configurations of a kind. `numbered` are columns whose values are only compared, those
     with the same values together: the flat replay numbers large ones from 0 on, and judges by
@@ -108,6 +116,9 @@ class Profile:
     unshown: Callable[[Record, Mapping[str, int]], tuple[str, ...]] = all_shown
     numbered: tuple[tuple[str, ...], ...] = ()
     numbered_configuration: Callable[[Any], Any] = as_it_is
+    whole: bool = False
+    nodes: Callable[[Any], int] = replicas_of
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +184,15 @@ class System:
     def kinds(self) -> Mapping[str, Kind]:
         """What the values of each column stand for."""
         return {column.name: _kind(column) for column in self.table}
+
+    @cached_property
+    def by_event(self) -> Mapping[str, Event]:
+        """The events by name."""
+        return {declared.name: declared for declared in self.events}
+
+    def rule_for(self, spec: Spec, event: str) -> Rule:
+        """The rule of one event, recorded."""
+        return record_rule(spec, self.kinds, self.by_event[event], nested=self.histories)
 
     @cached_property
     def docs(self) -> Mapping[str, str]:

@@ -40,6 +40,7 @@ from viewproof.refinement.events.lines import (
     Received,
     Rule,
     Step,
+    Taken,
     Tried,
 )
 from viewproof.refinement.events.nested import Branch, Loop
@@ -63,7 +64,8 @@ class Event:
     """An event and what it stands for. `fn(state, e)` says it, in the words of this module.
 
     `sends` and `receives` name a kind of message; `only` says under which configurations there is such an event (None:
-    all), and `needs` the column of the configuration without which it is not understood.
+    all), and `needs` the column of the configuration without which it is not understood. `aside`: it may come whatever
+    its node owes (`owing`).
     """
 
     name: str
@@ -73,18 +75,20 @@ class Event:
     receives: str = ""
     only: Callable[[Any], bool] | None = None
     needs: str = ""
+    aside: bool = False
 
 
 def event(
-    name: str = "", *, sends: str = "", receives: str = "", only: Callable[[Any], bool] | None = None, needs: str = ""
-) -> Callable[[Body], Event]:
+    name: str = "", *, sends: str = "", receives: str = "", only: Callable[[Any], bool] | None = None, needs: str = "",
+    aside: bool = False,
+) -> Callable[[Body], Event]:  # fmt: skip
     """Declare what an event stands for; its name is that of the function, if no other is given."""
 
     def wrap(fn: Body) -> Event:
         doc = inspect.getdoc(fn)
         if not doc:
             raise SpecError(f"{fn.__name__} needs a sentence that says what the event is", source_of(fn))
-        return Event(name or fn.__name__, fn, doc, sends, receives, only, needs)
+        return Event(name or fn.__name__, fn, doc, sends, receives, only, needs, aside)
 
     return wrap
 
@@ -120,6 +124,7 @@ class _Recording:
     names: int = 0
     nested: bool = False
     depth: int = 0
+    taken: Taken | None = None
     node_column: Column = field(init=False)
 
     def __post_init__(self) -> None:
@@ -191,9 +196,10 @@ def record_rule(spec: Spec, kinds: Mapping[str, Any], declared: Event, *, nested
     `nested`: conditions and ranges hold their lines.
     """
     found = _record(spec, kinds, declared.fn, nested=nested)
+    lines, taken = tuple(found.lines), found.taken
     return Rule(
-        declared.name, tuple(found.lines), declared.sends, declared.receives, found.infer, declared.doc
-    )  # fmt: skip
+        declared.name, lines, declared.sends, declared.receives, found.infer, declared.doc, taken, declared.aside
+    )
 
 
 def record_observations(spec: Spec, kinds: Mapping[str, Any], fn: Body) -> tuple[Observation, ...]:

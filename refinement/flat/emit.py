@@ -13,7 +13,7 @@ import inspect
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from viewproof.refinement.checker.handlers import columns_of, expressions, needed_columns
+from viewproof.refinement.checker.columns import columns_of, expressions, needed_columns
 from viewproof.refinement.events.lines import (
     Agrees,
     Check,

@@ -134,7 +134,7 @@ def _audit_units(
 
 def divide(units: Iterable[Unit], adapter: str = NATIVE) -> tuple[list[Unit], list[Unit]]:
     """Units whose files all start with one run that no other unit starts with, or are read together, and the rest."""
-    if find_adapter(adapter).joined is not None:
+    if find_adapter(adapter).by_files:
         return list(units), []
     runs = {unit: {run for file in unit.files if (run := first_run_of(file, adapter)) is not None} for unit in units}
     owners: dict[str, int] = {}

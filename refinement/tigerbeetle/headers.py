@@ -1,85 +1,147 @@
 """Message headers as the logs print them: `Header{ .checksum = …, … }` (2022), `PrepareOk{ .checksum=…, … }` (2026).
 
-A text that is seen again is parsed once: a message keeps its text as identity.
+What has a long name (a checksum, a client's id) gets a number, in order of appearance, which is shown by that name.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 _FIELD = re.compile(r"\.(\w+) ?= ?([^,]+?)(?:,| \})")
-_TEXTS: Final = frozenset(
-    (
-        "checksum",
-        "checksum_body",
-        "parent",
-        "context",
-        "client",
-        "command",
-        "operation",
-        "request_checksum",
-        "prepare_checksum",
-        "checkpoint_id",
-        "commit_checksum",
-        "reply_checksum",
-        "release",
-        "reason",
-    )
-)
-"""Fields that stay texts; all others are numbers."""
 DIGITS: Final = 39
 """The largest number of the logs has 128 bits."""
 
 
-class Message:
-    """A message header; attributes by the names of docs/tigerbeetle.md, a field it does not have is None."""
+class Code(int):
+    """The number of a long name; it is shown by that."""
 
-    __slots__ = ("checksum", "command", "commit", "fields", "op", "parent", "sender", "text", "view")
+    text: str
 
-    def __init__(self, text: str) -> None:
-        fields: dict[str, int | str] = {}
-        for name, value in _FIELD.findall(text):
-            if name in _TEXTS:
-                fields[name] = value
-            elif len(value) <= DIGITS and value.isdecimal():
-                fields[name] = int(value)
-        self.text = text
-        self.fields = fields
-        self.command = str(fields.get("command", "")).rpartition(".")[2]
-        self.checksum = str(fields.get("checksum", ""))
-        self.parent = str(fields.get("parent", ""))
-        self.sender = self._number("replica")
-        self.view = self._number("view")
-        self.op = self._number("op")
-        self.commit = self._number("commit")
+    def __str__(self) -> str:
+        return self.text
 
-    def _number(self, name: str) -> int:
-        value = self.fields.get(name, -1)
-        return value if isinstance(value, int) else -1
+    __repr__ = __str__
 
-    def number(self, name: str) -> int:
-        """A numeric field, -1 if the header has none of that name."""
-        return self._number(name)
 
-    def string(self, name: str) -> str:
-        """A field that is a text, "" if the header has none of that name."""
-        return str(self.fields.get(name, ""))
+class Numbers:
+    """Numbers of names, from `first` on; 0 is that of a name of zeros, which is none."""
+
+    def __init__(self, first: int = 1) -> None:
+        self.first = first
+        self.known: dict[str, int] = {}
+
+    def of(self, text: str, shown: str = "") -> int:
+        """The number of the name, which is shown as `shown`, if that is given."""
+        found = self.known.get(text)
+        if found is None:
+            found = 0
+            if text.strip("0") not in ("", "null"):
+                found = Code(self.first + len(self.known))
+                found.text = shown or text
+            self.known[text] = found
+        return found
+
+
+class Names:
+    """The numbers of all names of one run. The root's checksum has one like others; 1 stands for the root itself."""
+
+    def __init__(self) -> None:
+        self.checksums = Numbers(first=2)
+        self.messages = Numbers()
+        self.contents = Numbers()
+        self.replies = Numbers()
+        self.clients = Numbers()
+        self.nonces = Numbers()
+        self.files = Numbers()
+        self.operations = Numbers()
+        self.digests = Numbers()
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a family prints headers: which field is which column, in all messages and in those of a command.
+
+    `kinds` are the kinds that the specification tells apart, `other` that of all others; `size` are the bytes of a
+    header; `unused` are the fields without a meaning in messages of a command.
+    """
+
+    kinds: Mapping[str, int]
+    other: int
+    size: int
+    fields: Mapping[str, str]
+    by_command: Mapping[str, Mapping[str, str]]
+    unused: Mapping[str, tuple[str, ...]]
+
+
+COLUMNS: Final = (
+    "message", "m_content", "m_command", "kind", "m_from", "m_view", "m_op", "m_commit", "m_commit_min", "m_commit_max",
+    "m_checkpoint", "m_log_view", "m_low", "m_high", "m_nacks", "m_copies", "m_time", "m_request", "m_session",
+    "m_checksum", "m_parent", "m_prepare", "m_asked", "m_client", "m_nonce", "m_operation", "m_register", "m_headers",
+    "m_rest", "m_reply", "m_unused",
+)  # fmt: skip
+"""The columns of a message, in the order of `Headers.of`."""
+PLACE: Final = {name: place for place, name in enumerate(COLUMNS)}
+_CHECKSUMS: Final = ("m_parent", "m_prepare", "m_asked")
 
 
 class Headers:
-    """Parsed headers by their text."""
+    """Headers as columns; one that is seen again is taken apart once."""
 
-    LIMIT = 200_000
+    LIMIT = 100_000
 
-    def __init__(self) -> None:
-        self.known: dict[str, Message] = {}
+    def __init__(self, form: Form, names: Names) -> None:
+        self.form = form
+        self.names = names
+        self.known: dict[str, tuple[Any, ...]] = {}
 
-    def get(self, text: str) -> Message:
-        """The message with that header."""
+    def of(self, text: str) -> tuple[Any, ...]:
+        """The columns of the message with that header."""
         found = self.known.get(text)
         if found is None:
             if len(self.known) > self.LIMIT:
                 self.known.clear()
-            found = self.known[text] = Message(text)
+            found = self.known[text] = self._columns(text, dict(_FIELD.findall(text)))
         return found
+
+    def _columns(self, text: str, fields: Mapping[str, str]) -> tuple[Any, ...]:
+        form, names = self.form, self.names
+        command = fields.get("command", "").rpartition(".")[2]
+        checksum, operation = fields.get("checksum", ""), fields.get("operation", "")
+        content = text.replace(checksum, "", 1) if checksum else text
+        shown: dict[str, Any] = {
+            "message": names.messages.of(text, f"{command} {checksum}"),
+            "m_content": names.contents.of(content, f"header of a {command}"),
+            "m_command": command,
+            "kind": form.kinds.get(command, form.other),
+            "m_checksum": names.checksums.of(checksum),
+            "m_client": names.clients.of(fields.get("client", "")),
+            "m_operation": names.operations.of(operation),
+            "m_register": int(operation.endswith(".register")),
+            "m_reply": names.replies.of(_reply(text, fields), f"reply {checksum}") if command == "reply" else None,
+            "m_unused": int(any(fields.get(name, "").strip("0") for name in form.unused.get(command, ()))),
+        }
+        shown["m_headers"], shown["m_rest"] = divmod((_number(fields.get("size", "")) or 0) - form.size, form.size)
+        for column, name in {**form.fields, **form.by_command.get(command, {})}.items():
+            if name in fields:
+                shown[column] = self._value(column, fields[name])
+        return tuple(shown.get(column) for column in COLUMNS)
+
+    def _value(self, column: str, text: str) -> int | None:
+        if column == "m_nonce":
+            return self.names.nonces.of(text)
+        return self.names.checksums.of(text) if column in _CHECKSUMS else _number(text)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) <= DIGITS else None
+
+
+def _reply(text: str, fields: Mapping[str, str]) -> str:
+    """What two copies of a reply share: in 2026 the view it is sent in is not part of it."""
+    context = fields.get("context", "").strip("0")
+    if not context:
+        return text
+    return " ".join((context, *(fields.get(name, "") for name in ("client", "request", "request_checksum"))))

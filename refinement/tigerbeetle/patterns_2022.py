@@ -12,7 +12,12 @@ from viewproof.refinement.tigerbeetle.table import Pattern, Table, changes, chec
 R, J = "replica", "journal"
 
 _START: Final = (
-    check(R, "{node}: init: replica_count={replicas} quorum_view_change={votes} quorum_replication={copies}", "init"),
+    check(
+        R,
+        "{node}: init: replica_count={replicas} quorum_view_change={quorum_view_change} "
+        "quorum_replication={quorum_replication}",
+        "init",
+    ),
     step(J, "{node}: slot_count={slots} size={} headers_size={} prepares_size={}", "init_journal"),
     check("health", "crash replica={node}", "crash"),
     step("health", "restart replica={node}", "restart"),
@@ -36,8 +41,8 @@ _MESSAGES: Final = (
     message(R, "{node}: on_message: view={view} status=Status.{status:w} {message:m}", "receive"),
     message(R, "{node}: sending {command:w} to replica {to}: {message:m}", "send"),
     message(R, "{node}: commit_op: replying to client: {message:m}", "reply"),
-    message("client", "{client}: sending {command:w} to replica {to}: {message:m}", "client_send"),
-    message("client", "{client}: on_message: {message:m}", "client_receive"),
+    message("client", "{}: sending {command:w} to replica {to}: {message:m}", "client_send"),
+    message("client", "{}: on_message: {message:m}", "client_receive"),
     *notes(
         R,
         "{node}: on_message: waiting for journal to recover",
@@ -54,20 +59,20 @@ _MESSAGES: Final = (
 _NORMAL: Final = (
     check(R, "{node}: on_request: request {checksum:c}", "request"),
     step(R, "{node}: on_request: prepare {checksum:c}", "prepare"),
-    step(R, "{node}: on_prepare: advancing: op={before}..{op} checksum={parent:c}..{checksum:c}", "advance"),
-    step(R, "{node}: jump_to_newer_op: advancing: op={before}..{op} checksum={head:c}..{parent:c}", "jump"),
+    step(R, "{node}: on_prepare: advancing: op={op_before}..{op} checksum={parent:c}..{checksum:c}", "advance"),
+    step(R, "{node}: jump_to_newer_op: advancing: op={op_before}..{op} checksum={head:c}..{parent:c}", "jump"),
     check(R, "{node}: on_commit: checksum verified", "commit_verified"),
     step(R, "{node}: on_prepare_ok: {count} message(s)", "count_prepare_ok"),
     check(R, "{node}: on_prepare_ok: ignoring (duplicate message replica={sender})", "duplicate_prepare_ok"),
     step(R, "{node}: on_prepare_ok: quorum received, context={checksum:c}", "quorum_prepare_ok"),
-    step(R, "{node}: commit_ops: advancing commit_max={before}..{commit}", "advance_commit_max"),
+    step(R, "{node}: commit_ops: advancing commit_max={commit_before}..{commit}", "advance_commit_max"),
     step(
         R, "{node}: commit_op: executing view={view} {leads:b} op={op} checksum={checksum:c} ({operation:w})", "execute"
     ),
     step(R, "{node}: send_prepare_ok: op={op} checksum={checksum:c}", "acknowledge"),
     check(R, "{node}: create_client_table_entry: client={client:c} session={session} request={request}", "new_session"),
     check(R, "{node}: update_client_table_entry: client={client:c} session={session} request={request}", "new_reply"),
-    step(R, "{node}: create_client_table_entry: clients={count}/{limit} evicting client={client:c}", "evict"),
+    step(R, "{node}: create_client_table_entry: clients={}/{} evicting client={client:c}", "evict"),
     *notes(
         R,
         "{node}: on_prepare: ignoring {}",
@@ -108,21 +113,21 @@ _JOURNAL: Final = (
     step(J, "{node}: set_header_as_dirty: op={op} checksum={checksum:c}", "set_header"),
     step(J, "{node}: remove_entries_from: op_min={op}", "remove_from"),
     check(J, "{node}: remove_entry: op={op} checksum={checksum:c}", "remove_entry"),
-    step(J, "{node}: write: view={view} op={op} len={size}: {checksum:c} starting", "write_start"),
-    step(J, "{node}: write_sectors: offset={offset} len={size} unlocked", "sectors_written"),
+    step(J, "{node}: write: view={view} op={op} len={}: {checksum:c} starting", "write_start"),
+    step(J, "{node}: write_sectors: offset={offset} len={} unlocked", "sectors_written"),
     step(J, "{node}: write_header: op={op} sectors[{}..{}]", "write_header"),
-    step(J, "{node}: write: view={view} op={op} len={size}: {checksum:c} complete, marking clean", "write_done"),
+    step(J, "{node}: write: view={view} op={op} len={}: {checksum:c} complete, marking clean", "write_done"),
     step(
         J,
-        "{node}: write: view={view} op={op} len={size}: {checksum:c} entry changed while writing sectors",
+        "{node}: write: view={view} op={op} len={}: {checksum:c} entry changed while writing sectors",
         "write_moot",
     ),
     step(
         J,
-        "{node}: write: view={view} op={op} len={size}: {checksum:c} entry changed while writing headers",
+        "{node}: write: view={view} op={op} len={}: {checksum:c} entry changed while writing headers",
         "write_moot",
     ),
-    step(J, "{node}: read_prepare: op={op} checksum={checksum:w}: corrupt {part:w} after read", "rot"),
+    step(J, "{node}: read_prepare: op={op} checksum={checksum:w}: corrupt {} after read", "rot"),
     check(
         J,
         "{node}: copy_latest_headers_between: op_min={low} op_max={high} dest.len={limit} copied={count}",
@@ -141,7 +146,7 @@ _JOURNAL: Final = (
 )
 
 _VIEW_CHANGE: Final = (
-    step(R, "{node}: transition_to_view_change_status: view={before}..{view}", "start_view_change"),
+    step(R, "{node}: transition_to_view_change_status: view={view_before}..{view}", "start_view_change"),
     step(R, "{node}: on_start_view_change: {count} message(s)", "count_start_view_change"),
     step(R, "{node}: on_start_view_change: view={view} quorum received", "quorum_start_view_change"),
     step(R, "{node}: on_do_view_change: {count} message(s)", "count_do_view_change"),
@@ -153,20 +158,21 @@ _VIEW_CHANGE: Final = (
     ),
     step(
         R,
-        "{node}: on_do_view_change: view={view} op={before}..{op} commit={commit_before}..{commit} "
+        "{node}: on_do_view_change: view={view} op={op_before}..{op} commit={commit_before}..{commit} "
         "checksum={checksum:c}",
         "merge_log",
     ),
     step(
         R,
-        "{node}: on_start_view: view={view} op={before}..{op} commit={commit_before}..{commit} checksum={checksum:c}",
+        "{node}: on_start_view: view={view} op={op_before}..{op} commit={commit_before}..{commit} "
+        "checksum={checksum:c}",
         "install_log",
     ),
     step(R, "{node}: transition_to_normal_from_view_change_status: view={view} {role:w}", "start_view"),
     step(R, "{node}: discard_uncommitted_headers: op={op} gap", "gap"),
     check(R, "{node}: discard_uncommitted_headers: replica={sender} op={op} nack={nack:b}", "gap_nack"),
     step(R, "{node}: discard_uncommitted_headers: op={op} nacks={count} threshold={threshold}", "discard_header"),
-    step(R, "{node}: discard_uncommitted_ops_from: ops={op}..{head} view={view}", "discard_ops"),
+    step(R, "{node}: discard_uncommitted_ops_from: ops={op}..{op_head} view={view}", "discard_ops"),
     *changes(R, "{node}: reset {} message(s) from view={}"),
     *notes(
         R,
@@ -200,7 +206,7 @@ _REPAIR: Final = (
         "{node}: repair: break: view={view} op_min={low} op_max={high} (commit={commit_min}..{commit_max} op={op})",
         "repair_break",
     ),
-    check(R, "{node}: repair: op={op} < commit_max_limit={limit}, commit_max={commit_max}", "repair_behind"),
+    check(R, "{node}: repair: op={op} < commit_max_limit={}, commit_max={commit_max}", "repair_behind"),
     step(
         R,
         "{node}: repair_prepare: op={op} checksum={checksum:c} (uncommitted, {reason:w}, view_change)",
@@ -217,7 +223,11 @@ _REPAIR: Final = (
     check(R, "{node}: on_request_prepare_read: op={op} checksum={checksum:c} sending to replica={to}", "answer_read"),
     check(R, "{node}: on_request_headers: ignoring (op={low}..{high}, no headers)", "no_headers"),
     step(R, "{node}: on_nack_prepare: {count} message(s)", "count_nack"),
-    check(R, "{node}: on_nack_prepare: quorum_replication={copies} threshold={threshold} op={op}", "nack_threshold"),
+    check(
+        R,
+        "{node}: on_nack_prepare: quorum_replication={quorum_replication} threshold={threshold} op={op}",
+        "nack_threshold",
+    ),
     step(R, "{node}: on_nack_prepare: quorum received op={op}", "quorum_nack"),
     step(R, "{node}: repair_pipeline_diff: {count} prepare(s)", "pipeline_diff"),
     step(R, "{node}: reset_pipeline: retained {count} prepare(s)", "pipeline_reset"),
@@ -259,7 +269,7 @@ _RECOVERY: Final = (
     check(R, "{node}: on_recovery_response: waiting for quorum ({count}/{threshold})", "wait_responses"),
     step(
         R,
-        "{node}: on_recovery_response: view={view} op={before}..{op} commit={commit_before}..{commit} "
+        "{node}: on_recovery_response: view={view} op={op_before}..{op} commit={commit_before}..{commit} "
         "checksum={checksum:c}",
         "recover_log",
     ),
@@ -281,21 +291,15 @@ _RECOVERY: Final = (
 )
 
 _CHECKER: Final = (
-    check("state_checker", "{place:t} {before:x} > {state:x} {node}", "new_state"),
+    check("state_checker", "{} {state_before:x} > {state:x} {node}", "new_state"),
     *notes("state_checker", ""),
 )
-
-
-def _hexadecimal(text: str) -> str:
-    """A checksum that is printed in hexadecimal, as this family prints all others: in decimal."""
-    return str(int(text, 16))
 
 
 TABLE: Final = Table(
     family="2022",
     patterns=(*_START, *_MESSAGES, *_NORMAL, *_JOURNAL, *_VIEW_CHANGE, *_REPAIR, *_RECOVERY, *_CHECKER),
     subsystems=("replica", "journal", "health", "state_checker"),
-    converters={"x": _hexadecimal},
 )
 
 __all__ = ["TABLE", "Pattern"]

@@ -16,7 +16,8 @@ N: Final = "{node}{mark:k}: "
 _START: Final = (
     check(
         R,
-        N + "init: replica_count={replicas} quorum_view_change={votes} quorum_replication={copies} release={}",
+        N + "init: replica_count={replicas} quorum_view_change={quorum_view_change} "
+        "quorum_replication={quorum_replication} release={}",
         "init",
     ),
     check(J, "{node}: slot_count={slots} size={} headers_size={} prepares_size={}", "init_journal"),
@@ -42,7 +43,8 @@ _START: Final = (
     ),
     step(
         J,
-        "{node}: recover_slots: drop header view_range={low}..{high} view={view} op={op} checksum={checksum:c}",
+        "{node}: recover_slots: drop header view_range={view_low}..{view_high} view={view} op={op} "
+        "checksum={checksum:c}",
         "drop_header",
     ),
     step(J, "{node}: recover_slots: dirty={dirty} faulty={faulty}", "recovered_journal"),
@@ -86,7 +88,7 @@ _SUPERBLOCK: Final = (
     ),
     check(
         S,
-        "{node}: view_change: commit_min={checkpoint_before}..{checkpoint} commit_max={}..{commit} {} "
+        "{node}: view_change: commit_min={}..{checkpoint} commit_max={}..{commit} {} "
         "log_view={}..{log_view} view={}..{view} head={}",
         "asked_superblock",
     ),
@@ -105,8 +107,8 @@ _SUPERBLOCK: Final = (
     ),
     step(
         S,
-        "{node}: checkpoint: commit_min={before}..{checkpoint} commit_max={}..{commit} {} log_view={}..{log_view} "
-        "view={}..{view} head={}",
+        "{node}: checkpoint: commit_min={checkpoint_before}..{checkpoint} commit_max={}..{commit} {} "
+        "log_view={}..{log_view} view={}..{view} head={}",
         "ask_checkpoint",
     ),
     step(S, "{node}: checkpoint: complete", "checkpoint_durable"),
@@ -132,8 +134,8 @@ _MESSAGES: Final = (
     message(R, N + "execute_op: replying to client: {message:m}", "reply"),
     message(R, N + "execute_op: no reply to client: {message:m}", "reply"),
     message(R, N + "sending {command:w} to client {client:c}: {message:m}", "send_client"),
-    message("client", "{client}: sending {command:w} to replica {to}: {message:m}", "client_send"),
-    message("client", "{client}: on_message: {message:m}", "client_receive"),
+    message("client", "{}: sending {command:w} to replica {to}: {message:m}", "client_send"),
+    message("client", "{}: on_message: {message:m}", "client_receive"),
     *notes(
         R,
         N + "on_messages: {}",
@@ -150,13 +152,13 @@ _MESSAGES: Final = (
 _NORMAL: Final = (
     check(R, N + "primary_pipeline_prepare: request checksum={checksum:c} client={client:c}", "request"),
     step(R, N + "primary_pipeline_prepare: prepare checksum={checksum:c} op={op}", "prepare"),
-    step(R, N + "on_prepare: advancing: op={before}..{op} checksum={parent:c}..{checksum:c}", "advance"),
-    step(R, N + "jump_to_newer_op: advancing: op={before}..{op} checksum={head:c}..{parent:c}", "jump"),
-    step(R, N + "on_prepare: advancing commit_max={before}..{commit}", "learn_commit"),
-    step(R, N + "on_commit: advancing commit_max={before}..{commit}", "learn_commit"),
-    step(R, N + "on_view_set_journal: advancing commit_max={before}..{commit}", "learn_commit"),
-    step(R, N + "state_machine_open_callback: advancing commit_max={before}..{commit}", "replay"),
-    step(R, N + "execute_op: advancing commit_max={before}..{commit}", "note_commit"),
+    step(R, N + "on_prepare: advancing: op={op_before}..{op} checksum={parent:c}..{checksum:c}", "advance"),
+    step(R, N + "jump_to_newer_op: advancing: op={op_before}..{op} checksum={head:c}..{parent:c}", "jump"),
+    step(R, N + "on_prepare: advancing commit_max={commit_before}..{commit}", "learn_commit"),
+    step(R, N + "on_commit: advancing commit_max={commit_before}..{commit}", "learn_commit"),
+    step(R, N + "on_view_set_journal: advancing commit_max={commit_before}..{commit}", "learn_commit"),
+    step(R, N + "state_machine_open_callback: advancing commit_max={commit_before}..{commit}", "replay"),
+    step(R, N + "execute_op: advancing commit_max={commit_before}..{commit}", "note_commit"),
     check(R, N + "on_commit: checksum verified", "commit_verified"),
     step(R, N + "on_prepare_ok: {count} message(s)", "count_prepare_ok"),
     check(R, N + "on_prepare_ok: ignoring (duplicate message replica={sender})", "duplicate_prepare_ok"),
@@ -172,7 +174,7 @@ _NORMAL: Final = (
         R, N + "client_table_entry_create: write (client={client:c} session={session} request={request})", "new_session"
     ),
     check(R, N + "client_table_entry_update: client={client:c} session={session} request={request}", "new_reply"),
-    step(R, N + "client_table_entry_create: clients={count}/{limit} evicting client={client:c}", "evict"),
+    step(R, N + "client_table_entry_create: clients={}/{} evicting client={client:c}", "evict"),
     *notes(
         R,
         N + "tick_normal_heartbeat_fault: {}",
@@ -220,21 +222,21 @@ _NORMAL: Final = (
 _JOURNAL: Final = (
     step(J, "{node}: set_header_as_dirty: op={op} checksum={checksum:c}", "set_header"),
     check(J, "{node}: remove_entries_from: op_min={op}", "remove_from"),
-    step(J, "{node}: write: view={view} slot={slot} op={op} len={size}: {checksum:c} starting", "write_start"),
+    step(J, "{node}: write: view={view} slot={slot} op={op} len={}: {checksum:c} starting", "write_start"),
     step(J, "{node}: write_header: op={op} sectors[{}..{}]", "write_header"),
     step(
         J,
-        "{node}: write: view={view} slot={slot} op={op} len={size}: {checksum:c} complete, marking clean",
+        "{node}: write: view={view} slot={slot} op={op} len={}: {checksum:c} complete, marking clean",
         "write_done",
     ),
     step(
         J,
-        "{node}: write: view={view} slot={slot} op={op} len={size}: {checksum:c} entry changed while writing sectors",
+        "{node}: write: view={view} slot={slot} op={op} len={}: {checksum:c} entry changed while writing sectors",
         "write_moot",
     ),
     step(
         J,
-        "{node}: write: view={view} slot={slot} op={op} len={size}: {checksum:c} entry {how:t} while writing headers",
+        "{node}: write: view={view} slot={slot} op={op} len={}: {checksum:c} entry {} while writing headers",
         "write_header_moot",
     ),
     step(J, "{node}: read_prepare: op={op} checksum={checksum:c}: corrupt {}", "rot"),
@@ -262,7 +264,7 @@ _VIEW_CHANGE: Final = (
     step(R, N + "on_exit_view: view={view} quorum received (replicas={bits:w})", "quorum_exit_view"),
     step(
         R,
-        N + "transition_to_view_change_status: view={before}..{view} status={from_status:w}..{}",
+        N + "transition_to_view_change_status: view={view_before}..{view} status={from_status:w}..{}",
         "start_view_change",
     ),
     step(R, N + "on_join_view: view={view} waiting for quorum", "wait_join_view"),
@@ -283,25 +285,29 @@ _VIEW_CHANGE: Final = (
     ),
     step(
         R,
-        N
-        + "primary_set_log_from_join_view_messages: view={view} op={before}..{op} commit_max={commit_before}..{commit}",
+        N + "primary_set_log_from_join_view_messages: view={view} op={op_before}..{op} "
+        "commit_max={commit_before}..{commit}",
         "merge_log",
     ),
     step(
         R,
-        N + "on_view_set_journal: view={view} op={before}..{op} commit_max={commit_before}..{commit}",
+        N + "on_view_set_journal: view={view} op={op_before}..{op} commit_max={commit_before}..{commit}",
         "install_log",
     ),
-    step(R, N + "on_view_set_checkpoint: sync started view={view} checkpoint={before}..{checkpoint}", "start_sync"),
-    step(R, N + "sync_dispatch: {before:w}..{stage:w}", "sync_stage"),
     step(
         R,
-        N + "transition_to_normal_from_view_change_status: view={before}..{view} {role:w}",
+        N + "on_view_set_checkpoint: sync started view={view} checkpoint={checkpoint_before}..{checkpoint}",
+        "start_sync",
+    ),
+    step(R, N + "sync_dispatch: {}..{stage:w}", "sync_stage"),
+    step(
+        R,
+        N + "transition_to_normal_from_view_change_status: view={}..{view} {role:w}",
         "start_view",
     ),
     step(
         R,
-        N + "transition_to_normal_from_recovering_head_status: view={before}..{view} {role:w}",
+        N + "transition_to_normal_from_recovering_head_status: view={}..{view} {role:w}",
         "head_known",
     ),
     check(
@@ -343,12 +349,12 @@ _REPAIR: Final = (
     check(R, N + "repair_header: op={op} checksum={checksum:c} (changes hash chain head)", "header_changes"),
     check(
         R,
-        N + "repair: break: view={view} break={low}..{high} (commit={commit_min}..{commit_max} op={op} {})",
+        N + "repair: break: view={view} break={}..{} (commit={commit_min}..{commit_max} op={op} {})",
         "repair_break",
     ),
     check(
         R,
-        N + "repair: break: view={view} break={low}..{high} (commit={commit_min}..{commit_max} op={op})",
+        N + "repair: break: view={view} break={}..{} (commit={commit_min}..{commit_max} op={op})",
         "repair_break",
     ),
     check(R, N + "repair_prepare: op={op} checksum={checksum:c} (already writing)", "repair_writing"),
@@ -374,7 +380,7 @@ _REPAIR: Final = (
 _CLUSTER: Final = (
     check(
         C,
-        "{node:p} {what:e} {} {view:u}V {checkpoint:u}/{commit_min:u}/{commit_max:u}C {low:u}:{high:u}Jo "
+        "{node:p} {what:e} {} {view:u}V {checkpoint:u}/{commit_min:u}/{commit_max:u}C {}:{}Jo "
         "{faulty:u}/{dirty:u}J! {}",
         "observe",
     ),
@@ -394,7 +400,6 @@ TABLE: Final = Table(
         *_CLUSTER,
     ),
     subsystems=("replica", "journal", "superblock", "cluster"),
-    converters={"e": str, "k": str},
 )
 
 __all__ = ["TABLE", "Pattern"]

@@ -1,35 +1,14 @@
-"""The lines of a log file: plain, gzip or Zstandard, streamed; a file may hold several runs, one after the other."""
+"""The runs of a log file, one after the other, and their lines."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Final
 
-from viewproof.refinement.text_lines import CHUNK, TextLines, is_packed
+from viewproof.refinement.text_lines import CHUNK, Segment, TextLines, is_packed
 
 END_OF_RUN: Final = b"          PASSED ("
 """How the last line of a run begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One run's part of a file: bytes start..end (0: to the end) of its content, and the number of its first line."""
-
-    file: str
-    start: int = 0
-    end: int = 0
-    first_line: int = 1
-    ordinal: int = 0
-    """Which run of the file it is, from 1; 0: the only one."""
-    part: int = 0
-    """Which of the runs that follow one that was cut off."""
-
-    @property
-    def run_id(self) -> str:
-        """The file's name, with the run's number where there are several."""
-        name = self.file if not self.ordinal else f"{self.file}#{self.ordinal}"
-        return f"{name}.{self.part}" if self.part else name
 
 
 class Lines(TextLines):

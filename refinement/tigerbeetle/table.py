@@ -12,7 +12,7 @@ A pattern is the text of a line after `[level] (subsystem): `, with typed fields
 | `{name:p}`, `{name:u}` | digits after spaces, or after spaces and underscores | int |
 | `{name:x}` | hexadecimal where the family prints decimal | str |
 | `{name:t}` | any text | str |
-| `{name:m}` | a message header to the end of the line | `headers.Message` |
+| `{name:m}` | a message header to the end of the line | the columns `headers.COLUMNS` |
 | `{name:b}` | true or false | bool |
 | `{}` | any text | not kept |
 
@@ -22,9 +22,8 @@ A pattern is the text of a line after `[level] (subsystem): `, with typed fields
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 Role = Literal["step", "message", "check", "change", "note"]
 """step: changes a replica's state, and is checked; message: sent or received; check: its values are compared;
@@ -112,12 +111,3 @@ class Table:
     family: str
     patterns: tuple[Pattern, ...]
     subsystems: tuple[str, ...]
-    converters: Mapping[str, Callable[[str], Any]]
-
-    def events(self) -> dict[str, list[Pattern]]:
-        """Patterns by event."""
-        found: dict[str, list[Pattern]] = {}
-        for pattern in self.patterns:
-            if pattern.event:
-                found.setdefault(pattern.event, []).append(pattern)
-        return found

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from viewproof.refinement import local
+from viewproof.refinement import local, streamed
 from viewproof.refinement.adapter import NATIVE, Adapter, AdapterError
 from viewproof.refinement.adapter import adapter as load_adapter
 from viewproof.refinement.discovery import Inputs, survey
@@ -15,7 +15,6 @@ from viewproof.refinement.interrupts import held
 from viewproof.refinement.joined.judging import apart
 from viewproof.refinement.local import Progress
 from viewproof.refinement.schema import nearest
-from viewproof.refinement.tigerbeetle.inputs import Logs, survey_logs
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, InputProblem
 
 ENGINES = ("local", "spark")
@@ -76,11 +75,6 @@ def audit(
         raise AuditOptionError("paths", "an audit needs at least one path, and one worker")
     names = [str(path) for path in paths]
     options = audit_options(input, profile, allow, without, adapter, configuration, forbid=forbid, partial=partial)
-    if input == "tigerbeetle":
-        logs = survey_logs(names)
-        return judge_logs(
-            logs, options, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=log
-        )
     inputs, judge = survey_inputs(names, options), check_run(interp=interp)
     return judge_inputs(
         inputs, options, judge, engine=engine, master=master, workers=workers, conf=conf, progress=progress, log=log
@@ -125,7 +119,7 @@ def require_state(
         "--workers": workers > 1,
         "--interp": interp,
         f"logs of {input}": input != "native",
-        f"logs of {options.adapter}, which are read together": _loaded(options.adapter).joined is not None,
+        f"logs of {options.adapter}, which are read together": _loaded(options.adapter).by_files,
     }
     if refused := [what for what, so in lacks.items() if so]:
         raise AuditOptionError("state", f"an audit cannot go on from a state with {refused[0]}")
@@ -141,22 +135,15 @@ def audit_options(
     if profile not in PROFILES:
         raise AuditOptionError("profile", f"unknown profile {profile}; there are: {', '.join(PROFILES)}")
     once = tuple(dict.fromkeys(allow))
-    if input == "tigerbeetle":
-        _require_known_to_logs(once)
-    elif profile != "core":
-        raise AuditOptionError("profile", f"{profile} is for --input tigerbeetle")
     if adapter and input != "native":
         raise AuditOptionError("adapter", f"an adapter is an input of its own, and not of --input {input}")
+    adapter = adapter or input
+    if profile != "core" and not adapter.startswith("tigerbeetle"):
+        raise AuditOptionError("profile", f"{profile} is for --input tigerbeetle")
     given = tuple((configuration or {}).items())
-    if input == "native":
-        _require_known(_loaded(adapter or NATIVE), once, without, given)
-    elif without or given:
-        option = "without" if without else "set"
-        raise AuditOptionError(option, f"{next(iter(without), given and given[0][0])} is no column of this input")
-    if input != "native" and (forbid or partial):
-        raise AuditOptionError("forbid" if forbid else "partial", f"it is not for --input {input}")
-    refused = _forbidden(_loaded(adapter or NATIVE), forbid) if forbid else ()
-    return AuditOptions(profile, once, tuple(dict.fromkeys(without)), adapter or NATIVE, given, refused, partial)
+    _require_known(_loaded(adapter), once, without, given)
+    refused = _forbidden(_loaded(adapter), forbid) if forbid else ()
+    return AuditOptions(profile, once, tuple(dict.fromkeys(without)), adapter, given, refused, partial)
 
 
 def _forbidden(adapter: Adapter, ids: Sequence[str]) -> tuple[str, ...]:
@@ -210,22 +197,15 @@ def survey_inputs(paths: Iterable[str], options: AuditOptions) -> Inputs:
     if options.adapter == NATIVE:
         return survey(paths)
     found = _loaded(options.adapter)
-    inputs = survey(paths, options.adapter, found.suffixes)
+    inputs = survey(paths, options.adapter, found.suffixes, any_name=found.streamed is not None)
+    if found.streamed is not None:
+        return replace(inputs, units=streamed.apart(inputs.units, found))
     return inputs if found.joined is None else replace(inputs, units=apart(inputs.units, found))
 
 
 def suffix_of(options: AuditOptions) -> str:
     """How the name of a log of this input may end."""
     return ".ndjson" if options.adapter == NATIVE else _loaded(options.adapter).suffixes[0]
-
-
-def _require_known_to_logs(names: tuple[str, ...]) -> None:
-    with held():
-        from viewproof.refinement.tigerbeetle.families import known_deviations
-    known = known_deviations()
-    if unknown := [fault for fault in names if fault not in known]:
-        text = f"{unknown[0]} cannot be permitted for these logs; there are: {', '.join(sorted(known))}"
-        raise AuditOptionError("allow", text)
 
 
 def check_run(*, interp: bool = False) -> CheckRun:
@@ -245,7 +225,7 @@ def judge_inputs(
     """
     if inputs.refused:
         return AuditReport(engine, options, problems=inputs.refused)
-    together = _loaded(options.adapter).joined is not None
+    together = _loaded(options.adapter).by_files
     if inputs.remote and (engine == "local" or together):
         expected, got = "a path of this machine", "an address; --engine spark reads those that its session knows"
         if together:
@@ -264,22 +244,3 @@ def judge_inputs(
     with held():
         from viewproof.refinement import spark
     return spark.audit(inputs, options, judge, master=master, log=log, progress=progress, conf=conf)
-
-
-def judge_logs(
-    found: Logs, options: AuditOptions, *, engine: str, master: str, workers: int,
-    conf: Mapping[str, str] | None = None, progress: Progress | None = None,
-    log: Callable[[str], None] = lambda text: None,
-) -> AuditReport:  # fmt: skip
-    """Audit debug logs of TigerBeetle's simulators (docs/tigerbeetle.md); core stands for the profile of each log."""
-    if found.problems:
-        return AuditReport(engine, options, problems=found.problems)
-    with held():
-        from viewproof.refinement.tigerbeetle import audit as logs
-    if engine == "local":
-        report = logs.audit(list(found.files), options, workers=workers, progress=progress)
-    else:
-        with held():
-            from viewproof.refinement.tigerbeetle import on_spark
-        report = on_spark.audit(list(found.files), options, master=master, log=log, conf=conf)
-    return replace(report, empty=(*report.empty, *found.empty))

@@ -104,6 +104,18 @@ class PartialCells:
             return self.spans[var.name]
         return var.init
 
+    def row(self, var: Var, node: int) -> dict[Any, int] | None:
+        """The cells of the node that are set, by their index without it; None where one of them is not known."""
+        if (var.name, node) in self.open or var.name in self.silent:
+            return None
+        found: dict[Any, int] = {}
+        for index, value in self.known[var.name].items():
+            if index[0] == node:
+                if isinstance(value, Span):
+                    return None
+                found[index[1] if len(index) == 2 else index[1:]] = value
+        return found
+
     def inbox(self, var: Var, index: Index, receiver: int) -> Value:
         """What the receiver has of a message cell."""
         inbox = self.inboxes.get(receiver, {}).get(var.name)

@@ -98,7 +98,7 @@ class Layout:
         received: dict[int, dict[str, dict[tuple[int, ...], int]]] = {}
         for var in self.schema.vars.values():
             value = getattr(store, f"v_{var.name}")
-            cells = {k: int(v) for k, v in self._cells(var, value) if v != var.init}
+            cells = {k: _number(v) for k, v in self._cells(var, value) if v != var.init}
             if cells:
                 tables[var.name] = cells
             if var.is_message:
@@ -151,6 +151,11 @@ def replace_under(table: dict[Key, int], prefix: tuple[int, ...], cells: list[tu
     for key in [key for key in table if key[:-1] == prefix]:
         del table[key]
     table.update({(*prefix, last): value for last, value in cells})
+
+
+def _number(value: int) -> int:
+    """A Boolean as a number; any other as it is, as it may be one that is shown by its name."""
+    return int(value) if isinstance(value, bool) else value
 
 
 def _tuple(key: Key) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from viewproof.spec.lang import Bool, action, all_of, any_of, between, forall, implies, largest, require, where
 from viewproof.spec.vsr.tigerbeetle.node_2026 import keep_promises, put_header, remove_above
 from viewproof.spec.vsr.tigerbeetle.normal_2026 import chained
-from viewproof.spec.vsr.tigerbeetle.state_2022 import Message, Op, Prepare, Replica
+from viewproof.spec.vsr.tigerbeetle.sorts import Message, Op, Prepare, Replica
 from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     KIND,
     NORMAL,

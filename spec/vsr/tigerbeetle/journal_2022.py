@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from viewproof.spec.lang import Bool, action, all_of, any_of, between, count, implies, not_, require, where
-from viewproof.spec.vsr.tigerbeetle.state_2022 import (
-    CUT,
-    EQL,
-    FIX,
-    NIL,
-    RECOVERING,
-    SECTOR,
-    SLOTS,
-    VSR,
-    Client,
-    June,
-    Op,
-    Prepare,
-    Replica,
+from viewproof.spec.lang import (
+    NONE,
+    Bool,
+    action,
+    all_of,
+    any_of,
+    as_index,
+    between,
+    count,
+    implies,
+    not_,
+    require,
+    where,
 )
+from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Client, Op, Prepare, Replica
+from viewproof.spec.vsr.tigerbeetle.state_2022 import CUT, EQL, FIX, NIL, RECOVERING, SECTOR, SLOTS, VSR, June
 
 SLOT = between(Op, 0, SLOTS - 1)
 
@@ -62,6 +62,15 @@ def was_lost(state: June, r: Replica, o: Op) -> Bool:
 
 
 @action
+def set_up(state: June, r: Replica) -> None:
+    """A replica's memory is set up: the first time over a formatted disk, with the root in slot 0."""
+    root = as_index(Op, 0)
+    state.set_up[r] = True
+    state.disk_body[r, root] = where(state.set_up[r], state.disk_body[r, root], ROOT)
+    state.disk_header[r, root] = where(state.set_up[r], state.disk_header[r, root], ROOT)
+
+
+@action
 def write_start(state: June, r: Replica, o: Op, e: Prepare) -> None:
     """The write of a prepare starts; until its body is down, the slot of the prepares ring counts as empty."""
     require(state.up[r])
@@ -71,13 +80,21 @@ def write_start(state: June, r: Replica, o: Op, e: Prepare) -> None:
     require(not_(state.writing[r, o, e]))
     state.body[r, o] = 0
     state.writing[r, o, e] = True
+    state.write_of[r, o, state.write_next[r, o]] = e
+    state.write_next[r, o] = state.write_next[r, o] + 1
 
 
 @action
-def write_body(state: June, r: Replica, o: Op, e: Prepare) -> None:
-    """The body is in the prepares ring on disk; the replica counts on it only if the header is still the one."""
+def write_body(state: June, r: Replica, o: Op) -> None:
+    """The body is in the prepares ring on disk; the replica counts on it only if the header is still the one.
+
+    Writes of a slot come one after the other.
+    """
+    e = state.write_of[r, o, state.write_first[r, o]]
     require(state.up[r])
+    require(state.write_first[r, o] < state.write_next[r, o])
     require(state.writing[r, o, e])
+    state.write_first[r, o] = state.write_first[r, o] + 1
     state.disk_body[r, o] = e
     state.body[r, o] = where(state.entry[r, o] == e, e, state.body[r, o])
 
@@ -162,7 +179,12 @@ def crash(state: June, r: Replica) -> None:
     require(state.up[r])
     state.up[r] = False
     state.writing.update((r, Op, Prepare), lambda o, e: False)
+    state.write_first.update((r, Op), lambda o: 0)
+    state.write_next.update((r, Op), lambda o: 0)
     state.sector_busy.update((r, Op), lambda o: False)
+    state.recovers_from[r] = NONE
+    state.digest_lost[r] = state.digest[r]
+    state.digest[r] = 0
 
 
 @action
@@ -206,6 +228,13 @@ def forget(state: June, r: Replica) -> None:
 
 
 @action
+def tell_table(state: June, early: Op) -> None:
+    """The label of a sound slot tells which table of cases the build has (`early` 1: the first one)."""
+    state.table_known = any_of(True, state.table_known)
+    state.table_early = early == 1
+
+
+@action
 def recover_slot(state: June, r: Replica, o: Op, d: Op, b: Op) -> None:
     """A slot is decided by the table of seed 002: `d` is the decision, `b` says whether its prepare can be read.
 
@@ -239,6 +268,7 @@ def journal_recovered(state: June, r: Replica) -> None:
 
 
 ACTIONS = (
+    set_up,
     write_start,
     write_body,
     write_headers_start,
@@ -249,6 +279,7 @@ ACTIONS = (
     slot_unused,
     crash,
     restart,
+    tell_table,
     recover_slot,
     journal_recovered,
 )

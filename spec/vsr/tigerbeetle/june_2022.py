@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
 from viewproof.spec.lang import Action, Instance, Number, Spec, action, count, number_of, require
-from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.tigerbeetle import journal_2022, messages_2022, normal_2022, repair_2022, view_2022
+from viewproof.spec.vsr.tigerbeetle import headers, journal_2022, messages_2022, normal_2022, repair_2022, view_2022
 from viewproof.spec.vsr.tigerbeetle.normal_2022 import at_primary, commit_head, compose_prepare
 from viewproof.spec.vsr.tigerbeetle.repair_2022 import deny, new_replica, rejoin
-from viewproof.spec.vsr.tigerbeetle.state_2022 import (
-    Client,
-    Count,
-    June,
-    Message,
-    Op,
-    Prepare,
-    Replica,
-    Request,
-    schema_2022,
-)
+from viewproof.spec.vsr.tigerbeetle.sorts import Count, Message, Op, Prepare, Replica
+from viewproof.spec.vsr.tigerbeetle.state_2022 import June, schema_2022
 
 PROFILE = "tigerbeetle-2022"
 
 ACTIONS = (
+    *headers.ACTIONS,
     *journal_2022.ACTIONS,
     *messages_2022.ACTIONS,
     *normal_2022.ACTIONS,
@@ -60,12 +51,12 @@ def commit(state: June, r: Replica, e: Prepare) -> None:
 
 
 @action
-def on_request(state: June, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
+def on_request(state: June, r: Replica, e: Prepare) -> None:
     """A cluster of one that restarted prepares again in the view it was in [TigerBeetle]."""
     require(state.cfg.replicas == 1)
     require(state.prepared[state.view[r], state.op[r] + 1] != 0)
-    normal_2022.may_prepare(state, r, e, c, s, register)
-    compose_prepare(state, r, e, c, s, register)
+    normal_2022.may_prepare(state, r, e)
+    compose_prepare(state, r, e)
 
 
 @action
@@ -96,13 +87,6 @@ DEVIATIONS: Mapping[str, tuple[Action, ...]] = {
 """Fault of the catalogue → the actions that stand in for those of the same name where it is permitted."""
 
 
-def spec_2022(cfg: Config, allow: tuple[str, ...] = ()) -> Spec:
-    """The steps, and under names of their own (`commit__view_acks_survive_view`) those of permitted deviations."""
-    extra = [replace(a, name=stand_in(a.name, id)) for id in allow for a in DEVIATIONS[id]]
-    instance = Instance({"Replica": cfg.replicas - 1})
-    return Spec(PROFILE, schema_2022(), cfg, (*ACTIONS, *extra), (), (), instance)
-
-
-def stand_in(action_name: str, fault: str) -> str:
-    """Name of the action that a permitted deviation uses instead."""
-    return f"{action_name}__{fault.replace('.', '_')}"
+def spec_2022(cfg: Any) -> Spec:
+    """The steps, for a cluster of `cfg.replicas` replicas among `cfg.nodes` nodes."""
+    return Spec(PROFILE, schema_2022(), cfg, ACTIONS, (), (), Instance({"Replica": cfg.nodes - 1}))

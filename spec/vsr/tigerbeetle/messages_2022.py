@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from viewproof.spec.lang import action, all_of, any_of, not_, require
 from viewproof.spec.vsr.tigerbeetle.normal_2022 import in_pipeline, leads
-from viewproof.spec.vsr.tigerbeetle.state_2022 import (
-    KIND,
-    NORMAL,
-    RECOVERING,
-    VIEW_CHANGE,
-    June,
-    Message,
-    MessageKind,
-    Op,
-    Prepare,
-    Replica,
-    View,
-    primary,
-)
+from viewproof.spec.vsr.tigerbeetle.sorts import Message, Op, Prepare, Replica, View
+from viewproof.spec.vsr.tigerbeetle.state_2022 import KIND, NORMAL, RECOVERING, VIEW_CHANGE, June, MessageKind, primary
 
 
 @action
@@ -61,6 +49,7 @@ def send_prepare(state: June, r: Replica, m: Message, e: Prepare) -> None:
         )
     )
     state.m_kind[m] = KIND["prepare"]
+    state.m_count[m] = 1
     state.m_from[m] = primary(state, state.p_view[e])
     state.m_view[m] = state.p_view[e]
     state.m_op[m] = o
@@ -82,8 +71,8 @@ def send_prepare_ok(state: June, r: Replica, m: Message, e: Prepare) -> None:
 
 
 @action
-def send_commit(state: June, r: Replica, m: Message) -> None:
-    """The primary tells its commit number."""
+def send_commit(state: June, r: Replica, m: Message, e: Prepare) -> None:
+    """The primary tells its commit number, and the checksum of the prepare there."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
     require(leads(state, r))
@@ -91,6 +80,7 @@ def send_commit(state: June, r: Replica, m: Message) -> None:
     state.m_from[m] = r
     state.m_view[m] = state.view[r]
     state.m_commit[m] = state.commit_max[r]
+    state.m_prepare[m] = e
 
 
 @action

@@ -7,6 +7,7 @@ from viewproof.spec.lang import (
     action,
     all_of,
     any_of,
+    as_index,
     between,
     forall,
     implies,
@@ -14,9 +15,10 @@ from viewproof.spec.lang import (
     maximum,
     not_,
     require,
+    some,
     where,
 )
-from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Op, Prepare, Replica, View
+from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Client, DataFile, Op, Prepare, Replica, View
 from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     COMPACTION_OPS,
     EQL,
@@ -37,6 +39,18 @@ from viewproof.spec.vsr.tigerbeetle.state_2026 import (
 )
 
 SLOT = between(Op, 0, SLOTS - 1)
+
+
+@action
+def format_disk(state: July, r: Replica, d: DataFile) -> None:
+    """A data file is made for a replica, with the root in it; a second one replaces the first."""
+    state.disk_of[d] = some(r)
+    state.new_disk[r] = any_of(state.has_disk[r], state.new_disk[r])
+    state.has_disk[r] = True
+    state.on_disk[r, as_index(Prepare, ROOT)] = True
+    state.kept[r, as_index(Op, 0)] = ROOT
+    state.prepared[as_index(View, 0), as_index(Op, 0)] = ROOT
+    state.canonical[as_index(Op, 0)] = ROOT
 
 
 @action
@@ -61,6 +75,9 @@ def open_superblock(state: July, r: Replica, v: View, w: View, k: Op, c: Op) -> 
 def start(state: July, r: Replica, v: View, w: View, k: Op, c: Op) -> None:
     """Memory at a start."""
     state.up[r] = True
+    state.opened = some(r)
+    state.new_disk[r] = False
+    state.later[r] = any_of(state.later[r], c != 0)
     state.journal_ready[r] = False
     state.status[r] = RECOVERING
     state.view[r] = v
@@ -428,6 +445,7 @@ def drop_slot(state: July, r: Replica, o: Op) -> None:
 
 
 ACTIONS = (
+    format_disk,
     crash,
     open_superblock,
     open_new_disk,

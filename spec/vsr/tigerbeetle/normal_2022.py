@@ -18,7 +18,9 @@ from viewproof.spec.lang import (
     require,
     where,
 )
+from viewproof.spec.vsr.tigerbeetle.headers import compose, was_made
 from viewproof.spec.vsr.tigerbeetle.journal_2022 import put_header
+from viewproof.spec.vsr.tigerbeetle.sorts import Client, Count, Digest, Message, Op, Prepare, Replica, View
 from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     KIND,
     NORMAL,
@@ -26,15 +28,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     RECOVERING,
     SLOTS,
     VIEW_CHANGE,
-    Client,
-    Count,
     June,
-    Message,
-    Op,
-    Prepare,
-    Replica,
-    Request,
-    View,
     primary,
 )
 
@@ -59,26 +53,36 @@ def chained(state: June, r: Replica, lo: Op, hi: Op) -> Bool:
 
 @action
 def receive(state: June, r: Replica, m: Message) -> None:
-    """A message that was sent to the replica reaches it."""
+    """A message that was sent to the replica reaches it; it may go through the headers that it brings."""
     require(state.up[r])
     require(state.sent[m, r])
     state.current[r] = m
+    walk(state, r, m)
+
+
+def walk(state: June, r: Replica, m: Message) -> None:
+    """The replica goes through the headers of a message now, in whatever order."""
+    state.walk_of[r] = m
+    state.walk_top[r] = state.m_op[m]
+    state.walk_left[r] = state.m_count[m]
+    state.walked.update((r, Op), lambda o: 0)
 
 
 @action
-def on_request(state: June, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
-    """The primary prepares a request: the next op, chained to its head (I7: one prepare per view and op).
+def on_request(state: June, r: Replica, e: Prepare) -> None:
+    """The primary prepares a request, the one at hand: the next op, chained to its head (I7: one each).
 
     A session starts with a register, for a client without an entry; its requests count up from it.
     """
     one_prepare(state, state.view[r], state.op[r] + 1)
-    may_prepare(state, r, e, c, s, register)
-    compose_prepare(state, r, e, c, s, register)
+    may_prepare(state, r, e)
+    compose_prepare(state, r, e)
 
 
-def may_prepare(state: June, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
-    """Guard of preparing a request, I7 aside."""
-    o = state.op[r] + 1
+def may_prepare(state: June, r: Replica, e: Prepare) -> None:
+    """Guard of preparing the request at hand, I7 aside."""
+    m, o = state.current[r], state.op[r] + 1
+    c, s = state.m_client[m], state.m_request[m]
     require(state.up[r])
     require(state.status[r] == NORMAL)
     require(leads(state, r))
@@ -86,14 +90,13 @@ def may_prepare(state: June, r: Replica, e: Prepare, c: Client, s: Request, regi
     require(o < SLOTS)
     require(any_of(state.pipeline_hi[r] < state.pipeline_lo[r], state.pipeline_hi[r] == state.op[r]))
     require(o - state.commit_max[r] <= PIPELINE)
-    require(state.p_view[e] == 0)
-    require(state.p_op[e] == 0)
+    require(not_(was_made(state, e)))
     require(
         forall(between(Op, state.commit_max[r] + 1, state.op[r]), lambda p: state.p_client[state.pipeline[r, p]] != c)
     )
     require(
         where(
-            register == 1,
+            state.m_register[m],
             all_of(s == 0, state.session[r, c] == 0),
             all_of(state.session[r, c] != 0, s == state.answered[r, c] + 1),
         )
@@ -105,18 +108,12 @@ def one_prepare(state: June, v: View, o: Op) -> None:
     require(state.prepared[v, o] == 0)
 
 
-def compose_prepare(state: June, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
-    """Effects of preparing a request."""
+def compose_prepare(state: June, r: Replica, e: Prepare) -> None:
+    """Effects of preparing the request at hand."""
     v, o = state.view[r], state.op[r] + 1
     state.prepared[v, o] = e
     state.took_part[r] = any_of(state.took_part[r], state.cfg.replicas > 1)
-    state.p_view[e] = v
-    state.p_op[e] = o
-    state.p_parent[e] = state.entry[r, state.op[r]]
-    state.p_commit[e] = state.commit_max[r]
-    state.p_client[e] = c
-    state.p_request[e] = s
-    state.p_register[e] = register == 1
+    compose(state, e, state.current[r], v, o, state.entry[r, state.op[r]], state.commit_max[r])
     state.pipeline[r, o] = e
     state.pipeline_lo[r] = where(state.pipeline_hi[r] < state.pipeline_lo[r], o, state.pipeline_lo[r])
     state.pipeline_hi[r] = o
@@ -315,6 +312,27 @@ def run(state: June, r: Replica, o: Op, e: Prepare) -> None:
 
 
 @action
+def show_digest(state: June, r: Replica, a: Digest, b: Digest) -> None:
+    """Executing took the state machine from state a to b: a is where it was, b is the same everywhere (I14)."""
+    own = where(state.digest[r] != 0, state.digest[r], state.digest_first)
+    o = state.commit_min[r]
+    require(any_of(own == 0, a == own))
+    require(any_of(state.digest_at[o] == 0, state.digest_at[o] == b))
+    state.digest_first = where(state.digest_first == 0, a, state.digest_first)
+    state.digest[r] = b
+    state.digest_at[o] = b
+
+
+@action
+def show_empty(state: June, r: Replica, a: Digest, b: Digest) -> None:
+    """A replica that started again has the state of an empty log: noticed once, from the state it had."""
+    require(state.digest_lost[r] != 0)
+    require(a == state.digest_lost[r])
+    require(b == state.digest_first)
+    state.digest_lost[r] = 0
+
+
+@action
 def evict(state: June, r: Replica, c: Client) -> None:
     """The client table is full: the client whose last reply is oldest loses its entry (I9)."""
     require(state.session[r, c] != 0)
@@ -341,5 +359,7 @@ ACTIONS = (
     prepare_quorum,
     commit,
     execute,
+    show_digest,
+    show_empty,
     evict,
 )

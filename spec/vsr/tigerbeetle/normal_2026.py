@@ -18,18 +18,9 @@ from viewproof.spec.lang import (
     require,
     where,
 )
+from viewproof.spec.vsr.tigerbeetle.headers import compose, was_made
 from viewproof.spec.vsr.tigerbeetle.node_2026 import alone, put_header
-from viewproof.spec.vsr.tigerbeetle.state_2022 import (
-    Client,
-    Count,
-    Message,
-    Nonce,
-    Op,
-    Prepare,
-    Replica,
-    Request,
-    View,
-)
+from viewproof.spec.vsr.tigerbeetle.sorts import Client, Count, Message, Nonce, Op, Prepare, Replica, Request, View
 from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     KIND,
     NORMAL,
@@ -67,20 +58,45 @@ def chained(state: July, r: Replica, lo: Op, hi: Op) -> Bool:
 
 @action
 def receive(state: July, r: Replica, m: Message) -> None:
-    """A message that was sent to the replica reaches it."""
+    """A message that was sent to the replica reaches it; its own in the midst of another."""
+    take_message(state, r, m)
+    state.outer[r] = where(state.m_from[m] == r, state.current[r], m)
+
+
+@action
+def resume(state: July, r: Replica) -> None:
+    """A vote is counted: the replica's own, or, once that is counted, that in the midst of which it handled its own."""
+    now = state.current[r]
+    own = all_of(state.m_from[now] == r, state.join_of[r, r] == now)
+    take_message(state, r, where(own, state.outer[r], now))
+
+
+def take_message(state: July, r: Replica, m: Message) -> None:
+    """Guard and effects of handling a message that was sent to r."""
+    e = state.m_prepare[m]
     require(state.up[r])
     require(state.sent[m, r])
     state.current[r] = m
-    e = state.m_prepare[m]
     state.seen[r, e] = any_of(state.seen[r, e], state.m_kind[m] == KIND["prepare"])
 
 
 @action
-def on_request(state: July, r: Replica, e: Prepare, c: Client, s: Request, register: Request) -> None:
-    """The primary prepares a request, a client's or the cluster's own: the next op (I7: one per view and op).
+def take_request(state: July, r: Replica, h: Prepare, c: Client) -> None:
+    """The primary takes up a request that reached it before, or that it makes itself."""
+    m = state.request_of[h]
+    require(m != 0)
+    require(state.m_client[m] == c)
+    state.asked[r] = m
+
+
+@action
+def on_request(state: July, r: Replica, e: Prepare) -> None:
+    """The primary prepares the request taken up, a client's or the cluster's own: the next op (I7: one each).
 
     A request that waited in its queue is prepared although the session it came from was evicted meanwhile.
     """
+    m = state.asked[r]
+    c, s, register = state.m_client[m], state.m_request[m], state.m_register[m]
     v, o = state.view[r], state.op[r] + 1
     require(state.up[r])
     require(state.status[r] == NORMAL)
@@ -90,6 +106,7 @@ def on_request(state: July, r: Replica, e: Prepare, c: Client, s: Request, regis
     require(o - state.commit_max[r] <= PIPELINE)
     require(o <= prepare_max(state.checkpoint[r]))
     require(state.prepared[v, o] == 0)
+    require(not_(was_made(state, e)))
     require(
         any_of(
             c == 0,
@@ -102,20 +119,14 @@ def on_request(state: July, r: Replica, e: Prepare, c: Client, s: Request, regis
         any_of(
             c == 0,
             where(
-                register == 1,
+                register,
                 all_of(s == 0, state.session[r, c] == 0),
                 any_of(all_of(state.session[r, c] != 0, s == state.answered[r, c] + 1), state.evicted[r, c]),
             ),
         )
     )
     state.prepared[v, o] = e
-    state.p_view[e] = v
-    state.p_op[e] = o
-    state.p_parent[e] = at(state, r, state.op[r])
-    state.p_commit[e] = state.commit_max[r]
-    state.p_client[e] = c
-    state.p_request[e] = s
-    state.p_register[e] = register == 1
+    compose(state, e, m, v, o, at(state, r, state.op[r]), state.commit_max[r])
     state.pipeline[r, o] = e
     state.ok_from.update((r, between(Op, o, o), Replica), lambda p, q: False)
     state.op[r] = o
@@ -347,6 +358,7 @@ def load_session(state: July, r: Replica, c: Client, o: Op, s: Request) -> None:
 def forget_clients(state: July, r: Replica) -> None:
     """A replica that jumps to a checkpoint drops its client table for that of the checkpoint."""
     require(state.up[r])
+    state.later[r] = True
     state.session.update((r, Client), lambda c: 0)
     state.answered.update((r, Client), lambda c: 0)
     state.replied.update((r, Client), lambda c: 0)
@@ -364,6 +376,8 @@ def address(state: July, r: Replica, m: Message, q: Replica) -> None:
     """A composed message is sent to q."""
     require(state.up[r])
     state.sent_before[r] = state.sent[m, q]
+    state.sent_last[r] = m
+    state.sent_to[r] = q
     state.sent[m, q] = True
 
 
@@ -401,6 +415,12 @@ def holds(state: July, r: Replica, e: Prepare) -> Bool:
 
 
 @action
+def tell_client(state: July, r: Replica, m: Message) -> None:
+    """A replica sends a message to a client."""
+    state.replied_to[m] = True
+
+
+@action
 def send_prepare_ok(state: July, r: Replica, m: Message, e: Prepare) -> None:
     """What was acknowledged is told to the primary of the view."""
     require(state.up[r])
@@ -415,8 +435,8 @@ def send_prepare_ok(state: July, r: Replica, m: Message, e: Prepare) -> None:
 
 
 @action
-def send_commit(state: July, r: Replica, m: Message) -> None:
-    """The primary tells its commit number."""
+def send_commit(state: July, r: Replica, m: Message, e: Prepare) -> None:
+    """The primary tells its commit number, and the checksum of the prepare there."""
     require(state.up[r])
     require(state.status[r] == NORMAL)
     require(leads(state, r))
@@ -424,6 +444,7 @@ def send_commit(state: July, r: Replica, m: Message) -> None:
     state.m_from[m] = r
     state.m_view[m] = state.view[r]
     state.m_commit[m] = state.commit_max[r]
+    state.m_prepare[m] = e
 
 
 @action
@@ -448,9 +469,20 @@ def ask_view(state: July, r: Replica, m: Message, v: View, n: Nonce) -> None:
 
 
 @action
-def send_headers(state: July, r: Replica, m: Message, lo: Op, hi: Op) -> None:
-    """A replica answers get_headers with what its journal holds of the ops asked for."""
+def ask_headers(state: July, r: Replica, m: Message, lo: Op, hi: Op) -> None:
+    """A replica asks for headers."""
     require(state.up[r])
+    state.m_commit[m] = lo
+    state.m_op[m] = hi
+
+
+@action
+def send_headers(state: July, r: Replica, m: Message) -> None:
+    """A replica answers get_headers with what its journal holds of the ops asked for."""
+    asked = state.current[r]
+    lo, hi = state.m_commit[asked], state.m_op[asked]
+    require(state.up[r])
+    require(state.m_kind[asked] == KIND["get_headers"])
     state.m_kind[m] = KIND["headers"]
     state.m_from[m] = r
     state.m_view[m] = state.view[r]
@@ -459,6 +491,8 @@ def send_headers(state: July, r: Replica, m: Message, lo: Op, hi: Op) -> None:
 
 ACTIONS = (
     receive,
+    resume,
+    take_request,
     on_request,
     learn_commit,
     replay,
@@ -477,10 +511,12 @@ ACTIONS = (
     client_send,
     address,
     hold_back,
+    tell_client,
     send_prepare,
     send_prepare_ok,
     send_commit,
     send_plain,
     ask_view,
+    ask_headers,
     send_headers,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viewproof.spec.lang import (
+    NONE,
     Bool,
     Number,
     action,
@@ -16,26 +17,23 @@ from viewproof.spec.lang import (
     largest,
     maximum,
     not_,
+    number_of,
     require,
+    some,
     where,
 )
 from viewproof.spec.vsr.tigerbeetle.journal_2022 import SLOT, keep_promises, put_header, remove_from
-from viewproof.spec.vsr.tigerbeetle.normal_2022 import chained, forget_oks, in_pipeline, is_clean, leads
+from viewproof.spec.vsr.tigerbeetle.normal_2022 import chained, forget_oks, in_pipeline, is_clean, leads, walk
+from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Count, Message, Nonce, Op, Prepare, Replica
 from viewproof.spec.vsr.tigerbeetle.state_2022 import (
+    HEADERS_ASKED,
     KIND,
     NORMAL,
     PIPELINE,
     RECOVERING,
-    ROOT,
     SLOTS,
     VIEW_CHANGE,
-    Count,
     June,
-    Message,
-    Nonce,
-    Op,
-    Prepare,
-    Replica,
     primary,
 )
 from viewproof.spec.vsr.tigerbeetle.view_2022 import carry_headers, take_head
@@ -124,19 +122,58 @@ def exists_in(state: June, r: Replica, o: Op, e: Prepare) -> Bool:
 
 
 @action
-def send_headers(state: June, r: Replica, m: Message, lo: Op, hi: Op) -> None:
-    """A replica answers request_headers with what its ring holds of the ops asked for."""
+def send_headers(state: June, r: Replica, m: Message, low: Op) -> None:
+    """A replica answers request_headers with what its ring holds of the ops asked for: all, or from `low` on the
+    newest of them.
+    """
     asked = state.current[r]
+    lo, hi = state.m_commit[asked], state.m_op[asked]
+    held = count(between(Op, low, hi), lambda o: state.entry[r, o] != 0)
     require(state.up[r])
     require(state.status[r] != RECOVERING)
     require(state.m_kind[asked] == KIND["request_headers"])
     require(state.m_view[asked] == state.view[r])
-    require(all_of(state.m_commit[asked] == lo, state.m_op[asked] == hi))
-    require(count(between(Op, lo, hi), lambda o: state.entry[r, o] != 0) > 0)
+    require(all_of(lo <= low, held > 0, held <= HEADERS_ASKED))
+    require(any_of(held == HEADERS_ASKED, forall(between(Op, lo, low - 1), lambda o: state.entry[r, o] == 0)))
     state.m_kind[m] = KIND["headers"]
     state.m_from[m] = r
     state.m_view[m] = state.view[r]
-    state.m_header.update((m, between(Op, lo, hi)), lambda o: state.entry[r, o])
+    state.m_op[m] = hi
+    state.m_count[m] = as_index(Count, held)
+    state.m_header.update((m, between(Op, low, hi)), lambda o: state.entry[r, o])
+
+
+def brought_by_walk(state: June, r: Replica, o: Op) -> Number:
+    """How many headers of that op the replica goes through."""
+    m = state.walk_of[r]
+    own = any_of(state.m_header[m, o] != 0, all_of(state.m_kind[m] == KIND["prepare"], state.m_op[m] == o))
+    votes = count(Replica, lambda q: all_of(state.dvc_of[r, q] != 0, state.m_header[state.dvc_of[r, q], o] != 0))
+    return where(m == 0, votes, where(own, 1, 0))
+
+
+@action
+def walk_header(state: June, r: Replica, o: Op) -> None:
+    """The replica looks at a header of op o that it goes through, each as often as it was brought.
+
+    With none left it is that of the prepare which the primary repairs for itself.
+    """
+    any_left = state.walk_left[r] != 0
+    require(where(any_left, number_of(state.walked[r, o]) < brought_by_walk(state, r, o), o == state.pipeline_lo[r]))
+    state.walked[r, o] = where(any_left, state.walked[r, o] + 1, state.walked[r, o])
+    state.walk_left[r] = where(any_left, state.walk_left[r] - 1, state.walk_left[r])
+
+
+@action
+def walk_above(state: June, r: Replica) -> None:
+    """The same of a header above the head of the log, of which no line shows the op."""
+    top = maximum(
+        between(Op, state.op[r] + 1, state.walk_top[r]),
+        lambda o: where(number_of(state.walked[r, o]) < brought_by_walk(state, r, o), o, 0),
+    )
+    any_left = state.walk_left[r] != 0
+    require(where(any_left, top > state.op[r], state.pipeline_lo[r] > state.op[r]))
+    state.walked[r, top] = where(any_left, state.walked[r, top] + 1, state.walked[r, top])
+    state.walk_left[r] = where(any_left, state.walk_left[r] - 1, state.walk_left[r])
 
 
 @action
@@ -415,6 +452,20 @@ def recover_log(state: June, r: Replica, b: Replica) -> None:
     )
     take_head(state, r, m, state.m_commit[m])
     state.installed[r] = True
+    state.recovers_from[r] = some(b)
+    walk(state, r, m)
+
+
+@action
+def answers_used(state: June, r: Replica) -> None:
+    """The answers are no longer needed."""
+    require(state.recovers_from[r] != NONE)
+    state.recovers_from[r] = NONE
+
+
+def best_answer(state: June, r: Replica) -> Replica:
+    """The primary of the highest view among the answers."""
+    return primary(state, maximum(Replica, lambda q: state.m_view[state.response_of[r, q]]))
 
 
 @action
@@ -442,6 +493,8 @@ ACTIONS = (
     repair_header,
     repair_root,
     find_break,
+    walk_header,
+    walk_above,
     send_headers,
     send_nack,
     await_nacks,
@@ -458,5 +511,6 @@ ACTIONS = (
     answer_recovery,
     on_answer,
     recover_log,
+    answers_used,
     finish_recovery,
 )

@@ -6,44 +6,21 @@ has a message. A receiver acts on `current[r]`, the message it handles; anything
 
 from __future__ import annotations
 
-from viewproof.spec.lang import Bool, Cells, Index, Label, Schema, State, as_index, schema_of, variable
+from viewproof.spec.lang import Bool, Cells, Label, Option, Schema, State, as_index, schema_of, variable
 from viewproof.spec.vsr.config import Config
-
-
-class Replica(Index):
-    """A member of the cluster, numbered from 0."""
-
-
-class View(Index):
-    """A view; its primary follows from it."""
-
-
-class Op(Index):
-    """Place of an entry in the log."""
-
-
-class Prepare(Index, lo=1):
-    """Number of a prepare."""
-
-
-class Message(Index, lo=1):
-    """Number of a message."""
-
-
-class Client(Index, lo=1):
-    """A client."""
-
-
-class Request(Index):
-    """Number of a client's request."""
-
-
-class Count(Index):
-    """How many replicas did something: a number that an event shows."""
-
-
-class Nonce(Index, lo=1):
-    """Number of a recovery, or of its questions."""
+from viewproof.spec.vsr.tigerbeetle.headers import Headers
+from viewproof.spec.vsr.tigerbeetle.sorts import (
+    Client,
+    Count,
+    Digest,
+    Message,
+    Nonce,
+    Op,
+    Prepare,
+    Replica,
+    Request,
+    View,
+)
 
 
 class Status(Label):
@@ -88,15 +65,17 @@ PIPELINE = 32
 """Most prepares in the pipeline."""
 HEADER_SIZE = 128
 """Bytes of a message without content, and of each header that it carries."""
+HEADERS_ASKED = 64
+"""Most headers in an answer to request_headers."""
 SECTOR = 32
 """Headers per sector of the header ring."""
-ROOT = 1
 
 
 class Replicas(State):
     """What each replica holds."""
 
     up: Cells[Replica, Bool] = variable("is the process running?", init=1)
+    set_up: Cells[Replica, Bool] = variable("was its memory set up before?")
     journal_ready: Cells[Replica, Bool] = variable("has the journal been recovered since the start?")
     status: Cells[Replica, Status] = variable("normal, view_change or recovering", init=RECOVERING)
     view: Cells[Replica, View] = variable("the view the replica is in; in memory only")
@@ -105,6 +84,10 @@ class Replicas(State):
     commit_min: Cells[Replica, Op] = variable("highest op it has executed")
     commit_max: Cells[Replica, Op] = variable("highest op it knows to be committed; may be above op")
     current: Cells[Replica, Message] = variable("the message it handles, or handled last")
+    walk_of: Cells[Replica, Message] = variable("the message whose headers it goes through; 0 = those of its votes")
+    walk_top: Cells[Replica, Op] = variable("highest op of these headers")
+    walk_left: Cells[Replica, Count] = variable("how many are left")
+    walked: Cells[tuple[Replica, Op], Count] = variable("how many of that op it went through")
     session: Cells[tuple[Replica, Client], Op] = variable("client table: op of the register; 0 = no entry")
     answered: Cells[tuple[Replica, Client], Request] = variable("client table: number of the last executed request")
     replied: Cells[tuple[Replica, Client], Op] = variable("client table: op of the last reply")
@@ -125,6 +108,9 @@ class Journals(State):
     sector_busy: Cells[tuple[Replica, Op], Bool] = variable(
         "is the sector of the headers ring from that slot being written?"
     )
+    write_first: Cells[tuple[Replica, Op], Count] = variable("number of the write of that slot that is done next")
+    write_next: Cells[tuple[Replica, Op], Count] = variable("number of the next write of that slot")
+    write_of: Cells[tuple[Replica, Op, Count], Prepare] = variable("what is written by the write of that number")
     next_slot: Cells[Replica, Op] = variable("slot whose recovery is decided next")
 
 
@@ -150,30 +136,15 @@ class Collected(State):
         "acknowledgement of the pipeline entry counted in any view"
     )
     nonce: Cells[Replica, Nonce] = variable("nonce of the recovery under way")
+    recovers_from: Cells[Replica, Option[Replica]] = variable("whose answer it recovers from")
     response_of: Cells[tuple[Replica, Replica], Message] = variable("newest answer from that replica to this nonce")
 
 
 class Messages(State):
-    """Prepares and messages."""
+    """What a message of this family is; all else of it is in `headers.Headers`."""
 
-    sent: Cells[tuple[Message, Replica], Bool] = variable("has the message been sent to that replica?")
     m_kind: Cells[Message, MessageKind] = variable("its kind; none = it does not exist")
-    m_from: Cells[Message, Replica] = variable("the replica that composed it")
-    m_view: Cells[Message, View] = variable("its view")
-    m_op: Cells[Message, Op] = variable("its op")
-    m_commit: Cells[Message, Op] = variable("its commit number; of request_headers the lowest op asked for")
-    m_log_view: Cells[Message, View] = variable("do_view_change: log_view")
-    m_prepare: Cells[Message, Prepare] = variable("the prepare it is, or is about; 0 = none or any")
-    m_nonce: Cells[Message, Nonce] = variable("recovery and its answer: nonce")
-    m_low: Cells[Message, Op] = variable("lowest op of the headers it carries")
-    m_header: Cells[tuple[Message, Op], Prepare] = variable("header it carries at that op; 0 = none")
-    p_view: Cells[Prepare, View] = variable("prepare: view")
-    p_op: Cells[Prepare, Op] = variable("prepare: op")
-    p_parent: Cells[Prepare, Prepare] = variable("prepare: the one before it")
-    p_commit: Cells[Prepare, Op] = variable("prepare: commit number of its primary")
-    p_client: Cells[Prepare, Client] = variable("prepare: client")
-    p_request: Cells[Prepare, Request] = variable("prepare: request number")
-    p_register: Cells[Prepare, Bool] = variable("prepare: does it register a session?")
+    m_count: Cells[Message, Count] = variable("how many headers it brings")
 
 
 class History(State):
@@ -191,9 +162,15 @@ class History(State):
     executed_top: Op = variable("highest op that any replica executed")
     client_top: Client = variable("highest number of a client whose request was executed")
     nonce_used: Cells[Nonce, Bool] = variable("has a recovery used it?")
+    table_known: Bool = variable("has a slot shown which table of recovery cases this build has?")
+    table_early: Bool = variable("is it that of the first week of June?")
+    digest: Cells[Replica, Digest] = variable("state of its state machine; 0 = that of an empty log")
+    digest_lost: Cells[Replica, Digest] = variable("the state that it lost in a crash; 0 = none")
+    digest_first: Digest = variable("the state of an empty log; 0 = not shown yet")
+    digest_at: Cells[Op, Digest] = variable("the state after that op")
 
 
-class June(Replicas, Journals, Collected, Messages, History):
+class June(Headers, Replicas, Journals, Collected, Messages, History):
     """The state of a cluster."""
 
     cfg: Config
@@ -201,7 +178,7 @@ class June(Replicas, Journals, Collected, Messages, History):
 
 def schema_2022() -> Schema:
     """The variables."""
-    return schema_of(Replicas, Journals, Collected, Messages, History)
+    return schema_of(Headers, Replicas, Journals, Collected, Messages, History)
 
 
 def primary(state: June, view: View) -> Replica:

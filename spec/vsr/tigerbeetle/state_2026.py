@@ -5,9 +5,10 @@ Prepares and messages are numbered as in `state_2022`. Nodes from `cfg.replicas`
 
 from __future__ import annotations
 
-from viewproof.spec.lang import Bool, Cells, Label, Schema, State, as_index, schema_of, variable
+from viewproof.spec.lang import Bool, Cells, Label, Option, Schema, State, as_index, schema_of, variable
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.tigerbeetle.state_2022 import Client, Message, Nonce, Op, Prepare, Replica, Request, View
+from viewproof.spec.vsr.tigerbeetle.headers import Headers
+from viewproof.spec.vsr.tigerbeetle.sorts import Client, DataFile, Message, Nonce, Op, Prepare, Replica, Request, View
 
 
 class Status(Label):
@@ -54,7 +55,6 @@ HEADER_SIZE = 256
 """Bytes of a message without content, and of each header that it carries."""
 SUFFIX = PIPELINE + 1
 """Most headers in a row that a view message carries."""
-ROOT = 1
 
 
 class Replicas(State):
@@ -70,6 +70,8 @@ class Replicas(State):
     commit_max: Cells[Replica, Op] = variable("highest op it knows to be committed; may be above op")
     checkpoint: Cells[Replica, Op] = variable("op of its checkpoint, in the superblock")
     current: Cells[Replica, Message] = variable("the message it handles, or handled last")
+    outer: Cells[Replica, Message] = variable("the message in the midst of which it handles one of its own")
+    asked: Cells[Replica, Message] = variable("the request that it took up last")
     syncing: Cells[Replica, Message] = variable("view message whose checkpoint it jumps to; 0 = none")
     taken: Cells[Replica, Message] = variable("view message whose log it took last; 0 = none in this jump")
     header: Cells[tuple[Replica, Op], Prepare] = variable("header in a slot (op mod slots), in memory; 0 = none")
@@ -90,10 +92,16 @@ class Replicas(State):
     list_floor: Cells[Replica, Op] = variable("lowest op of those that it may vote with, known or not, in memory")
     list_header: Cells[tuple[Replica, Op], Prepare] = variable("those headers; 0 = blank")
     next_slot: Cells[Replica, Op] = variable("slot whose recovery is decided next")
+    later: Cells[Replica, Bool] = variable("did it start from a checkpoint, or jump to one? Its table is not told")
 
 
 class Durable(State):
     """What is durable, or is being written."""
+
+    has_disk: Cells[Replica, Bool] = variable("has a data file been made for it?")
+    new_disk: Cells[Replica, Bool] = variable("has another one been made since, that it has not started from?")
+    disk_of: Cells[DataFile, Option[Replica]] = variable("whose data file has that id")
+    opened: Option[Replica] = variable("the replica that started last")
 
     durable_view: Cells[Replica, View] = variable("view in the superblock")
     durable_log_view: Cells[Replica, View] = variable("log_view in the superblock")
@@ -131,30 +139,15 @@ class Votes(State):
 
 
 class Messages(State):
-    """Prepares and messages."""
+    """What a message of this family is; all else of it is in `headers.Headers`."""
 
-    sent: Cells[tuple[Message, Replica], Bool] = variable("has the message been sent to that replica?")
-    sent_before: Cells[Replica, Bool] = variable("was what it sent last sent to the same replica before, by anyone?")
     m_kind: Cells[Message, MessageKind] = variable("its kind; none = it does not exist")
-    m_from: Cells[Message, Replica] = variable("the replica that composed it")
-    m_view: Cells[Message, View] = variable("its view")
-    m_op: Cells[Message, Op] = variable("its op")
-    m_commit: Cells[Message, Op] = variable("its commit number: commit_min of a join_view")
-    m_log_view: Cells[Message, View] = variable("join_view: log_view")
+    sent_before: Cells[Replica, Bool] = variable("was what it sent last sent to the same replica before, by anyone?")
+    sent_last: Cells[Replica, Message] = variable("the message that it sent last")
+    sent_to: Cells[Replica, Replica] = variable("to whom")
     m_checkpoint: Cells[Message, Op] = variable("join_view and view: op of the checkpoint")
-    m_prepare: Cells[Message, Prepare] = variable("the prepare it is, or is about")
-    m_nonce: Cells[Message, Nonce] = variable("get_view, and the view that answers it: nonce")
-    m_low: Cells[Message, Op] = variable("lowest op of the headers in a row that it carries")
-    m_header: Cells[tuple[Message, Op], Prepare] = variable("header it carries at that op; 0 = none or blank")
     m_nack: Cells[tuple[Message, Op], Bool] = variable("join_view: does the sender say that it never had that prepare?")
     m_present: Cells[tuple[Message, Op], Bool] = variable("join_view: does the sender say that it holds that prepare?")
-    p_view: Cells[Prepare, View] = variable("prepare: view")
-    p_op: Cells[Prepare, Op] = variable("prepare: op")
-    p_parent: Cells[Prepare, Prepare] = variable("prepare: the one before it")
-    p_commit: Cells[Prepare, Op] = variable("prepare: commit number of its primary")
-    p_client: Cells[Prepare, Client] = variable("prepare: client; 0 = the cluster itself")
-    p_request: Cells[Prepare, Request] = variable("prepare: request number")
-    p_register: Cells[Prepare, Bool] = variable("prepare: does it register a session?")
 
 
 class History(State):
@@ -169,7 +162,7 @@ class History(State):
     client_top: Client = variable("highest number of a client whose request was executed")
 
 
-class July(Replicas, Durable, Votes, Messages, History):
+class July(Headers, Replicas, Durable, Votes, Messages, History):
     """The state of a cluster."""
 
     cfg: Config
@@ -177,7 +170,7 @@ class July(Replicas, Durable, Votes, Messages, History):
 
 def schema_2026() -> Schema:
     """The variables."""
-    return schema_of(Replicas, Durable, Votes, Messages, History)
+    return schema_of(Headers, Replicas, Durable, Votes, Messages, History)
 
 
 def primary(state: July, view: View) -> Replica:

@@ -8,6 +8,7 @@ from viewproof.spec.lang import (
     action,
     all_of,
     any_of,
+    as_index,
     between,
     count,
     forall,
@@ -21,6 +22,7 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.vsr.tigerbeetle.journal_2022 import SLOT, keep_promises, remove_from, was_lost
 from viewproof.spec.vsr.tigerbeetle.normal_2022 import chained, leads
+from viewproof.spec.vsr.tigerbeetle.sorts import Count, Message, Op, Replica, View
 from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     KIND,
     NORMAL,
@@ -28,12 +30,7 @@ from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     RECOVERING,
     SLOTS,
     VIEW_CHANGE,
-    Count,
     June,
-    Message,
-    Op,
-    Replica,
-    View,
     primary,
 )
 
@@ -137,6 +134,7 @@ def carry_headers(state: June, r: Replica, m: Message, low: Op, h: Count, k: Op)
     state.m_op[m] = state.op[r]
     state.m_commit[m] = k
     state.m_low[m] = low
+    state.m_count[m] = h
     state.m_header.update((m, between(Op, low, state.op[r])), lambda o: state.entry[r, o])
 
 
@@ -211,6 +209,35 @@ def merge_log(state: June, r: Replica, b: Replica, k: Op) -> None:
     require(k == maximum(Replica, lambda q: state.m_commit[state.dvc_of[r, q]]))
     take_head(state, r, m, k)
     state.dvc_quorum[r] = True
+    state.walk_of[r] = 0
+    state.walk_top[r] = maximum(Replica, lambda q: state.m_op[state.dvc_of[r, q]])
+    state.walk_left[r] = as_index(Count, total(state, r))
+    state.walked.update((r, Op), lambda o: 0)
+
+
+def total(state: June, r: Replica) -> Number:
+    """How many headers the votes have, all together."""
+    found = number_of(state.m_count[state.dvc_of[r, as_index(Replica, 0)]])
+    for q in range(1, state.cfg.replicas):
+        found = found + number_of(state.m_count[state.dvc_of[r, as_index(Replica, q)]])
+    return found
+
+
+def best_vote(state: June, r: Replica) -> Replica:
+    """The first replica whose vote has the highest (log_view, op); none if there are no votes."""
+    n = state.cfg.replicas
+    best = maximum(
+        Replica,
+        lambda q: where(
+            all_of(
+                state.dvc_of[r, q] != 0,
+                forall(Replica, lambda p: no_larger(state, state.dvc_of[r, p], state.dvc_of[r, q])),
+            ),
+            n - number_of(q),
+            0,
+        ),
+    )
+    return as_index(Replica, n - best)
 
 
 def no_larger(state: June, a: Message, b: Message) -> Bool:

@@ -22,7 +22,7 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.vsr.tigerbeetle.node_2026 import head_is_certain, keep_promises, put_header, remove_above
 from viewproof.spec.vsr.tigerbeetle.normal_2026 import chained, holds, votes
-from viewproof.spec.vsr.tigerbeetle.state_2022 import Count, Message, Nonce, Op, Prepare, Replica, View
+from viewproof.spec.vsr.tigerbeetle.sorts import Count, Message, Nonce, Op, Prepare, Replica, View
 from viewproof.spec.vsr.tigerbeetle.state_2026 import (
     CHECKPOINT_OPS,
     KIND,

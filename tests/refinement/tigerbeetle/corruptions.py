@@ -15,10 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from viewproof.refinement.tigerbeetle.audit import Judge, find_cluster
+from viewproof.refinement.checker.compile import compile_program
+from viewproof.refinement.checker.whole import Whole
+from viewproof.refinement.text_lines import Segment
 from viewproof.refinement.tigerbeetle.parse import Parser
-from viewproof.refinement.tigerbeetle.reading import Lines, Segment
-from viewproof.refinement.verdict import AuditOptions
+from viewproof.refinement.tigerbeetle.profile import COLUMNS_OF_ROWS, JULY, JUNE, SYSTEM_2022, SYSTEM_2026
+from viewproof.refinement.tigerbeetle.reading import Lines
+from viewproof.refinement.tigerbeetle.source import Cluster, LogRun, Parts, Source
+from viewproof.refinement.verdict import AuditOptions, Violation
 
 CHANGES: Final = ("op", "view", "commit", "checksum", "parent", "sender")
 MOVES: Final = ("removed", "doubled", "swapped")
@@ -57,6 +61,30 @@ class Outcome:
     reason: str
 
 
+SOURCE: Final = Source((JUNE, JULY), COLUMNS_OF_ROWS)
+
+
+class Judge:
+    """The audit of one run; `feed` takes its lines in order."""
+
+    def __init__(self, segment: Segment, cluster: Cluster, options: AuditOptions) -> None:
+        system = SYSTEM_2022 if cluster.family is JUNE else SYSTEM_2026
+        none = Parts([], iter(()), Lines(segment), 1)
+        self.run = LogRun(segment, cluster, COLUMNS_OF_ROWS, none)
+        first = self.run.records.first((None,) * (len(COLUMNS_OF_ROWS) + 2))
+        cfg = system.profile.configure(dict(zip(system.names, first, strict=False)), frozenset())
+        self.whole = Whole(segment.run_id, compile_program(system, cfg, tuple(sorted(options.allow))), first)
+
+    def feed(self, lines: list[str]) -> bool:
+        """Judge lines; False once one is refused."""
+        return self.whole.feed(self.run.records_of(lines))
+
+    @property
+    def violation(self) -> Violation | None:
+        """Why a line was refused."""
+        return self.whole.violation
+
+
 class Bench:
     """A log in memory, and its lines that matter."""
 
@@ -64,7 +92,7 @@ class Bench:
         self.options = options
         self.segment = Segment(file)
         self.lines = [line for chunk in Lines(self.segment).chunks() for line in chunk]
-        cluster = find_cluster(self.lines)
+        cluster = SOURCE.find_cluster(self.lines)
         if cluster is None:
             raise ValueError(f"{file}: no log of a TigerBeetle simulator")
         self.cluster = cluster

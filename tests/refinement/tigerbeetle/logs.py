@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from viewproof.api.audit import audit
+from viewproof.refinement.text_lines import Segment
+from viewproof.refinement.tigerbeetle.reading import Lines
+from viewproof.refinement.verdict import AuditReport
+
 FOLDER = Path(__file__).resolve().parents[4] / "shared" / "traces" / "real"
 
 ACKS, SOLO = "view.acks_survive_view", "view.solo_keeps_view"
@@ -27,6 +32,21 @@ CONFORMING = (
     "tigerbeetle-2026-07/seed-118.log.zst",
     "tigerbeetle-2026-07/seed-110.log.zst",
 )
+
+
+def judged(path: Path | str, *allow: str) -> AuditReport:
+    """The report on one file."""
+    return audit(str(path), input="tigerbeetle", allow=allow)
+
+
+def lines_of(name: str, count: int = 0) -> list[str]:
+    """The lines of a shipped log, or so many of them."""
+    found: list[str] = []
+    for chunk in Lines(Segment(shipped(name))).chunks():
+        found += chunk
+        if count and len(found) >= count:
+            break
+    return found[:count] if count else found
 
 
 def shipped(name: str) -> str:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from viewproof.refinement.tigerbeetle.audit import audit
-from viewproof.refinement.verdict import AuditOptions, RunVerdict
+from tests.refinement.tigerbeetle.logs import judged
+from viewproof.refinement.tigerbeetle.profile import Cluster
+from viewproof.refinement.verdict import RunVerdict
 from viewproof.spec.engines.replay import TAKEN, compile_spec
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.tigerbeetle.june_2022 import spec_2022
 from viewproof.spec.vsr.tigerbeetle.state_2022 import KIND, NORMAL, VIEW_CHANGE
 
@@ -48,7 +48,7 @@ def judge(folder: Path, *parts: list[str]) -> RunVerdict:
     """The verdict on these lines."""
     file = folder / "some.log"
     file.write_text("\n".join([line for part in parts for line in part] + [""]))
-    (verdict,) = audit([str(file)], AuditOptions("core")).verdicts
+    (verdict,) = judged(file).verdicts
     assert "0 are unexplained" in verdict.notes[0]
     return verdict
 
@@ -87,7 +87,7 @@ def test_a_crash_takes_place_if_the_memory_is_set_up_anew(tmp_path: Path, dies: 
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_pipeline_is_cut_before_missing_headers_are_repaired(count: int) -> None:
     """The early build keeps its pipeline where the header below is missing (1), or drops it (0)."""
-    replay = compile_spec(spec_2022(Config(3, 2, 2)))
+    replay = compile_spec(spec_2022(Cluster(3, 2, 2, nodes=3)))
     store = replay.new_store()
     store.v_status[0], store.v_dvc_quorum[0], store.v_commit_max[0] = VIEW_CHANGE, True, 3
     store.v_pipeline_lo[0], store.v_pipeline_hi[0] = 5, 5
@@ -98,7 +98,7 @@ def test_a_pipeline_is_cut_before_missing_headers_are_repaired(count: int) -> No
 
 
 def test_a_faulty_slot_emptied_by_a_cut_may_still_be_faulty() -> None:
-    replay = compile_spec(spec_2022(Config(3, 2, 2)))
+    replay = compile_spec(spec_2022(Cluster(3, 2, 2, nodes=3)))
     store = replay.new_store()
     assert replay.functions["slot_unused"](store, 0, 7) != TAKEN
     store.v_unsure[0][7] = True
@@ -108,7 +108,7 @@ def test_a_faulty_slot_emptied_by_a_cut_may_still_be_faulty() -> None:
 
 @pytest.mark.parametrize(("client", "allowed"), [(1, False), (2, True), (3, False)])
 def test_the_client_with_the_oldest_reply_is_evicted(client: int, allowed: bool) -> None:
-    replay = compile_spec(spec_2022(Config(3, 2, 2)))
+    replay = compile_spec(spec_2022(Cluster(3, 2, 2, nodes=3)))
     store = replay.new_store()
     store.v_client_top = 2
     for c, replied in ((1, 12), (2, 10)):
@@ -119,7 +119,7 @@ def test_the_client_with_the_oldest_reply_is_evicted(client: int, allowed: bool)
 @pytest.mark.parametrize(("later", "denied"), [(8, True), (9, False)])
 def test_a_prepare_that_a_later_log_did_away_with_may_be_denied(later: int, denied: bool) -> None:
     """Replica 1 acknowledged prepare 9 of op 4; the next view's log has `later`; then 9 comes back, not written."""
-    replay = compile_spec(spec_2022(Config(3, 2, 2)))
+    replay = compile_spec(spec_2022(Cluster(3, 2, 2, nodes=3)))
     store = replay.new_store()
     store.v_status[1], store.v_view[1], store.v_op[1], store.v_commit_max[1] = NORMAL, 2, 4, 3
     store.v_entry[1][4], store.v_disk_body[1][4], store.v_p_op[9], store.v_p_op[8] = 9, 9, 4, 4

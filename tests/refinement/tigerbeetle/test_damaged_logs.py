@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.refinement.tigerbeetle.logs import shipped
-from viewproof.refinement.tigerbeetle.audit import audit
-from viewproof.refinement.tigerbeetle.reading import Lines, Segment
-from viewproof.refinement.verdict import AuditOptions, AuditReport
+from tests.refinement.tigerbeetle.logs import judged as judged_file
+from tests.refinement.tigerbeetle.logs import lines_of
+from viewproof.refinement.verdict import AuditReport
 
 OLD, NEW = "tigerbeetle-2022-06/seed-11.log.zst", "tigerbeetle-2026-07/seed-118.log.zst"
 
@@ -19,18 +18,13 @@ OLD, NEW = "tigerbeetle-2022-06/seed-11.log.zst", "tigerbeetle-2026-07/seed-118.
 @cache
 def text(name: str) -> str:
     """The first 4,000 lines of a shipped log that conforms."""
-    found: list[str] = []
-    for chunk in Lines(Segment(shipped(name))).chunks():
-        found += chunk
-        if len(found) > 4000:
-            break
-    return "\n".join([*found[:4000], ""])
+    return "\n".join([*lines_of(name, 4000), ""])
 
 
 def judged(file: Path, content: bytes) -> AuditReport:
     """The report on a file of that content."""
     file.write_bytes(content)
-    return audit([str(file)], AuditOptions("core"))
+    return judged_file(file)
 
 
 def verdicts(report: AuditReport) -> list[str]:

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.refinement.tigerbeetle.logs import ACKS, shipped
+from tests.refinement.tigerbeetle.logs import ACKS, judged, lines_of
 from tests.refinement.tigerbeetle.test_steps_2026 import Cluster
-from viewproof.refinement.tigerbeetle.audit import audit
-from viewproof.refinement.tigerbeetle.reading import Lines, Segment
-from viewproof.refinement.verdict import AuditOptions, RunVerdict
+from viewproof.refinement.tigerbeetle.profile import Cluster as Configuration
+from viewproof.refinement.verdict import RunVerdict
 from viewproof.spec.engines.replay import TAKEN, compile_spec
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.tigerbeetle.june_2022 import spec_2022
 from viewproof.spec.vsr.tigerbeetle.state_2022 import NORMAL as NORMAL_2022
 from viewproof.spec.vsr.tigerbeetle.state_2022 import VIEW_CHANGE as VIEW_CHANGE_2022
@@ -28,14 +26,10 @@ SIZES = {
 }
 
 
-def lines_of(name: str) -> list[str]:
-    return [line for chunk in Lines(Segment(shipped(name))).chunks() for line in chunk]
-
-
 def judge(folder: Path, lines: list[str]) -> RunVerdict:
     file = folder / "changed.log"
     file.write_text("\n".join([*lines, ""]))
-    (verdict,) = audit([str(file)], AuditOptions("core", (ACKS,))).verdicts
+    (verdict,) = judged(file, ACKS).verdicts
     return verdict
 
 
@@ -113,7 +107,7 @@ def test_a_message_held_back_stays_sent_by_whoever_sent_it_before(sent: bool) ->
 )
 def test_the_first_start_view_may_tell_the_commit_number_from_before(message: int, commit: int, allowed: bool) -> None:
     """The view starts with commit number 2; op 3 commits before message 7 is sent, the first start_view."""
-    replay = compile_spec(spec_2022(Config(3, 2, 2)))
+    replay = compile_spec(spec_2022(Configuration(3, 2, 2, nodes=3)))
     store, steps = replay.new_store(), replay.functions
     store.v_status[0], store.v_dvc_quorum[0] = VIEW_CHANGE_2022, True
     store.v_op[0] = store.v_commit_min[0] = store.v_commit_max[0] = 2

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from viewproof.refinement.tigerbeetle.profile import Cluster as Configuration
 from viewproof.spec.engines.replay import TAKEN, compile_spec
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.tigerbeetle.july_2026 import spec_2026
 from viewproof.spec.vsr.tigerbeetle.state_2026 import KIND, NORMAL, RECOVERING, RECOVERING_HEAD, SLOTS, VIEW_CHANGE
 
@@ -17,7 +17,7 @@ class Cluster:
 
     def __init__(self, replicas: int, nodes: int) -> None:
         quorum = replicas // 2 + 1
-        self.replay = compile_spec(spec_2026(Config(replicas, quorum, quorum), nodes))
+        self.replay = compile_spec(spec_2026(Configuration(replicas, quorum, quorum, nodes=nodes)))
         self.store: Any = self.replay.new_store()
         for r in range(nodes):
             self.store.v_up[r] = True
@@ -47,7 +47,9 @@ def test_a_request_without_a_session_is_prepared_only_after_an_eviction(evicted:
         assert cluster.takes("evict", r=0, c=3)
     else:
         store.v_session[0][3] = 0
-    assert cluster.takes("on_request", r=0, e=2, c=3, s=1, register=0) == evicted
+    assert cluster.takes("ask", m=5, h=9, c=3, s=1, x=1, u=1, register=0)
+    assert cluster.takes("take_request", r=0, h=9, c=3)
+    assert cluster.takes("on_request", r=0, e=2) == evicted
 
 
 @pytest.mark.parametrize(

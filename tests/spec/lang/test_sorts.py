@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from viewproof.refinement.tigerbeetle.profile import SYSTEM_2022, Cluster
 from viewproof.spec import oxia, vsr
 from viewproof.spec.lang import (
     BOOL,
@@ -40,7 +41,6 @@ from viewproof.spec.lang.expr import Param
 from viewproof.spec.lang.record import record_action, record_predicate
 from viewproof.spec.oxia.fault_models import FAULT_MODELS as OXIA_FAULT_MODELS
 from viewproof.spec.vsr import profiles
-from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.lemmas import lemmas_of
 from viewproof.spec.vsr.models import unbounded
@@ -334,7 +334,8 @@ def test_every_specification_is_recorded_without_a_mismatch() -> None:
     specs += [unbounded(profiles.profile(name)) for name in ("iggy-3023", "oxia-882", "sessions")]
     specs += [oxia.model(name) for name in oxia.MODELS]
     specs += [oxia.model(m.model, bounds=m.bounds, faults=(fault,)) for fault, m in OXIA_FAULT_MODELS.items()]
-    specs += [june_2022.spec_2022(Config(3), tuple(june_2022.DEVIATIONS)), july_2026.spec_2026(Config(3), 4)]
+    june, known = june_2022.spec_2022(Cluster(3, nodes=3)), SYSTEM_2022.profile.deviations(tuple(june_2022.DEVIATIONS))
+    specs += [june, known.added_to(june), july_2026.spec_2026(Cluster(3, nodes=4))]
     for spec in specs:
         assert spec.action_irs
         assert len(spec.invariant_irs) + len(spec.witness_irs) == len(spec.invariants) + len(spec.witnesses)

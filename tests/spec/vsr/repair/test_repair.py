@@ -12,7 +12,7 @@ import pytest
 from tests.spec.counts import require_counts
 from tests.spec.explicit.test_differential import facts
 from viewproof.api.audit import PROFILES as AUDITED
-from viewproof.refinement.tigerbeetle.families import PROFILES as FAMILIES
+from viewproof.refinement.tigerbeetle.profile import JULY, JUNE
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.engines.replay import TAKEN, Replay, compile_spec
 from viewproof.spec.engines.replay.reference import by_interp
@@ -310,7 +310,7 @@ def test_profiles_are_named_sets_of_options() -> None:
 
 def test_a_name_means_one_specification() -> None:
     assert not PROFILES.keys() & OF_LOGS.keys()
-    assert set(OF_LOGS) == set(FAMILIES) == set(AUDITED) - {"core"}
+    assert set(OF_LOGS) == {JUNE.profile, JULY.profile} == set(AUDITED) - {"core"}
     for name, nearest in OF_LOGS.items():
         with pytest.raises(SpecError, match=f"no bounded model; the protocol with the same recovery is {nearest}"):
             model("core", profile=name)
