@@ -95,6 +95,7 @@ MESSAGE_TYPES: Final = (
     "reply",
     "eviction",
     "nack",
+    "supports",
 )
 OPERATIONS: Final = ("append", "store", "refused", "other")
 OUTCOMES: Final = ("in_progress", "stale", "gap", "no_session", "fenced")
@@ -109,6 +110,7 @@ _BOOT = (
     "journal_slots",
     "supports",
     "ring",
+    "feature_rounds",
     "partitions",
 )
 _CLIENT = ("m_client", "m_session", "m_request", "m_incarnation")
@@ -118,6 +120,7 @@ _COMMIT = ("m_type", "m_view", "m_commit")
 _SVC = ("m_type", "m_view")
 _DVC = ("m_type", "m_view", "m_log_view", "m_op", "m_commit", "m_log")
 _SV = ("m_type", "m_view", "m_op", "m_commit", "m_log")
+_ANSWER = ("m_type", "m_view", "m_round", "m_features")
 _ENTRY = (*_CLIENT, "m_feature")
 _CHAIN = ("m_chain_from", "m_chain")
 _ASKED = ("m_operation", "m_namespace", "m_offset", "m_count", "m_consumer", "m_group")
@@ -131,7 +134,9 @@ EVENTS: Final[Mapping[str, Event]] = {
         Event("on_request", ("m_type", *_PREPARE), "the primary has prepared a request or a register"),
         Event("drop_request", (*_CLIENT, "m_outcome"), "a normal primary dropped a request, and why"),
         Event("send_eviction", (*_CLIENT, "m_outcome"), "a client was told that it has no session, or an older one"),
-        Event("on_features", (*_RECEIVED, "m_features"), "learned which features a member supports"),
+        Event("ask_features", ("m_view", "m_round"), "the primary asks all members which features they support"),
+        Event("say_features", _ANSWER, "a backup answers that round"),
+        Event("on_features", (*_RECEIVED, *_ANSWER), "learned which features a member supports"),
         Event("propose_feature", _PREPARE, "the primary has prepared a control entry"),
         Event("on_prepare", ("m_type", *_RECEIVED, *_PREPARE), "a backup accepted a prepare; not yet durable"),
         Event("drop_prepare", ("m_type", *_RECEIVED, "m_view", "m_op"), "a prepare was dropped as old: executed here"),
@@ -198,6 +203,7 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("m_incarnation", "int", False, "of a register: how often the client has begun anew"),
     Column("m_feature", "int", False, "of a control entry: the feature it enables"),
     Column("m_features", "int", False, "features that a member supports: bit f-1 is feature f"),
+    Column("m_round", "int", False, "how often the primary had asked for them in its view", minimum=1),
     Column("m_outcome", "string", False, "why a request was not prepared", choices=OUTCOMES),
     Column("m_evicted", "int", False, "client that lost its slot of the client table; 0: none"),
     Column("m_checkpoint", "int", False, "op of the snapshot that was installed; 0: none"),
@@ -222,6 +228,7 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("journal_slots", "int", False, "configuration: ops that the journal holds; 0 or missing: any number"),
     Column("supports", "int", False, "features that this member supports: bit f-1 is feature f"),
     Column("ring", "int", False, "configuration: 1 if a damaged log is repaired before the boot; 0 or missing: no"),
+    Column("feature_rounds", "int", False, "configuration: 1 if a primary asks in rounds what members support"),
     Column("partitions", "int", False, "configuration: 1 if `m_operation` of each executed op is shown; 0: no"),
 )
 

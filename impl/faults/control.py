@@ -66,6 +66,19 @@ class SkipsControlEntries(FeatureState):
             super().on_executed(header, state_digest)
 
 
+class RemembersAnswers(Control):
+    """What a member said once counts in every round of every view."""
+
+    def forget_view(self) -> None:
+        self.round = 0
+
+    def ask(self) -> None:
+        answers = self.member_supports
+        super().ask()
+        self.member_supports = answers
+        self.propose_features()
+
+
 class AsksNobody(Control):
     """What this replica supports, all do."""
 
@@ -80,5 +93,6 @@ STAND_INS: StandIns = {
     "control.checksum_never": {"features": NeverChains},
     "control.checksum_too_early": {"features": ChainsTooEarly},
     "control.checksum_skips": {"features": SkipsControlEntries},
+    "control.stale_support": {"control": RemembersAnswers},
     "control.unsupported_member": {"control": AsksNobody},
 }

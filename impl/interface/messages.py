@@ -155,8 +155,8 @@ class PrepareOk(msgspec.Struct, frozen=True, tag="prepare_ok", array_like=True, 
 class Commit(msgspec.Struct, frozen=True, tag="commit", array_like=True, gc=False):
     """Heartbeat of a normal primary with its commit_max.
 
-    `supports`, if not empty: for every replica the features (bit f-1) that the primary believes it supports; a backup
-    of which it is wrong answers with `Supports`.
+    `round`, if not 0: the primary asks what its members support, for the so-manieth time in this view. `supports` has
+    then for every replica the features (bit f-1) that it said in this round; a backup that supports others answers.
     """
 
     view: View
@@ -165,6 +165,7 @@ class Commit(msgspec.Struct, frozen=True, tag="commit", array_like=True, gc=Fals
     clock: Clock = 0
     seq: Number = 0
     supports: Annotated[tuple[Features, ...], Meta(max_length=REPLICAS_MAX)] = ()
+    round: Number = 0
 
 
 class HeartbeatOk(msgspec.Struct, frozen=True, tag="heartbeat_ok", array_like=True, gc=False):
@@ -176,12 +177,14 @@ class HeartbeatOk(msgspec.Struct, frozen=True, tag="heartbeat_ok", array_like=Tr
 
 
 class Supports(msgspec.Struct, frozen=True, tag="supports", array_like=True, gc=False):
-    """`replica`, a normal backup in `view`, supports `features` (bit f-1 is feature f)."""
+    """`replica`, a normal backup in `view`, supports `features` (bit f-1 is feature f): an answer to that `round`."""
 
     view: View
+    round: Number
     features: Features
     replica: Index
     clock: Clock = 0
+    seq: Number = 0
 
 
 class PreVote(msgspec.Struct, frozen=True, tag="pre_vote", array_like=True, gc=False):

@@ -250,14 +250,14 @@ class NormalOperation:
         heard = sum(timers.answered_at.get(node, timers.normal_at) > since for node in state.others)
         return heard + 1 >= state.quorums.replication
 
-    def send_commit(self, supports: tuple[int, ...]) -> None:
+    def send_commit(self, supports: tuple[int, ...], asked: int) -> None:
         """Heartbeat, with what it says of features; a trace event only if the commit number is new in this view."""
         state = self.state
         view, commit, seq = self._commit_sent
         if (view, commit) != (state.view, state.commit_max):
             seq = self.out.emit("send_commit", m_type="commit", m_view=state.view, m_commit=state.commit_max)
             self._commit_sent = (state.view, state.commit_max, seq)
-        self.out.send_others(Commit(state.view, state.commit_max, state.node, state.clock, seq, supports))
+        self.out.send_others(Commit(state.view, state.commit_max, state.node, state.clock, seq, supports, asked))
 
     @property
     def has_gap(self) -> bool:

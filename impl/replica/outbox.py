@@ -81,6 +81,7 @@ class Outbox:
             "checkpoint_interval": config.checkpoint_interval,
             "journal_slots": state.journal_slots,
             "supports": config.supports,
+            "feature_rounds": 1,
             **({"ring": 1} if config.ring else {}),
             **({"partitions": 1} if config.shows_partitions else {}),
         }

@@ -115,7 +115,7 @@ class Replies:
             m_feature=header.feature,
             m_evicted=evicted or 0,
             m_reply=reply_checksum(reply) if reply is not None and state.config.traced else None,
-            m_chain_from=enabled.chain_from if state.config.supports or enabled.chain_from else None,
+            m_chain_from=enabled.chain_from,
             m_chain=enabled.checksum or None,
             **asked,
         )

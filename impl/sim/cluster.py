@@ -12,7 +12,7 @@ from functools import partial
 from random import Random
 
 from viewproof.impl.faults import parts_with, segments_with, stand_in
-from viewproof.impl.interface.durable import BootRefusedError, Quorums, superblock_formatted
+from viewproof.impl.interface.durable import BootRefusedError, DurableState, Quorums, superblock_formatted
 from viewproof.impl.interface.effects import (
     AppendPrepares,
     DrainJournal,
@@ -26,7 +26,7 @@ from viewproof.impl.interface.effects import (
 )
 from viewproof.impl.interface.messages import Message, Prepare, Request
 from viewproof.impl.replica import Replica, ReplicaConfig, Status
-from viewproof.impl.replica.features import SUPPORTS_ALL
+from viewproof.impl.replica.features import SUPPORTS_ALL, UnknownEntryError
 from viewproof.impl.sim.checkers import (
     AcknowledgementsChecker,
     AgreementChecker,
@@ -84,6 +84,10 @@ WRITES: dict[type, str] = {
 """Name of each kind of durable write in the statistics."""
 
 
+DOWNGRADED = 0.4
+"""Probability that a process comes back without features, where members withdraw them."""
+
+
 class SimCluster:
     """One run's world. `step` advances it by one tick; faults are the nemesis's business."""
 
@@ -131,6 +135,7 @@ class SimCluster:
         self.incarnations = [0] * replica_count
         self.doomed: dict[int, int] = {}
         self.lost: set[int] = set()
+        self.upgraded: set[int] = set()
         self.spare = 0
         self.rot: Rot | None = None
         self.on_write: Callable[[int, IoEffect, int], None] = lambda node, io, latency: None
@@ -193,7 +198,7 @@ class SimCluster:
                 call()
         for node, replica in enumerate(self.replicas):
             if replica is not None:
-                effects = replica.on_tick()
+                effects = self._takes(node, replica.on_tick)
                 if effects:
                     self._run_effects(node, replica, effects)
         self.stalls.on_tick()
@@ -215,14 +220,41 @@ class SimCluster:
             return
         if self.profile.features == "upgrade" and self.seqs[node]:
             self.supports[node] = SUPPORTS_ALL
-        config = replace(self.config, supports=self.supports[node], nonce=self.incarnations[node] + 1)
-        replica = Replica(durable, config, seq=self.seqs[node], clock=self.clocks[node], parts=self.parts[node])
+        if self.profile.features == "downgrades" and node not in self.upgraded:
+            self.supports[node] = 0 if self.random.random() < DOWNGRADED else SUPPORTS_ALL
+        try:
+            replica = self._replica(node, durable)
+        except UnknownEntryError as error:
+            self._upgrade(node, error)
+            replica = self._replica(node, durable)
         self.replicas[node] = replica
         self.repair_situations.on_boot(node, replica)
-        effects = replica.boot()
+        effects = self._takes(node, replica.boot)
         for checker in self.checkers:
             checker.on_boot(node, replica)
         self._run_effects(node, replica, effects)
+
+    def _replica(self, node: int, durable: DurableState) -> Replica:
+        config = replace(self.config, supports=self.supports[node], nonce=self.incarnations[node] + 1)
+        return Replica(durable, config, seq=self.seqs[node], clock=self.clocks[node], parts=self.parts[node])
+
+    def _upgrade(self, node: int, error: UnknownEntryError) -> None:
+        """A replica needs a feature that was taken away from it, and has it from now on. Raises `error` otherwise."""
+        if self.profile.features != "downgrades":
+            raise error
+        self.statistics["upgrades_needed"] += 1
+        self.upgraded.add(node)
+        self.supports[node] = SUPPORTS_ALL
+
+    def _takes(self, node: int, call: Callable[[], list[Effect]]) -> list[Effect]:
+        """What a replica says; one that lacks a feature stops, and is started with it."""
+        try:
+            return call()
+        except UnknownEntryError as error:
+            self._upgrade(node, error)
+            self.crash(node)
+            self.on_stop(node)
+            return []
 
     def _on_boot_refused(self, node: int, error: BootRefusedError) -> None:
         """The process ends at once; it is started again, unless its disk is lost."""
@@ -351,7 +383,7 @@ class SimCluster:
             return
         self.situations.on_message(replica, message)
         met = self.repair_situations.before_message(to, replica, message)
-        effects = replica.on_message(message)
+        effects = self._takes(to, partial(replica.on_message, message))
         self.repair_situations.after_message(replica, message, met, effects)
         if effects:
             self._run_effects(to, replica, effects)
@@ -371,7 +403,7 @@ class SimCluster:
         if replica.snapshot_recovery.lost is not None:
             self.statistics["snapshots_repaired"] += 1
             self.lost.discard(node)
-        self._run_effects(node, replica, replica.on_io_done(io))
+        self._run_effects(node, replica, self._takes(node, partial(replica.on_io_done, io)))
 
     def _on_io_failed(self, node: int, replica: Replica, io: IoEffect, error: str) -> None:
         """A write failed. Of a superblock write it may be unknown what it left: then the process stops."""
@@ -382,7 +414,7 @@ class SimCluster:
             self.on_stop(node)
             return
         self.storages[node].fail(io)
-        self._run_effects(node, replica, replica.on_io_failed(io, error))
+        self._run_effects(node, replica, self._takes(node, partial(replica.on_io_failed, io, error)))
 
     def deliver_request(self, to: int, request: Request) -> None:
         """A client's request arrives at a replica."""

@@ -124,6 +124,14 @@ CLIENTS = SimProfile(
     client_clock_back=0.5,
     client_echo=0.1,
 )
+DOWNGRADES = replace(
+    CRASHES,
+    features="downgrades",
+    crash_interval_ticks=60,
+    partition_interval_ticks=150,
+    checkpoint_interval=20,
+    journal_slots=30,
+)
 LATE_VIEWS = replace(
     STORM,
     loss=0.05,
@@ -144,6 +152,7 @@ NAMED_PROFILES: dict[str, SimProfile] = {
     "links": LINKS,
     "slow-disks": SLOW_DISKS,
     "clients": CLIENTS,
+    "downgrades": DOWNGRADES,
     "late-views": LATE_VIEWS,
 }
 """Crashes, with a journal that just holds what it must; besides, writes and syncs that fail, superblocks that are lost
@@ -151,6 +160,7 @@ for good, or the state machine of partitions and snapshots that are lost, or seg
 running process; a client table of slots without sessions, and more clients than slots; ring journals on disks that rot;
 the same, one replica at a time, with messages that come late; so much loss and so short timeouts that views often end
 before anything commits; links that are cut for long, in one direction or both, those of clients, too, or a disk that is
-slow for long, and nothing else; clients that restart, some with a clock that was set back; views that end often, and
+slow for long, and nothing else; clients that restart, some with a clock that was set back;
+members that come back without a feature that they had said yes to; views that end often, and
 messages that come many views later.
 """

@@ -30,7 +30,8 @@ class SimProfile:
     of it (`impl.sim.rot` says what they leave). The fields from `pipeline_max` on are those of `ReplicaConfig`.
 
     `plane` is what the clients' operations are of. `features`: which replicas support all features: "none", "all",
-    "partial" (not one of them), or "upgrade" (some; the others once they restart).
+    "partial" (not one of them), "upgrade" (some; the others once they restart), or "downgrades" (each may come back
+    without; one that meets an entry, or has a snapshot, with a feature that it lacks comes back with it).
 
     The client table is `client_slots`, `client_sessions` and `client_gaps`. Per request of a client: it sends the next
     one along (`client_ahead`), skips numbers (`client_skip`, where gaps are allowed), restarts with the next
@@ -165,7 +166,8 @@ REPLICA_FIELDS = tuple(
 )
 """The fields of a profile that go to the replicas' configuration by the same name."""
 
-FEATURES_CHOICES = ("none", "all", "partial", "upgrade")
+FEATURES_DRAWN = ("none", "all", "partial", "upgrade")
+FEATURES_CHOICES = (*FEATURES_DRAWN, "downgrades")
 """Values of `SimProfile.features`."""
 
 
@@ -277,7 +279,7 @@ def storage_profile_draw(profile: SimProfile, random: Random, *, rot: bool = Tru
 
     `rot`: a part also has journals that are rings, on disks that rot, lose and misdirect writes.
     """
-    changes: dict[str, Any] = {"features": random.choices(FEATURES_CHOICES, (4, 4, 1, 3))[0]}
+    changes: dict[str, Any] = {"features": random.choices(FEATURES_DRAWN, (4, 4, 1, 3))[0]}
     if random.random() < 0.6:
         interval = random.choice((2, 5, 20, 50))
         changes["checkpoint_interval"] = interval

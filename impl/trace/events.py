@@ -46,6 +46,7 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, gc=False):
     m_incarnation: int | None = None
     m_feature: int | None = None
     m_features: int | None = None
+    m_round: int | None = None
     m_outcome: str | None = None
     m_evicted: int | None = None
     m_checkpoint: int | None = None
@@ -70,6 +71,7 @@ class TraceEvent(msgspec.Struct, omit_defaults=True, gc=False):
     journal_slots: int | None = None
     supports: int | None = None
     ring: int | None = None
+    feature_rounds: int | None = None
     partitions: int | None = None
 
 
@@ -102,6 +104,7 @@ class MessageColumns(AskedColumns, total=False):
     m_incarnation: int | None
     m_feature: int | None
     m_features: int | None
+    m_round: int | None
     m_outcome: str | None
     m_evicted: int | None
     m_checkpoint: int | None

@@ -32,17 +32,27 @@ from viewproof.spec.vsr.core import restart as restarts
 from viewproof.spec.vsr.core.state import NORMAL, RECOVERING, Feature, Op, Replica, primary
 
 
-def boots(state: Any, e: Any) -> None:
-    """The configuration is that of the first boot, and the replica says what it supports: what is enabled, at least."""
-    configured(*(getattr(e, name) for name in CONFIGURATION if name != "journal_slots" or has(state, "checkpoints")))
+def supports_more(state: Any, e: Any) -> None:
+    """What the replica supports from this boot on, and did not before."""
     if has(state, "control"):
         with each(between(Feature, 1, FEATURE_MAX)) as f, when(
             all_of(bit(e.supports, f), not_(state.supports[e.node, f]))
         ):  # fmt: skip
             step("announce_feature", r=e.node, f=f)
+
+
+def boots(state: Any, e: Any) -> None:
+    """The configuration is that of the first boot, and the replica supports what is enabled, at least."""
+    configured(*(getattr(e, name) for name in CONFIGURATION if name != "journal_slots" or has(state, "checkpoints")))
+    if has(state, "control"):
         message = "a feature is enabled at the replica's checkpoint that it does not support: it must not boot"
         with each(between(Feature, 1, FEATURE_MAX)) as f, when(state.enabled_at[e.node, f] != 0):
             holds(bit(e.supports, f), message, e.supports, rule="I14")
+    if has(state, "withdrawal"):
+        with each(between(Feature, 1, FEATURE_MAX)) as f, when(
+            all_of(not_(bit(e.supports, f)), state.supports[e.node, f])
+        ):  # fmt: skip
+            step("withdraw_feature", r=e.node, f=f)
 
 
 def start_view_received(state: Any, view: Any, op: Any) -> None:
@@ -143,6 +153,7 @@ def _unseen_snapshot(state: Any, e: Any) -> None:
 def start(state: Any, e: Any) -> None:
     """First boot over a formatted data file."""
     check(e.seq, 1)
+    supports_more(state, e)
     boots(state, e)
 
 
@@ -152,6 +163,7 @@ def restart(state: Any, e: Any) -> None:
     inferred(e.durable_view, e.view)
     inferred(e.durable_log_view, e.log_view)
     r, v, n = e.node, e.durable_view, e.op
+    supports_more(state, e)
     if has(state, "losses") and has(state, "checkpoints"):
         _died_before_it_was_back(state, e)
     if has(state, "checkpoints"):
@@ -244,6 +256,7 @@ def recover(state: Any, e: Any) -> None:
     inferred(e.m_view, e.view)
     inferred(e.m_op, e.op)
     check(e.m_type, "start_view", if_shown=True)
+    supports_more(state, e)
     if has(state, "checkpoints"):
         with when(all_of(e.m_checkpoint == 0, checkpointed(state, e))):
             step("take_checkpoint", r=e.node)

@@ -8,12 +8,14 @@ from viewproof.refinement.schema import BASE, TABLE, Column
 from viewproof.spec.vsr.core.state import Client, Feature, Op, Replica, Request, View
 from viewproof.spec.vsr.parts.clients.state import Incarnation
 from viewproof.spec.vsr.parts.partitions.state import Count, Offset
+from viewproof.spec.vsr.parts.withdrawal import Round
 
 FEATURE_MAX = 63
+ROUND_MAX = 1 << 30
 CONFIGURED = ("client_slots", "client_sessions", "client_gaps", "pipeline", "journal_slots", "partitions")
 """Columns of the first event that say which options the specification is built with, the same on all replicas."""
 NEEDED = ("replicas", "quorum_replication", "quorum_view_change")
-CONFIGURATION = (*NEEDED, *CONFIGURED, "checkpoint_interval", "ring")
+CONFIGURATION = (*NEEDED, *CONFIGURED, "checkpoint_interval", "ring", "feature_rounds")
 """All columns of the configuration but `supports`, which may change with every restart."""
 
 _SORTS = {
@@ -27,6 +29,7 @@ _SORTS = {
     Request: ("m_request",),
     Incarnation: ("m_incarnation",),
     Feature: ("m_feature",),
+    Round: ("m_round",),
     Count: ("m_count",),
     Offset: ("m_offset",),
 }
@@ -46,6 +49,7 @@ MESSAGES = {
         "m_incarnation",
         "m_feature",
     ),
+    "supports": ("m_view", "m_round", "m_features"),
     "prepare_ok": ("m_view", "m_op", "m_checksum"),
     "commit": ("m_view", "m_commit"),
     "start_view_change": ("m_view",),

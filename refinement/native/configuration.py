@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from viewproof.refinement.events import Deviations
-from viewproof.refinement.native.columns import CONFIGURED, FEATURE_MAX, NEEDED
+from viewproof.refinement.native.columns import CONFIGURED, FEATURE_MAX, NEEDED, ROUND_MAX
 from viewproof.refinement.native.partitions import NUMBERED, PARTITIONS
 from viewproof.spec.engines.replay.given import given
 from viewproof.spec.vsr import Config
@@ -24,6 +24,7 @@ IF_SHOWN = {
     "checkpoint_interval": 1,
     "supports": 0,
     "ring": 1,
+    "feature_rounds": 1,
     "partitions": 1,
 }
 """Options that a run may have had although its first event does not show them."""
@@ -42,6 +43,7 @@ def configuration(first: Mapping[str, Any], faults: frozenset[str] = frozenset()
         faults=faults,
         client_table=table,
         features=0 if first["supports"] is None else FEATURE_MAX,
+        rounds=ROUND_MAX if first["feature_rounds"] else 0,
         checkpoints=checkpoints,
         pipeline=pipeline or 0,
         failing_appends=slots is not None,

@@ -238,12 +238,15 @@ def execute(state: Any, e: Any) -> None:
 
 
 def _checksum_chained(state: Any, e: Any) -> None:
-    """The database checksum, where it is shown, is chained from the op that enabled it on, and over each op since."""
-    check(e.m_chain_from, state.chain_from[e.node], rule="I14", if_shown=True)
-    with when(all_of(shown(e.m_chain_from), e.m_chain_from != 0)):
+    """The database checksum is chained from the op that enabled it on, and over each op since. Older traces, whose
+    configuration shows no `feature_rounds`, do not show it.
+    """
+    older, chained = not has(state, "withdrawal"), state.chain_from[e.node] != 0
+    check(e.m_chain_from, state.chain_from[e.node], rule="I14", if_shown=older)
+    with when(all_of(chained, shown(e.m_chain)) if older else chained):
         agrees(e.m_chain, e.m_op, "I14", distinct=True)
-    chained = any_of(not_(shown(e.m_chain_from)), not_(shown(e.m_chain)), e.m_chain_from != 0)
-    holds(chained, "there is a database checksum, and no op from which it is chained", e.m_chain, rule="I14")
+    message = "there is a database checksum, and no op from which it is chained"
+    holds(any_of(not_(shown(e.m_chain)), chained), message, e.m_chain, rule="I14")
 
 
 def _execution(state: Any, e: Any) -> None:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from viewproof.refinement.events import bit, check, each, event, inferred, label_of, named, received, step, when
+from viewproof.refinement.events import (
+    bit,
+    check,
+    each,
+    event,
+    inferred,
+    label_of,
+    mask_of,
+    named,
+    received,
+    step,
+    when,
+)
 from viewproof.refinement.native.columns import FEATURE_MAX
 from viewproof.refinement.native.configuration import has, with_part
 from viewproof.refinement.native.core import message_is, no_session
 from viewproof.spec.lang import between, some, where
 from viewproof.spec.vsr.core.state import Feature
-from viewproof.spec.vsr.parts import append_failure, control, discard, fence
+from viewproof.spec.vsr.parts import append_failure, control, discard, fence, withdrawal
 from viewproof.spec.vsr.parts.clients.table import Outcome
 
 
@@ -38,11 +50,39 @@ def send_eviction(state: Any, e: Any) -> None:
     step("send_eviction", r=e.node, c=e.m_client, x=e.m_session, s=e.m_request, y=why)
 
 
-@event(only=with_part("control"), needs="supports")
+@event(only=with_part("withdrawal"), needs="feature_rounds")
+def ask_features(state: Any, e: Any) -> None:
+    """The primary asks all members which features they support."""
+    inferred(e.m_view, state.view[e.node])
+    check(e.m_view, state.view[e.node])
+    check(e.m_round, state.rounds_asked[e.m_view] + 1)
+    step(withdrawal.ask_features, r=e.node)
+
+
+@event(sends="supports", only=with_part("withdrawal"), needs="feature_rounds")
+def say_features(state: Any, e: Any) -> None:
+    """A backup answers that round."""
+    message_is(e, "supports")
+    inferred(e.m_view, state.view[e.node])
+    check(e.m_view, state.view[e.node])
+    check(e.m_features, mask_of(state.supports, e.node))
+    received(state.rounds_asked[e.m_view], e.m_round)
+    with each(between(Feature, 1, FEATURE_MAX)) as f, when(bit(e.m_features, f)):
+        step(withdrawal.say_feature, r=e.node, k=e.m_round, f=f)
+
+
+@event(receives="supports", only=with_part("control"), needs="supports")
 def on_features(state: Any, e: Any) -> None:
     """Learned which features a member supports."""
-    with each(between(Feature, 1, FEATURE_MAX)) as f, when(bit(e.m_features, f)):
-        received(state.supports[e.m_from, f], sent=True)
+    if has(state, "withdrawal"):
+        message_is(e, "supports")
+        inferred(e.m_view, state.view[e.node])
+        check(e.m_view, state.view[e.node])
+        with each(between(Feature, 1, FEATURE_MAX)) as f, when(bit(e.m_features, f)):
+            received(state.said[e.m_view, e.m_round, e.m_from, f], sent=True)
+    else:
+        with each(between(Feature, 1, FEATURE_MAX)) as f, when(bit(e.m_features, f)):
+            received(state.supports[e.m_from, f], sent=True)
 
 
 @event(sends="prepare", only=with_part("control"), needs="supports")
@@ -102,6 +142,8 @@ def append_failed(state: Any, e: Any) -> None:
 EVENTS = (
     drop_request,
     send_eviction,
+    ask_features,
+    say_features,
     on_features,
     propose_feature,
     checkpoint,

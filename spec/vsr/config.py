@@ -15,6 +15,7 @@ from viewproof.spec.vsr.parts.loss import LossOptions
 from viewproof.spec.vsr.parts.partitions.options import PartitionOptions, Partitions
 from viewproof.spec.vsr.parts.pipeline import PipelineOptions
 from viewproof.spec.vsr.parts.repair.options import Repair, RepairOptions
+from viewproof.spec.vsr.parts.withdrawal import WithdrawalOptions
 
 __all__ = ["ClientTable", "Config", "Partitions", "Repair"]
 
@@ -29,6 +30,7 @@ class Config(
     AppendFailureOptions,
     PipelineOptions,
     CheckpointOptions,
+    WithdrawalOptions,
     ControlOptions,
     ClientOptions,
     Cluster,

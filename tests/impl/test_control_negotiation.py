@@ -73,6 +73,26 @@ def test_what_a_member_supports_is_said_again_if_it_was_lost_and_not_once_it_is_
     assert len(link.messages(Supports)) == said == 5
 
 
+def test_what_a_member_said_before_it_came_back_without_the_feature_does_not_count() -> None:
+    """Member 1 says yes and withdraws; member 2 says yes later. Round 1 has both answers, but has ended by then."""
+    link = Link(supports=(1, 1, 1))
+    link.lose = lambda source, to, message: 2 in (source, to)
+    link.tick(2 * HEARTBEAT_TICKS)
+    assert (link[0].control.round, link[0].control.member_supports) == (1, {1: 1})
+    link.crash(1)
+    link.supports[1] = 0
+    link.boot(1)
+    link.lose = lambda source, to, message: source == 1 or 2 in (source, to)
+    link.tick(link[0].state.config.normal_timeout_ticks)
+    assert (link[0].control.round, link[0].control.member_supports) == (2, {})
+    link.lose = lambda source, to, message: False
+    link.deliver(0, Supports(0, 1, 1, 1))
+    assert link[0].out.ignored["supports: an answer to another round"] == 1
+    link.tick(3 * HEARTBEAT_TICKS)
+    assert link[0].control.member_supports == {2: 1}
+    assert link.of(0, "propose_feature") == []
+
+
 def test_a_cluster_without_features_says_nothing_of_them() -> None:
     link = Link(supports=(0, 1, 1))
     link.tick(3 * HEARTBEAT_TICKS)
@@ -140,8 +160,10 @@ def test_a_member_restarted_without_an_enabled_feature_stops_and_names_the_op() 
 
 def test_numbers_above_the_largest_feature_are_ignored() -> None:
     link = Link(supports=(1, 1, 1))
-    link.deliver(0, Supports(0, 1 << FEATURE_MAX, 1, 0))
-    link.deliver(1, Supports(0, 1, 2, 0))
+    link.lose = lambda source, to, message: isinstance(message, Supports)
+    link.tick(HEARTBEAT_TICKS)
+    link.deliver(0, Supports(0, 1, 1 << FEATURE_MAX, 1))
+    link.deliver(1, Supports(0, 1, 1, 2))
     assert "supports: features are numbered 1..63" in link[0].out.ignored
     assert "supports: not the normal primary of its view" in link[1].out.ignored
     assert link.of(0, "on_features") == []

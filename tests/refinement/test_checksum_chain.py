@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.refinement.traces import EVENT, load, put
+from tests.refinement.traces import EVENT, NODE, load, put
 from viewproof.impl.sim import simulate
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.schema import INDEX, Row
@@ -73,6 +73,21 @@ def test_what_is_not_shown_is_no_violation(rows: list[Row]) -> None:
     verdict = judged(without)
     assert verdict.verdict == "inconclusive"
     assert any(text.startswith("m_chain of node ") for text in verdict.missing)
-    older = [put(row, m_chain=None, m_chain_from=None) for row in rows]
-    assert judged(older).verdict == "conforms"
-    assert with_change(rows, executed(rows)[5], m_chain_from=None).verdict == "conforms"
+    missing = with_change(rows, executed(rows)[5], m_chain_from=None)
+    assert missing.verdict == "inconclusive"
+    assert missing.missing[0].startswith("m_chain_from of execute at ")
+
+
+def test_an_older_trace_that_shows_neither_conforms(rows: list[Row]) -> None:
+    """Before there were rounds: a member says once what it supports, and no checksum is shown."""
+    kept = [row for row in rows if row[EVENT] not in ("ask_features", "say_features")]
+    seqs = [0] * 3
+    older = []
+    for row in kept:
+        seqs[row[NODE]] += 1
+        unshown = dict.fromkeys(("m_seq", "m_round", "m_chain", "m_chain_from", "feature_rounds"))
+        older.append(put(row, seq=seqs[row[NODE]], **unshown))
+    verdict = judged(older)
+    assert verdict.verdict == "conforms", (verdict.missing, verdict.violations)
+    control = [row for row in rows if row[EVENT] == "execute" and row[INDEX["m_feature"]]]
+    assert verdict.coverage["execute_control"] == len(control) > 2

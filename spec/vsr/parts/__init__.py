@@ -26,6 +26,7 @@ from viewproof.spec.vsr.parts.partitions import PARTITIONS
 from viewproof.spec.vsr.parts.pipeline import PIPELINE
 from viewproof.spec.vsr.parts.recovery import NONCE, SUPERBLOCK
 from viewproof.spec.vsr.parts.repair import REPAIR
+from viewproof.spec.vsr.parts.withdrawal import WITHDRAWAL
 
 if TYPE_CHECKING:
     from viewproof.spec.vsr.config import Config
@@ -61,6 +62,7 @@ PARTS: tuple[Part, ...] = (
     SESSIONS,
     CACHE,
     CONTROL,
+    WITHDRAWAL,
     PIPELINE,
     APPEND_FAILURE,
     FENCE,

@@ -33,6 +33,7 @@ from viewproof.spec.lang import (
     invariant,
     message,
     not_,
+    point,
     require,
     some,
     value_of,
@@ -90,12 +91,17 @@ def by_member(cfg: Config, r: Replica, *_: Index) -> Replica:
     return r
 
 
-class ControlMessages(Messages):
-    """What members said of their features, and the control entries."""
+class Handshakes(Messages):
+    """What members said of their features, once and for ever."""
 
     supports: Cells[tuple[Replica, Feature], Bool] = message(
         by_member, to="the primary", title="handshake", doc="the member said that it supports it"
     )
+
+
+class ControlMessages(Messages):
+    """The control entries."""
+
     prepare: Sent[tuple[View, Op], ControlPrepare]
 
 
@@ -110,13 +116,18 @@ class Features(State):
     )
 
 
-class Control(ControlMessages, Features, Protocol):
+class Control(ControlMessages, Handshakes, Features, Protocol):
     """The state with control entries."""
 
     if TYPE_CHECKING:
 
-        def received(self, receiver: Replica) -> ControlMessages:
+        def received(self, receiver: Replica) -> Handshakes:
             """The messages that a replica has received."""
+
+
+def states(cfg: Config) -> tuple[type[State], ...]:
+    """Where members withdraw what they said, it is said in rounds (`parts.withdrawal`)."""
+    return (Features, *(() if cfg.rounds else (Handshakes,)), ControlMessages)
 
 
 def feature_of(s: Control, entry: Entry, op: Op) -> Feature:
@@ -148,13 +159,19 @@ def propose_feature(state: Control, r: Replica, f: Feature) -> None:
     """The primary prepares a control entry for a feature that every member supports, and that is neither enabled here
     nor proposed in its log (seed 001: negotiation, fire and forget).
     """
-    received = state.received(r)
     require(state.status[r] == NORMAL)
     require(primary(state, state.view[r]) == r)
-    require(forall(Replica, lambda q: received.supports[q, f]))
+    require_said(state, r, f)
     require_missing(state, r, f)
     require_room(state, r, state.op[r] + 1)
     prepare_feature(state, r, f)
+
+
+@point
+def require_said(state: Control, r: Replica, f: Feature) -> None:
+    """Every member said to primary r that it supports the feature."""
+    received = state.received(r)
+    require(forall(Replica, lambda q: received.supports[q, f]))
 
 
 def require_missing(state: Control, r: Replica, f: Feature) -> None:
@@ -213,9 +230,15 @@ def same_digest(s: Control) -> Bool:
         lambda r: all_of(
             s.chain_from[r] == s.enabled_at[r, as_index(Feature, CHAINED_CHECKSUM)],
             forall(Replica, lambda q: implies(s.commit_min[r] == s.commit_min[q], lambda: same_features(s, r, q))),
-            forall(Feature, lambda f: any_of(s.enabled_at[r, f] == 0, forall(Replica, lambda q: s.supports[q, f]))),
+            forall(Feature, lambda f: any_of(s.enabled_at[r, f] == 0, is_supported(s, r, f))),
         ),
     )
+
+
+@point
+def is_supported(s: Control, r: Replica, f: Feature) -> Bool:
+    """Is the feature, which r has enabled, supported by all who must?"""
+    return forall(Replica, lambda q: s.supports[q, f])
 
 
 def same_features(s: Control, r: Replica, q: Replica) -> Bool:
@@ -349,7 +372,11 @@ FAULTS = (
         "control.unsupported_member",
         (instead_of(propose_feature, act=propose_own_feature),),
         refuses=_needs_features,
-        drops=("forall(Replica, lambda q: received.supports[q, f])",),
+        drops=(
+            "forall(Replica, lambda q: received.supports[q, f])",
+            "any_of(k != 0, state.cfg.replicas == 1)",
+            "forall(Replica, lambda q: any_of(q == r, lambda: received.said[v, k, q, f]))",
+        ),
     ),
 )
 
@@ -357,7 +384,7 @@ FAULTS = (
 CONTROL = Part(
     "control",
     lambda cfg: cfg.features > 0,
-    state=lambda cfg: (Features, ControlMessages),
+    state=states,
     actions=lambda cfg: (announce_feature, propose_feature, execute_control),
     changes=lambda cfg: (at(is_request, is_no_control), at(proposals, enablings)),
     invariants=lambda cfg: (same_digest,),

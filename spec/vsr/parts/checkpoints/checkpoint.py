@@ -83,9 +83,15 @@ def take_over(state: Checkpoints, r: Replica, v: View, n: Op, k: Op) -> None:
     require(k > state.commit_min[r])
     if state.cfg.journal_slots:
         require(n <= k + state.cfg.journal_slots)
+    require_readable(state, r, v, k)
     install_log_above(state, r, v, n, k, lambda o: entry_of_view(received, v, o))
     state.commit_max[r] = largest(state.commit_max[r], k)
     install_state(state, r, v, k)
+
+
+@point
+def require_readable(state: Checkpoints, r: Replica, v: View, k: Op) -> None:
+    """Replica r can do what the snapshot of op k, sent with view v's start_view, says that it must."""
 
 
 def install_log_above(state: Checkpoints, r: Replica, v: View, n: Op, k: Op, entry: Log) -> None:
