@@ -1,6 +1,6 @@
 # `make audit` and `make test` set everything up by themselves. The commands are in tools/dev, which needs no make.
 .DEFAULT_GOAL := help
-.PHONY: help venv audit test check test-long bench
+.PHONY: help venv audit test check test-long bench site
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -22,3 +22,6 @@ test-long:  ## the tests that take minutes
 
 bench:  ## audit speed and memory: local, Spark, interp (some minutes)
 	@tools/dev bench
+
+site:  ## the documents as a site with search, in build/site
+	@tools/dev site
