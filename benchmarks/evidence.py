@@ -2,7 +2,7 @@
 
     python -m benchmarks.evidence --lines 20 [--write docs/audit.md]      # runs caught with 0, 1, 10 and 50 % lost
     python -m benchmarks.evidence --columns [--write traces/README.md]    # what each column and event buys
-    python -m benchmarks.evidence … FAULT …                               # only some mistakes
+    python -m benchmarks.evidence … FAULT …                               # some mistakes only (--write: their rows)
 
 The runs are those of docs/faults.md that the audit rejects, each up to a little after the event that it rejects
 (`AFTER`). Lines are lost at random, the same ones for each mistake and seed. Of a column (or event) every value (line)
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.fault_runs import FAULT_RUNS, write_table
+from benchmarks.fault_runs import END, FAULT_RUNS, MARK, write_table
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.run import simulate
@@ -180,6 +180,27 @@ def lost_with(columns: Iterable[str], bad: list[Case]) -> str:
     return f"{gone} of {len(bad)}; without {', '.join(f'`{column}`' for column in columns)}"
 
 
+def merged(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """The lines of a table of lost lines with some rows in place of those it had, in the order of the catalogue, and
+    the row of all computed again: runs of a mistake are so few that a whole percent says how many.
+    """
+    rows: dict[str, list[str]] = {}
+    for line in (*old, *new):
+        first, *rest = (cell.strip() for cell in line.strip("|").split("|"))
+        if first.startswith("`"):
+            rows[first] = rest
+    rows = {name: rows[name] for name in (f"`{fault}`" for fault in FAULT_RUNS) if name in rows}
+    counts = {name: int(cells[0].split()[0]) for name, cells in rows.items()}
+    runs = sum(int(cells[0].split()[-1]) for cells in rows.values())
+    kept = [
+        sum(round(counts[name] * int(cells[at].split()[0]) / 100) for name, cells in rows.items() if counts[name])
+        for at in range(1, len(SHARES) + 1)
+    ]
+    found = sum(counts.values())
+    rows["all"] = [f"{found} of {runs}", *(percent(number, found) for number in kept)]
+    return [*new[:2], *(f"| {' | '.join((name, *cells))} |" for name, cells in rows.items())]
+
+
 def table(header: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
     """The lines of a table, as they are found."""
     for row in (header, ["---"] * len(header)):
@@ -206,6 +227,9 @@ def main() -> None:
     for line in lines:
         click.echo(line)
         found.append(line)
+    if given.write and given.lines and len(given.faults) < sum(runs.shows_in_trace for runs in FAULT_RUNS.values()):
+        text = given.write.read_text(encoding="utf-8").partition(MARK.format("benchmarks.evidence"))[2]
+        found = merged([line for line in text.partition(END)[0].splitlines() if line.startswith("| `")], found)
     if given.write:
         write_table(given.write, found, "benchmarks.evidence")
 

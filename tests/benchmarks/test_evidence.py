@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.evidence import ALWAYS, cases, line_rows, lost, rows_of, without_column, without_event, worth
+from benchmarks.evidence import ALWAYS, cases, line_rows, lost, merged, rows_of, without_column, without_event, worth
 from benchmarks.fault_runs import END, FAULT_RUNS, MARK
 from viewproof.refinement.schema import COLUMNS, EVENTS, Row
 
@@ -58,3 +58,16 @@ def test_lines_are_lost_at_random_and_the_same_ones_each_time() -> None:
     assert some == lost(rows, 0.5, 3) != lost(rows, 0.5, 4)
     assert lost(rows, 0, 3) == rows
     assert next(line_rows(["commit.out_of_order"], 1))[:2] == ("`commit.out_of_order`", "1 of 1")
+
+
+def test_rows_of_some_mistakes_take_their_place_in_the_table() -> None:
+    header = ["| mistake | caught | 1 % of lines lost | 10 % of lines lost | 50 % of lines lost |", "| --- |"]
+    old = ["| `commit.out_of_order` | 20 of 20 | 100 % | 90 % | 50 % |", "| `view.even_quorum` | 0 of 20 | – | – | – |"]
+    new = [*header, "| `commit.fence_on_commit_max` | 10 of 20 | 100 % | 10 % | 0 % |", "| all | x |"]
+    assert merged(old, new) == [
+        *header,
+        old[0],
+        new[2],
+        old[1],
+        "| all | 30 of 60 | 100 % | 63 % | 33 % |",
+    ]
