@@ -31,13 +31,15 @@ class FaultRuns:
     """Runs of this profile ("": drawn from the seed) and size, from seed 0 on.
 
     `shows_in_trace`: the audit rejects the trace of a run. Else no event of it is wrong: the replicas stand still, or
-    all make the same mistake in what a trace does not show, and the simulator says so.
+    all make the same mistake in what a trace does not show, and the simulator says so. `outsider`: without the mistake
+    one replica is shut out from the start and leaves no trace, so that the audit is inconclusive.
     """
 
     profile: str = ""
     replicas: int = 3
     requests: int = 80
     shows_in_trace: bool = True
+    outsider: bool = False
 
     @property
     def sim_profile(self) -> SimProfile | None:

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any, TypeVar, cast
 
 from viewproof.faults import records
-from viewproof.impl.faults import boot, commit, control, liveness, recovery, table, view
+from viewproof.impl.faults import boot, border, commit, control, liveness, recovery, table, view
 from viewproof.impl.faults.stand_ins import StandIns
 from viewproof.impl.interface.durable import Quorums
 from viewproof.impl.replica.parts import RIGHT, Parts
@@ -28,6 +28,7 @@ STAND_INS: StandIns = {
     **boot.STAND_INS,
     **control.STAND_INS,
     **liveness.STAND_INS,
+    **border.STAND_INS,
 }
 
 _ClassT = TypeVar("_ClassT", bound=type)

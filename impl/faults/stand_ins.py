@@ -9,7 +9,8 @@ StandIns: TypeAlias = Mapping[str, Mapping[str, type | Callable[..., object]]]
 """Fault → role → the class put on top of the right one.
 
 Roles are the fields of `impl.replica.Parts` (for `quorums` a function takes its place), `segments`
-(`impl.storage.segments.SegmentStore`) and `disk` (the simulated one, `impl.sim.storage`).
+(`impl.storage.segments.SegmentStore`), `disk` (the simulated one, `impl.sim.storage`), and at the border of a process,
+also of a simulated one (`impl.sim.border`), `inbound`, `guard` and `peers`, each a class of `impl.net`.
 """
 
 

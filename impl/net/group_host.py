@@ -186,9 +186,9 @@ class GroupHost:
             yield gauge("viewproof_queue_length", (*labels, ("queue", name)), length)
 
     def position(self, incarnation: int) -> Position:
-        """What its data directory holds, durably. The end of a log that is being installed or mended is not known."""
+        """What its data directory holds, durably. The end of a log that is being mended is not known."""
         state, superblock = self.replica.state, self.replica.state.superblock
-        known = str(state.status) == "normal" and state.log_view == superblock.log_view
+        known = str(state.status) != "recovering" and state.log_view == superblock.log_view
         op = state.durable_op if known else -1
         identity = (superblock.replica, superblock.group, superblock.recoveries)
         return Position(*identity, superblock.view, superblock.log_view, op, incarnation)

@@ -14,7 +14,7 @@ import msgspec
 from viewproof.impl.interface.messages import DoViewChange, Message, Prepare, PrepareHeader, PrepareResponse, StartView
 from viewproof.impl.interface.ranges import Jump
 
-__all__ = ["Known", "TooFar", "jump_error"]
+__all__ = ["Guard", "Known", "TooFar", "jump_error"]
 
 
 class Known(Protocol):
@@ -42,6 +42,14 @@ class TooFar(NamedTuple):
 
     field: str
     text: str
+
+
+class Guard:
+    """Looks at every message before the replica sees it."""
+
+    def too_far(self, message: Message, known: Known) -> TooFar | None:
+        """As `jump_error`."""
+        return jump_error(message, known)
 
 
 def jump_error(message: Message, known: Known) -> TooFar | None:

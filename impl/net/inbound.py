@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import cast, get_args
 
 from viewproof.impl.groups.group import UnknownGroupError
 from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
@@ -33,14 +34,15 @@ from viewproof.impl.net.framing import (
 )
 from viewproof.impl.net.limits import BUFFER_BYTES_MAX, CLIENT_BYTES_MAX, CLIENT_SEND_BYTES_MAX, Limits, LogBudget
 from viewproof.impl.net.peers import Peers
-from viewproof.impl.net.tls import expiry_of, subject_error
+from viewproof.impl.net.tls import expiry_of
 
 __all__ = ["Inbound", "InboundHost"]
 
 WRITE_HIGH_WATER = 1 << 20
 """Bytes in a send buffer from which on nothing more is read from the connection."""
 
-_UNEXPECTED = (Hello, Status, NotPrimary, Reply, Eviction)
+_UNEXPECTED = frozenset({Hello, Status, NotPrimary, Reply, Eviction})
+_CONTROLS = frozenset(get_args(Control))
 
 logger = logging.getLogger("viewproof.impl.net")
 
@@ -183,22 +185,34 @@ class Inbound(asyncio.Protocol):
         hello = self.hello
         if hello is None:
             self._on_hello(frame)
+        elif (reason := self.speaker_error(hello, frame)) is not None:
+            raise FrameError(reason)
         elif isinstance(frame, Request):
-            if hello.role != "clients" and (hello.role != "client" or frame.client != hello.number):
-                raise FrameError(f"a request of client {frame.client} on a connection of {self.name}")
             self._host.on_request(self, group, frame)
-        elif isinstance(frame, _UNEXPECTED):
-            raise FrameError(f"unexpected {type(frame).__name__}")
+        elif type(frame) not in _CONTROLS:
+            self._host.on_peer_message(group, cast(Message, frame))
         elif isinstance(frame, StatusRequest):
             self.send(frame_control(self._host.status(frame.group)))
         elif isinstance(frame, Goodbye):
             self._on_goodbye(frame)
         elif isinstance(frame, Holds):
-            self._on_holds(hello, frame)
-        elif hello.role != "replica" or frame.replica != hello.number:
-            raise FrameError(f"a {type(frame).__name__} of replica {frame.replica} on a connection of {self.name}")
-        else:
-            self._host.on_peer_message(group, frame)
+            self._host.peers.hear(frame.positions)
+
+    def speaker_error(self, hello: Hello, frame: Message | Control) -> str | None:
+        """Why who said this hello may not send this frame, or None."""
+        kind = type(frame)
+        if isinstance(frame, Request):
+            may = hello.role == "clients" or (hello.role == "client" and frame.client == hello.number)
+            return None if may else f"a request of client {frame.client} on a connection of {self.name}"
+        if kind in _UNEXPECTED:
+            return f"unexpected {kind.__name__}"
+        if kind not in _CONTROLS:
+            sender: int = frame.replica  # type: ignore[union-attr]
+            may = hello.role == "replica" and sender == hello.number
+            return None if may else f"a {kind.__name__} of replica {sender} on a connection of {self.name}"
+        if kind is Holds and hello.role != "replica":
+            return f"a Holds on a connection of {self.name}"
+        return None
 
     def _on_goodbye(self, frame: Goodbye) -> None:
         hello = self.hello
@@ -208,19 +222,6 @@ class Inbound(asyncio.Protocol):
             self._host.log.note(f"{self.name} refused: {frame.reason}", frame.reason)
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
-
-    def _check_certificate(self, hello: Hello) -> None:
-        peers = self._host.peers
-        if peers.tls is None or self._transport is None:
-            return
-        reason = subject_error(self._transport, peers.cluster, hello.role, hello.number)
-        if reason is not None:
-            raise FrameError(f"{hello.role} {hello.number}: {reason}", "certificate")
-
-    def _on_holds(self, hello: Hello, frame: Holds) -> None:
-        if hello.role != "replica":
-            raise FrameError(f"a Holds on a connection of {self.name}")
-        self._host.peers.hear(frame.positions)
 
     def _on_hello(self, frame: Message | Control) -> None:
         if not isinstance(frame, Hello):
@@ -239,7 +240,8 @@ class Inbound(asyncio.Protocol):
         if not known:
             raise FrameError(f"no {frame.role} {frame.number} is known to this replica")
         self.name = f"{frame.role} {frame.number} ({self.name})"
-        self._check_certificate(frame)
+        if self._transport is not None and (reason := peers.certificate_error(self._transport, frame)) is not None:
+            raise FrameError(reason, "certificate")
         if frame.role == "replica" and (reason := peers.refusal(frame)) is not None:
             raise FrameError(reason, "replica")
         if frame.role != "replica" and not self._host.room_for_client():
@@ -257,7 +259,8 @@ class InboundHost:
 
     ``on_request``, ``on_peer_message`` and ``status`` take the number of a group (``status`` also None) and raise
     UnknownGroupError for one that is not run here. ``clients``: (group, client) → connection of its latest request.
-    ``held``: bytes of unfinished frames, but those of replicas. ``refused`` counts what was not taken, by name.
+    ``kind``: what is made of a connection; ``held``: bytes of unfinished frames, but those of replicas. ``refused``
+    counts what was not taken, by name.
     """
 
     def __init__(
@@ -269,7 +272,11 @@ class InboundHost:
         on_peer_message: Callable[[int, Message], None],
         status: Callable[[int | None], Status],
         flush_later: Callable[[], None],
+        clock: Callable[[], float] | None = None,
+        kind: type[Inbound] = Inbound,
     ) -> None:
+        self.kind = kind
+        self._clock = clock or asyncio.get_running_loop().time
         self.peers = peers
         self.limits = limits
         self.on_request = on_request
@@ -286,8 +293,8 @@ class InboundHost:
         self.clients: dict[tuple[int, int], Inbound] = {}
 
     def now(self) -> float:
-        """Seconds of the event loop's clock."""
-        return asyncio.get_running_loop().time()
+        """Seconds of the event loop's clock, or the one given."""
+        return self._clock()
 
     def opened(self, connection: Inbound) -> None:
         """A connection was accepted; if too many have not said hello, the oldest of them has to go."""

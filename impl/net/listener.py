@@ -64,7 +64,7 @@ class Listener:
             loop.call_later(PAUSE_SECONDS, self._accept_again, listening)
             return
         accepted.setblocking(False)
-        connection = Inbound(self._host)
+        connection = self._host.kind(self._host)
         self._host.opened(connection)
         connection.task = loop.create_task(self._serve(connection, accepted))
         self._tasks.add(connection.task)

@@ -7,6 +7,7 @@ process and what its data directory holds. What is refused is refused by name, s
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -16,7 +17,7 @@ from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.configuration import Configuration, address_differences, differences
 from viewproof.impl.net.framing import PROTOCOL_VERSION, Hello, Position
 from viewproof.impl.net.limits import shown
-from viewproof.impl.net.tls import Tls
+from viewproof.impl.net.tls import Tls, subject_error
 
 __all__ = ["Peers", "is_older", "newer"]
 
@@ -55,6 +56,7 @@ class Peers:
         self.tls = tls
         self._positions = positions
         self._clock = clock
+        self._agreed: set[int] = set()
         self._current: dict[int, int] = {}
         self._former: dict[int, dict[int, None]] = {}
         self._heard: dict[tuple[int, int], Position] = {}
@@ -64,6 +66,14 @@ class Peers:
     def count(self) -> int:
         """Replicas of the cluster."""
         return self.configuration.replica_count
+
+    @property
+    def has_majority(self) -> bool:
+        """True once this process and others that are configured like it were more than half of the cluster.
+
+        Before that it takes no request: a primary that is set up wrongly might need nobody to acknowledge it.
+        """
+        return 2 * (len(self._agreed) + 1) > self.count
 
     def hello(self) -> Hello:
         """What this process says of itself."""
@@ -89,6 +99,7 @@ class Peers:
         if reason is not None:
             self.note(number if dialled is None else dialled, "refused", reason)
             return reason
+        self._agreed.add(number)
         current = self._current.get(number)
         if current is not None and current != hello.incarnation:
             former = self._former.setdefault(number, {})
@@ -112,22 +123,45 @@ class Peers:
             return f"the replica at {at} is {number}, not {dialled}: are the addresses in the order of the indices?"
         if hello.configuration is None:
             return f"replica {number} does not say how it is configured"
-        different = differences(self.configuration, hello.configuration)
-        if different:
-            return f"replica {number} is configured differently from replica {self.replica}: {'; '.join(different)}"
+        return (
+            self.configuration_error(hello.configuration, number)
+            or self.age_error(hello)
+            or self.process_error(number, hello.incarnation)
+        )
+
+    def configuration_error(self, there: Configuration, number: int) -> str | None:
+        """How a replica is configured that must be configured like this one."""
+        different = differences(self.configuration, there)
+        if not different:
+            return None
+        return f"replica {number} is configured differently from replica {self.replica}: {'; '.join(different)}"
+
+    def age_error(self, hello: Hello) -> str | None:
+        """Its data directory is older than what was heard from it."""
         for position in hello.positions:
             known = self._heard.get((position.replica, position.group))
-            if position.replica != number or known is None or known.incarnation == hello.incarnation:
+            if position.replica != hello.number or known is None or known.incarnation == hello.incarnation:
                 continue  # what one process says may overtake itself on another connection
             if is_older(position, known):
                 return (
-                    f"the data directory of replica {number} is older than what was heard from it "
+                    f"the data directory of replica {hello.number} is older than what was heard from it "
                     f"({_text(known)}; now {_text(position)}): it may have forgotten what it acknowledged. "
                     "Stop it; `vsr recover DIRECTORY --from-cluster ADDRESSES` puts it back"
                 )
-        if hello.incarnation in self._former.get(number, {}):
+        return None
+
+    def process_error(self, number: int, incarnation: int) -> str | None:
+        """A process that another one of the same index has taken the place of."""
+        if incarnation in self._former.get(number, {}):
             return f"another process of replica {number} has come since: two of one index must not run"
         return None
+
+    def certificate_error(self, transport: asyncio.BaseTransport, hello: Hello) -> str | None:
+        """Why the certificate at the other end of a connection does not let it say this hello."""
+        if self.tls is None:
+            return None
+        reason = subject_error(transport, self.cluster, hello.role, hello.number)
+        return None if reason is None else f"{hello.role} {hello.number}: {reason}"
 
     def hear(self, positions: Iterable[Position]) -> None:
         """What others say of what they hold, and of what they heard from others."""

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from viewproof.impl.faults import FaultError, segments_with
+from viewproof.impl.faults import FaultError, segments_with, stand_in
 from viewproof.impl.groups.group import Group, GroupTable
 from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.interface.messages import Message, Request
@@ -37,7 +37,7 @@ from viewproof.impl.machine.snapshot import SnapshotError
 from viewproof.impl.net.configuration import configuration_of
 from viewproof.impl.net.framing import Holds, NotPrimary, Position, Status, frame_control
 from viewproof.impl.net.group_host import GroupHost
-from viewproof.impl.net.guard import jump_error
+from viewproof.impl.net.guard import Guard
 from viewproof.impl.net.inbound import Inbound, InboundHost
 from viewproof.impl.net.limits import limits_of
 from viewproof.impl.net.links import PeerLink
@@ -88,7 +88,7 @@ class Server:
         limits = limits_of(superblock.replica_count, len(opened), config.clients_max)
         if limits is None:
             raise ServerError("the limit of open files (ulimit -n) leaves no room beside replicas and files")
-        self._peers = Peers(
+        self._peers = stand_in("peers", Peers, config.faults, superblock.replica)(
             cluster=superblock.cluster,
             replica=superblock.replica,
             addresses=config.addresses,
@@ -110,10 +110,12 @@ class Server:
             on_peer_message=self._on_peer_message,
             status=self.status,
             flush_later=self._flush_later,
+            kind=stand_in("inbound", Inbound, config.faults, superblock.replica),
         )
         others = (peer for peer in range(superblock.replica_count) if peer != superblock.replica)
         self.links = {peer: PeerLink(peer, self._peers, self._host.log) for peer in others}
         self.clients = self._host.clients
+        self._guard = stand_in("guard", Guard, config.faults, superblock.replica)()
         self.failure: ServerError | None = None
         self._groups = GroupTable({group: GroupHost(group, self, config, *files) for group, files in opened.items()})
         self._flush_due: asyncio.Handle | None = None
@@ -272,7 +274,7 @@ class Server:
 
     def _takes(self, message: Message, group: GroupHost) -> bool:
         """False, counted and logged, if it is too far ahead of what the replica knows."""
-        too_far = jump_error(message, group.replica.state)
+        too_far = self._guard.too_far(message, group.replica.state)
         if too_far is not None:
             self._host.refused[too_far.field] += 1
             self._host.log.note(f"dropped: {too_far.text}")
@@ -282,7 +284,7 @@ class Server:
         group = self._groups[number]
         self._host.took(connection, number, request.client)
         replica = group.replica
-        primary = replica.state.is_normal_primary
+        primary = replica.state.is_normal_primary and self._peers.has_majority
         if primary and self._takes(request, group):
             group.metrics.on_request(request.client, request.request)
             group.on_message(request)

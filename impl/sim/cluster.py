@@ -27,6 +27,7 @@ from viewproof.impl.interface.effects import (
 from viewproof.impl.interface.messages import Message, Prepare, Request
 from viewproof.impl.replica import Replica, ReplicaConfig, Status
 from viewproof.impl.replica.features import SUPPORTS_ALL, UnknownEntryError
+from viewproof.impl.sim.border import SimBorder
 from viewproof.impl.sim.checkers import (
     AcknowledgementsChecker,
     AgreementChecker,
@@ -145,6 +146,7 @@ class SimCluster:
         self.clocks = [0] * replica_count
         self.lines: list[list[bytes]] = [[] for _ in range(replica_count)]
         self.events = 0
+        self.border = SimBorder(self, faults) if profile.has_border else None
         self._add_checkers()
 
     def _add_checkers(self) -> None:
@@ -171,6 +173,7 @@ class SimCluster:
             AcknowledgementsChecker(),
             LivenessChecker(),
             self.stalls,
+            *(() if self.border is None else (self.border.checker,)),
         )
         self.watchers: dict[str, tuple[Checker, ...]] = {
             name: tuple(checker for checker in self.checkers if name in checker.events)
@@ -230,12 +233,19 @@ class SimCluster:
         self.replicas[node] = replica
         self.repair_situations.on_boot(node, replica)
         effects = self._takes(node, replica.boot)
-        for checker in self.checkers:
+        if self.border is not None and self.replicas[node] is replica:
+            self.border.on_boot(node)
+        for checker in self._judges(self.checkers, node):
             checker.on_boot(node, replica)
         self._run_effects(node, replica, effects)
 
+    def _judges(self, checkers: tuple[Checker, ...], node: int) -> tuple[Checker, ...]:
+        """Who looks at a replica: nobody at one that is shut out."""
+        return () if self.border is not None and node in self.border.shut_out else checkers
+
     def _replica(self, node: int, durable: DurableState) -> Replica:
-        config = replace(self.config, supports=self.supports[node], nonce=self.incarnations[node] + 1)
+        config = self.config if self.border is None else self.border.config_of(node)
+        config = replace(config, supports=self.supports[node], nonce=self.incarnations[node] + 1)
         return Replica(durable, config, seq=self.seqs[node], clock=self.clocks[node], parts=self.parts[node])
 
     def _upgrade(self, node: int, error: UnknownEntryError) -> None:
@@ -280,6 +290,10 @@ class SimCluster:
         self.incarnations[node] += 1
         self.storages[node].crash()
         self.statistics["crashes"] += 1
+        if self.border is not None:
+            if self.border.may_restore(node):
+                self.border.restore(node)
+            self.border.on_crash(node)
         if self.rot is not None and self.profile.rot and self.random.random() < self.profile.rot:
             self.rot.strike(node)
         damage = self.profile.superblock_damage
@@ -323,12 +337,15 @@ class SimCluster:
                 self._on_emit(node, replica, effect.event)
             elif isinstance(effect, Send):
                 message = effect.message
-                self.views.on_send(node, message, self.storages[node].superblock.view)
+                for checker in self._judges((self.views,), node):
+                    checker.on_send(node, message, self.storages[node].superblock.view)
+                if self.border is not None and not self.border.passes(node, effect.to, message):
+                    continue
                 for tick in self.network.arrivals(self.now, node, effect.to):
-                    self.at(tick, partial(self._deliver, effect.to, message))
+                    self.at(tick, partial(self.deliver, effect.to, message))
             elif isinstance(effect, SendClient):
                 message_out = effect.message
-                for checker in self.checkers:
+                for checker in self._judges(self.checkers, node):
                     checker.on_answer(node, message_out)
                 for tick in self.network.arrivals_at_client(self.now, node, message_out.client):
                     self.at(tick, partial(self.clients.on_message, node, message_out))
@@ -368,15 +385,16 @@ class SimCluster:
                 storage.stricken = storage.is_damaged
         self.on_event(node, name)
         if name == "execute":
-            for checker in self.execution_checkers:
+            for checker in self._judges(self.execution_checkers, node):
                 checker.on_execute(node, replica, event)
         else:
-            for checker in self.watchers.get(name, ()):
+            for checker in self._judges(self.watchers.get(name, ()), node):
                 checker.on_event(node, replica, event)
         if name in COUNTED_EVENTS:
             self.statistics[name] += 1
 
-    def _deliver(self, to: int, message: Message) -> None:
+    def deliver(self, to: int, message: Message) -> None:
+        """A message arrives at a replica."""
         replica = self.replicas[to]
         if replica is None:
             self.statistics["messages_to_dead"] += 1
@@ -418,17 +436,24 @@ class SimCluster:
 
     def deliver_request(self, to: int, request: Request) -> None:
         """A client's request arrives at a replica."""
-        self._deliver(to, request)
+        if self.border is None or self.replicas[to] is None or self.border.takes_requests(to):
+            self.deliver(to, request)
 
     # The end
 
+    @property
+    def members(self) -> tuple[Replica, ...]:
+        """The replicas that are up, and not shut out."""
+        out = () if self.border is None else self.border.shut_out
+        return tuple(replica for node, replica in enumerate(self.replicas) if replica is not None and node not in out)
+
     def settled(self) -> bool:
-        """No client waits, and all replicas that are up are normal in one view with equal, executed logs."""
+        """No client waits, and all members are normal in one view with equal, executed logs."""
         if not self.clients.settled:
             return False
         states = {
             (state.status, state.view, state.op, state.head, state.commit_min, state.commit_max)
-            for state in (replica.state for replica in self.replicas if replica is not None)
+            for state in (replica.state for replica in self.members)
         }
         if len(states) != 1:
             return False
@@ -446,7 +471,7 @@ class SimCluster:
     def finish(self) -> list[Failure]:
         """The checkers' verdicts."""
         final = FinalState(
-            core=tuple(replica for replica in self.replicas if replica is not None),
+            core=self.members,
             chain=self.chain,
             answers=tuple(self.clients.answers),
             finished=self.settled(),

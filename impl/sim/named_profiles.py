@@ -108,6 +108,12 @@ LINKS = SimProfile(
     jitter_ticks=8,
     abdicate_timeout_ticks=40,
 )
+DEAF = replace(
+    LINKS,
+    link_faults=("deaf",),
+    crash_primary=1.0,
+    client_pause_ticks_mean=400,
+)
 SLOW_DISKS = replace(
     LINKS,
     link_fault_interval_ticks=0,
@@ -138,6 +144,22 @@ LATE_VIEWS = replace(
     late=0.5,
     late_ticks_max=1_000,
 )
+MISCONFIGURED = replace(
+    CRASHES,
+    misconfigured=True,
+    crash_interval_ticks=400,
+    restart_ticks_mean=10,
+    client_timeout_ticks=10,
+)
+BACKUPS = replace(
+    CRASHES,
+    backup=0.7,
+    crash_interval_ticks=60,
+    restart_ticks_mean=5,
+    crash_in_write=0.0,
+    crash_all=0.0,
+)
+STRANGERS = SimProfile(stranger_interval_ticks=5)
 
 NAMED_PROFILES: dict[str, SimProfile] = {
     "crashes": CRASHES,
@@ -150,17 +172,22 @@ NAMED_PROFILES: dict[str, SimProfile] = {
     "late": LATE,
     "storm": STORM,
     "links": LINKS,
+    "deaf": DEAF,
     "slow-disks": SLOW_DISKS,
     "clients": CLIENTS,
     "downgrades": DOWNGRADES,
     "late-views": LATE_VIEWS,
+    "misconfigured": MISCONFIGURED,
+    "backups": BACKUPS,
+    "strangers": STRANGERS,
 }
 """Crashes, with a journal that just holds what it must; besides, writes and syncs that fail, superblocks that are lost
 for good, or the state machine of partitions and snapshots that are lost, or segments that vanish or are cut under a
 running process; a client table of slots without sessions, and more clients than slots; ring journals on disks that rot;
 the same, one replica at a time, with messages that come late; so much loss and so short timeouts that views often end
-before anything commits; links that are cut for long, in one direction or both, those of clients, too, or a disk that is
-slow for long, and nothing else; clients that restart, some with a clock that was set back;
-members that come back without a feature that they had said yes to; views that end often, and
-messages that come many views later.
+before anything commits; links that are cut for long, in one direction or both, those of clients, too, or a primary that
+hears nobody, or a disk that is slow for long, and nothing else; clients that restart, some with a clock that was set
+back; members that come back without a feature that they had said yes to; views that end often, and messages that come
+many views later; one replica formatted otherwise than the others; one whose files are those of a backup; strangers at
+the border of each process.
 """

@@ -105,6 +105,8 @@ class Nemesis:
     def _crash(self) -> None:
         cluster, random = self.cluster, self.random
         count = len(cluster.replicas)
+        if cluster.border is not None and cluster.border.restored is not None:
+            return  # who would start anew has not heard what the others hold
         if random.random() < cluster.profile.crash_all:
             cluster.statistics["crashes_of_all"] += 1
             victims = list(range(count))
@@ -187,7 +189,8 @@ class Nemesis:
         cluster = self.cluster
         self.active = False
         count = len(cluster.replicas)
-        sound = [node for node in range(count) if node not in cluster.lost]
+        out = () if cluster.border is None else (cluster.border.outsider,)
+        sound = [node for node in range(count) if node not in cluster.lost and node not in out]
         check(len(sound) >= core_size_min, f"{len(sound)} replicas can come back, {core_size_min} are needed")
         core = sorted(self.random.sample(sound, self.random.randint(core_size_min, len(sound))))
         if any(isinstance(storage, RingStorage) and storage.is_damaged for storage in cluster.storages):
@@ -205,7 +208,7 @@ class Nemesis:
                 _make_room(storage)
         mending = {node for node in cluster.lost if not cluster.storages[node].unreadable}
         for node in range(count):
-            if node in core or node in mending:
+            if node in core or node in mending or node in out:
                 cluster.boot(node)
             else:
                 cluster.crash(node)

@@ -83,7 +83,7 @@ class Network:
 
     def cut_links(self, node: int, replica_count: int, clients: int) -> None:
         """Cuts some links, so that who hears whom is no equivalence: one of `LINK_FAULTS`, drawn; `node` may suffer."""
-        kind = self.random.choice(LINK_FAULTS)
+        kind = self.random.choice(self.profile.link_faults or LINK_FAULTS)
         self.statistics[f"link faults: {kind}"] += 1
         nodes = range(replica_count)
         everyone = [*(other for other in nodes if other != node), *(-client for client in range(1, clients + 1))]

@@ -20,14 +20,17 @@ class SimProfile:
     Delays are ticks. A message takes `delay_ticks_min` plus an exponential time of mean `delay_ticks_mean`, which
     also reorders; with probability `late` a copy comes up to `late_ticks_max` later, views after. Clogging holds a
     path for a while; a partition cuts paths, in both directions or in one, a link fault some links, also of clients
-    (`impl.sim.network.Network.cut_links`); clients pause between requests for `client_pause_ticks_mean`. A crash
-    lasts `restart_ticks_mean`, with probability `outage_long` that of long outages. `crash_in_view_change` is per
+    (`impl.sim.network.Network.cut_links`; one of `link_faults`, if there are any); clients pause between requests for
+    `client_pause_ticks_mean`. A crash lasts `restart_ticks_mean`, with probability `outage_long` that of long outages.
+    `crash_in_view_change` is per
     event of a view change. `*_failure` are per write (`sync_failure` per boot); a full disk refuses all but
     superblock writes, a slow one takes `slow_write_ticks_max` for each, or half of that. `superblock_damage` is per
     crash: the replica never comes back; after `snapshot_damage` it does if another one still has its snapshot.
     `vanish` is per snapshot: a segment or an index is gone or cut by then, though the process runs. With `ring` the
     journal is one of `journal_slots` slots; `rot` is per crash, `lost_write` and `misdirected_write` are per write
-    of it (`impl.sim.rot` says what they leave). The fields from `pipeline_max` on are those of `ReplicaConfig`.
+    of it (`impl.sim.rot` says what they leave). `misconfigured`: one replica is formatted otherwise than the others;
+    `backup` is per crash: files are those of a backup then, once; strangers strike every `stranger_interval_ticks`
+    (`impl.sim.border`). The fields from `pipeline_max` on are those of `ReplicaConfig`.
 
     `plane` is what the clients' operations are of. `features`: which replicas support all features: "none", "all",
     "partial" (not one of them), "upgrade" (some; the others once they restart), or "downgrades" (each may come back
@@ -53,6 +56,7 @@ class SimProfile:
     partition_one_way: float = 0.4
     link_fault_interval_ticks: int = 0
     link_fault_ticks_mean: int = 400
+    link_faults: tuple[str, ...] = ()
     append_ticks_max: int = 3
     superblock_ticks_max: int = 4
     slow_write: float = 0.02
@@ -83,6 +87,9 @@ class SimProfile:
     disk_full_ticks_mean: int = 60
     slow_disk_interval_ticks: int = 0
     slow_disk_ticks_mean: int = 400
+    misconfigured: bool = False
+    backup: float = 0.0
+    stranger_interval_ticks: int = 0
 
     plane: Plane = Plane.SINGLE
     features: str = "none"
@@ -148,7 +155,14 @@ class SimProfile:
             disk_full_interval_ticks=0,
             crash_in_view_change=0.0,
             outage_long=0.0,
+            backup=0.0,
+            stranger_interval_ticks=0,
         )
+
+    @property
+    def has_border(self) -> bool:
+        """True if who may speak with whom matters."""
+        return self.misconfigured or self.backup > 0 or self.stranger_interval_ticks > 0
 
     @property
     def client_table(self) -> ClientTableConfig:

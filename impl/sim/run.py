@@ -187,7 +187,7 @@ def budget_ticks(ticks: int, requests: int) -> int:
 def _write_trace(cluster: SimCluster, directory: Path, parquet: bool) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     for node, lines in enumerate(cluster.lines):
-        data = b"".join(lines)
+        data = b"".join(lines if cluster.border is None else cluster.border.lines_of_member(node, lines))
         (directory / f"replica-{node}.ndjson").write_bytes(data)
         if parquet:
             export_parquet(read_ndjson(io.BytesIO(data)), directory / f"replica-{node}.parquet")

@@ -34,14 +34,18 @@ def test_no_component_asks_which_faults_are_on() -> None:
     assert asking == []
 
 
+AROUND = {"segments", "disk", "inbound", "guard", "peers"}
+"""Roles that are no components of the replica."""
+
+
 def test_each_fault_stands_in_for_a_component_and_for_nothing_else() -> None:
     names = [field.name for field in fields(Parts)]
     assert STAND_INS.keys() == FAULTS.keys()
     for fault, stands_in in STAND_INS.items():
-        assert stands_in.keys() <= {*names, "segments", "disk"}
+        assert stands_in.keys() <= {*names, *AROUND}
         parts = parts_with({fault}, 0)
         changed = {name for name in names if getattr(parts, name) is not getattr(RIGHT, name)}
-        assert changed == stands_in.keys() - {"segments", "disk"}
+        assert changed == stands_in.keys() - AROUND
     assert parts_with(frozenset(), 0) is RIGHT
 
 

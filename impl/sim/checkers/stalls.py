@@ -76,7 +76,7 @@ class StallsChecker(Checker):
 
     def _is_fit(self, node: int) -> bool:
         replica, storage = self.cluster.replicas[node], self.cluster.storages[node]
-        return replica is not None and replica.state.status is not Status.RECOVERING and not storage.full
+        return replica in self.cluster.members and replica.state.status is not Status.RECOVERING and not storage.full
 
     def _is_linked(self, a: int, b: int) -> bool:
         cut = self.cluster.network.cut
@@ -96,8 +96,7 @@ class StallsChecker(Checker):
 
     def _judge(self, quorum: tuple[int, ...], limit: int) -> None:
         cluster = self.cluster
-        replicas = [replica for replica in cluster.replicas if replica is not None]
-        latest = max(replicas, key=lambda replica: (replica.state.view, replica.state.status is Status.NORMAL))
+        latest = max(cluster.members, key=lambda replica: (replica.state.view, replica.state.status is Status.NORMAL))
         if cluster.now - self.completed_at >= limit and any(
             self._reaches(client, quorum) for client in self._waiting()
         ):

@@ -20,7 +20,7 @@ from tests.impl.net.test_recover import vsr
 from tests.impl.net.waiting import wait_for
 from viewproof.impl.interface.durable import ClientTableConfig, Quorums, superblock_formatted
 from viewproof.impl.net.address import address_text
-from viewproof.impl.net.client import RefusedError
+from viewproof.impl.net.client import RefusedError, RequestTimeoutError
 from viewproof.impl.net.cluster import Cluster, free_ports
 from viewproof.impl.net.configuration import configuration_of, differences
 from viewproof.impl.net.framing import PROTOCOL_VERSION, Hello, Position
@@ -195,6 +195,26 @@ def wait_problem(cluster: Cluster, replica: int, text: str) -> None:
     wait_for(lambda: text in problems_of(cluster, replica), f"replica {replica} reports {text!r}")
 
 
+@pytest.mark.parametrize(("count", "others"), [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2)])
+def test_requests_are_taken_once_more_than_half_are_configured_alike(count: int, others: int) -> None:
+    here = configuration_of([replace(STATE, replica_count=count)], 100, 1 << 20)
+    known = Peers(
+        cluster=7,
+        replica=0,
+        addresses=[("a", number) for number in range(count)],
+        configuration=here,
+        incarnation=10,
+        sessions=True,
+        positions=lambda: (),
+    )
+    for number in range(1, others + 1):
+        assert not known.has_majority
+        assert known.refusal(hello(number, 10 + number, configuration=HERE if count != 3 else None)) is not None
+        assert not known.has_majority
+        assert known.refusal(hello(number, 10 + number, configuration=here)) is None
+    assert known.has_majority
+
+
 def test_a_replica_with_other_quorums_takes_part_in_nothing(tmp_path: Path) -> None:
     with Cluster(tmp_path, cluster=7) as cluster:
         cluster.format()
@@ -215,6 +235,27 @@ def test_a_replica_with_other_quorums_takes_part_in_nothing(tmp_path: Path) -> N
         code, output = vsr("status", "--addresses", cluster.address_list(), "--cluster", 7)
         assert code == 1, output
         assert "(3, 1) there, (2, 2) here" in output
+
+
+def test_a_first_primary_that_needs_nobody_acknowledges_nothing_alone(tmp_path: Path) -> None:
+    with Cluster(tmp_path, cluster=7) as cluster:
+        cluster.format()
+        shutil.rmtree(cluster.data_path(0))
+        format_data_file(cluster.data_path(0), 7, 0, 3, Quorums(1, 3), clients=cluster.clients)
+        cluster.start(0)
+        wait_for(lambda: (found := status_of(cluster, 0)) is not None and found.status == "normal", "it is the primary")
+        client = SyncClient(cluster.addresses, 7, timeout_seconds=2)
+        with pytest.raises(RequestTimeoutError):
+            client.put(b"a", b"1")
+        cluster.start(1)
+        cluster.start(2)
+        wait_problem(cluster, 0, "quorums of single (replication, view change)")
+        with SyncClient(cluster.addresses, 7) as another:
+            another.put(b"a", b"2")
+            assert another.get(b"a") == b"2"
+        status = status_of(cluster, 0)
+        assert status is not None
+        assert status.op == 0
 
 
 def test_exchanged_addresses_are_noticed_by_replicas_and_by_status(tmp_path: Path) -> None:
