@@ -226,6 +226,16 @@ def test_a_retry_of_the_entry_in_progress_waits_for_its_reply() -> None:
     assert link[0].replies.waiters == set()
 
 
+def test_another_body_under_an_executed_number_gets_the_reply_of_the_first() -> None:
+    link = Link(clients=SESSIONS)
+    session = link.register(0, 3)
+    link.request(0, 3, 1, Put(b"k", b"first"), session)
+    before, digest = link.replies[-1], link[0].state.state_machine.digest
+    link.request(0, 3, 1, Put(b"k", b"other"), session)
+    assert reply_fields(link.replies[-1]) == reply_fields(before)
+    assert (link[0].state.op, link[0].state.state_machine.digest) == (2, digest)
+
+
 def test_a_reply_has_the_numbers_of_its_prepare() -> None:
     link = Link(clients=SESSIONS)
     session = link.register(0, 3, incarnation=7)
