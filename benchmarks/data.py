@@ -15,7 +15,11 @@ from pathlib import Path
 
 import viewproof.impl as impl
 from viewproof.impl.sim.run import simulate
+from viewproof.refinement.parquet import write_parquet
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.reading import read_rows
 
+RUNS_A_FILE = 50
 HALVES = ("first", "second")
 """Folders of the data set; each holds every other pair of runs."""
 
@@ -35,6 +39,26 @@ def data_set(root: Path, runs: int, requests: int, workers: int) -> Path:
     failed = [name for name, good in results if not good]
     if failed:
         raise SystemExit(f"the simulator's own checkers failed on {', '.join(sorted(failed))}; not a data set to time")
+    return draft.rename(folder)
+
+
+def parquet_of(data: Path) -> Path:
+    """The same events as Parquet, beside the data set: a directory, with one file, for each `RUNS_A_FILE` runs."""
+    folder = data.with_name(data.name + "-parquet")
+    if folder.exists():
+        return folder
+    for stale in data.parent.glob("runs-*-parquet"):
+        shutil.rmtree(stale)
+    draft = data.with_name("draft-parquet")
+    shutil.rmtree(draft, ignore_errors=True)
+    runs = sorted(run for half in HALVES for run in (data / half).iterdir())
+    for number in range(0, len(runs), RUNS_A_FILE):
+        part = draft / f"part-{number // RUNS_A_FILE:03}"
+        part.mkdir(parents=True)
+        files = [file for run in runs[number : number + RUNS_A_FILE] for file in sorted(run.glob("*.ndjson"))]
+        write_parquet(
+            (row for file in files for row in read_rows(str(file), ProblemLog())), str(part / "events.parquet")
+        )
     return draft.rename(folder)
 
 

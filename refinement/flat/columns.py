@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def _functions() -> tuple[dict[str, Any], Any]:
     unit = Unit("text to columns", "text", Path(str(text_source.__file__)).read_text())
     engine = link(objects([unit])[0])
     arguments = signatures(unit)
-    return {name: function(engine, name, arguments[name]) for name in ("lines", "intern_all", "all_allowed")}, engine
+    return {name: function(engine, name, arguments[name]) for name in ("lines", "intern_all", "refused")}, engine
 
 
 class Dictionary:
@@ -169,6 +169,47 @@ class Table:
         return found
 
 
+@lru_cache(maxsize=8)
+def _columns(system: System) -> Keys:
+    """What is known of each column, by place."""
+    table, known = system.table, vocabulary(system)
+    names, count = Dictionary(system.names), len(table)
+    least, greatest, chosen, ends = (np.zeros(count, np.int64) for _ in range(4))
+    choices = [np.zeros(0, np.int64)]
+    following = count
+    for at, column in enumerate(table):
+        least[at] = column.minimum if column.kind == "int" else int(column.never_empty)
+        greatest[at] = len(known) - 1 if column.choices else _greatest(column, system)
+        if column.choices:
+            chosen[at] = 1 + sum(map(len, choices))
+            choices.append(np.isin(np.arange(len(known)), [known[text] for text in column.choices]).astype(np.int64))
+        if column.kind == "strings":
+            ends[at], following = following, following + 1
+    required = np.array([column.required for column in table], np.int64)
+    return Keys(
+        slots=names.slots,
+        mask=names.slots.shape[0] - 1,
+        starts=names.starts,
+        bytes=names.bytes,
+        kinds=np.array([("int", "string", "strings").index(c.kind) for c in table], np.int64),
+        least=least,
+        greatest=greatest,
+        chosen=chosen,
+        choices=np.concatenate([*choices, np.zeros(1, np.int64)]),
+        required=required,
+        needed=int(required.sum()),
+        ends=ends,
+        after=np.zeros(count, np.int64),
+        stamps=np.zeros(count, np.int64),
+    )
+
+
+def _greatest(column: Column, system: System) -> int:
+    if column.kind != "int" or column.name in numbered_columns(system):
+        return INT_MAX
+    return min(column.maximum, WORD_MAX if column.sort is None else NUMBER_MAX)
+
+
 class Reader:
     """Reads files into a table of so many rows; `log` gets the columns that are carried along."""
 
@@ -179,11 +220,9 @@ class Reader:
         self.items = np.zeros(1 << 12, np.int64)
         self.item_count = 0
         self.parts: list[Words] = []
-        lists = [at for at, column in enumerate(system.table) if column.kind == "strings"]
-        self.ends = np.zeros(self.places, np.int64)
-        self.ends[lists] = self.places + np.arange(len(lists))
-        self.all_places = self.places + len(lists)
-        self.keys = self._keys()
+        self.all_places = self.places + sum(column.kind == "strings" for column in system.table)
+        known = _columns(system)
+        self.keys = Keys(**{**vars(known), "after": np.zeros_like(known.after), "stamps": np.zeros_like(known.stamps)})
 
     def table(self) -> Table:
         """All that was read."""
@@ -235,56 +274,18 @@ class Reader:
         code: int = _functions()[0]["lines"](begin, end, int(out[1]), self.texts.as_record(), self.keys, rows, out)
         return code
 
-    def _keys(self) -> Keys:
-        """What is known of each column, by place."""
-        table, known = self.system.table, vocabulary(self.system)
-        names, count = Dictionary(self.system.names), len(table)
-        least, greatest, chosen = (np.zeros(count, np.int64) for _ in range(3))
-        choices = [np.zeros(0, np.int64)]
-        for at, column in enumerate(table):
-            least[at] = column.minimum if column.kind == "int" else int(column.never_empty)
-            greatest[at] = len(known) - 1 if column.choices else self._greatest(column)
-            if column.choices:
-                chosen[at] = 1 + sum(map(len, choices))
-                choices.append(
-                    np.isin(np.arange(len(known)), [known[text] for text in column.choices]).astype(np.int64)
-                )
-        required = np.array([column.required for column in table], np.int64)
-        return Keys(
-            slots=names.slots,
-            mask=names.slots.shape[0] - 1,
-            starts=names.starts,
-            bytes=names.bytes,
-            kinds=np.array([("int", "string", "strings").index(c.kind) for c in table], np.int64),
-            least=least,
-            greatest=greatest,
-            chosen=chosen,
-            choices=np.concatenate([*choices, np.zeros(1, np.int64)]),
-            required=required,
-            needed=int(required.sum()),
-            ends=self.ends,
-            after=np.zeros(count, np.int64),
-            stamps=np.zeros(count, np.int64),
-        )
-
-    def _greatest(self, column: Column) -> int:
-        if column.kind != "int" or column.name in numbered_columns(self.system):
-            return INT_MAX
-        return min(column.maximum, WORD_MAX if column.sort is None else NUMBER_MAX)
-
     # Parquet
 
     def _parquet(self, file: str) -> Words:
         problems = ProblemLog()
         try:
-            with pq.ParquetFile(file) as source:
-                schema = source.schema_arrow
-                good = parquet.check_columns(file, schema, problems) and source.metadata.num_rows <= ROWS_MAX
-            names = [name for name in schema.names if name in self.system.index]
-            texts = [name for name in names if self.system.by_name[name].kind == "string"]
-            if not good or problems:
-                raise NotPlain(f"{file}: columns that do not fit")
-            table = pq.read_table(file, columns=names, read_dictionary=texts, partitioning=None)
+            texts = [column.name for column in self.system.table if column.kind == "string"]
+            with pq.ParquetFile(file, read_dictionary=texts) as source:
+                schema, many = source.schema_arrow, source.metadata.num_rows > ROWS_MAX
+                if many or not parquet.check_columns(file, schema, problems) or problems:
+                    raise NotPlain(f"{file}: columns that do not fit")
+                names = [name for name in schema.names if name in self.system.index]
+                table = source.read(columns=names, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise NotPlain(f"{file}: {error}") from error
         for name, place in problems.carried.items():
@@ -295,11 +296,12 @@ class Reader:
             row = 0
             for chunk in table.column(name).chunks:
                 part = words[at, row : row + len(chunk)]
-                self._chunk(column, chunk, part, words[self.ends[at], row : row + len(chunk)])
+                self._chunk(column, chunk, part, words[self.keys.ends[at], row : row + len(chunk)])
                 row += len(chunk)
-        for at, column in enumerate(self.system.table):
-            if not _functions()[0]["all_allowed"](self.keys, at, words[at], table.num_rows):
-                raise NotPlain(f"{file}: {column.name} is not {column.expected}")
+        refused = _functions()[0]["refused"](self.keys, self.places, words, table.num_rows)
+        if refused >= 0:
+            column = self.system.table[refused]
+            raise NotPlain(f"{file}: {column.name} is not {column.expected}")
         return words
 
     def _chunk(self, column: Column, chunk: Any, words: Words, ends: Words) -> None:

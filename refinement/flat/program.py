@@ -46,7 +46,8 @@ STOPPED = {
 MEMORY_MAX = 4 << 30
 
 
-def vocabulary(system: System) -> dict[str, int]:
+@lru_cache(maxsize=8)
+def vocabulary(system: System) -> Mapping[str, int]:
     """Codes of the texts that columns are declared to have; "" is 0, any other text comes after them."""
     known = sorted({text for column in system.table for text in column.choices} - {""})
     return {text: code for code, text in enumerate(("", *known))}

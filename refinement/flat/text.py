@@ -186,17 +186,19 @@ def allowed(keys: Keys, place: I64, code: I64) -> I64:
     return 1
 
 
-def all_allowed(keys: Keys, place: I64, words: I64P, count: I64) -> I64:
-    """May the column have all of these words?"""
+def refused(keys: Keys, places: I64, words: I64P, count: I64) -> I64:
+    """The first place whose column may not have what it has in so many rows; -1 if there is none."""
     null = -9223372036854775808
-    for n in range(count):
-        if words[n] == null:
-            if keys.required[place] != 0:
-                return 0
-        elif keys.kinds[place] != 2:
-            if allowed(keys, place, words[n]) == 0:
-                return 0
-    return 1
+    for place in range(places):
+        for n in range(count):
+            word = words[place * count + n]
+            if word == null:
+                if keys.required[place] != 0:
+                    return place
+            elif keys.kinds[place] != 2:
+                if allowed(keys, place, word) == 0:
+                    return place
+    return -1
 
 
 def lines(begin: I64, end: I64, row: I64, texts: Texts, keys: Keys, rows: Rows, out: I64P) -> I64:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.audit import HEADER, audit
+from benchmarks.audit import HEADER, READING, ROWS, audit
 from benchmarks.boot import HEADER as BOOT_HEADER
 from benchmarks.boot import Row as BootRow
 from benchmarks.boot import measure
 from benchmarks.cluster import HEADER as CLUSTER_HEADER
 from benchmarks.cluster import Row, compare
-from benchmarks.data import HALVES, data_set
+from benchmarks.data import HALVES, data_set, parquet_of
 from benchmarks.faults import spec_rows
 from benchmarks.text import table
 from benchmarks.watch import watch
@@ -26,8 +26,12 @@ def test_a_small_data_set_is_audited_and_shown(tmp_path: Path) -> None:
     data = data_set(tmp_path, runs=4, requests=5, workers=1)
     assert data_set(tmp_path, runs=4, requests=5, workers=1) == data
     assert [len(list((data / half).iterdir())) for half in HALVES] == [2, 2]
-    cells = audit("local", [str(data)]).cells("local")
-    assert cells[:2] == ("local", "4")
+    parquet, rows = parquet_of(data), audit(ROWS, [str(data)])
+    cells = audit("local", [str(data)], how="auto").cells("local", "ndjson", rows.speed)
+    assert cells[:3] == ("local", "ndjson", "4")
+    assert float(cells[HEADER.index("× rows")]) > 0
+    for paths in ([str(data)], [str(parquet)]):
+        assert audit(READING, paths).report["events"] == rows.report["events"]
     text = table(HEADER, [cells])
     lines = text.splitlines()
     assert len({len(line) for line in lines}) == 1
