@@ -16,7 +16,7 @@ from operator import itemgetter
 
 from viewproof.refinement.adapter import adapter, first_run_of, has_facts, rows_of
 from viewproof.refinement.discovery import Unit
-from viewproof.refinement.flat.judge import conforming
+from viewproof.refinement.flat.judge import conforming, streamed
 from viewproof.refinement.global_facts import Contradiction, RunFacts, merge_facts
 from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, Watched, merge_sorted, order_key
 from viewproof.refinement.packing import Spill
@@ -144,7 +144,8 @@ def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: i
         return _judge_columns(unit, options, check_run, total) or _judge_sorted(unit, options, check_run)
     if (run_id := _single_run(unit, options.adapter)) is not None:
         try:
-            return _judge_streaming(unit, run_id, options, check_run)
+            of_columns = _judge_stream_of_columns(unit, run_id, options, check_run)
+            return of_columns or _judge_streaming(unit, run_id, options, check_run)
         except NotStreamableError:
             pass
     return _judge_spilled(unit, options, check_run, min(BUCKETS_MAX, size // max(1, STREAM_BYTES) + 1))
@@ -177,7 +178,18 @@ def _noting_empty(file: str, options: AuditOptions, log: ProblemLog, empty: list
 def _judge_columns(unit: Unit, options: AuditOptions, check_run: CheckRun, total: int) -> UnitResult | None:
     """The verdicts where all runs plainly conform, by compiled code; None where they are to be judged row by row."""
     log, clock = ProblemLog(), Spent()
-    verdicts = conforming(unit, options, check_run, log, clock.until_now, total)
+    return _of_columns(unit, conforming(unit, options, check_run, log, clock.until_now, total), options, log, clock)
+
+
+def _judge_stream_of_columns(unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun) -> UnitResult | None:
+    """The same for a unit that is one large run."""
+    log, clock = ProblemLog(), Spent()
+    return _of_columns(unit, streamed(unit, run_id, options, check_run, log, clock.until_now), options, log, clock)
+
+
+def _of_columns(
+    unit: Unit, verdicts: list[RunVerdict] | None, options: AuditOptions, log: ProblemLog, clock: Spent
+) -> UnitResult | None:
     if verdicts is None:
         return None
     judged: list[Judged] = [(verdict, [], []) for verdict in verdicts]

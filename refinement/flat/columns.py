@@ -248,8 +248,10 @@ class Reader:
             data = stream.read(TEXT_MAX + 1)
         if len(data) > TEXT_MAX:
             raise NotPlain(f"{file}: more than {TEXT_MAX} bytes")
-        if not data:
-            raise NotPlain(f"{file}: no events")
+        return self.of_text(data, file)
+
+    def of_text(self, data: bytes, file: str) -> Words:
+        """The words of whole lines."""
         text = np.frombuffer(data + PADDING, np.uint8)
         end = len(data) + (not data.endswith(b"\n"))
         rows = int(np.count_nonzero(text[:end] == 10))
@@ -279,19 +281,34 @@ class Reader:
     def _parquet(self, file: str) -> Words:
         problems = ProblemLog()
         try:
-            texts = [column.name for column in self.system.table if column.kind == "string"]
-            with pq.ParquetFile(file, read_dictionary=texts) as source:
-                schema, many = source.schema_arrow, source.metadata.num_rows > ROWS_MAX
-                if many or not parquet.check_columns(file, schema, problems) or problems:
-                    raise NotPlain(f"{file}: columns that do not fit")
-                names = [name for name in schema.names if name in self.system.index]
-                table = source.read(columns=names, use_threads=False)
+            with self.opened(file, problems) as source:
+                schema = source.schema_arrow
+                if source.metadata.num_rows > ROWS_MAX:
+                    raise NotPlain(f"{file}: more than {ROWS_MAX} rows")
+                table = source.read(columns=self.known(schema), use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise NotPlain(f"{file}: {error}") from error
         for name, place in problems.carried.items():
             self.log.carry(name, place)
+        return self.of_table(table, file)
+
+    def opened(self, file: str, problems: ProblemLog) -> Any:
+        """A Parquet file whose columns are those of a trace."""
+        found = pq.read_metadata(file)
+        schema = found.schema.to_arrow_schema()
+        if not parquet.check_columns(file, schema, problems) or problems:
+            raise NotPlain(f"{file}: columns that do not fit")
+        texts = [name for name in self.known(schema) if self.system.by_name[name].kind == "string"]
+        return pq.ParquetFile(file, metadata=found, read_dictionary=texts)
+
+    def known(self, schema: Any) -> list[str]:
+        """The columns of a file that are the record's."""
+        return [name for name in schema.names if name in self.system.index]
+
+    def of_table(self, table: Any, file: str) -> Words:
+        """The words of a table's columns."""
         words = np.full((self.all_places, table.num_rows), NULL, np.int64)
-        for name in names:
+        for name in table.column_names:
             column, at = self.system.by_name[name], self.system.index[name]
             row = 0
             for chunk in table.column(name).chunks:

@@ -23,7 +23,7 @@ from viewproof.refinement.flat import books as books_source
 from viewproof.refinement.flat.emit import NULL, Books, EventText
 from viewproof.spec.engines.flat import memory as memory_source
 from viewproof.spec.engines.flat.actions import action_units
-from viewproof.spec.engines.flat.layout import COUNT, FlatLayout
+from viewproof.spec.engines.flat.layout import COUNT, HEADER, FlatLayout
 from viewproof.spec.engines.llvm.lower import Site
 from viewproof.spec.engines.llvm.objects import Unit, function, kept, link, objects
 from viewproof.spec.lang import SpecError
@@ -43,6 +43,8 @@ STOPPED = {
     NO_CELL: "a cell that was let go, or no memory",
 }
 """Why `drive` stops, but for the places in an event's function (above 0)."""
+SENT_KEPT = 1 << 18
+"""Events of each node of which the message that they sent is remembered, where a run is streamed."""
 MEMORY_MAX = 4 << 30
 
 
@@ -64,6 +66,7 @@ class FlatProgram:
     drive: Callable[..., int]
     begin: Callable[..., int]
     release: Callable[..., int]
+    let_go: Callable[..., int]
     engine: Any
     compiled: int
     seconds: float
@@ -136,6 +139,16 @@ class FlatRun:
         at = self.program.layout.at["last_seq"]
         return bool(self.words[at : at + self.program.layout.members].all())
 
+    def forget_sent(self) -> None:
+        """Let go of messages that were sent long ago: a run with an event about one is left to the other replay."""
+        layout, books = self.program.layout, self.program.books
+        for node in range(layout.members):
+            header = layout.at[books.sent.name] + HEADER * node
+            last, base = int(self.words[layout.at["last_seq"] + node]), int(self.words[header + 1])
+            if last - base > 2 * SENT_KEPT:
+                address = self.words.ctypes.data + 8 * header
+                self.program.let_go(self.words, address, last - SENT_KEPT, books.sent_words)
+
     @property
     def bytes(self) -> int:
         """Memory that windows take."""
@@ -154,6 +167,8 @@ def flat_program(
     started = time.perf_counter()
     if system.histories:
         raise SpecError("there is no compiled form of alternative histories")
+    if system.profile.whole:
+        raise SpecError("there is no compiled form of logs whose lines are owed")
     if system.profile.silent:
         raise SpecError("there is no compiled form of cells that may change at any time")
     spec = system.profile.spec(system.profile.numbered_configuration(cfg))
@@ -182,6 +197,7 @@ def flat_program(
         function(engine, "drive", 6),
         function(engine, "begin", 1),
         function(engine, "release", 1),
+        function(engine, "let_go", 4),
         engine,
         compiled,
         time.perf_counter() - started,

@@ -19,10 +19,11 @@ from viewproof.refinement.adapter import NATIVE, adapter
 from viewproof.refinement.checker import check_run, program_for
 from viewproof.refinement.discovery import Unit, discover
 from viewproof.refinement.events import event, may_step
+from viewproof.refinement.flat import program, streaming
 from viewproof.refinement.flat.columns import NotPlain, read
 from viewproof.refinement.flat.emit import numbered_columns
-from viewproof.refinement.flat.judge import program_of
 from viewproof.refinement.flat.program import FACTS
+from viewproof.refinement.flat.starting import program_of
 from viewproof.refinement.judging import judge_unit
 from viewproof.refinement.native import configuration
 from viewproof.refinement.parquet import write_parquet
@@ -117,13 +118,13 @@ def test_the_state_at_the_end_and_the_steps_are_those_of_the_interpreter(
     file = written(rows, tmp_path / "trace.ndjson")
     table = read([str(file)], SYSTEM, ProblemLog())
     first = table.record(0)
-    program, numbers = program_of(SYSTEM, first, True)
+    compiled_kind, numbers = program_of(SYSTEM, first, True)
     judged = check_run("run", rows, OPTIONS, engine="interp")
-    with program.new_run(first, numbers) as run:
+    with compiled_kind.new_run(first, numbers) as run:
         order = np.arange(table.rows, dtype=np.int64)
         assert run.take(table.addresses(), table.facts(FACTS), order, 0, table.rows), run.place
         assert (run.coverage, run.judged) == (judged.coverage, judged.events_by_name)
-        mine, other = program.layout.to_state(run.words), replayed_state(rows)
+        mine, other = compiled_kind.layout.to_state(run.words), replayed_state(rows)
         assert mine.tables == other.tables
         assert mine.received == shown(other.received)
 
@@ -224,6 +225,34 @@ def test_plain_lines_are_read_as_by_the_reader_of_rows(tmp_path: Path, line: str
         for at, column in enumerate(SYSTEM.table):
             if column.kind != "strings":
                 assert table.record(number)[column.name] == row[at]
+
+
+def test_a_large_run_is_streamed_with_the_same_report(tmp_path: Path, compiled: pytest.MonkeyPatch) -> None:
+    simulated(tmp_path, 4, requests=25)
+    files = sorted(tmp_path.rglob("*.ndjson"))
+    of_parquet = [file.with_suffix(".parquet") for file in files]
+    for file, other in zip(files, of_parquet, strict=True):
+        write_parquet(read_rows(str(file), ProblemLog()), str(other))
+    compiled.setattr(streaming, "PART_BYTES", 4096)
+    compiled.setattr(streaming, "PART_ROWS", 16)
+    compiled.setattr(program, "SENT_KEPT", 40)
+    compiled.setattr(judging, "STREAM_BYTES", 0)
+    for some in (files, of_parquet):
+        unit = Unit("unit", tuple(map(str, some)))
+        mine = judging._judge_stream_of_columns(unit, "seed-4", OPTIONS, check_run)
+        assert mine is not None
+        assert len(list(streaming.batches(unit.files, SYSTEM, ProblemLog()))) > 10
+        compiled.setenv("VSR_REPLAY", "python")
+        assert replace(judge_unit(unit, OPTIONS, check_run), spent={}) == replace(mine, spent={})
+        compiled.setenv("VSR_REPLAY", "compiled")
+        assert replace(judge_unit(unit, OPTIONS, check_run), spent={}) == replace(mine, spent={})
+
+
+def test_a_stream_out_of_order_is_left_to_the_other_replay(tmp_path: Path, compiled: pytest.MonkeyPatch) -> None:
+    rows = simulated(tmp_path / "run", 4, requests=10)
+    file = written([*rows[20:], *rows[:20]], tmp_path / "trace.ndjson")
+    unit = Unit("unit", (str(file),))
+    assert judging._judge_stream_of_columns(unit, "seed-4", OPTIONS, check_run) is None
 
 
 def test_many_texts_and_lists_make_room(tmp_path: Path) -> None:

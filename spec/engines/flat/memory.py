@@ -116,6 +116,22 @@ def clear(M: I64, h: I64, init: I64, depth: I64) -> I64:
     return 0
 
 
+def let_go(M: I64, h: I64, below: I64, w: I64) -> I64:
+    """Let go of the elements below one, which the window holds; their place is for those to come."""
+    k = below - load(h + 8)
+    size = load(h + 16)
+    if k <= 0 or k >= size:
+        return 0
+    at = load(h)
+    for n in range((size - k) * w):
+        store(at + 8 * n, load(at + 8 * (k * w + n)))
+    for n in range((size - k) * w, size * w):
+        store(at + 8 * n, 0)
+    store(h + 8, below)
+    store(h + 24, below)
+    return 0
+
+
 def copy(M: I64, to: I64, of: I64, init: I64) -> I64:
     """Make the cells of a row those of another one (0: one that was never written); 0 if that cannot be."""
     clear(M, to, init, 1)

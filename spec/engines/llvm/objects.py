@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,8 @@ import llvmlite.binding as llvm
 from viewproof.spec.engines.llvm import machine
 from viewproof.spec.lang.errors import SpecError
 
+_linking = threading.Lock()
+"""What `external` names is known to the whole process while an engine is linked."""
 PARALLEL_MIN = 16
 """So many units to compile are spread over the cores."""
 NAME = "@NAME@"
@@ -136,12 +139,13 @@ def objects(units: Iterable[Unit], notify: Callable[[int, int], None] | None = N
 
 def link(codes: Iterable[bytes], symbols: Mapping[str, int] | None = None) -> Any:
     """An engine that holds the code, to be kept as long as its functions are. `symbols` are what `external` names."""
-    for name, value in (symbols or {}).items():
-        llvm.add_symbol(name, value)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
-    for code in codes:
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
+    with _linking:
+        for name, value in (symbols or {}).items():
+            llvm.add_symbol(name, value)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
+        for code in codes:
+            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
     return engine
 
 
