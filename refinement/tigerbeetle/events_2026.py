@@ -291,8 +291,7 @@ def prepare_(state: Any, e: Any) -> None:
     check(e.op, state.op[e.node] + 1)
     m = let(state.asked[e.node])
     c = let(state.m_client[m])
-    unknown = all_of(c != 0, state.session[e.node, c] == 0, not_(state.m_register[m]))
-    with when(all_of(state.later[e.node], unknown)):
+    with when(all_of(normal_2026.lacks_session(state, e.node, c), not_(state.m_register[m]))):
         step(normal_2026.load_session, r=e.node, c=c, o=state.m_session[m], s=state.m_request[m] - 1)
     step(normal_2026.on_request, r=e.node, e=e.checksum)
 
@@ -446,7 +445,7 @@ def new_reply(state: Any, e: Any) -> None:
     """A request was executed."""
     made = let(state.canonical[state.commit_min[e.node]])
     c = let(state.p_client[made])
-    with when(all_of(state.session[e.node, c] == 0, state.later[e.node])):
+    with when(normal_2026.lacks_session(state, e.node, c)):
         step(normal_2026.load_session, r=e.node, c=c, o=e.session, s=e.request)
     new_reply_of(state, e, made)
 
@@ -454,7 +453,7 @@ def new_reply(state: Any, e: Any) -> None:
 @event()
 def evict(state: Any, e: Any) -> None:
     """A client loses its session."""
-    with when(all_of(state.session[e.node, e.client] == 0, state.later[e.node])):
+    with when(normal_2026.lacks_session(state, e.node, e.client)):
         step(normal_2026.load_session, r=e.node, c=e.client, o=1, s=0)
     step(normal_2026.evict, r=e.node, c=e.client)
 

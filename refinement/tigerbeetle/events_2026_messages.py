@@ -174,13 +174,11 @@ def _send_plain(state: Any, e: Any) -> None:
 
 def _may_be_held_back(state: Any, e: Any) -> None:
     """What another replica is told of a view is held back until the view is durable, as the next line says then."""
-    claims = all_of(e.to != e.node, e.m_from == e.node, e.kind != KIND["get_view"])
-    early = e.m_view > state.durable_view[e.node]
-    with when(all_of(claims, early)):
+    to_others = all_of(e.to != e.node, e.m_from == e.node)
+    early = normal_2026.claims_view(state, e.node, e.kind, e.m_view)
+    with when(all_of(to_others, early)):
         owes("drop")
-    of_log = any_of(*(e.kind == KIND[command] for command in ("join_view", "view", "prepare_ok")))
-    log_early = all_of(of_log, state.log_view[e.node] > state.durable_log_view[e.node])
-    with when(all_of(claims, not_(early), log_early)):
+    with when(all_of(to_others, not_(early), normal_2026.claims_log(state, e.node, e.kind))):
         owes("drop_log")
 
 

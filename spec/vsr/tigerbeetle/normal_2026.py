@@ -346,6 +346,11 @@ def evict(state: July, r: Replica, c: Client) -> None:
     state.evicted[r, c] = True
 
 
+def lacks_session(state: July, r: Replica, c: Client) -> Bool:
+    """Has r no entry of the client in its table, which is that of a checkpoint?"""
+    return all_of(c != 0, state.session[r, c] == 0, state.later[r])
+
+
 @action
 def load_session(state: July, r: Replica, c: Client, o: Op, s: Request) -> None:
     """A replica that started from a checkpoint has the client table of that checkpoint: an entry as others have it."""
@@ -379,6 +384,17 @@ def address(state: July, r: Replica, m: Message, q: Replica) -> None:
     state.sent_last[r] = m
     state.sent_to[r] = q
     state.sent[m, q] = True
+
+
+def claims_view(state: July, r: Replica, k: MessageKind, v: View) -> Bool:
+    """Does a message of r, of that kind and view, claim a view that is not durable (I6)? It is held back then."""
+    return all_of(k != KIND["get_view"], v > state.durable_view[r])
+
+
+def claims_log(state: July, r: Replica, k: MessageKind) -> Bool:
+    """Does it claim a log_view that is not durable?"""
+    of_log = any_of(k == KIND["join_view"], k == KIND["view"], k == KIND["prepare_ok"])
+    return all_of(of_log, state.log_view[r] > state.durable_log_view[r])
 
 
 @action

@@ -155,7 +155,26 @@ def test_spark_gives_the_same_verdicts() -> None:
         assert result.exit_code == 1
         outputs.append([line for line in result.stdout.splitlines() if line[:9] in ("conforms ", "violates ")])
     assert outputs[0] == outputs[1]
-    assert len(outputs[0]) == 5
+    assert len(outputs[0]) == 6
+
+
+@pytest.mark.parametrize(("name", "count"), [(QUICK, 2560), (CONFORMING[3], 4500)])
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_reference_interpreter_gives_the_same_verdict(tmp_path: Path, name: str, count: int, broken: bool) -> None:
+    """Of the beginning of a log, and of one whose last step of a replica is told of another op."""
+    lines = lines_of(name, count)
+    if broken:
+        at = max(n for n, line in enumerate(lines) if "executing view=" in line)
+        lines[at] = re.sub(r" op=(\d+)", lambda found: f" op={int(found[1]) + 1}", lines[at])
+    file = tmp_path / "head.log"
+    file.write_text("\n".join([*lines, ""]))
+    (compiled,), (slow,) = (
+        audit(str(file), input="tigerbeetle", interp=interp).verdicts for interp in (False, True)
+    )  # fmt: skip
+    assert compiled.verdict == ("violates" if broken else "conforms")
+    assert (compiled.events, compiled.coverage, compiled.missing) == (slow.events, slow.coverage, slow.missing)
+    places = [[(v.line, v.rule_id, v.message, v.mapped_at) for v in one.violations] for one in (compiled, slow)]
+    assert places[0] == places[1]
 
 
 def test_a_violation_shows_the_values_of_the_guard() -> None:
