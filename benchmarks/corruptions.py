@@ -1,9 +1,9 @@
 """How much of a log is really checked: single seeded changes of lines that are judged, each audited like a log.
 
 Classes: a number that a record takes from its line, changed; a line removed, doubled, or swapped with the next one of
-the same node. `python -m benchmarks.corruptions ADAPTER FILE [COUNT [SEED]]` prints a
-table. A change counts as seen if the log is refused, or if a text of an inconclusive verdict names the place, which the
-log itself does not have.
+the same node; but no change that gives a log which the system may print, as its adapter says (`Joined`).
+`python -m benchmarks.corruptions ADAPTER FILE [COUNT [SEED]]` prints a table. A change counts as seen if the log is
+refused, or if a text of an inconclusive verdict names the place, which the log itself does not have.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Bench:
             raise ValueError(f"logs of {adapter} are not read together")
         self.lines = [line.text for line in lines_of(file)]
         self.suffix = "".join(Path(file).suffixes).removesuffix(".zst").removesuffix(".gz")
-        reading = joined.read((file,))
+        reading = joined.read((file,), False)
+        self.joined = joined
         records = [r for run in reading.runs for r in run.records if r.event in joined.changing]
         self.records: list[Record] = sorted(records, key=lambda r: r.line)
         self.plain = self._judge(self.lines)
@@ -97,11 +98,14 @@ class Bench:
         record = self.records[at]
         if kind == SWAPPED:
             later = next((r for r in self.records[at + 1 :] if r.node == record.node and r.line > record.line), None)
-            if later is None or self.lines[later.line - 1] == self.lines[record.line - 1]:
+            same = later is None or self.lines[later.line - 1] == self.lines[record.line - 1]
+            if later is None or same or self.joined.exchangeable(record, later):
                 return self._corruption(kind, rng)
             one, two = record.line - 1, later.line - 1
             lines[one], lines[two] = _with_time(lines[two], lines[one]), _with_time(lines[one], lines[two])
             return Corruption(kind, record.line, f"{record.event} with {later.event}", lines)
+        if kind == REMOVED and self.joined.omissible(record, self.records[at + 1 :]):
+            return self._corruption(kind, rng)
         if kind == REMOVED:
             del lines[record.line - 1]
         else:

@@ -13,7 +13,7 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +27,7 @@ from viewproof.refinement.verdict import AuditOptions
 
 if TYPE_CHECKING:
     from viewproof.refinement.events import System
+    from viewproof.refinement.joined.order import Record as JoinedRecord
     from viewproof.refinement.joined.source import Reading
 
 Record = dict[str, Any]
@@ -84,14 +85,19 @@ class Joined:
     """How logs are read whose lines have neither numbers nor clocks: the files of one cluster together.
 
     `whole(file)` says whether a file has the lines of several processes, and is a run, or of one; those of one
-    directory are one cluster then. `read(files)` gives the runs of one cluster, with their records in an order.
-    `changing` are the events that change a state, `fields` what their lines say of it (for benchmarks).
+    directory are one cluster then. `read(files, partial)` gives the runs of one cluster, their records in an order;
+    `partial`: lines may be missing anywhere, so that nothing is gathered from several of them.
+    For benchmarks: `changing` are the events that change a state, `fields` what their lines say of it; the system may
+    print a log in which two of them, next to each other on their node, are exchanged if `exchangeable(one, other)`, and
+    one without an event if `omissible(event, later)` with those that come after it.
     """
 
-    read: Callable[[tuple[str, ...]], Reading]
+    read: Callable[[tuple[str, ...], bool], Reading]
     whole: Callable[[str], bool]
     changing: frozenset[str] = frozenset()
     fields: tuple[str, ...] = ()
+    exchangeable: Callable[[JoinedRecord, JoinedRecord], bool] = lambda one, other: False
+    omissible: Callable[[JoinedRecord, Sequence[JoinedRecord]], bool] = lambda record, later: False
 
 
 class Run(Protocol):

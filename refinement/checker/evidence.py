@@ -63,7 +63,9 @@ class Evidence:
             place[row[_NODE], row[_SEQ]] = number
             if partial:
                 found.holes_after[row[_NODE], row[_SEQ]] = PARTIAL
-        found.gaps += [PARTIAL] if partial else []
+        if partial:
+            found.gaps.append(PARTIAL)
+            found.holes_after |= {(node, 0): PARTIAL for node in range(0 if begun else replicas)}
         found.hole_at = min([place.get(hole, before) for hole in found.holes_after], default=before + len(place))
         if found.absent(replicas):
             found.hole_at = 0

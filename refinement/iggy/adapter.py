@@ -113,7 +113,8 @@ SYSTEM = System(
     (*events.EVENTS, *views.EVENTS, *restarts.EVENTS),
     observed,
     Profile(
-        configure, specification, Replica, CONFIGURATION, CONFIGURATION, boots=(), to_the_end=True, unshown=unshown
+        configure, specification, Replica, CONFIGURATION, CONFIGURATION, boots=(), to_the_end=True,
+        once=("first_executed",), unshown=unshown,
     ),
     histories=True,
     departures=DEPARTURES,

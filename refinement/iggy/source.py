@@ -203,6 +203,7 @@ class Group:
 class Reader:
     """Reads the files of one cluster."""
 
+    partial: bool = False
     groups: dict[int, Group] = field(default_factory=dict)
     replicas: int = 0
     slots: int = SLOTS
@@ -217,7 +218,7 @@ class Reader:
 
     def group(self, number: int) -> Group:
         """The group of that number."""
-        return self.groups.setdefault(number, Group())
+        return self.groups.setdefault(number, Group(Names(killed=self.partial)))
 
     def add(self, group: int, event: str, node: int, p: Parsed, line: Line, columns: Columns) -> None:
         """A record of a group."""
@@ -249,9 +250,9 @@ def _messages(event: str, node: int, c: Columns) -> tuple[tuple[object, ...], tu
     return (), ()
 
 
-def read(files: tuple[str, ...]) -> Reading:
-    """The runs of the cluster whose files these are: one for each group."""
-    reading, reader = Reading(), Reader()
+def read(files: tuple[str, ...], partial: bool = False) -> Reading:
+    """The runs of the cluster whose files these are: one for each group (`adapter.Joined`)."""
+    reading, reader = Reading(), Reader(partial=partial)
     for file in sorted(files, key=first_time):
         own = own_replica(file)
         for line in lines_of(file, reading):
@@ -281,7 +282,8 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     records = _without_sessions(group.records) if metadata and not judged else group.records
     records = steady(records)
     records = list(in_order(records, TICKS)) if reader.ticks else _with_ends(list(in_order(records)))
-    records, missing = _up_to_panic(_look_ahead(records))
+    records = [_alone(record) for record in records] if reader.partial else _look_ahead(records)
+    records, missing = _up_to_panic(records)
     if group.names.begins > 1:
         missing.append(f"the log begins late, at op {group.names.begins}")
     else:
@@ -441,6 +443,15 @@ def _with_ends(records: list[Record]) -> list[Record]:
         if id(record) in ends and record.event != PANIC:
             found.append(replace(record, event="cut_off", columns={}, text=record.text))
     return found
+
+
+def _alone(record: Record) -> Record:
+    """The record without what others give it: counts of lines, what is in a journal, what did not come."""
+    gathered = ("lines", "own_line", "journaled", "hole")
+    columns = {name: value for name, value in record.columns.items() if name not in gathered}
+    for name in [name for name, value in columns.items() if value == 0 and name.startswith(("again", "arrived_"))]:
+        del columns[name]
+    return replace(record, columns=columns)
 
 
 def _look_ahead(records: list[Record]) -> list[Record]:

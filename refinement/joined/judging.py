@@ -49,7 +49,7 @@ def judge_joined(unit: Unit, adapter: Adapter, options: AuditOptions, check_run:
     judged: list[Judged] = []
     with no_collector():
         try:
-            reading = adapter.joined.read(unit.files)
+            reading = adapter.joined.read(unit.files, options.partial)
         except OSError as error:
             log.add(str(error.filename or unit.name), 0, "", "a readable file", error.strerror or str(error))
             reading = Reading()
@@ -61,6 +61,8 @@ def judge_joined(unit: Unit, adapter: Adapter, options: AuditOptions, check_run:
         clock.until_now("read")
         if not log:
             judged += [_judge(run, rows, reading, options, check_run, log) for run, rows in runs]
+            if not options.partial and any(verdict and verdict.violations for verdict, *_ in judged):
+                judged = _as_partial(unit, judged, adapter, options, check_run)
             clock.until_now("check")
     return result_of(unit.name, [run.run_id for run in reading.runs], judged, options, log, (), clock.seconds)
 
@@ -88,6 +90,27 @@ def _judge(
     )
     notes = (*verdict.notes, summary, *run.notes, *run.unknown.texts())
     return replace(verdict.with_missing(missing), violations=found, notes=notes), facts, errors
+
+
+def _as_partial(
+    unit: Unit, judged: list[Judged], adapter: Adapter, options: AuditOptions, check_run: CheckRun
+) -> list[Judged]:
+    """The verdicts; of each violation it is said whether it would be one, too, if lines were missing."""
+    assert adapter.joined is not None
+    partial, log = replace(options, partial=True), ProblemLog()
+    runs = {run.run_id: run for run in adapter.joined.read(unit.files, True).runs}
+    found: list[Judged] = []
+    for verdict, facts, errors in judged:
+        if verdict is not None and verdict.violations and verdict.run_id in runs:
+            at = verdict.violations[0]
+            rows = _rows(runs[verdict.run_id], adapter, options, log)
+            end = next((n for n, row in enumerate(rows, 1) if row[-2:] == (at.file, at.line)), len(rows))
+            other = judge_run(verdict.run_id, rows[:end], partial, check_run, log)[0]
+            refused = other is not None and other.verdict == "violates"
+            text = "whatever lines are missing" if refused else "as the log is taken to be complete (else: --partial)"
+            verdict = replace(verdict, notes=(*verdict.notes, f"refused {text}"))
+        found.append((verdict, facts, errors))
+    return found
 
 
 def _rows(run: LoggedRun, adapter: Adapter, options: AuditOptions, log: ProblemLog) -> list[Row]:

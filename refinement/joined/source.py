@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from viewproof.refinement.joined.order import Record
@@ -84,10 +84,6 @@ class Reading:
     runs: list[LoggedRun] = field(default_factory=list)
     problems: list[InputProblem] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-
-
-Source = Callable[[tuple[str, ...]], Reading]
-"""The reader of a system: the files of one unit → its runs."""
 
 
 def lines_of(file: str, reading: Reading | None = None) -> Iterator[Line]:

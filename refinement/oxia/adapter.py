@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from viewproof.refinement.adapter import Adapter, Joined
 from viewproof.refinement.events import Column, Profile, System
 from viewproof.refinement.events.system import Record
+from viewproof.refinement.joined.order import Record as Line
 from viewproof.refinement.joined.source import lines_of
 from viewproof.refinement.oxia.events import EVENTS
 from viewproof.refinement.oxia.source import SUFFIXES, is_merged, read
@@ -50,12 +52,43 @@ def observed(state: Any, e: Any) -> None:
     """What a line shows of its server differs from line to line."""
 
 
+def exchangeable(one: Line, other: Line) -> bool:
+    """Acknowledgements come on a stream of their own for each follower, and proposals wait for none: of different
+    followers, or for another offset than a proposal before it, they may come in either order.
+    """
+    match one.event, other.event:
+        case "acked", "acked":
+            return one.columns["follower"] != other.columns["follower"]
+        case "acked", "proposed":
+            return True
+        case "proposed", "acked":
+            return other.columns["offset"] != one.columns["offset"]
+    return False
+
+
+def omissible(line: Line, later: Sequence[Line]) -> bool:
+    """An acknowledgement stands for all below: a follower that syncs two entries at once sends one for both."""
+    stream = line.columns.get("term"), line.columns.get("follower")
+    again = (one for one in later if one.event == "acked" and line.event == "acked")
+    return any((one.columns["term"], one.columns["follower"]) == stream for one in again)
+
+
 SYSTEM = System(
     "oxia",
     COLUMNS,
     EVENTS,
     observed,
-    Profile(configure, specification, Replica, ("members",), ("members",), boots=(), to_the_end=True),
+    Profile(
+        configure,
+        specification,
+        Replica,
+        ("members",),
+        ("members",),
+        boots=(),
+        to_the_end=True,
+        once=("elected", "seen", "seen_in"),
+        rising=("election",),
+    ),
     histories=True,
 )
 ADAPTER = Adapter(
@@ -69,5 +102,7 @@ ADAPTER = Adapter(
         lambda file: is_merged(lines_of(file)),
         frozenset(SYSTEM.docs) - {"applies", "applied", "duplicate", "sent"},
         ("term", "offset", "commit-offset", "head-offset", "max-inclusive", "min-exclusive"),
+        exchangeable,
+        omissible,
     ),
 )

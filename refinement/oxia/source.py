@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -234,6 +234,7 @@ class Reader:
     terms: dict[int, int] = field(default_factory=dict)
     cursors: dict[tuple[int | None, int | None], int | None] = field(default_factory=dict)
     duplicates: set[tuple[int | None, int | None]] = field(default_factory=set)
+    partial: bool = False
 
     def begin(self) -> None:
         """The lines of a shard begin."""
@@ -278,11 +279,11 @@ class Reader:
 Decoded = tuple[Line, dict[str, Any]]
 
 
-def read(files: tuple[str, ...]) -> Reading:
-    """The runs of the processes whose files these are: one for each shard of each namespace."""
+def read(files: tuple[str, ...], partial: bool = False) -> Reading:
+    """The runs of the processes whose files these are: one for each shard of each namespace (`adapter.Joined`)."""
     reading = Reading()
     decoded = [(file, list(_decoded(file, reading))) for file in files]
-    reader = Reader()
+    reader = Reader(partial=partial)
     for _, part in decoded:
         for _, f in part:
             reader.meet(f.get("new-ensemble") or f.get("ensemble"))
@@ -439,9 +440,22 @@ def _run(
             Record(pattern.event, node, line.file, line.number, _time(f), columns, text, needs, gives, about)
         )
     run.records = list(in_order(_with_duplicates(_with_restarts(steady(run.records)))))
+    if reader.partial:
+        run.records = [_alone(record) for record in run.records]
     silent = tuple(f"no line of {name} is in the input" for name, at in reader.names.items() if at not in seen)
     run.missing = (*silent, *(() if coordinator else ("no line of the coordinator is in the input",)))
     return run
+
+
+def _alone(record: Record) -> Record:
+    """The record without what others give it."""
+    columns = {name: value for name, value in record.columns.items() if name != "next"}
+    if record.event == "started":
+        columns = {}
+    for name in ("again", "dropped"):
+        if columns.get(name) == 0:
+            del columns[name]
+    return replace(record, columns=columns)
 
 
 def _with_duplicates(records: list[Record]) -> list[Record]:

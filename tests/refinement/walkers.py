@@ -152,7 +152,7 @@ SYSTEM = System(
 )
 
 
-def read(files: tuple[str, ...]) -> Reading:
+def read(files: tuple[str, ...], partial: bool) -> Reading:
     """The run that the files are; what is heard or got waits for what tells it."""
     reading = Reading()
     run = LoggedRun(files[0], {"nodes": 2}, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,27 @@ def test_a_file_without_a_line_of_iggy_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.log"
     file.write_text("nothing\n\x00\xff\n")
     assert "no line that an adapter of it knows" in judged("iggy", file).problems[0].got
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_where_lines_may_be_missing_no_removal_is_held_against_a_run(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    for cluster in (calm(), stale()):
+        cluster.lines = [line for line in cluster.lines if rng.random() > 0.2]
+        found = judged("iggy", cluster.write(tmp_path), partial=True)
+        assert [v.violations for v in found.verdicts] in ([()], [])
+
+
+@needs(IGGY)
+@pytest.mark.parametrize("name", ["mix-5-s1", "part-3-s16"])
+@pytest.mark.long
+def test_a_known_departure_is_named_and_refused_if_it_is_forbidden(name: str) -> None:
+    id = {"mix-5-s1": "iggy.replays_over_hole", "part-3-s16": "iggy.stale_parent"}[name]
+    file = IGGY / f"simulator/{name}.log.zst"
+    found = verdict("iggy", file)
+    assert (found.verdict, found.allowed_uses[0].fault) == ("inconclusive", id)
+    refused = verdict("iggy", file, forbid=(id,)).violations[0]
+    assert (refused.rule_id, refused.line) == (id, found.allowed_uses[0].line)
 
 
 REFUSED = {

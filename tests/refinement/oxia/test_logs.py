@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,46 @@ def test_after_a_snapshot_a_server_is_not_known_until_its_lines_show_it(tmp_path
     found = verdict("oxia", shard.write(tmp_path))
     assert found.violations == ()
     assert any("snapshot" in text for text in found.missing)
+
+
+def test_an_acknowledgement_stands_for_all_below_and_comes_when_it_comes(tmp_path: Path) -> None:
+    """What the benchmark of corruptions leaves out, as Oxia may print it (`adapter.omissible`, `exchangeable`)."""
+    for server in ("s2", "s3"):
+        shard = calm()
+        own = [n for n, x in enumerate(shard.lines) if x["message"] == "Received ack"]
+        own = [n for n in own if shard.lines[n]["follower"] == _address(server)]
+        for n in reversed(own[:-1]):
+            del shard.lines[n]
+        assert verdict("oxia", shard.write(tmp_path)).verdict == "inconclusive"
+    shard = calm()
+    acks = [n for n, line in enumerate(shard.lines) if line["message"] == "Received ack"]
+    one, two = acks[:2]
+    moved = shard.lines.pop(one)
+    shard.lines.insert(two, moved)
+    for n, line in enumerate(shard.lines):
+        line["time"] = f"2026-11-28T10:00:00.{n:03}Z"
+    assert verdict("oxia", shard.write(tmp_path)).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_where_lines_may_be_missing_no_removal_is_held_against_a_run(seed: int, tmp_path: Path) -> None:
+    rng, shard = random.Random(seed), calm()
+    shard.elect(2, "s3", {"s2": (1, 2), "s3": (1, 2)})
+    shard.lines = [line for line in shard.lines if line.get("new-ensemble") or rng.random() > 0.2]
+    found = judged("oxia", shard.write(tmp_path), partial=True)
+    assert [v.violations for v in found.verdicts] == [()]
+
+
+def test_of_a_violation_it_is_said_whether_missing_lines_would_explain_it(tmp_path: Path) -> None:
+    shard = calm()
+    del shard.lines[next(n for n, line in enumerate(shard.lines) if line["message"] == "Appending proposal to WAL")]
+    found = verdict("oxia", shard.write(tmp_path))
+    assert (found.verdict, "refused as the log is taken to be complete (else: --partial)" in found.notes) == (
+        "violates", True,
+    )  # fmt: skip
+    shard = calm()
+    shard.line("s2", "internal-rpc-server", "Received BecomeLeader request", request={"term": "1"})
+    assert "refused whatever lines are missing" in verdict("oxia", shard.write(tmp_path)).notes
 
 
 @needs(OXIA)
