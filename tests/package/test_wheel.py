@@ -86,6 +86,26 @@ def test_the_public_functions_work_and_find_their_files(installed: Installed) ->
     assert "own" not in told
 
 
+LESSON = """
+import json, pathlib, shutil, sys, viewproof
+
+course = pathlib.Path(shutil.copytree(viewproof.documents() / "course", "course"))
+sys.path.insert(0, "course")
+cells = json.loads((course / "3-views-and-primaries.ipynb").read_text())["cells"]
+names = {}
+for cell in cells:
+    text = "".join(cell["source"])
+    if "exercise" in cell["metadata"].get("tags", ()):
+        text = (course / "answers/lesson_3.py").read_text()
+    if cell["cell_type"] == "code":
+        exec(text if not cell["id"].startswith("check") else f"print({text})", names)
+"""
+
+
+def test_a_lesson_of_the_course_runs_from_a_copy_of_what_the_wheel_has(installed: Installed) -> None:
+    check(installed.python("-c", LESSON), 0, "RIGHT: 11 steps")
+
+
 def test_check(installed: Installed) -> None:
     check(installed.vsr("check", *SMALL), 0, "holds: I1")
     told = check(
