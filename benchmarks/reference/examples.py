@@ -121,6 +121,10 @@ EXAMPLES: Mapping[str, Callable[[Any], Any]] = {
 """Word → a condition in which it stands."""
 
 
+UNBOUNDED = Instance({"Node": 2})
+"""As the audit has it: nodes are known, logs have no end."""
+
+
 def example_spec() -> Spec:
     """A specification of which each invariant is an example, by the name of its word."""
     predicates = tuple(Predicate(word, word, fn, f"An example of {word}.") for word, fn in EXAMPLES.items())

@@ -14,6 +14,8 @@ from benchmarks.reference import examples
 from benchmarks.reference.text import paragraphs, wrapped
 from viewproof.spec import lang
 from viewproof.spec.engines.explicit.emit import emit
+from viewproof.spec.engines.replay.emit import Emitter
+from viewproof.spec.engines.replay.store import Layout
 from viewproof.spec.engines.smt.lower import Lowering
 from viewproof.spec.engines.smt.terms import Term
 from viewproof.spec.engines.tla.module import export
@@ -30,10 +32,11 @@ said with these words, and not with Python's `if`, `and` or loops over symbols, 
 may ask the configuration (`state.cfg`). [The tutorial](../changing-the-protocol.md) shows the words at work,
 [the course](../course/README.md) teaches them.
 
-Of each word of an expression the page shows what three engines make of an example, printed by these engines: the
+Of each word of an expression the page shows what four engines make of an example, printed by these engines: the
 *search*, a function over a row of bytes (`s`) that is compiled; the *proof*, a term over one variable for each cell,
-which z3 is given; and *TLA+*, for TLC. The examples are over the state at [the end](#the-state-of-the-examples), with
-nodes 0..2 and ops 1..2.
+which z3 is given; the *audit*, which replays traces, in Python over tables of the cells that are set; and *TLA+*, for
+TLC. The examples are over the state at [the end](#the-state-of-the-examples), with nodes 0..2 and ops 1..2; in an audit
+logs have no end.
 """
 GROUPS: Mapping[str, tuple[str, str]] = {
     "State": (
@@ -94,12 +97,14 @@ class Engines:
         self._search = {unit.title: unit.source for unit in emit(spec).units}
         self._module = "\n".join(export(spec).text.splitlines())
         self._lowering = Lowering(spec)
+        self._replay = Emitter(Layout(spec.schema, examples.UNBOUNDED), examples.UNBOUNDED)
         self._conditions = {ir.name: ir.cond for ir in spec.invariant_irs}
 
     def shown(self, word: str) -> Iterator[tuple[str, str]]:
         """Engine → its text."""
         yield "search", re.sub(r"\bf_[0-9a-f]+", word, self._search[word]).strip()
         yield "proof", wrapped(self._term(self._lowering.expr(self._conditions[word], {}).term), "  ")
+        yield "audit", wrapped(self._replay.text(self._conditions[word], {}), "  ")
         yield "TLA+", self._definition(word)
 
     def action(self) -> str:
@@ -140,7 +145,7 @@ def _entry(word: str, made: Engines) -> str:
     if word in examples.EXAMPLES:
         lines.append(f"`{_written(word)}`\n")
         for engine, text in made.shown(word):
-            lines.append(f"*{engine}*\n\n```{'python' if engine == 'search' else 'text'}\n{text}\n```\n")
+            lines.append(f"*{engine}*\n\n```{'python' if engine in ('search', 'audit') else 'text'}\n{text}\n```\n")
     return "\n".join(lines)
 
 
