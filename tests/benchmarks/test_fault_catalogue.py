@@ -10,6 +10,7 @@ from benchmarks.fault_runs import BEGIN, END, Caught, table_rows, write_table
 from viewproof.faults import records
 from viewproof.impl.faults import FAULTS as REPLICA_FAULTS
 from viewproof.impl.sim import simulate
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.refinement.verdict import RunVerdict
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.faults import FAULTS as SPEC_FAULTS
@@ -28,6 +29,13 @@ def test_each_mistake_is_in_the_documentation() -> None:
     rows = [line.split("|")[1].strip(" `") for line in table.splitlines() if line.startswith("| `")]
     assert rows == list(records())
     assert "NOTHING" not in table
+
+
+def test_each_named_profile_is_in_the_documentation() -> None:
+    text = DOCS.read_text(encoding="utf-8").partition("| profile | what it does |")[2].partition("\n\n")[0]
+    assert {
+        line.split("|")[1].strip(" `") for line in text.splitlines() if line.startswith("| `")
+    } == NAMED_PROFILES.keys()
 
 
 def test_each_invariant_has_a_mistake_that_breaks_it() -> None:

@@ -74,6 +74,14 @@ def test_a_boot_without_a_feature_that_is_enabled_is_rejected(tmp_path: Path) ->
         assert (verdict.verdict, [each.rule_id for each in verdict.violations]) == ("violates", ["I14"])
 
 
+def test_a_feature_that_nobody_supports_does_not_come_with_a_log(runs: list[list[Row]]) -> None:
+    """Not even at a run's end, where what the sender did later is not known: the node's own boot says what it can."""
+    for rows in runs:
+        ats = [*boots(rows, "on_start_view")]
+        for at in {*ats[:2], *ats[-4:]}:
+            assert with_change(rows, at, features=1).verdict == "violates"
+
+
 def judged(rows: list[Row]) -> RunVerdict:
     return check_run("run", rows, AuditOptions())
 

@@ -32,7 +32,10 @@ ALL_RULES = SYSTEM.rules_for(SPEC)
 REPETITIONS = {one.column for one in SYSTEM.observations_for(SPEC, optional=True)}
 FROM_PRIMARIES = ("on_prepare", "drop_prepare", "on_commit", "on_start_view")
 """Events that use a message which only the primary of its view sends."""
-OFF_IF_MISSING = ("client_sessions", "client_gaps", "pipeline", "journal_slots", "ring", "partitions")
+OFF_IF_MISSING = (
+    *("client_slots", "client_sessions", "client_gaps", "pipeline", "checkpoint_interval", "journal_slots"),
+    *("ring", "feature_rounds", "partitions"),
+)
 """Options of the configuration of which 0 and no value are the same."""
 Hole = tuple[int, str]
 """(position, column)"""
