@@ -4,8 +4,8 @@
     python -m benchmarks.reference --write docs/reference    # makes them again
 
 `language.md` follows from the words of `viewproof.spec.lang` and what the engines make of an example of each;
-`commands.md` from the declarations of `vsr`; `settings.md` from the settings of a server; `audit.schema.json` and
-`check.schema.json` from the classes of the two reports.
+`commands.md` from the declarations of `vsr`; `settings.md` from the settings of a server; the schemas of reports from
+the classes that they show.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "settings.md": settings.page,
     "audit.schema.json": reports.audit_schema,
     "check.schema.json": reports.check_schema,
+    "simulate.schema.json": reports.simulate_schema,
 }
 HERE = Path(__file__).resolve().parents[2] / "docs/reference"
 

@@ -1,4 +1,4 @@
-"""JSON Schemas of the reports that `vsr audit --json` and `vsr check --json` write, from the classes that they show."""
+"""JSON Schemas of what `vsr audit`, `check` and `simulate` write with `--json`, from the classes that they show."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from viewproof.api.simulate import Plan
+from viewproof.impl.sim.run import SimResult
 from viewproof.refinement.verdict import VERDICTS, AuditReport
 from viewproof.spec.engines.explicit.result import PLAIN_FIELDS, Change, Result
 
@@ -60,6 +62,24 @@ def check_schema() -> str:
     properties = {**asked, **plain, **answered}
     described = "The result of a search of one size, by `vsr check MODEL --json FILE`. Other questions add fields."
     return _text("check", described, properties, list(properties), {**changes, "Step": _object(_STEP)})
+
+
+def simulate_schema() -> str:
+    """Of simulated runs: the plan, and one result per seed and group."""
+    plan = _schemas({**get_type_hints(Plan), "groups": list[str]}, without={"out", "parquet"})
+    texts = {"failures": list[str], "trace": str | None, "replay": str}
+    runs = _schemas({**get_type_hints(SimResult), **texts}, without=set())
+    summary = {**_schemas({"summary": dict[str, dict[str, int]]}, without=set()), "exit_code": EXIT}
+    listed = {"type": "array", "items": _object(runs)}
+    properties = {"format": {"const": "viewproof.simulate/1"}, **plan, **summary, "runs": listed}
+    return _text("simulate", "The report of `vsr simulate --json FILE`.", properties, list(properties), {})
+
+
+def _schemas(types: dict[str, Any], *, without: set[str]) -> dict[str, Any]:
+    """Name → schema of its type."""
+    names = [name for name in types if name not in without]
+    schemas, _ = msgspec.json.schema_components([types[name] for name in names], ref_template=REF)
+    return dict(zip(names, schemas, strict=True))
 
 
 _STEP = {

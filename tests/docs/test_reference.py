@@ -58,9 +58,11 @@ def test_a_search_writes_what_its_schema_says(tmp_path: Path, options: tuple[str
     assert validated(report, "check.schema.json")["exit_code"] == code
 
 
-def test_audits_write_what_their_schema_says(tmp_path: Path) -> None:
+def test_simulations_and_audits_write_what_their_schemas_say(tmp_path: Path) -> None:
     traces, report = tmp_path / "traces", tmp_path / "report.json"
-    run("simulate", "--seed", "1", "--requests", "40", "--fault", "commit.apply_at_replicate", "--out", traces)
+    fault = ("--fault", "commit.apply_at_replicate")
+    assert run("simulate", "--seed", "1", "--requests", "40", *fault, "--out", traces, "--json", report) == 1
+    assert validated(report, "simulate.schema.json")["runs"][0]["failures"]
     assert run("audit", traces, "--json", report) == 1
     assert validated(report, "audit.schema.json")["verdicts"][0]["violations"]
     first = next(traces.rglob("*.ndjson"))
@@ -69,7 +71,10 @@ def test_audits_write_what_their_schema_says(tmp_path: Path) -> None:
     assert validated(report, "audit.schema.json")["problems"]
 
 
-def test_the_schemas_refuse_what_is_no_report() -> None:
-    schema = jsonschema.Draft202012Validator(json.loads(PAGES["audit.schema.json"]()))
-    assert not schema.is_valid({})
-    assert not schema.is_valid({"format": "viewproof.audit/1", "verdict": "fine"})
+@pytest.mark.parametrize("name", [name for name in PAGES if name.endswith(".json")])
+def test_a_schema_is_one_and_refuses_what_is_no_report(name: str) -> None:
+    schema = json.loads(PAGES[name]())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    assert not validator.is_valid({})
+    assert not validator.is_valid({"format": schema["title"], "verdict": "fine"})
