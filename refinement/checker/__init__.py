@@ -55,16 +55,13 @@ def check_run(
         stream = chain([boot], stream)
     if system.profile.whole:
         return judge_whole(run_id, stream, boot, options, system, engine)
-    index, needed = system.index, system.profile.needed
-    if any(boot[index[name]] is None for name in needed):
-        boot = Evidence.of(rows, system).boot or boot
-    boot = _with(boot, {name: value for name, value in options.configuration if boot[index[name]] is None}, system)
-    missing = [name for name in needed if boot[index[name]] is None]
+    boot = configured(boot, rows, options, system)
+    missing = [name for name in system.profile.needed if boot[system.index[name]] is None]
     if missing:
         texts = tuple(f"{n} is not in the first event, nor in any boot: say it with --set {n}=…" for n in missing)
         return RunVerdict(run_id, "inconclusive", 0, missing=texts)
-    judge = _Judge(run_id, rows, boot, options, engine, system, begun, whole if begun else rows)
-    shown = {name: boot[at] for name, at in index.items()}
+    judge = Judge(run_id, rows, boot, options, engine, system, begun, whole if begun else rows)
+    shown = {name: boot[at] for name, at in system.index.items()}
     notes = system.profile.weaknesses(shown)
     verdict = _judged(judge, boot, stream)
     if verdict.verdict != "violates":
@@ -72,7 +69,17 @@ def check_run(
     return replace(verdict, notes=(*verdict.notes, *notes)) if notes else verdict
 
 
-def _judged(judge: _Judge, boot: Row, stream: Iterator[Row]) -> RunVerdict:
+def configured(first: Row, rows: Iterable[Row], options: AuditOptions, system: System) -> Row:
+    """The event that shows the run's configuration, with what the options say of it."""
+    index, needed = system.index, system.profile.needed
+    boot = first
+    if any(boot[index[name]] is None for name in needed):
+        boot = Evidence.of(rows, system).boot or boot
+    given = {name: value for name, value in options.configuration if boot[index[name]] is None}
+    return _with(boot, given, system)
+
+
+def _judged(judge: Judge, boot: Row, stream: Iterator[Row]) -> RunVerdict:
     """The verdict, which must hold whatever the run does not show of its configuration."""
     system = judge.system
     verdict = judge.verdict(boot, stream)
@@ -106,7 +113,7 @@ def _with(row: Row, values: Mapping[str, int], system: System) -> Row:
     return tuple(changed)
 
 
-class _Judge:
+class Judge:
     """Judges a run under one configuration or another."""
 
     def __init__(
@@ -123,7 +130,7 @@ class _Judge:
         self.options = options
         self.engine = engine
 
-    def plain(self, shown: Row) -> _Plain | RunVerdict:
+    def plain(self, shown: Row) -> Plain | RunVerdict:
         """The plain replay if the configuration is that of the row `shown`; or the verdict that there can be none."""
         configure = self.system.profile.configure
         record = dict(zip(self.system.names, shown, strict=False))
@@ -139,7 +146,7 @@ class _Judge:
         except SpecError:
             uses = [_use(id, shown) for id in sorted(permitted)]
         program = program_for(self.system, cfg, self.boot, self.allow, self.engine)
-        return _Plain(self.run_id, program, cfg.replicas, uses, self.boot, self.options, self.begun)
+        return Plain(self.run_id, program, cfg.replicas, uses, self.boot, self.options, self.begun)
 
     def verdict(self, shown: Row, stream: Iterator[Row] | None = None) -> RunVerdict:
         """The verdict if the configuration is that of the row `shown`; `stream` are the rows, if they are begun."""
@@ -159,7 +166,7 @@ class _Judge:
         self.boot = boot
         return self.verdict(boot)
 
-    def _told(self, verdict: RunVerdict, plain: _Plain) -> RunVerdict:
+    def _told(self, verdict: RunVerdict, plain: Plain) -> RunVerdict:
         """The verdict with what led to it, if the run does not conform."""
         if verdict.verdict == "conforms":
             return verdict
@@ -187,7 +194,7 @@ def advance(run_id: str, rows: Iterable[Row], options: AuditOptions, begun: Begu
         return begun
     if any(first[system.index[name]] is None for name in system.profile.needed):
         return begun
-    plain = _Judge(run_id, rows, first, options, "replay", system, begun, rows).plain(first)
+    plain = Judge(run_id, rows, first, options, "replay", system, begun, rows).plain(first)
     if isinstance(plain, RunVerdict):
         return begun
     last = {row[_NODE]: row[_CLOCK] for row in rows}
@@ -203,7 +210,7 @@ def advance(run_id: str, rows: Iterable[Row], options: AuditOptions, begun: Begu
     return plain.kept(rows, first) if plain.state.events > plain.before else begun
 
 
-class _Plain:
+class Plain:
     """The replay of a run of which all is shown; it stops at the first event of which something is not."""
 
     def __init__(
@@ -333,7 +340,7 @@ class _Plain:
         )
 
 
-def _judge_partial(plain: _Plain, rows: Iterable[Row], evidence: Evidence) -> RunVerdict:
+def _judge_partial(plain: Plain, rows: Iterable[Row], evidence: Evidence) -> RunVerdict:
     """Kleene's replay, from where the plain one knew all."""
     if evidence.clocks:
         more = evidence.clock_problems - len(evidence.clocks)

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from viewproof.api import audit as api
 from viewproof.refinement import baseline
-from viewproof.refinement.cli.options import OutputFile, json_option, protect
+from viewproof.refinement.cli.options import OutputFile, configuration_of, json_option, protect
 from viewproof.refinement.cli.output import note, save_json, steps
 from viewproof.refinement.discovery import Inputs
 from viewproof.refinement.reports import audit as audit_page
@@ -108,7 +108,7 @@ def audit(
     _check_usable(violations, engine, master)
     conf = _settings(engine, settings)
     try:
-        configuration = _configuration(given)
+        configuration = configuration_of(given)
         options = api.audit_options(
             input, profile, allow, without, adapter, configuration, forbid=forbid, partial=is_partial
         )
@@ -148,17 +148,6 @@ def _save_baseline(report: AuditReport, file: Path) -> None:
     """Write what is known, and what was found."""
     found = (baseline.Known(v.cause, v.rule_id, v.action, f"{v.file}:{v.line}: {v.message}") for v in report.violations)
     baseline.write(file, baseline.merged(report.baseline, found))
-
-
-def _configuration(given: tuple[str, ...]) -> dict[str, int]:
-    """COLUMN=N, each as column and number."""
-    found = {}
-    for word in given:
-        column, _, value = word.partition("=")
-        if not value.isdecimal():
-            raise click.BadParameter(f"{word!r} is not COLUMN=N, such as replicas=3", param_hint="--set")
-        found[column] = int(value)
-    return found
 
 
 def _settings(engine: str, given: tuple[str, ...]) -> dict[str, str]:

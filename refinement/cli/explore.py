@@ -1,12 +1,11 @@
-"""`vsr explore`: a page on which one chooses the steps of a bounded model."""
+"""`vsr explore`: a page on which one chooses the steps of a bounded model, or looks at a recorded run."""
 
 from __future__ import annotations
 
-import signal
-import webbrowser
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,20 +13,41 @@ from viewproof.api import model as api
 from viewproof.api.check import check as search
 from viewproof.api.check import never
 from viewproof.refinement.cli.check_import import imported
+from viewproof.refinement.cli.explore_trace import explore_trace, page_options, show
 from viewproof.refinement.cli.models import SIZES, ProfileName, bounded_model, model_options
-from viewproof.refinement.cli.output import note
 from viewproof.refinement.cli.own_model import is_own
-from viewproof.refinement.explorer import Goal, Server, Subject, serve
+from viewproof.refinement.explorer import Goal, Subject
 from viewproof.spec.engines.explicit import Progress
 from viewproof.spec.engines.explicit.result import Step
 from viewproof.spec.lang import Spec, SpecError
+from viewproof.spec.protocols import MODELS
 
 
-@click.command()
+class Explore(click.Command):
+    """`explore MODEL`, or `explore TRACE`, which has options of its own."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **more: Any) -> click.Context:
+        """That of the command that is meant."""
+        if names_trace(args):
+            return explore_trace.make_context(info_name, args, *rest, **more)
+        return super().make_context(info_name, args, *rest, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that is meant."""
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+
+def names_trace(args: list[str]) -> bool:
+    """Do the words name a trace, and no model?"""
+    if any(word in MODELS or is_own(word) or word in ("--fault", "--import") for word in args):
+        return False
+    return any(not word.startswith("-") and (Path(word).exists() or "*" in word) for word in args)
+
+
+@click.command(cls=Explore)
 @model_options
 @click.option("--profile", type=ProfileName(), default="core", help="Options of the protocol.", show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page.  [default: a free one]")
-@click.option("--open/--no-open", "opens", default=True, help="Open the page in a browser.", show_default=True)
+@page_options
 @click.option(
     "--import",
     "trace",
@@ -46,6 +66,8 @@ def explore(
     The page shows which steps are enabled, and of the others the guard in the way with its values; one goes back, on,
     and jumps to witnesses and to breaks of invariants; mistakes are switched on and off; a behaviour is saved as a
     scenario test in Python, as ITF, or as a page. Ctrl-C ends it.
+
+    Of a TRACE (a file or directory, as of vsr audit; vsr explore TRACE --help) it shows a run event by event.
     """
     if invariants:
         raise click.UsageError("--invariant does not apply to vsr explore: the page shows all of them")
@@ -56,18 +78,7 @@ def explore(
         subject = _named(name, api.model_size(name, replicas, faults, sizes), faults, profile, max_states)
     if trace is not None:
         subject = replace(subject, begin=tuple((s.action, s.args) for s in imported(spec, trace).behaviour))
-    try:
-        server = Server(subject, port)
-    except OSError as problem:
-        raise click.UsageError(f"port {port} cannot be listened on: {problem.strerror}") from None
-    click.echo(server.address)
-    note("Ctrl-C ends it")
-    if opens:
-        webbrowser.open(server.address)
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.default_int_handler)
-    serve(server)
-    return 0
+    return show(subject, port, opens)
 
 
 def _own(spec: Spec, text: str, max_states: int) -> Subject:

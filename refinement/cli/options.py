@@ -131,3 +131,14 @@ def _identity(path: str | Path) -> tuple[Any, ...]:
     except OSError:
         return (os.path.realpath(path),)
     return status.st_dev, status.st_ino
+
+
+def configuration_of(given: tuple[str, ...]) -> dict[str, int]:
+    """COLUMN=N, each as column and number."""
+    found = {}
+    for word in given:
+        column, _, value = word.partition("=")
+        if not value.isdecimal():
+            raise click.BadParameter(f"{word!r} is not COLUMN=N, such as replicas=3", param_hint="--set")
+        found[column] = int(value)
+    return found

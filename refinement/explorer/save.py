@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from viewproof.refinement.explorer.subject import Subject, go, specification, story
+from viewproof.refinement.explorer.subject import Subject, document, go, specification, story
 from viewproof.refinement.reports.behaviour import render
 from viewproof.spec.engines import explicit
 from viewproof.spec.engines.explicit.result import Result, Step
-from viewproof.spec.engines.story import to_json
 from viewproof.spec.engines.walk import judged
 from viewproof.spec.lang import Spec, SpecError
 
@@ -21,7 +20,7 @@ def save(subject: Subject, form: str, faults: tuple[str, ...], steps: Sequence[t
     if form not in FORMS:
         raise SpecError(f"{form} is no form of a behaviour; there are: {', '.join(FORMS)}")
     spec = specification(subject, faults)
-    taken, refused = go(spec, steps)
+    taken, refused = go(spec, steps, subject.start)
     if refused:
         raise SpecError(refused)
     ending, text = FORMS[form]
@@ -34,7 +33,7 @@ def _python(subject: Subject, spec: Spec, faults: tuple[str, ...], taken: Sequen
     if subject.python is None:
         raise SpecError("a scenario test is written for the models that are here; save one's own as ITF")
     calls = "\n".join(f'    ("{step.action}", {json.dumps(step.args)}),' for step in taken)
-    found = judged(spec, taken)
+    found = judged(spec, taken, subject.start)
     ends = f"breaks {found.broken} ({found.title})" if found.broken else "breaks no invariant"
     assertion = f'result.broken == "{found.broken}"' if found.broken else 'result.verdict == "holds"'
     return f'''"""A behaviour of the model {subject.name} that {ends}."""
@@ -56,15 +55,16 @@ def test_the_behaviour_can_be_taken_and_{"breaks_" + found.broken if found.broke
 
 def _itf(subject: Subject, spec: Spec, faults: tuple[str, ...], taken: Sequence[Step]) -> str:
     result = replace(Result(spec.name, "holds"), behaviour=list(taken))
-    return json.dumps(explicit.to_itf(spec, result), indent=1)
+    return json.dumps(explicit.to_itf(spec, result, subject.start), indent=1)
 
 
 def _page(subject: Subject, spec: Spec, faults: tuple[str, ...], taken: Sequence[Step]) -> str:
-    return render(story(subject, spec, faults, taken))
+    told = story(subject, spec, faults, taken)
+    return render(told, document(subject, told))
 
 
 def _json(subject: Subject, spec: Spec, faults: tuple[str, ...], taken: Sequence[Step]) -> str:
-    return json.dumps(to_json(story(subject, spec, faults, taken)), ensure_ascii=False, indent=1)
+    return json.dumps(document(subject, story(subject, spec, faults, taken)), ensure_ascii=False, indent=1)
 
 
 _Text = Callable[[Subject, Spec, tuple[str, ...], Sequence[Step]], str]

@@ -26,6 +26,8 @@ class Search:
 
     def begin(self, faults: tuple[str, ...], goal: Goal) -> None:
         """Search for a goal. Raises `SpecError` while another search runs, and for an unknown id."""
+        if not self._subject.searches:
+            raise SpecError("nothing is searched for from a state of a trace")
         spec = specification(self._subject, faults)
         known = {p.id for p in (spec.invariants if goal.breaks else spec.witnesses)}
         if goal.id not in known:

@@ -7,30 +7,46 @@ names must be this server's, and what changes something is JSON, which a browser
 from __future__ import annotations
 
 import json
+import re
+import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
 from typing import Any
-
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from viewproof.refinement.explorer.save import FORMS, save
 from viewproof.refinement.explorer.searching import Search
 from viewproof.refinement.explorer.subject import Goal, Subject, specification, stand
-from viewproof.refinement.reports.behaviour.page import LOADER, page_files
+from viewproof.refinement.explorer.trace import Trace
+from viewproof.refinement.explorer.trace_page import BadRequestError, own, page, trace_asked
 from viewproof.spec.lang import SpecError
 
 LOOPBACK = "127.0.0.1"
 BODY_MAX = 1 << 20
 """Bytes of a request's body."""
-_PACKAGE = "viewproof.refinement.explorer.page"
 _JSON = "application/json"
+_FORK = re.compile("/from-([0-9]{1,9})/")
 
 
-class BadRequestError(Exception):
-    """A request that is none of the page's."""
+class Model:
+    """A model that is explored, and its search."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.search = Search(subject)
+
+    def asked(self, body: Callable[[], Mapping[str, Any]]) -> dict[tuple[str, str], Callable[[], Any]]:
+        """What the page asks, by method and path below its own."""
+        subject, search = self.subject, self.search
+        return {
+            ("GET", ""): lambda: _page(subject),
+            ("GET", "api/begin"): lambda: _begin(subject),
+            ("GET", "api/search"): search.standing,
+            ("POST", "api/stand"): lambda: stand(subject, *_behaviour(body())),
+            ("POST", "api/save"): lambda: _saved(subject, body()),
+            ("POST", "api/search"): lambda: _begun(search, body()),
+            ("POST", "api/stop"): search.stop,
+        }
 
 
 class Server(ThreadingHTTPServer):
@@ -38,10 +54,32 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, subject: Subject, port: int = 0) -> None:
+    def __init__(self, subject: Subject | Trace, port: int = 0) -> None:
         super().__init__((LOOPBACK, port), _Handler)
-        self.subject = subject
-        self.search = Search(subject)
+        self.trace = subject if isinstance(subject, Trace) else None
+        self.models: dict[str, Model] = {}
+        self._making = threading.Lock()
+        if isinstance(subject, Subject):
+            self.models["/"] = Model(subject)
+
+    @property
+    def search(self) -> Search:
+        """The search in the model that is explored."""
+        return self.models["/"].search
+
+    def fork(self, number: int) -> str:
+        """The path of a model that goes on from the trace's state after an event. Raises `SpecError`."""
+        path = f"/from-{number}/"
+        self.model_at(path)
+        return path
+
+    def model_at(self, path: str) -> Model | None:
+        """The model at that path; one that goes on from an event of the trace is made when it is first asked for."""
+        forked = _FORK.fullmatch(path)
+        with self._making:
+            if self.trace is not None and forked and path not in self.models:
+                self.models[path] = Model(self.trace.fork(int(forked[1])))
+            return self.models.get(path)
 
     @property
     def address(self) -> str:
@@ -61,7 +99,8 @@ def serve(server: Server) -> None:
     except KeyboardInterrupt:
         pass
     finally:
-        server.search.stop()
+        for model in server.models.values():
+            model.search.stop()
         server.server_close()
 
 
@@ -71,31 +110,33 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60
 
     def do_GET(self) -> None:
-        asked: dict[str, Callable[[], Any]] = {
-            "/": lambda: _page(self.server.subject),
-            "/api/begin": lambda: _begin(self.server.subject),
-            "/api/search": self.server.search.standing,
-        }
-        self._answer(asked)
+        self._answer("GET")
 
     def do_POST(self) -> None:
-        subject, search = self.server.subject, self.server.search
-        asked: dict[str, Callable[[], Any]] = {
-            "/api/stand": lambda: stand(subject, *_behaviour(self._body())),
-            "/api/save": lambda: _saved(subject, self._body()),
-            "/api/search": lambda: _begun(search, self._body()),
-            "/api/stop": search.stop,
-        }
-        self._answer(asked)
+        self._answer("POST")
 
-    def _answer(self, asked: Mapping[str, Callable[[], Any]]) -> None:
+    def _asked(self, method: str) -> Callable[[], Any] | None:
+        """What answers this request."""
+        path = self.path.partition("?")[0]
+        server = self.server
+        own = path[: path.find("/api/") + 1] if "/api/" in path else path
+        for below in (own, "/"):
+            if (model := server.model_at(below)) is not None:
+                return model.asked(self._body).get((method, path.removeprefix(below)))
+        if server.trace is None:
+            return None
+        return trace_asked(server.trace, self._body, server.fork).get((method, path.removeprefix("/")))
+
+    def _answer(self, method: str) -> None:
         if self.headers.get("Host") not in self.server.hosts:
             self._send({"error": "this server answers its own page only"}, HTTPStatus.FORBIDDEN)
-        elif (answer := asked.get(self.path.partition("?")[0])) is None:
-            self._send({"error": f"there is no {self.path}"}, HTTPStatus.NOT_FOUND)
         else:
             try:
-                self._send(answer())
+                answer = self._asked(method)
+                if answer is None:
+                    self._send({"error": f"there is no {self.path}"}, HTTPStatus.NOT_FOUND)
+                else:
+                    self._send(answer())
             except SpecError as problem:
                 self._send({"error": problem.message}, HTTPStatus.CONFLICT)
             except BadRequestError as problem:
@@ -154,6 +195,7 @@ def _begin(subject: Subject) -> dict[str, Any]:
         "switched": list(subject.switched),
         "walk": [list(step) for step in subject.begin],
         "witnesses": [{"id": w.id, "title": w.title, "doc": w.doc} for w in spec.witnesses],
+        "searches": subject.searches,
         "forms": [form for form in FORMS if form != "python" or subject.python is not None],
     }
 
@@ -173,14 +215,4 @@ def _begun(search: Search, body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _page(subject: Subject) -> str:
-    environment = Environment(
-        loader=ChoiceLoader([PackageLoader(_PACKAGE, "."), LOADER]), autoescape=True, undefined=StrictUndefined
-    )
-    style, script = page_files()
-    return environment.get_template("explore.html.j2").render(
-        subject=subject, style=style + _own("explore.css"), script=script, own_script=_own("explore.js")
-    )
-
-
-def _own(name: str) -> Markup:
-    return Markup(files(_PACKAGE).joinpath(name).read_text(encoding="utf-8"))
+    return page("explore.html.j2", subject=subject, own_script=own("explore.js"))

@@ -36,7 +36,9 @@ class Subject:
     `search` finds the steps to a goal, within bounds: [] if there is no such state, None if a bound came first; it
     tells now and then how many states it has met.
     `python` gives the expression that makes the specification in a scenario test; None for a model of one's own.
-    `begin` are steps to begin with, `switched` the mistakes that are on at first.
+    `begin` are steps to begin with, `switched` the mistakes that are on at first; `start` is the state in which all
+    begins. Without `searches` nothing is searched for; with `far` a step's invariants are asked once it is taken.
+    `back` is the address of the trace that this goes on from.
     """
 
     name: str
@@ -47,6 +49,10 @@ class Subject:
     python: Callable[[tuple[str, ...]], str] | None = None
     begin: tuple[tuple[str, dict[str, int]], ...] = ()
     switched: tuple[str, ...] = ()
+    start: State = field(default_factory=State.initial)
+    searches: bool = True
+    far: bool = False
+    back: str = ""
 
 
 @lru_cache(maxsize=16)
@@ -57,12 +63,12 @@ def specification(subject: Subject, faults: tuple[str, ...]) -> Spec:
     return subject.build(faults)
 
 
-def go(spec: Spec, steps: Steps) -> tuple[list[Step], str]:
+def go(spec: Spec, steps: Steps, start: State) -> tuple[list[Step], str]:
     """As many of the steps as can be taken; and why the next cannot, if one is left."""
     taken: list[Step] = []
     for name, args in steps:
         try:
-            taken.append(take(spec, _last(taken), name, args, number=len(taken) + 1))
+            taken.append(take(spec, _last(taken, start), name, args, number=len(taken) + 1))
         except SpecError as problem:
             return taken, problem.message
     return taken, ""
@@ -71,29 +77,39 @@ def go(spec: Spec, steps: Steps) -> tuple[list[Step], str]:
 def stand(subject: Subject, faults: tuple[str, ...], steps: Steps) -> dict[str, Any]:
     """Where these steps lead, as the page shows it: the story, its drawing, and the steps that can be taken next."""
     spec = specification(subject, faults)
-    taken, refused = go(spec, steps)
+    taken, refused = go(spec, steps, subject.start)
     told = story(subject, spec, faults, taken)
     return {
-        "story": to_json(told),
+        "story": document(subject, told),
         "drawing": render_drawing(scene_of(told)),
         "walk": [[step.action, step.args] for step in taken],
         "refused": refused,
-        "next": list(_next(spec, _last(taken), told.marks)),
-        "claims": _claims(spec, taken),
+        "next": list(_next(subject, spec, _last(taken, subject.start), told.marks)),
+        "claims": _claims(spec, taken, subject.start),
     }
+
+
+def document(subject: Subject, told: Story) -> dict[str, Any]:
+    """The story as JSON; of one that does not begin in the initial state all that differs from that is shown."""
+    found = to_json(told)
+    if subject.back:
+        declared = told.spec.schema.vars
+        for var in found["vars"]:
+            var["init"] = show_value(declared[var["name"]], declared[var["name"]].init)
+    return found
 
 
 def story(subject: Subject, spec: Spec, faults: tuple[str, ...], taken: Sequence[Step]) -> Story:
     """The behaviour told; its ending is the invariant that its last state, or step, breaks."""
-    id = first_broken(spec, _last(taken[:-1]), _last(taken))
-    return tell(spec, taken, about=subject.sizes, faults=faults, broken=id)
+    id = first_broken(spec, _last(taken[:-1], subject.start), _last(taken, subject.start))
+    return tell(spec, taken, about=subject.sizes, faults=faults, broken=id, start=subject.start)
 
 
-def _next(spec: Spec, state: State, marks: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _next(subject: Subject, spec: Spec, state: State, marks: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Per action in order: the steps of it that are enabled, with what they change and break."""
     for action in spec.actions:
         reasons = why_not(spec, state, action, show_value)
-        enabled = [_choice(spec, state, reason) for reason in reversed(reasons) if reason.enabled]
+        enabled = [_choice(spec, state, reason, subject.far) for reason in reversed(reasons) if reason.enabled]
         yield {
             "action": action.name,
             "doc": action.doc,
@@ -104,7 +120,7 @@ def _next(spec: Spec, state: State, marks: Mapping[str, str]) -> Iterator[dict[s
         }
 
 
-def _choice(spec: Spec, state: State, reason: Reason) -> dict[str, Any]:
+def _choice(spec: Spec, state: State, reason: Reason, far: bool) -> dict[str, Any]:
     after = interp.step(spec, state, spec.action(reason.action), reason.args)
     assert isinstance(after, State)
     leaves = changes(spec, state, after)
@@ -115,13 +131,13 @@ def _choice(spec: Spec, state: State, reason: Reason) -> dict[str, Any]:
             [c.var, list(c.index), show_value(variables[c.var], c.before), show_value(variables[c.var], c.after)]
             for c in leaves
         ],
-        "breaks": first_broken(spec, state, after),
+        "breaks": None if far else first_broken(spec, state, after),
     }
 
 
-def _claims(spec: Spec, taken: Sequence[Step]) -> list[dict[str, Any]]:
+def _claims(spec: Spec, taken: Sequence[Step], start: State) -> list[dict[str, Any]]:
     """Per invariant: does it hold after each of the steps, and has its witness been met?"""
-    states = [State.initial(), *(step.state for step in taken)]
+    states = [start, *(step.state for step in taken)]
     transitions = {p.name for p in spec.invariant_irs if p.is_transition}
     witnesses = {w.id: w for w in spec.witnesses}
     claims = []
@@ -137,5 +153,5 @@ def _claims(spec: Spec, taken: Sequence[Step]) -> list[dict[str, Any]]:
     return claims
 
 
-def _last(taken: Sequence[Step]) -> State:
-    return taken[-1].state if taken else State.initial()
+def _last(taken: Sequence[Step], start: State) -> State:
+    return taken[-1].state if taken else start

@@ -32,10 +32,12 @@ def take(spec: Spec, before: State, name: str, args: Mapping[str, int], *, numbe
     return Step(name, dict(args), spec.ir(name).source, changes(spec, before, after), after)
 
 
-def judged(spec: Spec, steps: Sequence[Step]) -> Result:
-    """The behaviour as a result: up to the first state, or step, that breaks an invariant."""
+def judged(spec: Spec, steps: Sequence[Step], start: State | None = None) -> Result:
+    """The behaviour, from the state `start` (None: the initial one), as a result: up to the first state, or step, that
+    breaks an invariant.
+    """
     result = Result(spec.name, "holds", invariants=[p.id for p in spec.invariants], behaviour=list(steps))
-    before = State.initial()
+    before = start or State.initial()
     for number, after in enumerate([before, *(step.state for step in steps)]):
         if (id := first_broken(spec, before, after)) is not None:
             predicate = next(p for p in spec.invariants if p.id == id)

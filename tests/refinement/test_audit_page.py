@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.refinement import fakes
+from tests.refinement.browser import browser, flaws, look, needs_browser
 from tests.refinement.test_behaviour_page import Page
 from viewproof.refinement.cli import cli
 from viewproof.refinement.discovery import survey
@@ -197,3 +198,69 @@ def test_a_violation_that_nothing_led_to_is_a_story_of_one_step() -> None:
     told = tell(RunVerdict("r", "violates", 9, violations=(violation,)), violation, None)
     assert [step["source"]["line"] for step in told.document["steps"]] == [7]
     assert told.scene.lanes == (1,)
+
+
+@pytest.mark.long
+@needs_browser
+def test_in_a_browser_causes_lead_to_stories_that_keys_step_through(text: str, tmp_path: Path) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    file = tmp_path / "audit.html"
+    file.write_text(text)
+    with browser() as driver:
+        wait = WebDriverWait(driver, 60)
+
+        def heading() -> str:
+            return str(driver.find_element(By.CSS_SELECTOR, "#details h2").text)
+
+        def press(*keys: str) -> None:
+            driver.find_element(By.TAG_NAME, "body").send_keys(*keys)
+
+        driver.get(file.as_uri())
+        assert flaws(driver) == []
+        press("j")
+        last = len(stories(text)[0]["steps"])
+        link = driver.find_element(By.LINK_TEXT, "Step through what led there")
+        link.send_keys(Keys.ENTER)
+        wait.until(lambda d: heading().startswith(f"{last}."))
+        assert "REFUSED" in driver.find_element(By.ID, "details").text.upper()
+        press("k", "k")
+        assert heading().startswith(f"{last - 2}.")
+        assert driver.current_url.endswith(f"#violation=1&step={last - 2}")
+        driver.refresh()
+        wait.until(lambda d: heading().startswith(f"{last - 2}."))
+        assert flaws(driver) == []
+        press("]")
+        wait.until(lambda d: "2 of 2" in d.find_element(By.ID, "other").text)
+        press(Keys.ESCAPE)
+        wait.until(lambda d: d.find_element(By.ID, "overview").is_displayed())
+        field = driver.find_element(By.ID, "runs-filter")
+        field.send_keys("gap")
+        assert driver.find_element(By.ID, "runs-shown").text == "1 of 4"
+        printed = driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
+        assert len(printed) > 20_000
+
+
+@pytest.mark.long
+@needs_browser
+def test_in_a_browser_five_lanes_fit_at_1440_pixels(tmp_path: Path) -> None:
+    steps = tuple(
+        Step(k % 5, "f", k + 1, "x", "on_commit", k // 5 + 1, k + 1, used=(k % 5 - 1, k // 5 + 1) if k % 5 else None)
+        for k in range(30)
+    )
+    violation = Violation("r", 6, "f", 30, 4, "on_start_view_change", "rule", "error", "bad", story=steps)
+    run = RunVerdict("r", "violates", 29, violations=(violation,))
+    file = tmp_path / "five.html"
+    page.write(AuditReport.combine("local", AuditOptions(), [UnitResult("u", verdicts=(run,))]), file)
+    with browser() as driver:
+        look(driver, 1440, dark=False)
+        driver.get(file.as_uri() + "#violation=1")
+        fits = """
+            const [all, drawing] = ["diagram", "drawing"].map((id) => document.getElementById(id));
+            return [all.scrollWidth <= all.clientWidth, drawing.style.zoom];
+        """
+        fit, zoom = driver.execute_script(fits)
+        assert fit
+        assert float(zoom) > 0.75, "and can be read"

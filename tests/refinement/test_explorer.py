@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.refinement.browser import browser, flaws, needs_browser
 from viewproof.api.model import model_size
 from viewproof.refinement.cli.check import check
 from viewproof.refinement.cli.explore import _named, explore
@@ -25,7 +25,6 @@ from viewproof.refinement.explorer import Goal, Server, Subject
 
 FAULT = "state.getstate_truncates"
 REQUEST = ["on_request", {"r": 0, "c": 1, "s": 1}]
-CHROME, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 
 def subject(name: str = "core", max_states: int = 3_000_000, **sizes: int) -> Subject:
@@ -256,21 +255,13 @@ def test_ctrl_c_ends_it_with_exit_code_0() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(CHROME is None or DRIVER is None, reason="no Chromium with chromedriver is installed")
+@needs_browser
 def test_in_a_browser_steps_are_chosen_taken_back_and_found(server: Server) -> None:
-    webdriver = pytest.importorskip("selenium.webdriver")
-    from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import WebDriverWait
 
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROME)
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1440,900"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    try:
+    with browser() as driver:
         wait = WebDriverWait(driver, 60)
 
         def length() -> int:
@@ -297,9 +288,4 @@ def test_in_a_browser_steps_are_chosen_taken_back_and_found(server: Server) -> N
         driver.refresh()
         wait.until(lambda d: "breaks I3" in d.find_element(By.ID, "verdict").text)
         assert length() > 3, "a reload comes back to the same place"
-        for width in (390, 1024, 1440):
-            driver.set_window_size(width, 900)
-            assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth"), width
-        assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
-    finally:
-        driver.quit()
+        assert flaws(driver) == []

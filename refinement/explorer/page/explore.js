@@ -57,7 +57,7 @@
   }
 
   async function stand(wanted) {
-    const found = await ask("/api/stand", { faults: faults, walk: wanted });
+    const found = await ask("api/stand", { faults: faults, walk: wanted });
     standing = found;
     if (found.refused) future = [];
     say(found.refused ? "Not taken: " + found.refused : "");
@@ -181,20 +181,20 @@
   }
 
   async function search(id, breaks) {
-    await ask("/api/search", { faults: faults, walk: [], id: id, breaks: breaks });
+    await ask("api/search", { faults: faults, walk: [], id: id, breaks: breaks });
     poll(id, breaks);
   }
 
   async function poll(id, breaks) {
     let found;
     try {
-      found = await ask("/api/search");
+      found = await ask("api/search");
     } catch (problem) {
       return say(problem.message);
     }
     if (found.running) {
       const stop = make("button", { type: "button" }, "stop");
-      stop.addEventListener("click", () => ask("/api/stop", {}).catch((problem) => say(problem.message)));
+      stop.addEventListener("click", () => ask("api/stop", {}).catch((problem) => say(problem.message)));
       at("searching").replaceChildren("searching for " + id + ": " + found.states.toLocaleString() + " states ", stop);
       return setTimeout(() => poll(id, breaks), 300);
     }
@@ -216,7 +216,7 @@
   }
 
   async function download(form) {
-    const found = await ask("/api/save", { form: form, faults: faults, walk: walk });
+    const found = await ask("api/save", { form: form, faults: faults, walk: walk });
     const link = make("a", { href: URL.createObjectURL(new Blob([found.text], { type: "text/plain" })), download: found.name });
     link.click();
     URL.revokeObjectURL(link.href);
@@ -238,13 +238,15 @@
   at("choose").addEventListener("input", () => standing && showChoices());
 
   then(async () => {
-    begun = await ask("/api/begin");
+    begun = await ask("api/begin");
     if (!read()) {
       walk = begun.walk;
       faults = begun.switched;
     }
     fillFaults();
     fillSave();
+    at("goals").hidden = !begun.searches;
+    at("faults").hidden = !begun.faults.length;
     await stand(walk);
     fillGoals();
     document.body.dataset.ready = "yes";

@@ -139,10 +139,10 @@ def _uses(step: Step, numbers: Mapping[tuple[int, int], int], system: System | N
     number = numbers.get(step.used) if step.used else None
     if step.used is None or number is None:
         return ()
-    return (Use(_message(step, system), step.used[0], number),)
+    return (Use(message_of(step, system), step.used[0], number),)
 
 
-def _message(step: Step, system: System | None) -> str:
+def message_of(step: Step, system: System | None) -> str:
     """The kind of message that an event receives."""
     own = step.shows.get("m_type")
     if own:

@@ -109,7 +109,7 @@ def _box(beat: Beat, at: dict[int, int], width: int, widths: Widths) -> Box:
     y = TOP + ROW * (beat.number - 1) + ROW // 2
     x = width // 2 if beat.lane is None else at[beat.lane]
     badges = "⚡" * beat.crash + "⚑" * beat.fault + "✗" * beat.broken
-    label = _short(f"{beat.number}  {beat.label}", widths.label)
+    label = _short(f"{beat.shown or beat.number}  {beat.label}", widths.label)
     return Box(beat, x, y, widths.box, label, _short(beat.note, widths.note - 3 * len(badges)), badges)
 
 

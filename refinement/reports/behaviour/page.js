@@ -9,6 +9,8 @@
   let chosen = 0;
   let asked = "";
   let every = false;
+  /** What a page around this one does: when a step is chosen, beyond the last one, and to answer why not. */
+  const hooks = {};
 
   /** An element with attributes and children; texts are never parsed as HTML. */
   function make(tag, attributes, ...children) {
@@ -104,7 +106,26 @@
     return section("Changed", rows.length ? make("table", {}, ...rows) : make("p", { class: "soft" }, "nothing"));
   }
 
+  /** Answers that are asked for, of a state that is not all on the page. */
+  function askWhyNot(number) {
+    const select = make("select", { "aria-label": "Why not this action?" }, make("option", { value: "" }, "choose an action …"));
+    story.asks.forEach((name) => option(select, name));
+    const list = make("div", {});
+    const refresh = async () => {
+      asked = select.value;
+      saveHash();
+      const rows = asked ? await hooks.whyNot(number, asked) : [];
+      list.replaceChildren(...rows.map((row) => make("div", { class: "guard " + (row.enabled ? "enabled" : "false") }, make("code", {}, row.text),
+        row.values.length ? make("code", { class: "values" }, row.values.join(", ")) : null, row.place ? make("code", { class: "place" }, row.place) : null)));
+    };
+    select.value = story.asks.includes(asked) ? asked : "";
+    select.addEventListener("change", refresh);
+    if (select.value) refresh();
+    return section("Why not, after this event?", select, list);
+  }
+
   function showWhyNot(number) {
+    if (hooks.whyNot && story.asks) return askWhyNot(number);
     if (!story.why_not) return [];
     const answers = story.why_not.steps[number];
     const select = make("select", { "aria-label": "Why not this action?" }, make("option", { value: "" }, "choose an action …"));
@@ -144,7 +165,8 @@
     const perLane = new Map(), others = [];
     story.cells.forEach(([name, index, initial], n) => {
       const at = kinds.get(name).index.indexOf(story.lanes.sort);
-      const live = values[n] !== initial || fresh.has(n);
+      const { init = initial, own } = kinds.get(name);
+      const live = values[n] !== init || fresh.has(n) || own;
       if (at < 0) {
         if (every || live) others.push(n);
         return;
@@ -170,7 +192,7 @@
     const box = make("input", { type: "checkbox", id: "every" });
     box.checked = every;
     box.addEventListener("change", () => { every = box.checked; render(); });
-    const toggle = make("label", { class: "soft" }, box, " also what still has its initial value");
+    const toggle = make("label", { class: "soft" }, box, " " + (story.state_hint || "also what still has its initial value"));
     return section(story.state_title || "State after this step", toggle, make("div", { class: "scroll" }, table), make("div", { class: "scroll" }, list));
   }
 
@@ -185,10 +207,11 @@
     const end = chosen === last && story.ending && !step.refused
       ? make("p", { class: story.ending.broken ? "bad chip" : "good chip" }, (story.ending.broken ? "✗ breaks " : "reaches ") + story.ending.id + " " + story.ending.title) : null;
     details.replaceChildren(
-      make("h2", {}, chosen + ". ", make("code", {}, title(step))),
+      make("h2", {}, (step.shown || chosen) + ". ", make("code", {}, title(step))),
       make("div", { class: "soft" }, sourceLink(step.source)),
       make("p", { class: "doc" }, step.doc.replace(/([^\n])\n(?!\n)/g, "$1 ")), ...[mark, end].filter(Boolean),
-      ...showRefused(step), ...showMessages(step), ...showFacts(step), ...showChanges(step), ...showGuards(step),
+      ...showRefused(step), ...showUnknown(step), ...showMessages(step), ...showStandsFor(step), ...showFacts(step),
+      ...showChanges(step), ...showGuards(step),
       ...showWhyNot(chosen), ...showState(chosen));
     details.scrollTop = top;
   }
@@ -202,6 +225,7 @@
     saveHash();
     const box = document.getElementById("step-" + chosen);
     if (scroll && box) box.scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (hooks.chose) hooks.chose(chosen);
   }
 
   /** Keeps what others have put there. */
@@ -224,9 +248,25 @@
 
   /** The next step in a direction that the filter lets through. */
   function move(direction) {
-    for (let n = chosen + direction; n >= 0 && n <= last; n += direction) {
+    for (let n = chosen + direction; n >= (hooks.edge ? 1 : 0) && n <= last; n += direction) {
       if (n === 0 || matches(story.steps[n - 1])) return choose(n);
     }
+    if (hooks.edge) hooks.edge(direction);
+  }
+
+  /** The steps of the specification that an event stood for, each with its guard. */
+  function showStandsFor(step) {
+    if (!step.stands_for) return [];
+    if (!step.stands_for.length) return step.refused ? [] : section("Stands for", make("p", { class: "soft" }, "no step of the specification"));
+    return step.stands_for.flatMap((one) => [
+      ...section("Stands for " + (one.maybe ? "perhaps " : "") + one.call, make("code", { class: "soft" }, place(one.source))),
+      ...one.guards.map((guard) => make("div", { class: "guard", title: place(guard) }, make("code", {}, guard.text),
+        guard.values.length ? make("code", { class: "values" }, guard.values.join(", ")) : null))]);
+  }
+
+  function showUnknown(step) {
+    const found = (step.unknown || []).map((text) => make("p", { class: "fault-word" }, "? " + text));
+    return found.length ? section("Not known", ...found) : [];
   }
 
   /** What a line of a log says, beside the state of its node. */
@@ -304,7 +344,7 @@
     story = told;
     last = story.steps.length;
     haystacks = story.steps.map(haystack);
-    if (!(asked in story.actions)) asked = "";
+    if (!(asked in story.actions) && !(story.asks || []).includes(asked)) asked = "";
     fillSelects();
     measure();
   }
@@ -316,7 +356,7 @@
   }
 
   const embedded = document.getElementById("story").textContent;
-  window.behaviourPage = { load, unload, readHash, choose, applyFilter, chosen: () => chosen, make, cellName };
+  window.behaviourPage = { hooks, load, unload, readHash, choose, applyFilter, chosen: () => chosen, make, cellName };
   if (embedded !== "null") {
     load(JSON.parse(embedded));
     readHash();

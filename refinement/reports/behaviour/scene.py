@@ -28,7 +28,7 @@ class Message(Protocol):
 @dataclass(frozen=True)
 class Beat:
     """A step as it is drawn: whose lane (None: nobody's), its label and the line below, all of it in words, the
-    messages that it uses, and what marks it.
+    messages that it uses, and what marks it; `shown` is the number that a reader sees, if it is another.
     """
 
     number: int
@@ -41,6 +41,7 @@ class Beat:
     crash: bool = False
     fault: bool = False
     broken: bool = False
+    shown: str = ""
 
 
 @dataclass(frozen=True)

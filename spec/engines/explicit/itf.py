@@ -11,9 +11,11 @@ from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.schema import Var
 
 
-def to_itf(spec: Spec, result: Result) -> dict[str, Any]:
-    """The behaviour of a result as an ITF document; states say which action led to them in their `#meta`."""
-    states = [_state(spec, State.initial(), 0, None)]
+def to_itf(spec: Spec, result: Result, start: State | None = None) -> dict[str, Any]:
+    """The behaviour of a result, from the state `start` (None: the initial one), as an ITF document; states say which
+    action led to them in their `#meta`.
+    """
+    states = [_state(spec, start or State.initial(), 0, None)]
     states += [_state(spec, step.state, n, step) for n, step in enumerate(result.behaviour, start=1)]
     meta = {
         "format": "ITF",

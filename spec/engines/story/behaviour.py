@@ -97,7 +97,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Story:
-    """A behaviour of a bounded instance, from the initial state."""
+    """A behaviour of a bounded instance, from the first of its states on."""
 
     spec: Spec
     show: Show
@@ -126,13 +126,14 @@ def tell(
     ending: Ending | None = None,
     marks: Mapping[str, str] | None = None,
     faults: Iterable[str] = (),
+    start: State | None = None,
 ) -> Story:
-    """Tell the behaviour; every step is taken again in the interpreter.
+    """Tell the behaviour, from the state `start` (None: the initial one); every step is taken again in the interpreter.
 
     `faults` are the deliberate mistakes of this specification, in words; `marks`: action → the one that it shows.
     """
     shown = show or (lambda var, value: var.values.show(value))
-    state = State.initial()
+    state = start or State.initial()
     states, steps = [state], list[StoryStep]()
     written_by: dict[Cell, int] = {}
     for number, step in enumerate(taken, start=1):
