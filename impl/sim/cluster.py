@@ -342,7 +342,7 @@ class SimCluster:
                 if self.border is not None and not self.border.passes(node, effect.to, message):
                     continue
                 for tick in self.network.arrivals(self.now, node, effect.to):
-                    self.at(tick, partial(self.deliver, effect.to, message))
+                    self.at(tick, partial(self._arrive, node, effect.to, message))
             elif isinstance(effect, SendClient):
                 message_out = effect.message
                 for checker in self._judges(self.checkers, node):
@@ -392,6 +392,11 @@ class SimCluster:
                 checker.on_event(node, replica, event)
         if name in COUNTED_EVENTS:
             self.statistics[name] += 1
+
+    def _arrive(self, source: int, to: int, message: Message) -> None:
+        """A message of a replica arrives, unless its connection has ended meanwhile."""
+        if self.border is None or self.border.linked(source, to):
+            self.deliver(to, message)
 
     def deliver(self, to: int, message: Message) -> None:
         """A message arrives at a replica."""

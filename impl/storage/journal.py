@@ -55,6 +55,9 @@ from viewproof.impl.storage.vanished import require_size, with_name
 
 RECORD_SIZE_MIN = padded(RECORD_HEADER_SIZE)
 
+COPY_BYTES = 4 << 20
+"""What a drain holds of the records that it keeps."""
+
 __all__ = ["BODY_SIZE_MAX", "FILE_HEADER_SIZE", "Journal", "JournalError", "JournalRecovery", "JournalRefusedError"]
 
 
@@ -224,13 +227,25 @@ class Journal:
         return sorted(live.values(), key=lambda record: record.offset)
 
     def _copy(self, kept: Sequence[Record], file: File) -> tuple[list[Record], int]:
-        """Writes the records to an empty file, durably. Returns them where they lie now, and the end."""
-        prepares = [(self._load(record), record.repair) for record in kept]
-        records, data = self._encode(prepares, FILE_HEADER_SIZE) if prepares else ([], b"")
-        end = FILE_HEADER_SIZE + len(data)
-        file.write_at(0, encode_file_header(*self._identity, end) + data)
+        """Writes the records to an empty file, durably, some MiB at a time. Returns them where they lie now, and the
+        end.
+        """
+        copied: list[Record] = []
+        end = FILE_HEADER_SIZE
+        group: list[tuple[Prepare, bool]] = []
+        size = 0
+        for number, record in enumerate(kept, 1):
+            group.append((self._load(record), record.repair))
+            size += record.size
+            if size >= COPY_BYTES or number == len(kept):
+                records, data = self._encode(group, end)
+                file.write_at(end, data)
+                copied += records
+                end += len(data)
+                group, size = [], 0
+        file.write_at(0, encode_file_header(*self._identity, end))
         file.sync()
-        return records, end
+        return copied, end
 
     @property
     def damaged(self) -> tuple[str, ...]:
