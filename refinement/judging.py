@@ -144,7 +144,7 @@ def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: i
         return _judge_columns(unit, options, check_run, total) or _judge_sorted(unit, options, check_run)
     if (run_id := _single_run(unit, options.adapter)) is not None:
         try:
-            of_columns = _judge_stream_of_columns(unit, run_id, options, check_run)
+            of_columns = _judge_stream_of_columns(unit, run_id, options, check_run, total)
             return of_columns or _judge_streaming(unit, run_id, options, check_run)
         except NotStreamableError:
             pass
@@ -181,10 +181,13 @@ def _judge_columns(unit: Unit, options: AuditOptions, check_run: CheckRun, total
     return _of_columns(unit, conforming(unit, options, check_run, log, clock.until_now, total), options, log, clock)
 
 
-def _judge_stream_of_columns(unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun) -> UnitResult | None:
+def _judge_stream_of_columns(
+    unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun, total: int
+) -> UnitResult | None:
     """The same for a unit that is one large run."""
     log, clock = ProblemLog(), Spent()
-    return _of_columns(unit, streamed(unit, run_id, options, check_run, log, clock.until_now), options, log, clock)
+    verdicts = streamed(unit, run_id, options, check_run, log, clock.until_now, total)
+    return _of_columns(unit, verdicts, options, log, clock)
 
 
 def _of_columns(

@@ -31,8 +31,8 @@ from viewproof.refinement.verdict import AuditOptions, CheckRun, RunVerdict
 
 SMALL_BYTES = 256 << 10
 """A unit below this size is judged before its kind of audit would be loaded."""
-LARGE_BYTES = 64 << 20
-"""From so much input on, kinds of configurations that are not in the cache are compiled."""
+LARGE_BYTES = 256 << 20
+"""From so much input on, kinds of configurations that are not in the cache are compiled: seconds for each."""
 _UNREADABLE = (NotPlain, OSError, EOFError, zlib.error, zstandard.ZstdError, pa.ArrowException)
 
 
@@ -48,7 +48,7 @@ def conforming(
 
     `spent(phase)` is told when one ends.
     """
-    large = how() == "compiled" or total >= LARGE_BYTES
+    large = _is_large(total)
     if not large and unit.size < SMALL_BYTES:
         return None
 
@@ -61,7 +61,13 @@ def conforming(
 
 
 def streamed(
-    unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun, log: ProblemLog, spent: Callable[[str], None]
+    unit: Unit,
+    run_id: str,
+    options: AuditOptions,
+    check_run: CheckRun,
+    log: ProblemLog,
+    spent: Callable[[str], None],
+    total: int,
 ) -> list[RunVerdict] | None:
     """The same for a large unit that holds one run, whose files are each in order."""
     return _unless_left(
@@ -69,8 +75,14 @@ def streamed(
         options,
         check_run,
         log,
-        lambda carried: [judge(unit.files, run_id, adapter(options.adapter).system, carried, spent)],
+        lambda carried: [
+            judge(unit.files, run_id, adapter(options.adapter).system, carried, spent, large=_is_large(total))
+        ],
     )
+
+
+def _is_large(total: int) -> bool:
+    return how() == "compiled" or total >= LARGE_BYTES
 
 
 def _unless_left(

@@ -141,9 +141,12 @@ def _joined(taken: list[tuple[Words, Words]], lists: list[int], system: System, 
 
 
 def judge(
-    files: Sequence[str], run_id: str, system: System, log: ProblemLog, spent: Callable[[str], None]
+    files: Sequence[str], run_id: str, system: System, log: ProblemLog, spent: Callable[[str], None], *, large: bool
 ) -> RunVerdict:
-    """The verdict on a run that plainly conforms. Raises `NotPlain`."""
+    """The verdict on a run that plainly conforms; its kind is compiled if it is not, where the input is `large`.
+
+    Raises `NotPlain`.
+    """
     began = time.monotonic()
     run: FlatRun | None = None
     first = {}
@@ -155,7 +158,7 @@ def judge(
             spent("read")
             if run is None:
                 first = table.record(int(order[0]))
-                run = started(system, first, True)
+                run = started(system, first, large)
             ids = table.column("run")
             if (ids != ids[0]).any() or table.texts.text(int(ids[0])) != run_id:
                 raise NotPlain(f"more runs than {run_id}")

@@ -239,7 +239,7 @@ def test_a_large_run_is_streamed_with_the_same_report(tmp_path: Path, compiled: 
     compiled.setattr(judging, "STREAM_BYTES", 0)
     for some in (files, of_parquet):
         unit = Unit("unit", tuple(map(str, some)))
-        mine = judging._judge_stream_of_columns(unit, "seed-4", OPTIONS, check_run)
+        mine = judging._judge_stream_of_columns(unit, "seed-4", OPTIONS, check_run, 0)
         assert mine is not None
         assert len(list(streaming.batches(unit.files, SYSTEM, ProblemLog()))) > 10
         compiled.setenv("VSR_REPLAY", "python")
@@ -252,7 +252,7 @@ def test_a_stream_out_of_order_is_left_to_the_other_replay(tmp_path: Path, compi
     rows = simulated(tmp_path / "run", 4, requests=10)
     file = written([*rows[20:], *rows[:20]], tmp_path / "trace.ndjson")
     unit = Unit("unit", (str(file),))
-    assert judging._judge_stream_of_columns(unit, "seed-4", OPTIONS, check_run) is None
+    assert judging._judge_stream_of_columns(unit, "seed-4", OPTIONS, check_run, 0) is None
 
 
 def test_many_texts_and_lists_make_room(tmp_path: Path) -> None:
