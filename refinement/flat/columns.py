@@ -23,7 +23,7 @@ from viewproof.refinement import parquet
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat import text as text_source
 from viewproof.refinement.flat.emit import NULL, NUMBERED_MAX, WORD_MAX, numbered_columns
-from viewproof.refinement.flat.program import vocabulary
+from viewproof.refinement.flat.shape import vocabulary
 from viewproof.refinement.flat.text import Keys, Rows, Texts
 from viewproof.refinement.partitions import path_columns
 from viewproof.refinement.problems import ProblemLog

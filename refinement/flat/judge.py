@@ -23,7 +23,7 @@ from viewproof.refinement.adapter import NATIVE, adapter
 from viewproof.refinement.checker import check_run as replayed
 from viewproof.refinement.discovery import Unit
 from viewproof.refinement.flat.columns import NotPlain, Table, Words, read, runs_of
-from viewproof.refinement.flat.program import FACTS
+from viewproof.refinement.flat.shape import FACTS
 from viewproof.refinement.flat.starting import conforms, started
 from viewproof.refinement.flat.streaming import judge
 from viewproof.refinement.problems import ProblemLog

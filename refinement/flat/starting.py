@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from viewproof.refinement.adapter import NATIVE, has_facts
+from viewproof.refinement.adapter import NATIVE, adapter, has_facts
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat.columns import NotPlain
 from viewproof.refinement.flat.program import FlatProgram, FlatRun, flat_program
@@ -57,7 +57,8 @@ def program_of(system: System, first: Mapping[str, Any], large: bool) -> tuple[F
 
 @lru_cache(maxsize=128)
 def _known(system: System, cfg: Any, given: tuple[str, ...], optional: bool, large: bool) -> FlatProgram | str:
+    own = system is adapter(NATIVE).system
     try:
-        return flat_program(system, cfg, given, optional=optional, has_facts=has_facts(NATIVE), compiles=large)
+        return flat_program(system, cfg, given, optional=optional, has_facts=has_facts(NATIVE), own=own, compiles=large)
     except SpecError as error:
         return f"{system.name}: {error}"

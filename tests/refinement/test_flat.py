@@ -21,8 +21,9 @@ from viewproof.refinement.discovery import Unit, discover
 from viewproof.refinement.events import event, may_step
 from viewproof.refinement.flat import program, streaming
 from viewproof.refinement.flat.columns import NotPlain, read
+from viewproof.refinement.flat.compile import compile_kind
 from viewproof.refinement.flat.emit import numbered_columns
-from viewproof.refinement.flat.program import FACTS
+from viewproof.refinement.flat.shape import FACTS
 from viewproof.refinement.flat.starting import program_of
 from viewproof.refinement.judging import judge_unit
 from viewproof.refinement.native import configuration
@@ -119,12 +120,16 @@ def test_the_state_at_the_end_and_the_steps_are_those_of_the_interpreter(
     table = read([str(file)], SYSTEM, ProblemLog())
     first = table.record(0)
     compiled_kind, numbers = program_of(SYSTEM, first, True)
+    cfg, numbers = SYSTEM.profile.kind(configuration(first))
+    given = tuple(sorted(numbers))
+    shape, _, layout = compile_kind(SYSTEM, cfg, given, optional=True, has_facts=True)
+    assert shape == compiled_kind.shape
     judged = check_run("run", rows, OPTIONS, engine="interp")
     with compiled_kind.new_run(first, numbers) as run:
         order = np.arange(table.rows, dtype=np.int64)
         assert run.take(table.addresses(), table.facts(FACTS), order, 0, table.rows), run.place
         assert (run.coverage, run.judged) == (judged.coverage, judged.events_by_name)
-        mine, other = compiled_kind.layout.to_state(run.words), replayed_state(rows)
+        mine, other = layout.to_state(run.words), replayed_state(rows)
         assert mine.tables == other.tables
         assert mine.received == shown(other.received)
 

@@ -92,14 +92,10 @@ class FlatLayout:
         """What compiled code names: the first byte of each place, and the number of members of the bounded sort."""
         return {**{f"o_{name}": 8 * at for name, at in self.at.items()}, f"o_{COUNT}": self.members}
 
-    def memory(self, most: int) -> NDArray[np.int64]:
-        """The words of a run in its initial state; windows may take so many bytes."""
-        words = np.zeros(self.words, np.int64)
-        words[5] = most
-        for place in (*self.places.values(), *self.inboxes.values()):
-            if place.init and not place.depth:
-                words[self.at[place.name] : self.at[place.name] + place.words(self.members)] = place.init
-        return words
+    def first_values(self) -> list[tuple[int, int, int]]:
+        """Cells at fixed places that are not 0 at first: place, how many, and value."""
+        places = [p for p in (*self.places.values(), *self.inboxes.values()) if p.init and not p.depth]
+        return [(self.at[place.name], place.words(self.members), place.init) for place in places]
 
     def to_state(self, words: NDArray[np.int64]) -> State:
         """The state as the reference interpreter holds it."""

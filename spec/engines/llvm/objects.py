@@ -70,7 +70,7 @@ _target = cache(_new_target)
 
 
 @cache
-def _identity() -> bytes:
+def identity() -> bytes:
     """What an object depends on besides its source."""
     parts = (Path(machine.__file__).read_text(), Path(__file__).read_text())
     host = (
@@ -82,8 +82,12 @@ def _identity() -> bytes:
     return "\0".join((*parts, *host)).encode()
 
 
-def _path(unit: Unit) -> Path:
-    key = hashlib.blake2b(_identity() + unit.source.encode(), digest_size=16).hexdigest()
+def key_of(unit: Unit) -> str:
+    """The name of a unit's object code: equal where all that it depends on is."""
+    return hashlib.blake2b(identity() + unit.source.encode(), digest_size=16).hexdigest()
+
+
+def _path(key: str) -> Path:
     return cache_dir() / key[:2] / f"{key}.o"
 
 
@@ -98,15 +102,7 @@ def compile_unit(unit: Unit) -> bytes:
     passes = llvm.create_pass_builder(target, options)
     passes.getModulePassManager().run(module, passes)
     code: bytes = target.emit_object(module)
-    path = _path(unit)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(f".{os.getpid()}.tmp")
-        fresh.write_bytes(_digest(code) + code)
-        fresh.replace(path)
-    except OSError as problem:
-        message = f"cannot write compiled code to {path.parent} ({problem}); set VSR_CACHE"
-        raise SpecError(message) from problem
+    write_whole(_path(key_of(unit)), code)
     return code
 
 
@@ -114,14 +110,31 @@ def _digest(code: bytes) -> bytes:
     return hashlib.blake2b(code, digest_size=DIGEST_BYTES).digest()
 
 
-def kept(unit: Unit) -> bytes | None:
-    """The object code of a unit, if it is in the cache and whole."""
+def write_whole(path: Path, data: bytes) -> None:
+    """Put data into a file of the cache, with a checksum, at once."""
     try:
-        found = _path(unit).read_bytes()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(f".{os.getpid()}.tmp")
+        fresh.write_bytes(_digest(data) + data)
+        fresh.replace(path)
+    except OSError as problem:
+        message = f"cannot write compiled code to {path.parent} ({problem}); set VSR_CACHE"
+        raise SpecError(message) from problem
+
+
+def read_whole(path: Path) -> bytes | None:
+    """What `write_whole` put there; None if it is not there, or damaged."""
+    try:
+        found = path.read_bytes()
     except OSError:
         return None
-    digest, code = found[:DIGEST_BYTES], found[DIGEST_BYTES:]
-    return code if code and digest == _digest(code) else None
+    digest, data = found[:DIGEST_BYTES], found[DIGEST_BYTES:]
+    return data if data and digest == _digest(data) else None
+
+
+def kept(key: str) -> bytes | None:
+    """The object code of that name, if it is in the cache and whole."""
+    return read_whole(_path(key))
 
 
 def objects(units: Iterable[Unit], notify: Callable[[int, int], None] | None = None) -> tuple[list[bytes], int]:
@@ -129,12 +142,12 @@ def objects(units: Iterable[Unit], notify: Callable[[int, int], None] | None = N
     cores where it is much. `notify(missing, all)` is told before that.
     """
     once = list({u.symbol: u for u in units}.values())
-    found = {u.symbol: kept(u) for u in once}
+    found = {u.symbol: kept(key_of(u)) for u in once}
     missing = [u for u in once if found[u.symbol] is None]
     if notify is not None and len(missing) > 1:
         notify(len(missing), len(once))
     _compile(missing)
-    return [found[u.symbol] or kept(u) or compile_unit(u) for u in once], len(missing)
+    return [found[u.symbol] or kept(key_of(u)) or compile_unit(u) for u in once], len(missing)
 
 
 def link(codes: Iterable[bytes], symbols: Mapping[str, int] | None = None) -> Any:
