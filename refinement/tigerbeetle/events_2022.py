@@ -33,7 +33,7 @@ from viewproof.refinement.tigerbeetle.said import (
     shows_operation,
 )
 from viewproof.spec.lang import NONE, all_of, any_of, as_index, not_, value_of
-from viewproof.spec.vsr.tigerbeetle import headers, journal_2022, normal_2022, repair_2022
+from viewproof.spec.vsr.tigerbeetle import headers, journal_2022, normal_2022, recovery_2022
 from viewproof.spec.vsr.tigerbeetle.headers import is_named
 from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Count, Op, Prepare
 from viewproof.spec.vsr.tigerbeetle.state_2022 import FIX, NORMAL, RECOVERING, SLOTS
@@ -157,12 +157,12 @@ def recovered(state: Any, e: Any) -> None:
     answered = let(state.recovers_from[e.node] != NONE)
     single = let(state.op[e.node] > 0) if state.cfg.replicas == 1 else False
     with when(answered):
-        step(repair_2022.finish_recovery, r=e.node, b=value_of(state.recovers_from[e.node]))
+        step(recovery_2022.finish_recovery, r=e.node, b=value_of(state.recovers_from[e.node]))
     if single is not False:
         with when(all_of(not_(answered), single)):
-            step(repair_2022.recover_single, r=e.node)
+            step(recovery_2022.recover_single, r=e.node)
     with when(all_of(not_(answered), True if single is False else not_(single))):
-        step(repair_2022.recover_empty, r=e.node)
+        step(recovery_2022.recover_empty, r=e.node)
     check(e.view, state.view[e.node])
     said_role(state, e, "leader", "follower")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from viewproof.refinement.events import call, check, event, holds, let, of_row, owed, owes, step, when
 from viewproof.refinement.tigerbeetle.said import flag, leading, prepare, quotes_prepare, said_role, set_cells
 from viewproof.spec.lang import NONE, all_of, any_of, as_index, not_, smallest, value_of
-from viewproof.spec.vsr.tigerbeetle import journal_2022, repair_2022, view_2022
+from viewproof.spec.vsr.tigerbeetle import journal_2022, recovery_2022, repair_2022, view_2022
 from viewproof.spec.vsr.tigerbeetle.headers import is_named
 from viewproof.spec.vsr.tigerbeetle.sorts import Count, Op
 from viewproof.spec.vsr.tigerbeetle.state_2022 import SECTOR, SLOTS
@@ -286,7 +286,7 @@ def discard_ops(state: Any, e: Any) -> None:
 @event()
 def ask_recovery(state: Any, e: Any) -> None:
     """A replica asks the others for the state of the cluster."""
-    step(repair_2022.start_recovery, r=e.node, n=e.nonce)
+    step(recovery_2022.start_recovery, r=e.node, n=e.nonce)
     owes("send", values=(0,))
 
 
@@ -314,7 +314,7 @@ def first_response(state: Any, e: Any) -> None:
     """The first answer of a replica."""
     holds(state.response_of[e.node, e.sender] == 0, "this replica has answered before", e.sender)
     _shows_answer(state, e)
-    step(repair_2022.on_answer, r=e.node, q=e.sender)
+    step(recovery_2022.on_answer, r=e.node, q=e.sender)
 
 
 @event()
@@ -326,11 +326,11 @@ def later_response(state: Any, e: Any) -> None:
     check(e.op_before, state.m_op[old])
     check(e.commit_before, state.m_commit[old])
     m = _shows_answer(state, e)
-    older = let(repair_2022.older(state, m, old))
+    older = let(recovery_2022.older(state, m, old))
     with when(older):
         owes("older_response")
     with when(not_(older)):
-        step(repair_2022.on_answer, r=e.node, q=e.sender)
+        step(recovery_2022.on_answer, r=e.node, q=e.sender)
 
 
 @event()
@@ -350,11 +350,11 @@ def wait_responses(state: Any, e: Any) -> None:
 def recover_log(state: Any, e: Any) -> None:
     """A replica takes the log that the primary answered with."""
     check(e.view, state.view[e.node])
-    b = let(repair_2022.best_answer(state, e.node))
+    b = let(recovery_2022.best_answer(state, e.node))
     m = let(state.response_of[e.node, b])
     there = _takes_head(state, e, m, "another prepare is the head that the primary answered")
     check(e.commit, state.m_commit[m])
-    step(repair_2022.recover_log, r=e.node, b=b)
+    step(recovery_2022.recover_log, r=e.node, b=b)
     _goes_on(e, there)
 
 
@@ -372,7 +372,7 @@ def responses_used(state: Any, e: Any) -> None:
     for column, cells in ((e.dirty, state.dirty), (e.faulty, state.faulty)):
         more = column - of_row(set_cells, cells, e.node)
         holds(all_of(more >= 0, more <= unsure), f"other slots are {column.name}", column)
-    step(repair_2022.answers_used, r=e.node)
+    step(recovery_2022.answers_used, r=e.node)
 
 
 EVENTS: Final = (

@@ -17,7 +17,7 @@ from viewproof.refinement.tigerbeetle.said import (
     replies,
 )
 from viewproof.spec.lang import any_of, as_index, largest, where
-from viewproof.spec.vsr.tigerbeetle import messages_2022, normal_2022, repair_2022, view_2022
+from viewproof.spec.vsr.tigerbeetle import messages_2022, normal_2022, recovery_2022, repair_2022, view_2022
 from viewproof.spec.vsr.tigerbeetle.headers import is_named
 from viewproof.spec.vsr.tigerbeetle.sorts import Count, Op, Prepare
 from viewproof.spec.vsr.tigerbeetle.state_2022 import HEADERS_ASKED, KIND, Status
@@ -142,7 +142,7 @@ def _send_of_recovery(state: Any, e: Any) -> None:
         check(e.m_view, state.view[e.node])
         check(e.m_op, state.op[e.node])
         check(e.m_commit, state.commit_max[e.node])
-        step(repair_2022.answer_recovery, r=e.node, m=e.message, n=e.m_nonce, **_carried(state, e))
+        step(recovery_2022.answer_recovery, r=e.node, m=e.message, n=e.m_nonce, **_carried(state, e))
 
 
 def _send_of_repair(state: Any, e: Any) -> None:

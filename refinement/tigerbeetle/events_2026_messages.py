@@ -18,7 +18,7 @@ from viewproof.refinement.tigerbeetle.said import (
     replies,
 )
 from viewproof.spec.lang import all_of, any_of, between, largest, not_, number_of
-from viewproof.spec.vsr.tigerbeetle import normal_2026, view_2026
+from viewproof.spec.vsr.tigerbeetle import messages_2026, normal_2026, view_2026
 from viewproof.spec.vsr.tigerbeetle.headers import is_named
 from viewproof.spec.vsr.tigerbeetle.sorts import Op, Prepare
 from viewproof.spec.vsr.tigerbeetle.state_2026 import KIND, SUFFIX, Status
@@ -47,7 +47,7 @@ def client_send(state: Any, e: Any) -> None:
     one_header(state, e)
     with when(e.kind == KIND["request"]):
         asks(state, e, e.m_session)
-    step(normal_2026.client_send, m=e.message, q=e.to, k=e.kind)
+    step(messages_2026.client_send, m=e.message, q=e.to, k=e.kind)
 
 
 @event()
@@ -63,7 +63,7 @@ def send_client(state: Any, e: Any) -> None:
         holds(own, "it is in the name of another replica", e.m_from)
         answers_prepare(state, e, made)
     one_header(state, e)
-    step(normal_2026.tell_client, r=e.node, m=e.message)
+    step(messages_2026.tell_client, r=e.node, m=e.message)
 
 
 @event(aside=True)
@@ -93,7 +93,7 @@ def send(state: Any, e: Any) -> None:
             "the checksum is not that of the prepare at the commit number",
             e.m_prepare,
         )
-        step(normal_2026.send_commit, r=e.node, m=e.message, e=e.m_prepare)
+        step(messages_2026.send_commit, r=e.node, m=e.message, e=e.m_prepare)
     with when(e.kind == KIND["exit_view"]):
         check(e.m_view, state.view[e.node])
         step(view_2026.exit_view, r=e.node, m=e.message)
@@ -102,16 +102,16 @@ def send(state: Any, e: Any) -> None:
     with when(e.kind == KIND["view"]):
         _send_view(state, e)
     with when(e.kind == KIND["get_view"]):
-        step(normal_2026.ask_view, r=e.node, m=e.message, v=e.m_view, n=e.m_nonce)
+        step(messages_2026.ask_view, r=e.node, m=e.message, v=e.m_view, n=e.m_nonce)
     with when(e.kind == KIND["headers"]):
         check(e.m_view, state.view[e.node])
-        step(normal_2026.send_headers, r=e.node, m=e.message)
+        step(messages_2026.send_headers, r=e.node, m=e.message)
     with when(all_of(e.kind == KIND["request"], state.request_of[e.m_checksum] == 0)):
         holds(e.m_client == 0, "no client sent this request", e.m_client)
         asks(state, e, e.m_session)
     with when(not_(any_of(*(e.kind == KIND[command] for command in _COMPOSED)))):
         _send_plain(state, e)
-    step(normal_2026.address, r=e.node, m=e.message, q=e.to)
+    step(messages_2026.address, r=e.node, m=e.message, q=e.to)
     _may_be_held_back(state, e)
 
 
@@ -119,7 +119,7 @@ def _send_prepare(state: Any, e: Any) -> None:
     made = prepare(state, e.m_checksum)
     holds(e.m_from == primary_of(state, state.p_view[made]), "it is in the name of another replica", e.m_from)
     quotes_prepare(state, e, made)
-    step(normal_2026.send_prepare, r=e.node, m=e.message, e=made)
+    step(messages_2026.send_prepare, r=e.node, m=e.message, e=made)
 
 
 def _send_prepare_ok(state: Any, e: Any, acknowledged: Any) -> None:
@@ -131,7 +131,7 @@ def _send_prepare_ok(state: Any, e: Any, acknowledged: Any) -> None:
     check(e.m_view, state.view[e.node])
     check(e.m_op, state.p_op[made])
     check(e.m_commit_min, state.commit_min[e.node])
-    step(normal_2026.send_prepare_ok, r=e.node, m=e.message, e=made)
+    step(messages_2026.send_prepare_ok, r=e.node, m=e.message, e=made)
 
 
 def _send_join_view(state: Any, e: Any) -> None:
@@ -162,11 +162,11 @@ def _send_view(state: Any, e: Any) -> None:
 
 
 def _send_plain(state: Any, e: Any) -> None:
-    step(normal_2026.send_plain, r=e.node, m=e.message, v=e.m_view, k=e.kind)
+    step(messages_2026.send_plain, r=e.node, m=e.message, v=e.m_view, k=e.kind)
     with when(e.kind == KIND["get_prepare"]):
         holds(any_of(e.m_view == 0, e.m_view == state.view[e.node]), "it names a view it is not in", e.m_view)
     with when(e.kind == KIND["get_headers"]):
-        step(normal_2026.ask_headers, r=e.node, m=e.message, lo=e.m_low, hi=e.m_high)
+        step(messages_2026.ask_headers, r=e.node, m=e.message, lo=e.m_low, hi=e.m_high)
     probes = any_of(*(e.kind == KIND[command] for command in ("ping", "pong", "get_headers")))
     with when(probes):
         holds(e.m_view <= state.view[e.node], "it names a view it is not in", e.m_view)
@@ -175,15 +175,15 @@ def _send_plain(state: Any, e: Any) -> None:
 def _may_be_held_back(state: Any, e: Any) -> None:
     """What another replica is told of a view is held back until the view is durable, as the next line says then."""
     to_others = all_of(e.to != e.node, e.m_from == e.node)
-    early = normal_2026.claims_view(state, e.node, e.kind, e.m_view)
+    early = messages_2026.claims_view(state, e.node, e.kind, e.m_view)
     with when(all_of(to_others, early)):
         owes("drop")
-    with when(all_of(to_others, not_(early), normal_2026.claims_log(state, e.node, e.kind))):
+    with when(all_of(to_others, not_(early), messages_2026.claims_log(state, e.node, e.kind))):
         owes("drop_log")
 
 
 def _hold_back(state: Any, e: Any) -> None:
-    step(normal_2026.hold_back, r=e.node, m=state.sent_last[e.node], q=state.sent_to[e.node])
+    step(messages_2026.hold_back, r=e.node, m=state.sent_last[e.node], q=state.sent_to[e.node])
 
 
 @event()

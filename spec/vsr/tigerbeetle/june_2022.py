@@ -6,9 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from viewproof.spec.lang import Action, Instance, Number, Spec, action, count, number_of, require
-from viewproof.spec.vsr.tigerbeetle import headers, journal_2022, messages_2022, normal_2022, repair_2022, view_2022
+from viewproof.spec.vsr.tigerbeetle import (
+    headers,
+    journal_2022,
+    messages_2022,
+    normal_2022,
+    recovery_2022,
+    repair_2022,
+    view_2022,
+)
 from viewproof.spec.vsr.tigerbeetle.normal_2022 import at_primary, commit_head, compose_prepare
-from viewproof.spec.vsr.tigerbeetle.repair_2022 import deny, new_replica, rejoin
+from viewproof.spec.vsr.tigerbeetle.recovery_2022 import new_replica, rejoin
+from viewproof.spec.vsr.tigerbeetle.repair_2022 import deny
 from viewproof.spec.vsr.tigerbeetle.sorts import Count, Message, Op, Prepare, Replica
 from viewproof.spec.vsr.tigerbeetle.state_2022 import June, schema_2022
 
@@ -21,6 +30,7 @@ ACTIONS = (
     *normal_2022.ACTIONS,
     *view_2022.ACTIONS,
     *repair_2022.ACTIONS,
+    *recovery_2022.ACTIONS,
 )
 
 
