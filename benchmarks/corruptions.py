@@ -116,7 +116,7 @@ class Bench:
         with tempfile.TemporaryDirectory(prefix="viewproof-") as folder:
             file = Path(folder) / f"log{self.suffix}"
             file.write_text("\n".join(lines) + "\n")
-            return judge_joined(Unit(str(file), (str(file),)), self.adapter, self.options, check_run)
+            return judge_joined(Unit(str(file), (str(file),)), self.adapter, self.options, check_run, again=False)
 
     def outcome(self, corruption: Corruption) -> Outcome:
         """The audit of the log with that change. A failure of the audit itself is an error."""

@@ -42,8 +42,12 @@ def _is_whole(file: str, adapter: Adapter) -> bool:
         return True
 
 
-def judge_joined(unit: Unit, adapter: Adapter, options: AuditOptions, check_run: CheckRun) -> UnitResult:
-    """Read the files of a unit together, and judge every run found in them."""
+def judge_joined(
+    unit: Unit, adapter: Adapter, options: AuditOptions, check_run: CheckRun, *, again: bool = True
+) -> UnitResult:
+    """Read the files of a unit together, and judge every run found in them; with `again` one that violates is judged
+    as partial, too, to say whether missing lines would explain it.
+    """
     assert adapter.joined is not None
     log, clock = ProblemLog(), Spent()
     judged: list[Judged] = []
@@ -61,7 +65,7 @@ def judge_joined(unit: Unit, adapter: Adapter, options: AuditOptions, check_run:
         clock.until_now("read")
         if not log:
             judged += [_judge(run, rows, reading, options, check_run, log) for run, rows in runs]
-            if not options.partial and any(verdict and verdict.violations for verdict, *_ in judged):
+            if again and not options.partial and any(verdict and verdict.violations for verdict, *_ in judged):
                 judged = _as_partial(unit, judged, adapter, options, check_run)
             clock.until_now("check")
     return result_of(unit.name, [run.run_id for run in reading.runs], judged, options, log, (), clock.seconds)
