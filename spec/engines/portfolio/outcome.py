@@ -11,14 +11,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from viewproof.spec.engines import explicit
+from viewproof.spec.engines import explicit, llvm
 from viewproof.spec.engines.llvm.objects import cache_dir
 from viewproof.spec.engines.portfolio.digest import digest
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.errors import RangeError
 
-ENGINE = ("emit", "kernel", "layout", "lower", "machine", "memory", "rounds", "search", "stutter")
-"""Modules of `explicit` that decide what a search finds."""
+ENGINE = {
+    explicit: ("emit", "kernel", "layout", "lower", "memory", "rounds", "search", "stutter"),
+    llvm: ("lower", "machine"),
+}
+"""Modules that decide what a search finds."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ class Outcome:
 @cache
 def _engine() -> bytes:
     """What an outcome depends on besides the specification: the text of the engine that searches."""
-    folder = Path(explicit.__file__).parent
-    return b"\0".join((folder / f"{name}.py").read_bytes() for name in ENGINE)
+    folders = {package: Path(package.__path__[0]) for package in ENGINE}
+    return b"\0".join((folders[package] / f"{name}.py").read_bytes() for package in ENGINE for name in ENGINE[package])
 
 
 def _path(shape: Shape) -> Path:
