@@ -149,6 +149,7 @@ class HandlerText(NestedText):
         `kind` may name several kinds, with "|": then the columns of the first are compared.
         """
         kinds = tuple(kind.split("|"))
+        self.put("if c_m_from is None and c_m_seq is not None: raise Missing('m_from')")
         self.put("if c_m_from is not None and c_m_seq is not None:")
         self.indent += 1
         self.put(f"sent = C.sent[c_m_from].get(c_m_seq) if c_m_from < {self.replicas} else None")

@@ -132,6 +132,8 @@ class PartialRun(Histories, Naming):
         """Compare with the event that sent the message, and fill columns that this event does not show."""
         columns, names = self.columns, tuple(kinds.split("|"))
         sender, seq = columns["m_from"], columns["m_seq"]
+        if sender is None and seq is not None:
+            self._open(f"m_from of {self.row[_EVENT]}", f"whose event {seq} sent its message")
         if sender is None or seq is None:
             return
         sent = self.state.sent[sender].get(seq) if sender < self.state.replicas else None

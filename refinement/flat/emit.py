@@ -285,6 +285,7 @@ class EventText:
     def _match_sent(self, kind: str) -> None:
         """Compare with the event that sent the message, and fill columns that this event does not show."""
         out, kinds = self.out, kind.split("|")
+        out.leave(f"c_m_from == {NULL} and c_m_seq != {NULL}", "m_from is not shown")
         with out.block(f"if c_m_from != {NULL} and c_m_seq != {NULL}:"):
             out.leave(f"c_m_from >= external('o_{COUNT}')", "m_from")
             place = f"M + external('o_{self.books.sent.name}') + 32 * c_m_from"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.refinement.traces import Change, change, put, simulated, without
-from viewproof.impl.sim.named_profiles import LATE
+from viewproof.impl.sim.named_profiles import LATE, NAMED_PROFILES
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.schema import INDEX, Row
 from viewproof.refinement.verdict import AuditOptions
@@ -165,6 +165,16 @@ def test_message_columns_known_from_the_sender_may_be_missing(column: str, tmp_p
     rows = simulated(tmp_path, 3, requests=20)
     rows = [put(row, **{column: None}) if row[INDEX["event"]] == "on_prepare" else row for row in rows]
     assert check_run("run", rows, AuditOptions()).verdict == "conforms"
+
+
+@pytest.mark.parametrize("event", ["on_prepare", "start_view_change"])
+def test_an_event_of_a_sender_that_is_not_named_is_inconclusive(event: str, tmp_path: Path) -> None:
+    rows = simulated(tmp_path, 0, requests=20, profile=NAMED_PROFILES["storm"])
+    at = next(n for n, row in enumerate(rows) if row[INDEX["event"]] == event and row[INDEX["m_seq"]])
+    verdict = check_run("run", [*rows[:at], put(rows[at], m_from=None), *rows[at + 1 :]], AuditOptions())
+    assert verdict.verdict == "inconclusive"
+    assert f"m_from of {event}" in verdict.missing[0]
+    assert f"whose event {rows[at][INDEX['m_seq']]} sent its message" in verdict.missing[0]
 
 
 @pytest.mark.parametrize("column", ["m_from", "m_seq"])

@@ -30,8 +30,6 @@ EVERYTHING = dict.fromkeys(COLUMNS, 1) | {"replicas": 3, "quorum_replication": 2
 SPEC = unbounded(configuration(EVERYTHING))
 ALL_RULES = SYSTEM.rules_for(SPEC)
 REPETITIONS = {one.column for one in SYSTEM.observations_for(SPEC, optional=True)}
-FROM_PRIMARIES = ("on_prepare", "drop_prepare", "on_commit", "on_start_view")
-"""Events that use a message which only the primary of its view sends."""
 OFF_IF_MISSING = (
     *("client_slots", "client_sessions", "client_gaps", "pipeline", "checkpoint_interval", "journal_slots"),
     *("ring", "feature_rounds", "partitions"),
@@ -41,14 +39,12 @@ Hole = tuple[int, str]
 """(position, column)"""
 
 
-def has_one_value(first: Row, event: str, column: str) -> bool:
+def has_one_value(first: Row, column: str) -> bool:
     """Does the format leave one value, which need not be shown? (`m_seq` need not in a whole trace; the kind of a
     message is that of its event, and of an `execute` it says that there was a reply; an option that is missing is 0.)
     """
     if column in OFF_IF_MISSING:
         return not first[INDEX[column]]
-    if column == "m_from":
-        return event in FROM_PRIMARIES
     if column == "m_evicted":
         return not first[INDEX["client_slots"]]
     return column in ("m_seq", "m_type")
@@ -59,7 +55,7 @@ def is_pinned(rows: list[Row], hole: Hole) -> bool:
     at, column = hole
     row = rows[at]
     rule = ALL_RULES[row[EVENT]]
-    if column in REPETITIONS or column in rule.infer or has_one_value(rows[0], row[EVENT], column):
+    if column in REPETITIONS or column in rule.infer or has_one_value(rows[0], column):
         return True
     if rule.sends and column in MESSAGE_FIELDS[rule.sends]:
         return any((r[M_FROM], r[M_SEQ]) == (row[NODE], row[SEQ]) and r[INDEX[column]] is not None for r in rows)
