@@ -31,6 +31,7 @@ from viewproof.refinement.reading import open_file
 from viewproof.refinement.schema import INT_MAX, Column
 from viewproof.spec.engines.flat.lower import NUMBER_MAX
 from viewproof.spec.engines.llvm.objects import Unit, function, link, objects, signatures
+from viewproof.spec.lang import SpecError
 
 Words = NDArray[np.int64]
 LARGE = 1 << 16
@@ -50,10 +51,22 @@ class NotPlain(Exception):  # noqa: N818 - the other reader looks at it
 
 @cache
 def _functions() -> tuple[dict[str, Any], Any]:
+    """The compiled functions, and what keeps them; none, and why, where the cache cannot be written."""
     unit = Unit("text to columns", "text", Path(str(text_source.__file__)).read_text())
-    engine = link(objects([unit])[0])
+    try:
+        engine = link(objects([unit])[0])
+    except SpecError as error:
+        return {}, error
     arguments = signatures(unit)
     return {name: function(engine, name, arguments[name]) for name in ("lines", "intern_all", "refused")}, engine
+
+
+def _call(name: str, *given: Any) -> int:
+    functions, engine = _functions()
+    if not functions:
+        raise NotPlain(str(engine))
+    result: int = functions[name](*given)
+    return result
 
 
 class Dictionary:
@@ -96,8 +109,7 @@ class Dictionary:
         )
 
     def _all(self, text: NDArray[np.uint8], offsets: Words, first: int, count: int, codes: Words) -> int:
-        done: int = _functions()[0]["intern_all"](self.as_record(), text, offsets, first, count, codes)
-        return done
+        return _call("intern_all", self.as_record(), text, offsets, first, count, codes)
 
     def intern(self, texts: Sequence[bytes]) -> Words:
         """The codes of strings."""
@@ -273,8 +285,7 @@ class Reader:
 
     def _lines(self, begin: int, end: int, words: Words, out: Words) -> int:
         rows = Rows(words=words, rows=words.shape[1], items=self.items, items_most=len(self.items))
-        code: int = _functions()[0]["lines"](begin, end, int(out[1]), self.texts.as_record(), self.keys, rows, out)
-        return code
+        return _call("lines", begin, end, int(out[1]), self.texts.as_record(), self.keys, rows, out)
 
     # Parquet
 
@@ -315,7 +326,7 @@ class Reader:
                 part = words[at, row : row + len(chunk)]
                 self._chunk(column, chunk, part, words[self.keys.ends[at], row : row + len(chunk)])
                 row += len(chunk)
-        refused = _functions()[0]["refused"](self.keys, self.places, words, table.num_rows)
+        refused = _call("refused", self.keys, self.places, words, table.num_rows)
         if refused >= 0:
             column = self.system.table[refused]
             raise NotPlain(f"{file}: {column.name} is not {column.expected}")

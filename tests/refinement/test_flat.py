@@ -19,7 +19,7 @@ from viewproof.refinement.adapter import NATIVE, adapter
 from viewproof.refinement.checker import check_run, program_for
 from viewproof.refinement.discovery import Unit, discover
 from viewproof.refinement.events import event, may_step
-from viewproof.refinement.flat import program, streaming
+from viewproof.refinement.flat import columns, program, starting, streaming
 from viewproof.refinement.flat.columns import NotPlain, read
 from viewproof.refinement.flat.compile import compile_kind
 from viewproof.refinement.flat.emit import numbered_columns
@@ -258,6 +258,21 @@ def test_a_stream_out_of_order_is_left_to_the_other_replay(tmp_path: Path, compi
     file = written([*rows[20:], *rows[:20]], tmp_path / "trace.ndjson")
     unit = Unit("unit", (str(file),))
     assert judging._judge_stream_of_columns(unit, "seed-4", OPTIONS, check_run, 0) is None
+
+
+def test_without_a_cache_to_write_to_an_audit_goes_row_by_row(
+    tmp_path: Path, compiled: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = simulated(tmp_path / "run", 4, requests=5)
+    (tmp_path / "file").write_text("in the way of a directory")
+    compiled.setenv("VSR_CACHE", str(tmp_path / "file"))
+    columns._functions.cache_clear()
+    starting._known.cache_clear()
+    result = judge_unit(Unit("unit", (str(written(rows, tmp_path / "trace.ndjson")),)), OPTIONS, check_run)
+    columns._functions.cache_clear()
+    assert [verdict.verdict for verdict in result.verdicts] == ["conforms"]
+    assert not result.tool_errors
+    assert "cannot write compiled code" in capsys.readouterr().err
 
 
 def test_many_texts_and_lists_make_room(tmp_path: Path) -> None:
