@@ -7,6 +7,7 @@ audit reports all of them (up to a limit, with the number beyond it); no line is
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -195,8 +196,20 @@ def _chunks_of_lines(file: str, log: ProblemLog) -> Iterator[list[bytes]]:
                 return
             if not lines:
                 return
+            if not number and (encoding := _other_encoding(lines[0])):
+                log.add(file, 1, "", "UTF-8 without a byte order mark", encoding)
+                return
             yield lines
             number += len(lines)
+
+
+def _other_encoding(line: bytes) -> str:
+    """How a file is encoded that begins so and is no plain UTF-8; "" if nothing says so."""
+    if line.startswith(codecs.BOM_UTF8):
+        return "UTF-8 with one"
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or line[:2] in (b"{\0", b"\0{"):
+        return "UTF-16"
+    return ""
 
 
 def _decode_plain(lines: list[bytes]) -> list[Row] | None:

@@ -47,13 +47,19 @@ class _Lasting(io.RawIOBase):
 def _lasting(stream: TextIO) -> TextIO:
     stream.flush()
     raw: Any = io.BufferedWriter(_Lasting(stream.fileno()))
-    return io.TextIOWrapper(
-        raw, encoding=stream.encoding, errors=stream.errors, line_buffering=os.isatty(stream.fileno())
-    )
+    # a sign that the terminal does not have is written as its number: the verdict comes out all the same
+    errors = "backslashreplace" if stream.errors == "strict" else stream.errors
+    return io.TextIOWrapper(raw, encoding=stream.encoding, errors=errors, line_buffering=os.isatty(stream.fileno()))
 
 
 def outlive_readers() -> None:
-    """Make standard output and error such streams, where they are the process's own."""
+    """Make standard output and error such streams, where they are the process's own; one that was closed before the
+    process began takes all and keeps nothing.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is sys.__stdout__ and sys.stdout is not None:
         sys.stdout = _lasting(sys.stdout)
     if sys.stderr is sys.__stderr__ and sys.stderr is not None:

@@ -82,6 +82,13 @@ def no_utf8(column: str, kind: Any) -> Damage:
     return damage
 
 
+def encoded(encoding: str) -> Damage:
+    def damage(directory: Path) -> None:
+        (directory / "t.ndjson").write_bytes(text_of("bad").decode().encode(encoding))
+
+    return damage
+
+
 def deep(count: int, closed: bool = True) -> bytes:
     return b"[" * count + (b"]" * count if closed else b"")
 
@@ -103,6 +110,9 @@ ODD: dict[str, tuple[Damage, str]] = {
     "key twice": (line(SEQ_3, b'"seq":2,"seq" :3,'), "t.ndjson:3: seq: expected each field once"),
     "key twice, other space": (line(SEQ_3, b'"seq" :2,"seq":3,'), "t.ndjson:3: seq: expected each field once"),
     "key twice, escaped": (line(SEQ_3, b'"seq":2,"s\\u0065q":3,'), "t.ndjson:3: seq: expected each field once"),
+    "a byte order mark": (encoded("utf-8-sig"), "t.ndjson:1: expected UTF-8 without a byte order mark, got UTF-8 with"),
+    "UTF-16": (encoded("utf-16"), "t.ndjson:1: expected UTF-8 without a byte order mark, got UTF-16"),
+    "UTF-16, no mark": (encoded("utf-16-le"), "t.ndjson:1: expected UTF-8 without a byte order mark, got UTF-16"),
     "no UTF-8": (no_utf8("run", pa.string()), "t.parquet:4: run: expected a string, got bytes that are no UTF-8"),
     "no UTF-8 in choices": (no_utf8("event", pa.string()), "t.parquet:4: event: expected a string, got bytes"),
     "no UTF-8 in lists": (no_utf8("m_log", pa.list_(pa.string())), "t.parquet:12: m_log: expected a string, got by"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -162,3 +166,40 @@ def test_a_fault_that_cannot_be_allowed_is_refused_before_any_run(traces: Path, 
     assert text in result.stderr
     assert not result.stdout
     assert vsr("audit", traces, "--allow", "commit.apply_at_replicate").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "redirection"),
+    [
+        ({"PYTHONIOENCODING": "ascii"}, ""),
+        ({"PYTHONIOENCODING": "latin-1"}, ""),
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, ""),
+        ({"HOME": "/proc/none", "XDG_CACHE_HOME": ""}, ""),
+        ({}, ">&-"),
+        ({}, "2>&-"),
+    ],
+    ids=["ascii", "latin-1", "C locale", "no home", "output closed", "errors closed"],
+)
+def test_the_exit_code_and_the_verdict_come_out_of_any_terminal(
+    tmp_path: Path, settings: dict[str, str], redirection: str
+) -> None:
+    records = [{**record, "status": "norm\u00e4l \u2713"} for record in fakes.records("r", ops=1)]
+    fakes.write_run(tmp_path / "t", records)
+    command = shlex.join([sys.executable, "-m", "viewproof", "audit", str(tmp_path / "t")])
+    done = subprocess.run(
+        f"{command} {redirection}", shell=True, capture_output=True, env={**os.environ, **settings}, timeout=120
+    )
+    assert done.returncode == 2, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert (b"verdict: error (exit code 2)" in done.stdout) is (redirection != ">&-")
+    if not redirection:
+        assert b"replica-0.ndjson:1: status: expected one of" in done.stdout
+    if settings.get("PYTHONIOENCODING") == "latin-1":
+        assert b'"norm\xe4l \\u2713"' in done.stdout, done.stdout
+
+
+def test_a_shell_can_complete_words() -> None:
+    settings = {**os.environ, "COMP_WORDS": "vsr aud", "COMP_CWORD": "1", "_VSR_COMPLETE": "bash_complete"}
+    vsr_command = Path(sys.executable).with_name("vsr")
+    done = subprocess.run([vsr_command], capture_output=True, text=True, env=settings, timeout=120, check=True)
+    assert done.stdout.split() == ["plain,audit"]

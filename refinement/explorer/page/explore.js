@@ -1,6 +1,6 @@
 "use strict";
 (function () {
-  const { make } = window.behaviourPage;
+  const { ask, make } = window.behaviourPage;
   const at = (id) => document.getElementById(id);
   let begun = null;
   let walk = [];
@@ -8,19 +8,6 @@
   let faults = [];
   let standing = null;
   let busy = Promise.resolve();
-
-  async function ask(path, body) {
-    const options = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    let answer;
-    try {
-      answer = await fetch(path, options);
-    } catch (problem) {
-      throw new Error("the server is gone: start vsr explore again, and reload this page");
-    }
-    const found = await answer.json();
-    if (!answer.ok) throw new Error(found.error);
-    return found;
-  }
 
   const say = (text) => { at("message").textContent = text; };
 

@@ -1,25 +1,12 @@
 "use strict";
 (function () {
   const page = window.behaviourPage;
-  const { make } = page;
+  const { ask, make } = page;
   const at = (id) => document.getElementById(id);
   let begun = null;
   let shown = null;
   let event = 0;
   let busy = Promise.resolve();
-
-  async function ask(path, body) {
-    const options = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    let answer;
-    try {
-      answer = await fetch(path, options);
-    } catch (problem) {
-      throw new Error("the server is gone: start vsr explore again, and reload this page");
-    }
-    const found = await answer.json();
-    if (!answer.ok) throw new Error(found.error);
-    return found;
-  }
 
   const say = (text) => { at("message").textContent = text; };
 
