@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from viewproof.refinement.adapter import Adapter
@@ -13,7 +13,7 @@ from viewproof.refinement.joined.source import LoggedRun, Reading
 from viewproof.refinement.judging import Judged, Spent, judge_run, no_collector, result_of
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import INDEX, Row, check_record
-from viewproof.refinement.verdict import AuditOptions, CheckRun, RunVerdict, UnitResult
+from viewproof.refinement.verdict import AuditOptions, CheckRun, RunVerdict, Step, UnitResult, Violation
 
 _NODE = INDEX["node"]
 TEXT_SHOWN = 300
@@ -89,7 +89,11 @@ def _judge(
     )
     texts = {(record.file, record.line): record.text for record in run.records}
     found = tuple(
-        replace(v, carried={"line": texts.get((v.file, v.line), "")[:TEXT_SHOWN], **v.carried})
+        replace(
+            v,
+            carried={"line": _line(texts, v), **v.carried},
+            story=tuple(replace(step, shows={**step.shows, "line": _line(texts, step)}) for step in v.story),
+        )
         for v in verdict.violations
     )
     notes = (*verdict.notes, summary, *run.notes, *run.unknown.texts())
@@ -115,6 +119,11 @@ def _as_partial(
             verdict = replace(verdict, notes=(*verdict.notes, f"refused {text}"))
         found.append((verdict, facts, errors))
     return found
+
+
+def _line(texts: Mapping[tuple[str, int], str], place: Violation | Step) -> str:
+    """The line that stands there."""
+    return texts.get((place.file, place.line), "")[:TEXT_SHOWN]
 
 
 def _rows(run: LoggedRun, adapter: Adapter, options: AuditOptions, log: ProblemLog) -> list[Row]:

@@ -88,6 +88,7 @@ SYSTEM = System(
         to_the_end=True,
         once=("elected", "seen", "seen_in"),
         rising=("election",),
+        view="term",
     ),
     histories=True,
 )
