@@ -263,7 +263,7 @@ class SimCluster:
         except UnknownEntryError as error:
             self._upgrade(node, error)
             self.crash(node)
-            self.on_stop(node)
+            self.at(self.now + 1, partial(self.boot, node))
             return []
 
     def _on_boot_refused(self, node: int, error: BootRefusedError) -> None:
