@@ -30,6 +30,7 @@ from viewproof.refinement.cli.own_model import is_own
 from viewproof.refinement.cli.prove_bounded import find_cover, print_cover, search
 from viewproof.refinement.cli.prove_lead import lead_on
 from viewproof.refinement.cli.prove_text import print_counterexample, print_proof, print_used
+from viewproof.refinement.cli.prove_unbounded import prove_unbounded
 from viewproof.refinement.cli.prove_witness import ROUNDS, STATES, Asked, find_witnesses
 from viewproof.refinement.cli.questions import refuse_others
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
@@ -47,6 +48,7 @@ _MODEL = frozenset({"faults", "timeout", *SIZES, "replicas"})
 APPLIES = {
     BEST: _MODEL | {"used", "show", "reach"},
     "--induction": _MODEL | {"used", "show", "reach"},
+    "--unbounded": _MODEL,
     "--bmc": _MODEL | {"invariants", "cover"},
     "--cover": _MODEL - {"timeout"} | {"cover"},
     "--houdini": _MODEL - {"timeout"},
@@ -82,6 +84,7 @@ MAIN = ("how", "rounds", "cover", "recheck", "faults", "invariants", "replicas",
 @click.option(
     "--cover", is_flag=True, help="How many rounds reach all states? With --bmc: none found in so many means none."
 )
+@click.option("--unbounded", "how", flag_value="unbounded", help="Do they hold at any depth, and for any sizes?")
 @click.option("--houdini", "how", flag_value="houdini", help="Largest inductive subset of lemmas and generated ones.")
 @click.option("--needed", "how", flag_value="needed", help="Which lemmas can the proof not do without?")
 @click.option("--witness", "how", flag_value="witness", help="Reachable states in which each lemma says something.")
@@ -157,6 +160,8 @@ def prove(
     if question in (BEST, "--induction"):
         shown = (show, api.REACH if reach is None else reach)
         return _induction(spec, inputs, (count, limit, used), shown, json_file, lead=question == BEST)
+    if how == "unbounded":
+        return prove_unbounded(spec, inputs, limit, json_file)
     if how == "witness":
         asked_for = Asked(parts, STATES if reach is None else reach, ROUNDS if deepen is None else deepen, limit)
         return find_witnesses(spec, (*spec.invariants, *lemmas_of_model(spec)), asked_for, inputs, json_file)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from viewproof.spec.lang import Predicate
 from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.core.lemmas import GROUPS, LEMMAS
+from viewproof.spec.vsr.core.lemmas import GROUPS, LEMMAS, any_size
 from viewproof.spec.vsr.parts import CORE, PARTS
 
-__all__ = ["GROUPS", "LEMMAS", "lemmas_of"]
+__all__ = ["GROUPS", "LEMMAS", "lemmas_of", "more_of_any_size"]
 
 
 def lemmas_of(cfg: Config, crashes: bool = False) -> tuple[Predicate, ...]:
@@ -15,3 +15,8 @@ def lemmas_of(cfg: Config, crashes: bool = False) -> tuple[Predicate, ...]:
     on = [part for part in (CORE, *PARTS) if part.is_on(cfg)]
     untrue = {id for part in on for id in part.untrue(cfg, crashes)}
     return tuple(lemma for part in on for lemma in part.lemmas(cfg) if lemma.id not in untrue)
+
+
+def more_of_any_size(cfg: Config) -> tuple[Predicate, ...]:
+    """What a proof without sizes needs besides `lemmas_of`: there are such lemmas for the core without parts."""
+    return () if any(part.is_on(cfg) for part in PARTS) else any_size.LEMMAS

@@ -63,7 +63,7 @@ class Encoder:
         if kind == "count":
             one, zero = z3.BitVecVal(1, self.width), z3.BitVecVal(0, self.width)
             return sum((z3.If(a, one, zero) for a in args[1:]), z3.If(args[0], one, zero))
-        return _OPERATIONS[kind](*args)
+        return OPERATIONS[kind](*args)
 
     def _cell(self, term: Term) -> Any:
         cell = self.cell(term.args[0])
@@ -73,7 +73,7 @@ class Encoder:
         return wide + z3.BitVecVal(term.lo, self.width) if term.lo else wide
 
 
-_OPERATIONS: Mapping[str, Any] = {
+OPERATIONS: Mapping[str, Any] = {
     "not": z3.Not,
     "and": lambda *a: z3.And(*a),
     "or": lambda *a: z3.Or(*a),

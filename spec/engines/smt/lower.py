@@ -47,6 +47,24 @@ class Part:
     shape: int
 
 
+def strict(t: Terms, node: Op, args: list[Term]) -> Term:
+    """An operation of which all arguments are looked at."""
+    if node.op == "not":
+        return t.not_(args[0])
+    if node.op == "mod":
+        divisor = node.args[1]
+        assert isinstance(divisor, Const)
+        return t.mod(args[0], divisor.value)
+    a, b = args
+    if node.op in ("max", "min"):
+        return t.ite(t.le(a, b), b, a) if node.op == "max" else t.ite(t.le(a, b), a, b)
+    if node.op == "ne":
+        return t.not_(t.eq(a, b))
+    if a.is_bool and node.op in ("lt", "le"):
+        return t.and_((t.not_(a), b)) if node.op == "lt" else t.implies(a, b)
+    return {"add": t.add, "sub": t.sub, "eq": t.eq, "lt": t.lt, "le": t.le}[node.op](a, b)
+
+
 class Lowering:
     """The cells of an instance, and expressions over them."""
 
@@ -160,24 +178,7 @@ class Lowering:
                 t.ite(cond.term, then.term, other.term), t.and_((cond.ok, t.ite(cond.term, then.ok, other.ok)))
             )
         values = [self.expr(a, env) for a in node.args]
-        return Value(self._strict(node, [v.term for v in values]), t.and_(v.ok for v in values))
-
-    def _strict(self, node: Op, args: list[Term]) -> Term:
-        t = self.terms
-        if node.op == "not":
-            return t.not_(args[0])
-        if node.op == "mod":
-            divisor = node.args[1]
-            assert isinstance(divisor, Const)
-            return t.mod(args[0], divisor.value)
-        a, b = args
-        if node.op in ("max", "min"):
-            return t.ite(t.le(a, b), b, a) if node.op == "max" else t.ite(t.le(a, b), a, b)
-        if node.op == "ne":
-            return t.not_(t.eq(a, b))
-        if a.is_bool and node.op in ("lt", "le"):
-            return t.and_((t.not_(a), b)) if node.op == "lt" else t.implies(a, b)
-        return {"add": t.add, "sub": t.sub, "eq": t.eq, "lt": t.lt, "le": t.le}[node.op](a, b)
+        return Value(strict(t, node, [v.term for v in values]), t.and_(v.ok for v in values))
 
     def _in_order(self, op: str, values: Iterator[Value]) -> Value:
         """Conjunction or disjunction from left to right, which stops at the first value that decides it."""

@@ -1,0 +1,242 @@
+"""Inductive proofs without sizes: any number of views, ops, clients, requests and restarts, a number of replicas.
+
+The assumptions of every query are the lemmas, as clauses; a goal is one conjunct of a lemma after a step. Goals of a
+lemma and an action instance are asked for together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from viewproof.spec.engines.smt.induction import RANGES
+from viewproof.spec.engines.smt.terms import Term
+from viewproof.spec.engines.smt.unbounded.clauses import BEFORE, Clauses, Goals, Sight, Step, Symbols, family
+from viewproof.spec.engines.smt.unbounded.solve import Answer, Clause, Encoder, Query, clause
+from viewproof.spec.engines.smt.unbounded.terms import numbers_of
+from viewproof.spec.lang.definitions import Predicate, Spec
+from viewproof.spec.lang.expr import ActionIR, PredicateIR, Quant, SortMax, walk
+from viewproof.spec.lang.record import record_predicate
+from viewproof.spec.lang.sorts import Instance
+
+INITIAL = "initial state"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One query of a proof: an action instance (none: the initial state) and a lemma, or the ranges."""
+
+    step: Step | None
+    lemma: str
+
+    @property
+    def label(self) -> str:
+        """`on_prepare(r=1) keeps I3`."""
+        return f"{self.step.label if self.step else INITIAL} keeps {self.lemma}"
+
+
+class Problem:
+    """All of one proof: lemmas as clauses, and what would refute each goal."""
+
+    def __init__(self, spec: Spec, lemmas: Sequence[Predicate]) -> None:
+        self.spec = spec
+        self.symbols = Symbols(spec)
+        self.terms = self.symbols.terms
+        self.clauses = Clauses(self.symbols)
+        self.goals = Goals(self.clauses)
+        self.lemmas: dict[str, PredicateIR] = {
+            p.id: record_predicate(p.id, p.title, p.fn, spec.schema, spec.cfg, p.doc)
+            for p in (*spec.invariants, *lemmas)
+        }
+        self._compiled: dict[int, Clause] = {}
+
+    @cached_property
+    def assumed(self) -> list[Clause]:
+        """The lemmas about a state."""
+        return [
+            self.compiled(term, id)
+            for id, ir in self.lemmas.items()
+            if not ir.is_transition
+            for term in self.clauses.of(ir.cond, True, {}, BEFORE, id)
+        ]
+
+    def compiled(self, term: Term, lemma: str = "") -> Clause:
+        """A clause that can be evaluated; made once."""
+        if term.id not in self._compiled:
+            self._compiled[term.id] = clause(term, lemma)
+        return self._compiled[term.id]
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """All action instances."""
+        return [step for ir in self.spec.action_irs for step in self.instances(ir)]
+
+    def instances(self, ir: ActionIR) -> Iterator[Step]:
+        """An action with all arguments of bounded sorts."""
+        bounded = [p for p in ir.params if self.symbols.is_bounded(p.sort)]
+        names = [p for p in ir.params if not self.symbols.is_bounded(p.sort)]
+        free = {p.name: self.symbols.member(f"{p.name} of {p.sort.name}", p.sort) for p in names}
+        for values in itertools.product(*(self.spec.instance.members(p.sort) for p in bounded)):
+            args = {p.name: v for p, v in zip(bounded, values, strict=True)}
+            yield Step(ir, {**free, **{k: self.terms.const(v) for k, v in args.items()}}, args)
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        """All queries that a proof may need: not those of lemmas about variables that the action leaves alone."""
+        found = [Question(None, id) for id, ir in self.lemmas.items() if not ir.is_transition]
+        for step in self.steps:
+            found.append(Question(step, RANGES))
+            found += [Question(step, id) for id, ir in self.lemmas.items() if ir.reads() & step.ir.writes()]
+        return found
+
+    def refuting(self, question: Question) -> list[list[Term]]:
+        """Per goal of a question the clauses that would refute it; goals that the step leaves as they are, not."""
+        step, goals = question.step, self.goals
+        if question.lemma == RANGES:
+            assert step is not None
+            found = list(goals.kept_in_range(step))
+        else:
+            ir = self.lemmas[question.lemma]
+            sight = Sight(step, not ir.is_transition, step is None)
+            found = [*goals.of(ir.cond, {}, sight), *goals.defined(ir.cond, {}, sight)]
+            if step is not None and not ir.is_transition:
+                same = {_ids(g) for g in (*goals.of(ir.cond, {}, BEFORE), *goals.defined(ir.cond, {}, BEFORE))}
+                found = [g for g in found if _ids(g) not in same]
+        unique = {_ids(g): g for g in found if self.terms.false not in g}
+        return list(unique.values())
+
+    def guard(self, step: Step) -> list[Term]:
+        """What a step's guard says."""
+        return [c for g in step.ir.guards for c in self.clauses.of(g.cond, True, step.env, BEFORE, "guard")]
+
+
+def _ids(terms: Sequence[Term]) -> frozenset[int]:
+    return frozenset(t.id for t in terms)
+
+
+@dataclass
+class Result:
+    """What a question came to: `goals` that needed z3, z3's answers, and what they say together."""
+
+    question: Question
+    goals: int
+    answers: list[Answer] = field(default_factory=list)
+    status: str = "unsat"
+    seconds: float = 0.0
+
+
+def ask(problem: Problem, encode: Encoder, question: Question, timeout_ms: int = 0) -> Result:
+    """Ask one question: all its goals together, and if that does not refute them, one by one."""
+    sets = problem.refuting(question)
+    started = time.perf_counter()
+    if not sets:
+        return Result(question, 0)
+    together = assume(problem, encode, question, sets, timeout_ms)
+    if together.status == "unsat":
+        return Result(question, len(sets), [together], seconds=time.perf_counter() - started)
+    answers = [together] if len(sets) == 1 else [assume(problem, encode, question, [s], timeout_ms) for s in sets]
+    statuses = [answer.status for answer in answers]
+    status = "sat" if "sat" in statuses else "unknown" if "unknown" in statuses else "unsat"
+    return Result(question, len(sets), answers, status, time.perf_counter() - started)
+
+
+def assume(problem: Problem, encode: Encoder, question: Question, sets: list[list[Term]], timeout_ms: int) -> Answer:
+    """Can a state that satisfies the lemmas take the step of a question, and one of these sets of clauses be true?"""
+    terms = problem.terms
+    query = Query(terms, encode, question.lemma, timeout_ms)
+    local: list[Clause] = []
+
+    def state(term: Term) -> None:
+        made = problem.compiled(term)
+        if not made.holes:
+            query.add(term)
+            return
+        local.append(made)
+        for kind, number in numbers_of(terms, term):
+            query.speak_of(kind, number)
+
+    boolean = terms.range(0, 1, True)
+    chosen = [terms.app(f"goal {n}", (), (), boolean) for n in range(len(sets))] if len(sets) > 1 else [terms.true]
+    state(terms.or_(chosen))
+    for picked, clauses in zip(chosen, sets, strict=True):
+        for term in clauses:
+            state(terms.implies(picked, term))
+    step = question.step
+    if step is not None:
+        for param in (p for p in step.ir.params if not step.env[p.name].is_const):
+            query.speak_of(family(param.sort), step.env[param.name])
+        for term in problem.guard(step) if question.lemma != RANGES else ():
+            state(term)
+    assumed = problem.assumed if step is not None else []
+
+    def clauses_now() -> list[Clause]:
+        defined = (t for ts in list(problem.symbols.defined_here.values()) for t in ts)
+        return [*local, *assumed, *(problem.compiled(t) for t in defined)]
+
+    return query.refute(clauses_now)
+
+
+def without_sizes(spec: Spec, lemmas: Sequence[Predicate]) -> Spec:
+    """The specification with any number of members of each sort but those over which something is counted, or the
+    largest is sought among all members; these stay as many as the instance has.
+    """
+    recorded = (record_predicate(p.id, p.title, p.fn, spec.schema, spec.cfg, p.doc).cond
+                for p in (*spec.invariants, *lemmas))  # fmt: skip
+    said = (e for ir in spec.action_irs for e in (*(g.cond for g in ir.guards), *(u.value for u in ir.updates)))
+    found = (n for e in (*recorded, *said) for n in walk(e) if isinstance(n, Quant))
+    kept = {family(q.binder.name.sort) for q in found if q.binder.name.sort is not None and _is_counted(q)}
+    bounds = {name: top for name, top in spec.instance.bounds.items() if name in kept}
+    return replace(spec, instance=Instance(bounds))
+
+
+def _is_counted(node: Quant) -> bool:
+    return node.kind == "count" or (node.kind == "max" and isinstance(node.binder.hi, SortMax))
+
+
+@dataclass
+class Unbounded:
+    """A proof without sizes: its results, in the order of the questions. `counted`: sort → how many members it has."""
+
+    spec: Spec
+    counted: dict[str, int]
+    results: list[Result] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        """proved; failed (a goal has a counterexample among the numbers that were tried); or unknown."""
+        statuses = {r.status for r in self.results}
+        return "failed" if "sat" in statuses else "unknown" if "unknown" in statuses else "proved"
+
+    @property
+    def open(self) -> list[Result]:
+        """The questions that were not answered with yes."""
+        return [r for r in self.results if r.status != "unsat"]
+
+
+def prove(
+    spec: Spec, lemmas: Sequence[Predicate], *, timeout_ms: int = 0, actions: Sequence[str] = (),
+    lemmas_asked: Sequence[str] = (),
+    progress: Callable[[int, int, str], None] = lambda done, total, name: None,
+) -> Unbounded:  # fmt: skip
+    """Are the invariants and lemmas together inductive, whatever the sizes? `timeout_ms` limits a query.
+
+    With `actions` or `lemmas_asked` only these are asked about; then nothing is proved of the specification as a whole.
+    """
+    started = time.perf_counter()
+    open_spec = without_sizes(spec, lemmas)
+    problem, encode = Problem(open_spec, lemmas), Encoder()
+    proof = Unbounded(open_spec, {name: top + 1 for name, top in open_spec.instance.bounds.items()})
+    questions = [
+        q
+        for q in problem.questions
+        if (not actions or (q.step and q.step.ir.name in actions)) and (not lemmas_asked or q.lemma in lemmas_asked)
+    ]
+    for done, question in enumerate(questions, start=1):
+        proof.results.append(ask(problem, encode, question, timeout_ms))
+        progress(done, len(questions), question.label)
+    proof.seconds = time.perf_counter() - started
+    return proof
