@@ -240,8 +240,8 @@ def test_in_a_browser_a_run_is_scrubbed_by_keys_and_gone_on_from(server: Server,
         at(11)
         assert flaws(driver) == []
         press("f")
+        wait.until(lambda d: "/from-11/" in d.current_url)
         wait.until(lambda d: d.find_element(By.TAG_NAME, "body").get_attribute("data-ready") == "yes")
-        assert "/from-11/" in driver.current_url
         driver.find_element(By.CSS_SELECTOR, "#choice-list button").click()
         wait.until(lambda d: d.find_element(By.ID, "length").text == "1 step")
         assert flaws(driver) == []
