@@ -7,9 +7,11 @@ request whose session was evicted or fenced is abandoned: it may or may not have
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from random import Random
 from typing import Protocol
 
@@ -20,6 +22,9 @@ from viewproof.impl.replica import ReplicaConfig
 from viewproof.impl.sim.network import Network
 from viewproof.impl.sim.operations import draw_operation
 from viewproof.impl.sim.profile import SimProfile
+
+CLOCK_STEP = 8
+"""How far a client's clock goes on from one process to the next, where clocks may be set back in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,7 @@ class Clients:
     """All clients of a run; `requests_left` is how many requests they may still begin.
 
     `fenced_wrongly` names clients that were fenced by an incarnation that no process of theirs ever had; the highest
-    that one had is in `registered_as`.
+    that one had is in `registered_as`, all that it had in `had`.
     """
 
     def __init__(
@@ -164,6 +169,7 @@ class Clients:
         self.abandoned = 0
         self.fenced_wrongly: list[str] = []
         self.registered_as: dict[int, int] = {}
+        self.had: defaultdict[int, set[int]] = defaultdict(set)
         self.world = world
         self.random = random
         self.statistics = statistics
@@ -253,15 +259,24 @@ class Clients:
         self._next(anew)
 
     def _next_incarnation(self, client: SimClient) -> int:
-        """The next one, or an earlier one than the last, of a clock that was set back."""
+        """A later one, or an earlier one than the last, of a clock that was set back; but none that the client had: a
+        clock in nanoseconds does not show one time twice.
+        """
         back = self.world.profile.client_clock_back
         if back and client.incarnation > 1 and self.random.random() < back:
-            self.statistics["client_clocks_back"] += 1
-            return self.random.randint(1, client.incarnation - 1)
-        return client.incarnation + 1
+            free = set(range(1, client.incarnation)) - self.had[client.client]
+            if free:
+                self.statistics["client_clocks_back"] += 1
+                return self.random.choice(sorted(free))
+        return self._unused(client, client.incarnation + (CLOCK_STEP if back else 1))
+
+    def _unused(self, client: SimClient, least: int) -> int:
+        """The first incarnation from there on that no process of the client had."""
+        return next(number for number in count(least) if number not in self.had[client.client])
 
     def _send(self, client: SimClient) -> None:
         if client.registering:
+            self.had[client.client].add(client.incarnation)
             self.registered_as[client.client] = max(self.registered_as.get(client.client, 0), client.incarnation)
         world, random, profile = self.world, self.random, self.world.profile
         messages = client.messages()
@@ -318,7 +333,7 @@ class Clients:
         client.clock = max(client.clock, message.clock)
         if client.registering and not message.session and message.incarnation >= client.incarnation:
             self.statistics["registers_too_late"] += 1
-            client.incarnation = message.incarnation + 1
+            client.incarnation = self._unused(client, message.incarnation + 1)
             client.attempt += 1
             self._send(client)
             return
@@ -334,7 +349,7 @@ class Clients:
             if message.incarnation > self.registered_as.get(client.client, 0):
                 self.fenced_wrongly.append(f"client {client.client} of incarnation {client.incarnation}: {message}")
             client.incarnation = message.incarnation
-        client.incarnation += 1
+        client.incarnation = self._unused(client, client.incarnation + 1)
         self._soon(client)
 
     def _soon(self, client: SimClient) -> None:

@@ -200,6 +200,7 @@ def test_traces_have_gapless_seqs_and_causal_clocks(tmp_path: Path) -> None:
                         continue
                     received = {
                         "on_" + source.event,
+                        "on_features",
                         "on_prepare",
                         "drop_prepare",
                         "on_start_view",
