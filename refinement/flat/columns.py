@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from viewproof.refinement import parquet
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat import text as text_source
-from viewproof.refinement.flat.emit import NULL, NUMBERED_MAX, WORD_MAX, numbered_columns
 from viewproof.refinement.flat.shape import vocabulary
+from viewproof.refinement.flat.terms import NULL, NUMBERED_MAX, WORD_MAX, numbered_columns
 from viewproof.refinement.flat.text import Keys, Rows, Texts
 from viewproof.refinement.partitions import path_columns
 from viewproof.refinement.problems import ProblemLog
@@ -270,7 +270,7 @@ class Reader:
         words = np.full((self.all_places, rows), NULL, np.int64)
         begin = text.ctypes.data
         self.keys.stamps[:] = 0
-        out = np.array([begin, 0, self.item_count, 0], np.int64)
+        out = np.array([begin, 0, self.item_count, 0, 0], np.int64)
         while code := self._lines(int(out[0]), begin + end, words, out):
             if code == 2:
                 raise NotPlain(f"{file}:{int(out[1]) + 1}: a line that is not plain")

@@ -19,7 +19,7 @@ import viewproof.spec
 from viewproof.refinement.events.lines import Rule
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat import books as books_source
-from viewproof.refinement.flat.emit import Books, EventText
+from viewproof.refinement.flat.emit import EventText
 from viewproof.refinement.flat.shape import (
     NO_BOOT,
     NO_CELL,
@@ -31,6 +31,7 @@ from viewproof.refinement.flat.shape import (
     Shape,
     vocabulary,
 )
+from viewproof.refinement.flat.terms import Books
 from viewproof.spec.engines.flat import memory as memory_source
 from viewproof.spec.engines.flat.actions import action_units
 from viewproof.spec.engines.flat.layout import COUNT, FlatLayout

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat.compile import compile_kind, keep_shape, kept_shape, shape_file
-from viewproof.refinement.flat.emit import NULL
 from viewproof.refinement.flat.shape import STOPPED, Shape
+from viewproof.refinement.flat.terms import NULL
 from viewproof.spec.engines.flat.layout import HEADER
 from viewproof.spec.engines.llvm.objects import function, kept, link, objects
 from viewproof.spec.lang import SpecError

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat.columns import LARGE, NotPlain, Reader, Table, Words
-from viewproof.refinement.flat.emit import NULL
 from viewproof.refinement.flat.program import FlatRun
 from viewproof.refinement.flat.shape import FACTS
 from viewproof.refinement.flat.starting import conforms, started
+from viewproof.refinement.flat.terms import NULL
 from viewproof.refinement.partitions import path_columns
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.reading import open_file

@@ -201,125 +201,160 @@ def refused(keys: Keys, places: I64, words: I64P, count: I64) -> I64:
     return -1
 
 
+def number_in(at: I64, place: I64, row: I64, keys: Keys, rows: Rows) -> I64:
+    """A whole number into its cell; where it ends, or -2 if it is not plain or not allowed."""
+    sign = 1
+    if byte(at) == 45:
+        sign = -1
+        at += 1
+    first = at
+    number = 0
+    d = byte(at) - 48
+    while d >= 0 and d <= 9:
+        number = number * 10 + d
+        at += 1
+        d = byte(at) - 48
+    size = at - first
+    if size == 0 or size > 19 or number < 0 or (byte(first) == 48 and (size > 1 or sign < 0)):
+        return -2
+    number = number * sign
+    if allowed(keys, place, number) == 0:
+        return -2
+    rows.words[place * rows.rows + row] = number
+    return at
+
+
+def text_in(at: I64, place: I64, row: I64, texts: Texts, keys: Keys, rows: Rows) -> I64:
+    """A string's code into its cell; where it ends, -1 if there is no more room, -2 if it is not plain or allowed."""
+    if byte(at) != 34:
+        return -2
+    stop = string_end(at + 1)
+    if stop < 0:
+        return -2
+    code = intern(texts, at + 1, stop - at - 1)
+    if code < 0:
+        return -1
+    if allowed(keys, place, code) == 0:
+        return -2
+    rows.words[place * rows.rows + row] = code
+    return stop + 1
+
+
+def texts_in(at: I64, place: I64, row: I64, texts: Texts, keys: Keys, rows: Rows, out: I64P) -> I64:
+    """A list of strings into the items, out[2] of which are there; the result is that of `text_in`."""
+    if byte(at) != 91:
+        return -2
+    items = out[2]
+    rows.words[place * rows.rows + row] = items
+    at = spaces(at + 1)
+    another = 1
+    if byte(at) == 93:
+        another = 0
+        at += 1
+    while another == 1:
+        if byte(at) != 34:
+            return -2
+        stop = string_end(at + 1)
+        if stop < 0:
+            return -2
+        code = intern(texts, at + 1, stop - at - 1)
+        if code < 0 or items >= rows.items_most:
+            return -1
+        rows.items[items] = code
+        items += 1
+        at = spaces(stop + 1)
+        if byte(at) == 44:
+            at = spaces(at + 1)
+        elif byte(at) == 93:
+            another = 0
+            at += 1
+        else:
+            return -2
+    rows.words[keys.ends[place] * rows.rows + row] = items
+    out[2] = items
+    return at
+
+
+def key_at(at: I64, stamp: I64, keys: Keys, out: I64P) -> I64:
+    """The place of the key at `at`, into out[4]; where its value begins, or -2: not plain, unknown, or there twice."""
+    if byte(at) != 34:
+        return -2
+    stop = string_end(at + 1)
+    if stop < 0:
+        return -2
+    place = place_of(keys, at + 1, stop - at - 1, keys.after[out[4]])
+    if place < 0:
+        return -2
+    if keys.stamps[place] == stamp:
+        return -2
+    keys.stamps[place] = stamp
+    keys.after[out[4]] = place
+    out[4] = place
+    at = spaces(stop + 1)
+    if byte(at) != 58:
+        return -2
+    return spaces(at + 1)
+
+
+def line(at: I64, row: I64, texts: Texts, keys: Keys, rows: Rows, out: I64P) -> I64:
+    """One line to its row; where the next begins, or -1, -2 as in `text_in`."""
+    stamp = out[3] + 1
+    out[3] = stamp
+    needed = 0
+    if row >= rows.rows or byte(at) != 123:
+        return -2
+    at = spaces(at + 1)
+    more = 1
+    while more == 1:
+        at = key_at(at, stamp, keys, out)
+        if at < 0:
+            return at
+        place = out[4]
+        if byte(at) == 110:
+            if (load(at) & 4294967295) != 1819047278:
+                return -2
+            at += 4
+        else:
+            if keys.kinds[place] == 0:
+                at = number_in(at, place, row, keys, rows)
+                needed += keys.required[place]
+            elif keys.kinds[place] == 1:
+                at = text_in(at, place, row, texts, keys, rows)
+                needed += keys.required[place]
+            else:
+                at = texts_in(at, place, row, texts, keys, rows, out)
+            if at < 0:
+                return at
+        at = spaces(at)
+        if byte(at) == 44:
+            at = spaces(at + 1)
+        elif byte(at) == 125:
+            more = 0
+            at += 1
+        else:
+            return -2
+    if byte(at) == 13:
+        at += 1
+    if byte(at) != 10 or needed != keys.needed:
+        return -2
+    return at + 1
+
+
 def lines(begin: I64, end: I64, row: I64, texts: Texts, keys: Keys, rows: Rows, out: I64P) -> I64:
-    """Lines to rows from `row` on. `out`: 0 the line that was begun last, 1 its row, 2 items so far, 3 stamps so far.
-    Returns 0 at the end; 1 where texts or items need more room, 2 at a line that is not plain.
+    """Lines to rows from `row` on. `out`: 0 the line that was begun last, 1 its row, 2 items so far, 3 stamps so far,
+    4 the place of the last key. Returns 0 at the end; 1 where texts or items need more room, 2 at a line that is not
+    plain.
     """
     at = begin
-    guess = 0
+    out[4] = 0
     while at < end:
+        items = out[2]
         out[0] = at
         out[1] = row
-        items = out[2]
-        stamp = out[3] + 1
-        out[3] = stamp
-        needed = 0
-        if row >= rows.rows or byte(at) != 123:
-            return 2
-        at = spaces(at + 1)
-        more = 1
-        while more == 1:
-            if byte(at) != 34:
-                return 2
-            stop = string_end(at + 1)
-            if stop < 0:
-                return 2
-            place = place_of(keys, at + 1, stop - at - 1, keys.after[guess])
-            if place < 0:
-                return 2
-            if keys.stamps[place] == stamp:
-                return 2
-            keys.stamps[place] = stamp
-            keys.after[guess] = place
-            guess = place
-            at = spaces(stop + 1)
-            if byte(at) != 58:
-                return 2
-            at = spaces(at + 1)
-            kind = keys.kinds[place]
-            cell = place * rows.rows + row
-            c = byte(at)
-            if c == 110:
-                if (load(at) & 4294967295) != 1819047278:
-                    return 2
-                at += 4
-            elif kind == 0:
-                sign = 1
-                if c == 45:
-                    sign = -1
-                    at += 1
-                first = at
-                number = 0
-                d = byte(at) - 48
-                while d >= 0 and d <= 9:
-                    number = number * 10 + d
-                    at += 1
-                    d = byte(at) - 48
-                size = at - first
-                if size == 0 or size > 19 or number < 0 or (byte(first) == 48 and (size > 1 or sign < 0)):
-                    return 2
-                number = number * sign
-                if allowed(keys, place, number) == 0:
-                    return 2
-                rows.words[cell] = number
-                needed += keys.required[place]
-            elif kind == 1:
-                if c != 34:
-                    return 2
-                stop = string_end(at + 1)
-                if stop < 0:
-                    return 2
-                code = intern(texts, at + 1, stop - at - 1)
-                if code < 0:
-                    return 1
-                if allowed(keys, place, code) == 0:
-                    return 2
-                rows.words[cell] = code
-                needed += keys.required[place]
-                at = stop + 1
-            else:
-                if c != 91:
-                    return 2
-                rows.words[cell] = items
-                at = spaces(at + 1)
-                if byte(at) == 93:
-                    at += 1
-                else:
-                    another = 1
-                    while another == 1:
-                        if byte(at) != 34:
-                            return 2
-                        stop = string_end(at + 1)
-                        if stop < 0:
-                            return 2
-                        code = intern(texts, at + 1, stop - at - 1)
-                        if code < 0 or items >= rows.items_most:
-                            return 1
-                        rows.items[items] = code
-                        items += 1
-                        at = spaces(stop + 1)
-                        if byte(at) == 44:
-                            at = spaces(at + 1)
-                        elif byte(at) == 93:
-                            another = 0
-                            at += 1
-                        else:
-                            return 2
-                rows.words[keys.ends[place] * rows.rows + row] = items
-            at = spaces(at)
-            if byte(at) == 44:
-                at = spaces(at + 1)
-            elif byte(at) == 125:
-                more = 0
-                at += 1
-            else:
-                return 2
-        if byte(at) == 13:
-            at += 1
-        if byte(at) != 10 or needed != keys.needed:
-            return 2
-        at += 1
-        out[2] = items
+        at = line(at, row, texts, keys, rows, out)
+        if at < 0:
+            out[2] = items
+            return -at
         row += 1
         out[1] = row
     return 0
