@@ -193,7 +193,7 @@ class Nemesis:
         sound = [node for node in range(count) if node not in cluster.lost and node not in out]
         check(len(sound) >= core_size_min, f"{len(sound)} replicas can come back, {core_size_min} are needed")
         core = sorted(self.random.sample(sound, self.random.randint(core_size_min, len(sound))))
-        if any(isinstance(storage, RingStorage) and storage.is_damaged for storage in cluster.storages):
+        if any(isinstance(storage, RingStorage) and storage.needs_others for storage in cluster.storages):
             core = sound  # what one lacks, any other may be the only one to have
         cluster.network.heal()
         cluster.network.clogged.clear()

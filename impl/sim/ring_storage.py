@@ -101,6 +101,13 @@ class RingStorage(SimStorage):
         return RingJournal.open(self.file.copy(), self.superblock).recovery.decisions["vsr"] > 0
 
     @property
+    def needs_others(self) -> bool:
+        """True if the replica cannot count as one that is up: a cell is to be repaired, or the end of its log is not
+        known, though each cell is whole by now. Then it waits for a start_view, which a quorum of others has to make.
+        """
+        return self.is_damaged or RingJournal.open(self.file.copy(), self.superblock).is_damaged(self.superblock)
+
+    @property
     def has_overruled(self) -> bool:
         """True if the journal has a prepare above the checkpoint that the log does not name any more."""
         live, checkpoint = self.journal._live, self.superblock.checkpoint

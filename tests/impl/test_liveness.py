@@ -11,7 +11,9 @@ from tests.impl.link import Link
 from viewproof.impl.interface.messages import HeartbeatOk, PrepareOk, PreVote, StartViewChange
 from viewproof.impl.machine.state_machine import Put
 from viewproof.impl.sim.cluster import SimCluster
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import SimProfile
+from viewproof.impl.sim.run import simulate
 
 Links = set[tuple[int, int]]
 
@@ -21,6 +23,13 @@ PUT = Put(b"k", b"v")
 
 def cluster(count: int) -> SimCluster:
     """A cluster that goes on without faults, once its clients are at work."""
+    made = started(count, cut=set())
+    run(made, 200)
+    return made
+
+
+def started(count: int, *faults: str, cut: Links) -> SimCluster:
+    """A cluster whose clients begin, its links cut from the start."""
     profile = SimProfile().without_faults()
     made = SimCluster(
         config=profile.replica_config("liveness"),
@@ -31,9 +40,10 @@ def cluster(count: int) -> SimCluster:
         profile=profile,
         random=Random(1),
         record=False,
+        faults=frozenset(faults),
     )
+    made.network.cut = set(cut)
     made.start()
-    run(made, 200)
     return made
 
 
@@ -121,6 +131,28 @@ def test_a_new_primary_of_view_0_waits_longer_for_its_first_answer() -> None:
     link.boot(1)
     link.tick(30)
     assert (link[1].state.status, link[1].state.view) == ("normal", 1)
+
+
+def test_the_wait_of_the_first_primary_for_its_first_answer_is_no_stall_and_no_view_left_for_nothing() -> None:
+    result = simulate(25_124, profile=NAMED_PROFILES["links"], features="all")
+    assert result.ok, result.failures
+    assert result.statistics["start_view"] == 1
+
+
+DEAF = {(1, 0), (2, 0), (-1, 0), (-2, 0), (-3, 0)}
+
+
+def test_a_first_primary_that_hears_nobody_goes_on_after_its_longer_wait() -> None:
+    made = started(3, cut=DEAF)
+    answered, _ = run(made, 4_000)
+    assert answered > 0
+    assert views(made) == [1, 1, 1]
+
+
+def test_a_first_primary_that_keeps_its_view_although_it_hears_nobody_is_a_stall() -> None:
+    made = started(3, "view.deaf_primary", cut=DEAF)
+    with pytest.raises(AssertionError, match="nothing answered for"):
+        run(made, 4_000)
 
 
 def test_one_vote_moves_nobody_who_hears_the_primary() -> None:

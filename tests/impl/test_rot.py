@@ -69,6 +69,29 @@ def test_a_replica_that_was_left_behind_cannot_be_spared_twice() -> None:
     assert rot.may_lose(0, None)
 
 
+def test_a_replica_with_whole_cells_and_an_uncertain_head_still_needs_the_others() -> None:
+    """Prepares of other logs, which were never installed, were written to both cells of the slot of the lost one."""
+    (storage,) = disks(1, [4])
+    storage.superblock = replace(storage.superblock, replica_count=3)
+    file, geometry = storage.file, storage.geometry
+    lost = [cell for cell in geometry.cells_of(4) if storage.journal._op(cell) == 4]
+    for content in (file.durable, file.content):
+        for cell in lost:
+            content[geometry.prepare_at(cell) + 40] ^= 1
+            content[geometry.header_at(cell) + 40] ^= 1
+    assert storage.recover().damage is not None
+    assert storage.is_damaged
+    for view in (1, 2):
+        other = make_header(parent="", view=view, op=4, client=1, request=9, commit=3, body=b"x")
+        storage.journal.append([Prepare(other, b"x")], repair=True)
+    assert not storage.is_damaged
+    assert storage.needs_others
+
+
+def test_a_replica_that_needs_the_others_is_not_left_with_too_few_of_them() -> None:
+    assert simulate(21_173, requests=40).ok
+
+
 def test_a_third_of_the_seeds_has_rotten_disks_unless_told_otherwise() -> None:
     drawn = [storage_profile_draw(profile_draw(Random(seed)), Random(seed)) for seed in range(200)]
     assert 40 < sum(profile.ring for profile in drawn) < 100

@@ -7,6 +7,9 @@ slow, for so long that every timeout has passed several times. If then a quorum 
 * a client that reaches all of it is answered within that time;
 * its view does not change any more, if nothing is lost and no disk is slow;
 * a replica with a slow disk is not its primary, if all the others are faster.
+
+A primary of view 0 that nobody answered yet may wait for its peers to be started (`first_answer_timeout_ticks`); the
+time of judging begins anew when that has ended.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 EVERY_TICKS = 8
 
 Around = tuple[object, ...]
-"""What must stay as it is: who is up since which boot, cut links, slow and full disks."""
+"""What must stay as it is: who is up since which boot, cut links, slow and full disks, the first view's beginning."""
 
 
 def patience(cluster: SimCluster) -> int:
@@ -64,7 +67,7 @@ class StallsChecker(Checker):
             self.around, self.since, self.view_settled = around, cluster.now, None
             self.completed_since = completed
             return
-        limit = patience(cluster)
+        limit = patience(cluster) + (cluster.config.first_answer_timeout_ticks if self._begins() else 0)
         if cluster.now - self.since >= limit and (quorum := self._connected_quorum()):
             self._judge(quorum, limit)
 
@@ -72,7 +75,15 @@ class StallsChecker(Checker):
         cluster = self.cluster
         up = tuple(replica is not None for replica in cluster.replicas)
         disks = tuple((storage.slow, storage.full) for storage in cluster.storages)
-        return (up, tuple(cluster.incarnations), frozenset(cluster.network.cut), disks, id(cluster.network.profile))
+        network = cluster.network
+        return (up, tuple(cluster.incarnations), frozenset(network.cut), disks, id(network.profile), self._begins())
+
+    def _begins(self) -> bool:
+        """True if all are in view 0 and its primary has not been answered yet."""
+        replicas = self.cluster.replicas
+        first = replicas[0]
+        alone = first is None or not first.state.timers.answered_at
+        return alone and all(replica is None or replica.state.view == 0 for replica in replicas)
 
     def _is_fit(self, node: int) -> bool:
         replica, storage = self.cluster.replicas[node], self.cluster.storages[node]
