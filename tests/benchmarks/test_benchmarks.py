@@ -13,6 +13,7 @@ from benchmarks.audit import HEADER, READING, ROWS, audit
 from benchmarks.boot import HEADER as BOOT_HEADER
 from benchmarks.boot import Row as BootRow
 from benchmarks.boot import measure
+from benchmarks.campaign import PROFILES, judged, profile_of, replay, replicas_of
 from benchmarks.cluster import HEADER as CLUSTER_HEADER
 from benchmarks.cluster import Row, compare
 from benchmarks.data import HALVES, data_set, parquet_of
@@ -78,3 +79,13 @@ def test_the_table_of_faults_says_where_proofs_fail_and_what_rounds_find() -> No
     assert (action, lemma, broken, rounds, steps) == ("`execute`", "I1", "I4", "1", "2")
     assert int(count) > 1
     assert set(next(spec_rows(["commit.fence_on_commit_max"], z3_only=True))[2:]) == {"–"}
+
+
+def test_a_campaign_takes_all_profiles_in_turn_and_audits_each_run() -> None:
+    assert {profile_of(seed) for seed in range(30_000, 30_000 + len(PROFILES))} == {*PROFILES}
+    assert {replicas_of(seed) for seed in range(6 * len(PROFILES))} == {2, 3, 4, 5}
+    crashes = PROFILES.index("crashes")
+    result, verdict = judged(crashes, requests=10)
+    assert result.ok
+    assert (verdict.verdict, verdict.events) == ("conforms", result.events)
+    assert "--profile crashes" in replay(crashes, 10)
