@@ -1,6 +1,6 @@
 # `make audit` and `make test` set everything up by themselves. The commands are in tools/dev, which needs no make.
 .DEFAULT_GOAL := help
-.PHONY: help venv audit test check test-long bench site
+.PHONY: help venv audit test check test-long bench site lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -25,3 +25,6 @@ bench:  ## audit speed and memory: local, Spark, interp (some minutes)
 
 site:  ## the documents as a site with search, in build/site
 	@tools/dev site
+
+lock:  ## anew: tools/constraints.txt, the exact versions that all of these install
+	@tools/dev lock
