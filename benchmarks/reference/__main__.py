@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from benchmarks.reference import commands, language, reports, settings
+from benchmarks.reference.shapes import REPORTS
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "language.md": language.page,
@@ -24,6 +26,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "audit.schema.json": reports.audit_schema,
     "check.schema.json": reports.check_schema,
     "simulate.schema.json": reports.simulate_schema,
+    **{f"{command}.schema.json": partial(reports.schema_of, command) for command in REPORTS},
 }
 HERE = Path(__file__).resolve().parents[2] / "docs/reference"
 

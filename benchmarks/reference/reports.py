@@ -1,12 +1,14 @@
-"""JSON Schemas of what `vsr audit`, `check` and `simulate` write with `--json`, from the classes that they show."""
+"""JSON Schemas of what commands write with `--json`, from the classes that they show and those of `shapes`."""
 
 from __future__ import annotations
 
 import json
+from pathlib import PurePath
 from typing import Any, get_type_hints
 
 import msgspec
 
+from benchmarks.reference.shapes import REPORTS
 from viewproof.api.simulate import Plan
 from viewproof.impl.sim.run import SimResult
 from viewproof.refinement.verdict import VERDICTS, AuditReport
@@ -75,6 +77,27 @@ def simulate_schema() -> str:
     return _text("simulate", "The report of `vsr simulate --json FILE`.", properties, list(properties), {})
 
 
+def schema_of(command: str) -> str:
+    """Of the other commands: one of their reports, by its `format`."""
+    schemas, defs = msgspec.json.schema_components(REPORTS[command], schema_hook=_custom, ref_template=REF)
+    for one in defs.values():
+        if "properties" in one:
+            one["additionalProperties"] = False
+    body = {**_head(command, f"A report of `vsr {command} --json FILE`."), "oneOf": list(schemas), "$defs": defs}
+    return json.dumps(_tidy(body), indent=1, ensure_ascii=False) + "\n"
+
+
+def _custom(of: type) -> dict[str, Any]:
+    """The schema of a type that JSON does not know."""
+    if issubclass(of, PurePath):
+        return {"type": "string"}
+    raise NotImplementedError(of)
+
+
+def _head(name: str, doc: str) -> dict[str, Any]:
+    return {"$schema": DRAFT, "$id": f"viewproof:{name}/1", "title": f"viewproof.{name}/1", "description": doc}
+
+
 def _schemas(types: dict[str, Any], *, without: set[str]) -> dict[str, Any]:
     """Name → schema of its type."""
     names = [name for name in types if name not in without]
@@ -114,8 +137,7 @@ _COVERAGE = {
 
 def _text(name: str, doc: str, properties: dict[str, Any], required: list[str], defs: dict[str, Any]) -> str:
     """The schema as text. What a class's docstring says is put on one line."""
-    head = {"$schema": DRAFT, "$id": f"viewproof:{name}/1", "title": f"viewproof.{name}/1", "description": doc}
-    body = {**head, "type": "object", "properties": properties, "required": required, "$defs": defs}
+    body = {**_head(name, doc), "type": "object", "properties": properties, "required": required, "$defs": defs}
     return json.dumps(_tidy(body), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -36,6 +36,6 @@ def authority(
     made = issue_cluster(directory, cluster_id, parse_addresses(addresses), client_ids, days)
     for path in made:
         click.echo(f"{path}: certificate, key and authority, for --tls")
-    result = {"directory": str(directory), "issued": list(map(str, made)), "exit_code": EXIT_CONFORMS}
-    save_json(result, json_file)
+    result = {"format": "viewproof.authority/1", "directory": str(directory), "issued": list(map(str, made))}
+    save_json({**result, "exit_code": EXIT_CONFORMS}, json_file)
     return EXIT_CONFORMS

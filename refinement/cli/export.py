@@ -73,7 +73,7 @@ def _refusal(format: str) -> click.Command:
         known = ", ".join(sorted(export.commands))
         text = f"vsr export is not available in this version for {format}; there is: {known}"
         note(f"error: {text}")
-        save_json({"command": "export", "verdict": "error", "exit_code": EXIT_ERROR, "error": text}, json_file)
+        save_json({"format": "viewproof.export/1", "exit_code": EXIT_ERROR, "error": text}, json_file)
         return EXIT_ERROR
 
     return refuse

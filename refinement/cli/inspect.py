@@ -62,7 +62,7 @@ def inspect(what: str, directory: Path, records: int, json_file: Path | None) ->
     code = EXIT_CONFORMS if found.opens else EXIT_VIOLATES
     result = dict(msgspec.to_builtins(found, enc_hook=str))
     shown = {name: result[name] for name in PARTS.get(what, result)} | {"problems": result["problems"]}
-    save_json(shown | {"opens": found.opens, "exit_code": code}, json_file)
+    save_json({"format": "viewproof.inspect/1", **shown, "opens": found.opens, "exit_code": code}, json_file)
     return code
 
 
@@ -88,7 +88,7 @@ def _inspect_partitions(directory: Path, json_file: Path | None) -> int:
         click.echo(f"problem: {problem}")
     click.echo(found.remedy or "all messages can be read")
     code = EXIT_CONFORMS if found.whole else EXIT_VIOLATES
-    more = {"whole": found.whole, "remedy": found.remedy, "exit_code": code}
+    more = {"format": "viewproof.inspect-partition/1", "whole": found.whole, "remedy": found.remedy, "exit_code": code}
     save_json(dict(msgspec.to_builtins(found, enc_hook=str)) | more, json_file)
     return code
 

@@ -281,10 +281,11 @@ def _recheck(file: Path, workers: int, limit: int, json_file: Path | None) -> in
         spec = _spec(old["inputs"])
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise click.UsageError(f"{file} is not a certificate of a proof: {error}") from error
+    answer = {"format": "viewproof.recheck/1", "certificate": str(file)}
     stale = certificates.changed(old, certificates.fingerprints(spec, lemmas_of_model(spec)))
     if stale:
         click.echo(f"stale: the specification has changed since: {', '.join(stale)}")
-        save_json({"certificate": str(file), "verdict": "stale", "changed": stale, "exit_code": 4}, json_file)
+        save_json({**answer, "verdict": "stale", "changed": stale, "exit_code": EXIT_INCONCLUSIVE}, json_file)
         return EXIT_INCONCLUSIVE
     with steps("proving again") as progress:
         proof: Proof = run_proof(spec, lemmas_of_model(spec), workers=workers, timeout_ms=limit, progress=progress)
@@ -293,5 +294,5 @@ def _recheck(file: Path, workers: int, limit: int, json_file: Path | None) -> in
         f"{'confirmed' if same else 'DIFFERENT'}: {proof.verdict} in {proof.seconds:.1f} s (then {old['verdict']})"
     )
     code = EXIT_CONFORMS if proof.verdict == "proved" == old["verdict"] else EXIT_INCONCLUSIVE
-    save_json({"certificate": str(file), "verdict": proof.verdict, "same": same, "exit_code": code}, json_file)
+    save_json({**answer, "verdict": proof.verdict, "same": same, "exit_code": code}, json_file)
     return code

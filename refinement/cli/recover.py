@@ -93,6 +93,7 @@ def recover(
             failure = error
     _print(found, directory)
     result: dict[str, object] = {
+        "format": "viewproof.recover/1",
         "directory": str(directory),
         "findings": [msgspec.to_builtins(finding) | {"action": REMEDIES[finding.remedy]} for finding in found.findings],
         "starts": found.starts,

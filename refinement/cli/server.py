@@ -141,7 +141,8 @@ def format_data(
         ring = Geometry(journal_slots, SLOT_SIZE_DEFAULT) if journal == "ring" else None
         format_data_file(path, cluster_id, replica, replicas, quorums, clients=clients, group=group.number, ring=ring)
         click.echo(f"formatted {path}: cluster {cluster_id}, replica {replica} of {replicas}")
-    save_json({"directory": str(directory), "cluster": cluster_id, "replica": replica, "exit_code": 0}, json_file)
+    made = {"format": "viewproof.format/1", "directory": str(directory), "cluster": cluster_id, "replica": replica}
+    save_json({**made, "exit_code": EXIT_CONFORMS}, json_file)
     return EXIT_CONFORMS
 
 
@@ -189,7 +190,7 @@ def repl(addresses: str, group: str, cluster_id: int, tls: Path | None, json_fil
                 click.echo(answer)
     code = EXIT_ERROR if wrong else EXIT_INCONCLUSIVE if unknown else EXIT_CONFORMS
     code = EXIT_CONFORMS if terminal else code
-    save_json({"answers": answers, "exit_code": code}, json_file)
+    save_json({"format": "viewproof.repl/1", "answers": answers, "exit_code": code}, json_file)
     return code
 
 
@@ -230,8 +231,8 @@ def cluster(
         sys.stdout.flush()
         addresses = processes.address_list().split(",")
         pids = [processes.pid(replica) for replica in range(replicas)]
-        result = {"primary": primary, "addresses": addresses, "pids": pids, "exit_code": EXIT_CONFORMS}
-        save_json(result, json_file)
+        result = {"format": "viewproof.cluster/1", "primary": primary, "addresses": addresses, "pids": pids}
+        save_json({**result, "exit_code": EXIT_CONFORMS}, json_file)
         watch = Watch(processes, restart, note)
         try:
             while True:
@@ -325,7 +326,8 @@ def record(
     if weakness := ClientTable(client_slots, sessions).weakness:
         click.echo(weakness)
     note_other_runs(out, runs)
-    save_json(result | {"exit_code": code}, json_file)
+    format_ = "viewproof.record-rounds/1" if rounds else "viewproof.record/1"
+    save_json({"format": format_, **result, "exit_code": code}, json_file)
     return code
 
 

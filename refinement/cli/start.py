@@ -90,6 +90,6 @@ def start(config_file: Path | None, show_config: bool, accept_loss: bool, json_f
     pattern = f"%(asctime)s replica {config.replica} %(levelname)s %(message)s"
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=pattern)
     run_server(config)
-    result = {"directory": str(config.data), "replica": config.replica, "exit_code": EXIT_CONFORMS}
-    save_json(result, json_file)
+    result = {"format": "viewproof.start/1", "directory": str(config.data), "replica": config.replica}
+    save_json({**result, "exit_code": EXIT_CONFORMS}, json_file)
     return EXIT_CONFORMS

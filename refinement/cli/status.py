@@ -58,7 +58,8 @@ def status(addresses: str, cluster_id: int, timeout: float, tls: Path | None, js
         note(f"problem: {problem}")
     code = EXIT_VIOLATES if problems else EXIT_CONFORMS if all(answers) else EXIT_INCONCLUSIVE
     replicas = [None if answer is None else _fields_of(answer) for answer in answers]
-    save_json({"replicas": replicas, "problems": problems, "exit_code": code}, json_file)
+    result = {"format": "viewproof.status/1", "replicas": replicas, "problems": problems, "exit_code": code}
+    save_json(result, json_file)
     return code
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import pytest
 from click.testing import CliRunner
@@ -33,6 +34,19 @@ def test_every_word_command_and_setting_is_described() -> None:
     commands, settings = (PAGES[f"{name}.md"]() for name in ("commands", "settings"))
     assert [name for name in COMMANDS if f"\n## vsr {name}\n" not in commands] == []
     assert [key for key in SETTINGS if f"`{environment_name(key)}`" not in settings] == []
+
+
+def test_every_command_that_writes_a_report_has_a_schema_that_is_listed() -> None:
+    listed = (HERE / "README.md").read_text(encoding="utf-8")
+    commands: list[tuple[str, click.Command]] = []
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        inner = command.commands.values() if isinstance(command, click.Group) else (command,)
+        commands += [(name, one) for one in inner]
+    writing = {name for name, one in commands if any("--json" in option.opts for option in one.params)}
+    assert {f"{name}.schema.json" for name in writing} == {name for name in PAGES if name.endswith(".json")}
+    assert [name for name in writing if f"({name}.schema.json)" not in listed] == []
 
 
 def validated(report: Path, schema: str) -> dict[str, Any]:

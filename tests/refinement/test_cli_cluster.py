@@ -16,6 +16,7 @@ from typing import cast
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.schemas import validated
 from viewproof.impl.machine.state_machine import Done, Operation, Outcome, Refused, Value
 from viewproof.impl.machine.state_machine import Result as Answer
 from viewproof.impl.net.client import UnreachableError
@@ -52,7 +53,7 @@ def running(cwd: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], dic
         )
     try:
         wait_for(lambda: (cwd / "ready.json").exists() or process.poll() is not None)
-        yield process, json.loads((cwd / "ready.json").read_text())
+        yield process, validated(json.loads((cwd / "ready.json").read_text()))
     finally:
         process.kill()
         process.wait()
