@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -66,8 +66,9 @@ class Cluster:
     switched on in every replica; ``server_options`` are further options of impl/net/server.py. ``groups``: the
     consensus groups of every process; ``features``: what the members support, which may be changed per replica
     between its processes. ``tls``: the directory of an authority
-    (impl/net/authority.py). Nothing is started or formatted by the constructor; it raises FaultError for an unknown
-    fault.
+    (impl/net/authority.py). ``addresses``: where they listen, if not at free ports of this host; ``inside``: words
+    before the command of each, as those that enter a network namespace. Nothing is started or formatted by the
+    constructor; it raises FaultError for an unknown fault.
     """
 
     def __init__(
@@ -87,6 +88,8 @@ class Cluster:
         groups: Iterable[Group] = (SINGLE,),
         features: Iterable[str] = (),
         tls: Path | None = None,
+        addresses: Sequence[Address] | None = None,
+        inside: Sequence[Sequence[str]] | None = None,
     ) -> None:
         self.directory = Path(directory).absolute()
         self.tls = None if tls is None else tls.absolute()
@@ -103,7 +106,8 @@ class Cluster:
         self.groups = tuple(groups)
         self.features = [tuple(features)] * replica_count
         validate_faults(frozenset(self.faults))
-        self.addresses: tuple[Address, ...] = tuple((HOST, port) for port in free_ports(replica_count))
+        self.addresses: tuple[Address, ...] = tuple(addresses or ((HOST, port) for port in free_ports(replica_count)))
+        self.inside = inside or ((),) * replica_count
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._log_starts: dict[int, int] = {}
 
@@ -204,11 +208,11 @@ class Cluster:
             options += ["--feature", feature]
         return options
 
-    def start(self, replica: int) -> None:
-        """Start the process of a replica. Raises ClusterError if it is running."""
+    def start(self, replica: int, options: Iterable[str] = ()) -> None:
+        """Start the process of a replica; ``options`` win over all others. Raises ClusterError if it is running."""
         if self.alive(replica):
             raise ClusterError(f"replica {replica} is running already")
-        command = [sys.executable, "-m", "viewproof.impl.net.server", "--until-stdin-closes"]
+        command = [*self.inside[replica], sys.executable, "-m", "viewproof.impl.net.server", "--until-stdin-closes"]
         command += ["--data", str(self.data_path(replica)), "--replica", str(replica), "--cluster", str(self.cluster)]
         command += ["--addresses", self.address_list()]
         command += ["--tick", str(self.tick_seconds), *self._member_options(replica), *self.server_options]
@@ -216,6 +220,7 @@ class Cluster:
             command += ["--trace", str(self._trace_option(replica)), "--run", self.run]
         for fault in self.faults:
             command += ["--fault", fault]
+        command += options
         log = self.log_path(replica)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as stderr:

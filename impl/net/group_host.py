@@ -240,6 +240,13 @@ class GroupHost:
             return f"its files are left as they are, and evidence cannot be written: {failure.strerror or failure}"
         return f"its files are left as they are, evidence is in {path}"
 
+    def on_outdated(self, reason: str) -> None:
+        """Its data directory is older than what the others heard of it: no process starts on it any more."""
+        try:
+            self._data.keep_outdated(reason)
+        except OSError as error:
+            self._process.fail(ServerError(f"{self._data.path}: {reason}; this cannot be written there: {error}"))
+
     def problems(self) -> Iterator[str]:
         """What is wrong with its storage, and why it stopped before."""
         for evidence in self._evidence:

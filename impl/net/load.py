@@ -28,7 +28,7 @@ class Load:
     """Seeded clients on shared keys. ``history`` grows with every answered or given-up operation.
 
     ``rate`` is the aim in requests per second over all clients (None: as fast as answers come). The operations are
-    a function of ``seed``; their interleaving is not. ``group`` is that of the keys.
+    a function of ``seed``; their interleaving is not. ``group`` is that of the keys, ``name`` how they begin.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Load:
         weights: Mapping[Kind, int] = MIXED,
         may_be_copied: bool = False,
         tls: Tls | None = None,
+        name: str = "key",
     ) -> None:
         self._tls = tls
         self.history: list[Operation] = []
@@ -54,7 +55,7 @@ class Load:
         self.unanswered = 0
         self._addresses = tuple(addresses)
         self._cluster = cluster
-        self._keys = [f"key-{number}".encode() for number in range(keys)]
+        self.keys = [f"{name}-{number}".encode() for number in range(keys)]
         self._timeout_seconds = timeout_seconds
         self._pause_seconds = clients / rate if rate else 0.0
         self._next_client_id = first_client_id
@@ -101,7 +102,11 @@ class Load:
 
     async def read_all(self) -> None:
         """One get of every key, into the history: what was acknowledged must still be there."""
-        for key in self._keys:
+        await self.read(self.keys)
+
+    async def read(self, keys: Sequence[bytes]) -> None:
+        """One get of each of these keys, which may be those of another load."""
+        for key in keys:
             await self._one(0, "get", key, b"")
 
     async def close(self) -> None:
@@ -134,7 +139,7 @@ class Load:
 
     def _choose(self, source: random.Random, number: int) -> tuple[Kind, bytes, bytes]:
         kind = source.choices(list(self._weights), weights=list(self._weights.values()))[0]
-        key = source.choice(self._keys)
+        key = source.choice(self.keys)
         return kind, key, f"{number}.{self._count};".encode()
 
     async def _one(self, number: int, kind: Kind, key: bytes, value: bytes) -> None:

@@ -31,7 +31,8 @@ INCARNATIONS_MAX = 64
 class Peers:
     """The other replicas of ``replica``; ``positions`` gives what its own data directories hold now.
 
-    With ``tls`` every connection is encrypted, and each side shows a certificate of who it is.
+    With ``tls`` every connection is encrypted, and each side shows a certificate of who it is. ``on_outdated`` is told
+    the group, and why, if others have heard more of this replica than its directory held when its process began.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Peers:
         positions: Callable[[], tuple[Position, ...]],
         tls: Tls | None = None,
         clock: Callable[[], float] = time.monotonic,
+        on_outdated: Callable[[int, str], None] = lambda group, reason: None,
     ) -> None:
         self.cluster = cluster
         self.replica = replica
@@ -55,6 +57,8 @@ class Peers:
         self.sessions = sessions
         self.tls = tls
         self._positions = positions
+        self._at_boot: tuple[Position, ...] | None = None
+        self._on_outdated = on_outdated
         self._clock = clock
         self._agreed: set[int] = set()
         self._current: dict[int, int] = {}
@@ -76,7 +80,8 @@ class Peers:
         return 2 * (len(self._agreed) + 1) > self.count
 
     def hello(self) -> Hello:
-        """What this process says of itself."""
+        """What this process says of itself, and what it heard of the others."""
+        self._look_at_itself()
         return Hello(
             PROTOCOL_VERSION,
             self.cluster,
@@ -86,8 +91,14 @@ class Peers:
             self.incarnation,
             self.configuration,
             tuple(map(address_text, self.addresses)),
-            self._positions(),
+            self.all_positions(),
         )
+
+    def _look_at_itself(self) -> tuple[Position, ...]:
+        """What its directories held when its process began."""
+        if self._at_boot is None:
+            self._at_boot = self._positions()
+        return self._at_boot
 
     def refusal(self, hello: Hello, dialled: int | None = None) -> str | None:
         """Why a replica is not to be spoken with that says this, or None: it is what it says, as far as is known.
@@ -126,6 +137,7 @@ class Peers:
         return (
             self.configuration_error(hello.configuration, number)
             or self.age_error(hello)
+            or self.own_age_error(hello)
             or self.process_error(number, hello.incarnation)
         )
 
@@ -148,6 +160,20 @@ class Peers:
                     f"({_text(known)}; now {_text(position)}): it may have forgotten what it acknowledged. "
                     "Stop it; `vsr recover DIRECTORY --from-cluster ADDRESSES` puts it back"
                 )
+        return None
+
+    def own_age_error(self, hello: Hello) -> str | None:
+        """Another heard more of this replica, from a process before this one, than it had when this one began."""
+        for mine in self._look_at_itself():
+            for known in hello.positions:
+                same = (known.replica, known.group) == (mine.replica, mine.group)
+                if same and known.incarnation != self.incarnation and is_older(mine, known):
+                    reason = (
+                        f"the data directory of replica {self.replica} is older than what was heard from it "
+                        f"({_text(known)}; it began with {_text(mine)}): it may have forgotten what it acknowledged"
+                    )
+                    self._on_outdated(mine.group, reason)
+                    return f"{reason}; `vsr recover DIRECTORY --from-cluster ADDRESSES` puts it back"
         return None
 
     def process_error(self, number: int, incarnation: int) -> str | None:

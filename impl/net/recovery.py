@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from viewproof.impl.interface.durable import ClientTableConfig, Quorums, Superbl
 from viewproof.impl.interface.ranges import COUNTER_MAX
 from viewproof.impl.net.framing import Position, Status
 from viewproof.impl.net.peers import is_older
+from viewproof.impl.storage.evidence import OUTDATED_NAME
 from viewproof.impl.storage.recover import Diagnosis, Finding, Remedy
 
 __all__ = ["RecoveryError", "TooFewAnswersError", "recovery_superblock", "with_entry_that_fails", "with_what_was_heard"]
@@ -26,7 +28,7 @@ class TooFewAnswersError(RecoveryError):
 def with_what_was_heard(found: Diagnosis, statuses: Sequence[Status | None]) -> Diagnosis:
     """The diagnosis, with a finding if the directory is older than what the others heard from its replica."""
     state = found.agreed
-    if state is None or state.recovery:
+    if state is None or state.recovery or any(os.path.basename(each.file) == OUTDATED_NAME for each in found.findings):
         return found
     op = -1 if found.op is None else found.op
     here = Position(state.replica, state.group, state.recoveries, state.view, state.log_view, op)

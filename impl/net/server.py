@@ -102,6 +102,7 @@ class Server:
             sessions=superblock.clients.sessions,
             positions=self._positions,
             tls=None if config.tls is None else Tls(config.tls),
+            on_outdated=lambda group, reason: self._groups[group].on_outdated(reason),
         )
         self._host = InboundHost(
             peers=self._peers,

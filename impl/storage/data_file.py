@@ -21,7 +21,14 @@ from viewproof.impl.interface.durable import (
 )
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare
 from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
-from viewproof.impl.storage.evidence import Evidence, evidence_in, keep_evidence
+from viewproof.impl.storage.evidence import (
+    OUTDATED_NAME,
+    Evidence,
+    evidence_in,
+    keep_evidence,
+    keep_outdated,
+    outdated_in,
+)
 from viewproof.impl.storage.file import File, FileSystem, RealFileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.journal import Journal, JournalError, JournalRecovery
 from viewproof.impl.storage.ring import RingJournal
@@ -226,6 +233,10 @@ class DataFile:
         """What was kept when the replica stopped before. Raises OSError."""
         return evidence_in(self._files, self.path)
 
+    def keep_outdated(self, reason: str) -> None:
+        """No replica starts on the directory any more: it is older than what was heard of it. Raises OSError."""
+        keep_outdated(self._files, self.path, reason)
+
     def close(self) -> None:
         """Close both files and give up the lock."""
         self._superblock.close()
@@ -321,6 +332,12 @@ def open_data_file(
         superblock = Superblock.open(files.open(superblock_path), check_views)
         state = superblock.state
         _check_identity(superblock_path, state, cluster, replica, replica_count, group)
+        outdated = outdated_in(files, directory)
+        if outdated:
+            raise DataFileError(
+                f"{os.path.join(directory, OUTDATED_NAME)}: {outdated}. `vsr recover {directory} --from-cluster "
+                "ADDRESSES` puts the replica back"
+            )
         journal = _open_journal(files.open(os.path.join(directory, JOURNAL_NAME)), state)
         data = DataFile(directory, files, superblock, journal, release, segments, accept_loss)
         data.clean_up()

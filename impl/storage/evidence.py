@@ -1,8 +1,11 @@
-"""What a replica kept when it stopped before a log that contradicts what it executed.
+"""What a replica must not forget of itself, each in a file in its data directory, in JSON.
 
-A file in its data directory, in JSON, for whoever looks into it: who offered what, and what the replica had executed
-there. The same contradiction is kept once. While such a file is there, the replica says so in its status: it is for the
-operator to take it away, once it is known who broke the protocol.
+Before it stops for a log that contradicts what it executed: who offered what, and what it had executed there. The same
+contradiction is kept once. While such a file is there, the replica says so in its status: it is for the operator to
+take it away, once it is known who broke the protocol.
+
+If its directory is older than what the others heard of it: that it is. They may forget it, being started anew; with
+this file no replica starts, and `vsr recover` puts the file aside with all others.
 """
 
 from __future__ import annotations
@@ -16,7 +19,10 @@ import msgspec
 
 from viewproof.impl.storage.file import FileSystem, write_atomically
 
-__all__ = ["Evidence", "evidence_in", "keep_evidence"]
+__all__ = ["OUTDATED_NAME", "Evidence", "evidence_in", "keep_evidence", "keep_outdated", "outdated_in"]
+
+OUTDATED_NAME = "outdated.json"
+"""Says that the directory is older than what was heard of its replica."""
 
 PREFIX = "contradiction-"
 FILES_MAX = 16
@@ -43,6 +49,19 @@ def keep_evidence(files: FileSystem, directory: str, reason: str, contents: Mapp
     data = msgspec.json.encode({"reason": reason, **contents})
     write_atomically(files, path, msgspec.json.format(data, indent=1) + b"\n")
     return path
+
+
+def keep_outdated(files: FileSystem, directory: str, reason: str) -> None:
+    """Writes, durably, that the directory is older than what was heard of its replica. Raises OSError."""
+    path = os.path.join(directory, OUTDATED_NAME)
+    if not files.exists(path):
+        write_atomically(files, path, msgspec.json.format(msgspec.json.encode({"reason": reason}), indent=1) + b"\n")
+
+
+def outdated_in(files: FileSystem, directory: str) -> str:
+    """Why the directory must not be started with, or "". Raises OSError."""
+    path = os.path.join(directory, OUTDATED_NAME)
+    return (_reason_in(files, path) or "it was found to be older") if files.exists(path) else ""
 
 
 def evidence_in(files: FileSystem, directory: str) -> list[Evidence]:

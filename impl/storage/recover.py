@@ -16,6 +16,7 @@ from itertools import count
 from viewproof.impl.interface.durable import SuperblockState
 from viewproof.impl.interface.ranges import range_error
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
+from viewproof.impl.storage.evidence import OUTDATED_NAME, outdated_in
 from viewproof.impl.storage.evidence import PREFIX as EVIDENCE_PREFIX
 from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError, write_atomically
 from viewproof.impl.storage.journal import Journal
@@ -132,6 +133,9 @@ def diagnose(path: str | os.PathLike[str], file_system: FileSystem | None = None
     geometry, op = _journal(files, directory, one, agreed, single, findings)
     if agreed is not None and agreed.checkpoint:
         _snapshot(files, directory, agreed, findings)
+    outdated = outdated_in(files, directory)
+    if outdated:
+        findings.append(Finding(os.path.join(directory, OUTDATED_NAME), outdated, Remedy.FROM_CLUSTER))
     return Diagnosis(directory, names, copies, agreed, geometry, tuple(findings), op)
 
 

@@ -23,6 +23,8 @@ from viewproof.impl.net.recovery import (
 )
 from viewproof.impl.net.server import parse_addresses
 from viewproof.impl.net.tls import Tls
+from viewproof.impl.storage.evidence import keep_outdated
+from viewproof.impl.storage.file import RealFileSystem
 from viewproof.impl.storage.recover import REMEDIES, Diagnosis, diagnose, reset_for_recovery
 from viewproof.impl.storage.recover import reset_clock as set_clock_back
 from viewproof.refinement.cli.inspect import replicas_below
@@ -86,7 +88,7 @@ def recover(
     if addresses is not None and found.agreed is not None:
         asked = _ask(parse_addresses(addresses), found.agreed.cluster, found.agreed.group, timeout, tls)
         statuses = asyncio.run(asked)
-        found = with_what_was_heard(found, statuses)
+        found = _with_what_was_heard(directory, statuses)
         try:
             found = found if entry_fails is None else with_entry_that_fails(found, entry_fails, statuses)
         except RecoveryError as error:
@@ -110,6 +112,18 @@ def recover(
             code = _recover(found, addresses, (replica, cluster_id, group), (timeout, tls), others_restarted, result)
     save_json(result | {"exit_code": code}, json_file)
     return code
+
+
+def _with_what_was_heard(directory: Path, statuses: Sequence[Status | None]) -> Diagnosis:
+    """The diagnosis after that of the others; what they may forget is kept, unless the replica runs."""
+    alone = diagnose(directory)
+    found = with_what_was_heard(alone, statuses)
+    state = found.agreed
+    runs = state is not None and any(status is not None and status.replica == state.replica for status in statuses)
+    if found is not alone and not runs:
+        keep_outdated(RealFileSystem(), str(directory), found.findings[-1].problem)
+        return diagnose(directory)
+    return found
 
 
 def _require_one(directory: Path, json_file: Path | None) -> None:

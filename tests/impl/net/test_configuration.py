@@ -165,6 +165,29 @@ def test_a_directory_older_than_what_was_heard_is_refused_also_if_another_heard_
     assert known.all_positions() == (Position(0, 0, 0, 4, 4, 9), NEW)
 
 
+def test_a_replica_that_others_have_heard_more_of_knows_it_and_keeps_it() -> None:
+    kept: list[tuple[int, str]] = []
+    now = (Position(0, 0, 0, 4, 4, 9, 10),)
+    known = Peers(
+        cluster=7,
+        replica=0,
+        addresses=ADDRESSES,
+        configuration=HERE,
+        incarnation=10,
+        sessions=True,
+        positions=lambda: now,
+        on_outdated=lambda group, reason: kept.append((group, reason)),
+    )
+    known.hello()
+    begun, now = now[0], (msgspec.structs.replace(now[0], op=500),)
+    for heard in (begun, msgspec.structs.replace(begun, incarnation=3), msgspec.structs.replace(now[0], op=400)):
+        assert known.refusal(hello(positions=(heard,))) is None, "not more, or of this very process"
+    assert kept == []
+    later = msgspec.structs.replace(begun, op=400, incarnation=3)
+    assert "replica 0 is older than what was heard from it" in str(known.refusal(hello(positions=(later,))))
+    assert [group for group, _ in kept] == [0]
+
+
 def test_a_hello_that_what_its_own_process_said_later_has_overtaken_is_no_older_directory() -> None:
     known = peers()
     known.hear([msgspec.structs.replace(OLD, incarnation=11)])
@@ -334,10 +357,17 @@ def test_a_directory_from_a_backup_is_refused_and_recovered(tmp_path: Path) -> N
         wait_problem(cluster, 2, "the data directory of replica 2 is older than what was heard from it")
         put(cluster, 5)
         assert vsr("recover", data, "--from-cluster", cluster.address_list())[0] == 2, "it runs"
-        cluster.kill(2)
+        wait_for((data / "outdated.json").exists, "replica 2 keeps that its directory is older")
+        for replica in range(3):  # what the others heard is forgotten
+            cluster.kill(replica)
+        cluster.start_all()
+        wait_for(lambda: cluster.exit_code(2) == 2, "replica 2 does not start on it")
+        assert "older than what was heard from it" in cluster.log_tail(2)
+        assert vsr("recover", data)[0] == 1
         code, output = vsr("recover", data, "--from-cluster", cluster.address_list())
         assert code == 0, output
-        assert "older than what replica 2 said of itself before" in output
+        assert "older than what was heard from it" in output
+        cluster.kill(2)
         cluster.start(2)
         wait_level(cluster)
         put(cluster, 5)
