@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.porcupine import NoPorcupineError, program, verdict_of_porcupine
+from benchmarks.porcupine import NoPorcupineError, program
+from benchmarks.soak.judge import VIOLATED, judge
 from benchmarks.soak.network import entered
-from benchmarks.soak.run import Soaked, SoakOptions, soak
-from benchmarks.soak.strikes import VSR, NotBackError
+from benchmarks.soak.run import SoakOptions, soak
+from benchmarks.soak.strikes import NotBackError
 from viewproof.impl.net.cluster import ClusterError
 from viewproof.impl.net.errors import ClientError
-from viewproof.impl.net.history import CheckResult, check_history
-
-OK, VIOLATED, OPEN = 0, 1, 4
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -58,54 +55,6 @@ def _run(directory: Path, options: argparse.Namespace) -> int:
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     return int(str(found["code"]))
-
-
-def judge(soaked: Soaked, directory: Path) -> dict[str, object]:
-    """Name → what was found; `code` is the exit code."""
-    own = check_history(soaked.history)
-    try:
-        porcupine = verdict_of_porcupine(soaked.history)
-    except NoPorcupineError as error:
-        porcupine = f"not judged: {error}"
-    traces, events = _audit(soaked.traces, directory / "audit.json")
-    latencies = sorted(soaked.latencies_ns)
-    verdicts = {own.verdict, porcupine, traces}
-    bad = "violation" in verdicts or "violates" in verdicts or bool(soaked.tracebacks) or any(soaked.codes.values())
-    return {
-        "seconds": round(soaked.seconds),
-        "operations": len(soaked.history),
-        "answered": len(latencies),
-        "without an answer": soaked.unanswered,
-        "sent again": soaked.retries,
-        "slowest answer, s": round(latencies[-1] / 1e9, 1) if latencies else 0,
-        "strikes": dict(sorted(soaked.strikes.items())),
-        "what came of them": dict(sorted(soaked.refusals.items())),
-        "history, own checker": _own_text(own),
-        "history, Porcupine": porcupine,
-        "traces": traces,
-        "events": events,
-        "logs with a traceback": list(soaked.tracebacks),
-        "exit codes": soaked.codes,
-        "code": VIOLATED if bad else OK if verdicts <= {"ok", "conforms"} else OPEN,
-    }
-
-
-def _own_text(result: CheckResult) -> str:
-    if result.ok:
-        return f"ok ({result.keys} keys, {result.configurations:,} configurations)"
-    return f"{result.verdict}: {[*map(str, result.failures), *map(str, result.inconclusive_keys)]}"
-
-
-def _audit(traces: Path, report: Path) -> tuple[str, int]:
-    """Verdict of `vsr audit`, or what it says, and the number of events."""
-    command = [*VSR, "audit", str(traces), "--json", str(report)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    verdicts = {0: "conforms", 1: "violates", 4: "inconclusive"}
-    if done.returncode not in verdicts:
-        return f"audit ended with {done.returncode}: {done.stdout}{done.stderr}", 0
-    if done.returncode:
-        _say(done.stdout)
-    return verdicts[done.returncode], int(json.loads(report.read_text())["events"])
 
 
 def _say(text: str) -> None:

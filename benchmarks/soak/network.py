@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from viewproof.impl.net.address import Address
+from viewproof.impl.net.cluster import Place
 
 PORT = 4000
 NOBODY = "02:00:00:00:ff:ff"
@@ -33,10 +34,10 @@ def entered(arguments: Sequence[str]) -> int | None:
 
 
 class Network:
-    """``inside``: the words that run a command in each namespace; ``addresses`` of the replicas."""
+    """``places``: where the replicas run."""
 
     def __init__(self, count: int) -> None:
-        self.addresses: tuple[Address, ...] = tuple((f"10.77.0.{number + 1}", PORT) for number in range(count))
+        self._addresses: tuple[Address, ...] = tuple((f"10.77.0.{number + 1}", PORT) for number in range(count))
         self._holders = [
             subprocess.Popen(["unshare", "--net", "--", "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             for _ in range(count)
@@ -47,7 +48,8 @@ class Network:
             holder.stdin.write(b"\n")
             holder.stdin.flush()
             holder.stdout.read(1)
-        self.inside = [("nsenter", f"--net=/proc/{holder.pid}/ns/net", "--") for holder in self._holders]
+        self._inside = [("nsenter", f"--net=/proc/{holder.pid}/ns/net", "--") for holder in self._holders]
+        self.places = [Place(*place) for place in zip(self._addresses, self._inside, strict=True)]
         self._lay_out()
         self._links = [self._link_address(number) for number in range(count)]
 
@@ -60,7 +62,7 @@ class Network:
             _ip("link", "add", f"port{number}", "type", "veth", "peer", "name", "eth0", "netns", str(holder.pid))
             _ip("link", "set", f"port{number}", "master", "bridge0", "up")
             self._within(number, "link", "set", "lo", "up")
-            self._within(number, "addr", "add", f"{self.addresses[number][0]}/24", "dev", "eth0")
+            self._within(number, "addr", "add", f"{self._addresses[number][0]}/24", "dev", "eth0")
             self._within(number, "link", "set", "eth0", "up")
 
     def _link_address(self, number: int) -> str:
@@ -76,11 +78,11 @@ class Network:
         self._neighbour(source, target, self._links[target])
 
     def _neighbour(self, source: int, target: int, link: str) -> None:
-        host = self.addresses[target][0]
+        host = self._addresses[target][0]
         self._within(source, "neigh", "replace", host, "lladdr", link, "dev", "eth0", "nud", "permanent")
 
     def _within(self, number: int, *words: str) -> str:
-        return _run([*self.inside[number], "ip", *words])
+        return _run([*self._inside[number], "ip", *words])
 
     def __enter__(self) -> Network:
         return self

@@ -61,11 +61,10 @@ def soak(directory: Path, options: SoakOptions, say: Callable[[str], None] = lam
             directory,
             REPLICAS,
             run="soak",
-            addresses=network.addresses,
-            inside=network.inside,
             tls=tls,
             server_options=("--checkpoint-interval", str(CHECKPOINT_INTERVAL)),
         ) as cluster:
+            cluster.run_at(network.places)
             issue_cluster(tls, cluster.cluster, cluster.addresses)
             cluster.format()
             cluster.start_all()

@@ -45,6 +45,9 @@ class IgnoresAge(Peers):
     def age_error(self, hello: Hello) -> str | None:
         return None
 
+    def own_age_error(self, hello: Hello) -> str | None:
+        return None
+
 
 class ServesAlone(Peers):
     """Requests are taken before any other replica is known to be configured alike."""

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from viewproof.impl.faults import validate_faults
 from viewproof.impl.groups.group import SINGLE, Group
@@ -32,7 +33,7 @@ from viewproof.impl.net.tls import Tls
 from viewproof.impl.storage.data_file import SUPERBLOCK_NAME, format_data_file
 from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, decode_copy
 
-__all__ = ["Cluster", "ClusterError", "free_ports"]
+__all__ = ["Cluster", "ClusterError", "Place", "free_ports"]
 
 HOST = "127.0.0.1"
 
@@ -59,6 +60,13 @@ def free_ports(count: int) -> list[int]:
     raise ClusterError(f"no {count} free ports between 10000 and 32000 on {HOST}")
 
 
+class Place(NamedTuple):
+    """Where a replica listens; ``inside``: words before its command, as those that enter a network namespace."""
+
+    address: Address
+    inside: tuple[str, ...] = ()
+
+
 class Cluster:
     """Processes of one cluster. As a context manager it kills what is left at the end.
 
@@ -66,9 +74,8 @@ class Cluster:
     switched on in every replica; ``server_options`` are further options of impl/net/server.py. ``groups``: the
     consensus groups of every process; ``features``: what the members support, which may be changed per replica
     between its processes. ``tls``: the directory of an authority
-    (impl/net/authority.py). ``addresses``: where they listen, if not at free ports of this host; ``inside``: words
-    before the command of each, as those that enter a network namespace. Nothing is started or formatted by the
-    constructor; it raises FaultError for an unknown fault.
+    (impl/net/authority.py). Nothing is started or formatted by the constructor; it raises FaultError for an unknown
+    fault.
     """
 
     def __init__(
@@ -88,8 +95,6 @@ class Cluster:
         groups: Iterable[Group] = (SINGLE,),
         features: Iterable[str] = (),
         tls: Path | None = None,
-        addresses: Sequence[Address] | None = None,
-        inside: Sequence[Sequence[str]] | None = None,
     ) -> None:
         self.directory = Path(directory).absolute()
         self.tls = None if tls is None else tls.absolute()
@@ -106,10 +111,15 @@ class Cluster:
         self.groups = tuple(groups)
         self.features = [tuple(features)] * replica_count
         validate_faults(frozenset(self.faults))
-        self.addresses: tuple[Address, ...] = tuple(addresses or ((HOST, port) for port in free_ports(replica_count)))
-        self.inside = inside or ((),) * replica_count
+        self.addresses: tuple[Address, ...] = tuple((HOST, port) for port in free_ports(replica_count))
+        self._inside: tuple[tuple[str, ...], ...] = ((),) * replica_count
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._log_starts: dict[int, int] = {}
+
+    def run_at(self, places: Sequence[Place]) -> None:
+        """Where the replicas run, if not at free ports of this host."""
+        self.addresses = tuple(place.address for place in places)
+        self._inside = tuple(place.inside for place in places)
 
     def data_path(self, replica: int) -> Path:
         """Data directory of a replica."""
@@ -212,7 +222,13 @@ class Cluster:
         """Start the process of a replica; ``options`` win over all others. Raises ClusterError if it is running."""
         if self.alive(replica):
             raise ClusterError(f"replica {replica} is running already")
-        command = [*self.inside[replica], sys.executable, "-m", "viewproof.impl.net.server", "--until-stdin-closes"]
+        command = [
+            *self._inside[replica],
+            sys.executable,
+            "-m",
+            "viewproof.impl.net.server",
+            "--until-stdin-closes",
+        ]
         command += ["--data", str(self.data_path(replica)), "--replica", str(replica), "--cluster", str(self.cluster)]
         command += ["--addresses", self.address_list()]
         command += ["--tick", str(self.tick_seconds), *self._member_options(replica), *self.server_options]
