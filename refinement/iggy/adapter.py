@@ -8,7 +8,7 @@ from typing import Any
 from viewproof.refinement.adapter import Adapter, Joined
 from viewproof.refinement.events import Column, Profile, System
 from viewproof.refinement.events.system import Record
-from viewproof.refinement.iggy import events, restarts, views
+from viewproof.refinement.iggy import events, restarts, told, views
 from viewproof.refinement.iggy.files import is_merged
 from viewproof.refinement.iggy.source import REPLICAS_MAX, SUFFIXES, read
 from viewproof.spec import vsr
@@ -110,7 +110,7 @@ CONFIGURATION = ("replicas", "slots", "metadata", "wire")
 SYSTEM = System(
     "iggy",
     COLUMNS,
-    (*events.EVENTS, *views.EVENTS, *restarts.EVENTS),
+    (*events.EVENTS, *views.EVENTS, *restarts.EVENTS, *told.EVENTS),
     observed,
     Profile(
         configure, specification, Replica, CONFIGURATION, CONFIGURATION, boots=(), to_the_end=True,

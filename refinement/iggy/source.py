@@ -8,11 +8,12 @@ checksum of its `PrepareQueued` is its name in all later lines.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from viewproof.refinement.iggy.files import first_time, own_replica
 from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
 from viewproof.refinement.iggy.names import Names
+from viewproof.refinement.iggy.records import PANIC, alone, look_ahead, up_to_panic, with_ends, without_sessions
 from viewproof.refinement.joined.order import Record, in_order
 from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, Unknown, lines_of, steady
 
@@ -23,8 +24,8 @@ REPLICAS_MAX = 7
 """Replicas of the largest cluster."""
 TICKS = 0.0
 """How long a line of a simulator waits for another: its lines are in the order of what happens."""
-PANIC = "panic"
-"""The system stopped itself: the run is judged up to it."""
+
+PREFLIGHT = "consensus::metadata_helpers"
 
 Columns = dict[str, int | None]
 
@@ -115,6 +116,7 @@ SIM: dict[str, tuple[str, Make]] = {
     "PrepareQueued": ("queued", _queued),
     "PrepareAcked": ("acked", _acked),
     "OperationCommitted": ("committed", _committed),
+    "ClientReplyEmitted": ("replied", _committed),
     "ViewChangeStarted": ("view_changed", _changed),
     "PrimaryElected": ("elected", lambda names, p: _state(p)),
     "send_do_view_change": ("offered", _offered),
@@ -123,7 +125,7 @@ SIM: dict[str, tuple[str, Make]] = {
     "NamespaceProgressUpdated": ("progressed", _progress),
 }
 """`sim_event`, or the action of a ControlMessageScheduled → event and columns."""
-SIM_NOTED = frozenset({"ClientRequestReceived", "ClientReplyEmitted", "send_start_view_change", "send_prepare_ok"})
+SIM_NOTED = frozenset({"ClientRequestReceived", "send_start_view_change", "send_prepare_ok"})
 
 OTHERS: tuple[tuple[str, str, str, Make], ...] = (
     (
@@ -147,8 +149,27 @@ OTHERS: tuple[tuple[str, str, str, Make], ...] = (
         lambda n, p: {"op": p.number("from_op"), "last": max(n.top, p.number("from_op") + p.number("removed") - 1)},
     ),
     ("shard", "repair prepare received", "repaired", lambda n, p: {"op": p.number("op")}),
+    (PREFLIGHT, "request_preflight: duplicate", "refused", lambda n, p: _refused(n, p, mark="watermark")),
+    (PREFLIGHT, "request_preflight: fencing", "refused", lambda n, p: _refused(n, p, epoch="current")),
+    (PREFLIGHT, "request_preflight: not caught up", "lagging", lambda n, p: _lagging(p)),
+    (PREFLIGHT, "register_preflight: not caught up", "lagging", lambda n, p: _lagging(p)),
+    (
+        "iggy.metadata.diag",
+        "on_replicate: dropping out-of-order prepare",
+        "gapped",
+        lambda n, p: {"op": p.number("expected") - 1},
+    ),
 )
 """Other lines of a server: target, how the text begins, event, columns."""
+
+
+def _refused(names: Names, p: Parsed, **shows: str) -> Columns:
+    known = {column: p.number(name) for column, name in shows.items()}
+    return {"client": names.client(p.number("client_id")), "request": p.known("request"), **known}
+
+
+def _lagging(p: Parsed) -> Columns:
+    return {"commit_min": p.number("commit_min"), "commit_max": p.number("commit_max")}
 
 
 def _merged(names: Names, p: Parsed) -> Columns:
@@ -279,11 +300,11 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     configuration = {
         "replicas": reader.replicas, "slots": reader.slots, "metadata": int(judged), "wire": int(reader.wire),
     }  # fmt: skip
-    records = _without_sessions(group.records) if metadata and not judged else group.records
+    records = without_sessions(group.records) if metadata and not judged else group.records
     records = steady(records)
-    records = list(in_order(records, TICKS)) if reader.ticks else _with_ends(list(in_order(records)))
-    records = [_alone(record) for record in records] if reader.partial else _look_ahead(records)
-    records, missing = _up_to_panic(records)
+    records = list(in_order(records, TICKS)) if reader.ticks else with_ends(list(in_order(records)))
+    records = [alone(record) for record in records] if reader.partial else look_ahead(records)
+    records, missing = up_to_panic(records)
     if group.names.begins > 1:
         missing.append(f"the log begins late, at op {group.names.begins}")
     else:
@@ -296,26 +317,6 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     run.unknown = group.unknown
     run.lines = reader.lines
     return run
-
-
-def _up_to_panic(records: list[Record]) -> tuple[list[Record], list[str]]:
-    """The records before the system stopped itself, if it did, and what is missing then."""
-    at = next((at for at, record in enumerate(records) if record.event == PANIC), None)
-    if at is None:
-        return records, []
-    stopped = records[at]
-    text = f"{stopped.file}:{stopped.line}: the build stopped itself, judged up to there: {stopped.text[:160]}"
-    return records[:at], [text]
-
-
-def _without_sessions(records: list[Record]) -> list[Record]:
-    """The records of a log in which clients log out: what its table has then is not judged."""
-    for number, record in enumerate(records, 1):
-        if record.event == "queued":
-            record.columns.update(client=number, request=1, register=0)
-        elif record.event == "committed":
-            record.columns.update(client=None, request=None)
-    return [record for record in records if record.event != "slot"]
 
 
 def _take(reader: Reader, p: Parsed, line: Line, own: int | None) -> None:
@@ -426,60 +427,3 @@ def _wire(reader: Reader, p: Parsed, line: Line) -> None:
         reader.group(p.number("group")).names.offers.add((int(to[1:]), p.number("view"), int(sender[1:])))
         return
     reader.add(p.number("group"), event, int(to[1:]), p, line, columns)
-
-
-def _with_ends(records: list[Record]) -> list[Record]:
-    """After the last line of a server's process, perhaps killed, it may have done more than it could print."""
-    last: dict[int, Record] = {}
-    ends: set[int] = set()
-    for record in records:
-        if record.event in ("restarted", "probing") and record.node in last:
-            ends.add(id(last[record.node]))
-        last[record.node] = record
-    ends |= {id(record) for record in last.values()}
-    found = []
-    for record in records:
-        found.append(record)
-        if id(record) in ends and record.event != PANIC:
-            found.append(replace(record, event="cut_off", columns={}, text=record.text))
-    return found
-
-
-def _alone(record: Record) -> Record:
-    """The record without what others give it: counts of lines, what is in a journal, what did not come."""
-    gathered = ("lines", "own_line", "journaled", "hole")
-    columns = {name: value for name, value in record.columns.items() if name not in gathered}
-    for name in [name for name, value in columns.items() if value == 0 and name.startswith(("again", "arrived_"))]:
-        del columns[name]
-    return replace(record, columns=columns)
-
-
-def _look_ahead(records: list[Record]) -> list[Record]:
-    """What later lines of a replica tell of an earlier moment: how far its log and its executions had come."""
-    op: dict[int, int | None] = {}
-    known: dict[int, int | None] = {}
-    next_executed: dict[int, int | None] = {}
-    perhaps: dict[int, int | None] = {}
-    for record in reversed(records):
-        node, c = record.node, record.columns
-        match record.event:
-            case "offered":
-                op[node], known[node] = c["op"], c["known"]
-            case "merged":
-                perhaps[node] = c["op"]
-            case "state":
-                op[node], next_executed[node] = c["op"], None if c["commit_min"] is None else c["commit_min"] + 1
-            case "adopted" | "elected":
-                op[node] = known[node] = perhaps[node] = None
-            case "view_changed":
-                c["op"], c["known"] = op.get(node), known.get(node)
-                c["perhaps"] = perhaps.get(node) if c["op"] is None else None
-            case "executed" | "committed":
-                next_executed[node] = c["op"]
-                if record.event == "committed":
-                    op[node] = None
-            case "restarted" | "probing":
-                after = next_executed.get(node)
-                c["op"], c["done"] = op.get(node), None if after is None else after - 1
-                op[node] = known[node] = perhaps[node] = next_executed[node] = None
-    return records
