@@ -13,19 +13,22 @@ for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from viewproof.api.audit import audit_options, check_run
 from viewproof.refinement.spark.frames import ColumnError, causes, coverage, obligations, violations
 from viewproof.refinement.spark.frames import read as _read
 from viewproof.refinement.spark.frames import verdicts as _verdicts
 from viewproof.refinement.spark.session import SparkStartError, start_session
+from viewproof.refinement.spark.streams import verdicts as _stream_verdicts
 
 __all__ = [
     "ColumnError",
     "SparkStartError",
     "audit",
+    "audit_stream",
     "causes",
     "coverage",
     "obligations",
@@ -64,4 +67,36 @@ def audit(
     return _verdicts(
         source, allow=allow, without=without, configuration=configuration, check_run=check_run(interp=interp),
         tasks=tasks,
+    )  # fmt: skip
+
+
+def audit_stream(
+    source: DataFrame,
+    *,
+    last: Column | str | None = None,
+    timeout: timedelta | None = None,
+    time: str | None = None,
+    delay: timedelta = timedelta(0),
+    progress: bool = False,
+    allow: Sequence[str] = (),
+    without: Sequence[str] = (),
+    configuration: Mapping[str, int] | None = None,
+) -> DataFrame:
+    """The verdicts on the runs of a stream (Structured Streaming), each once, with the columns of `audit`.
+
+    Events may come in any order and in any pieces: each waits for those before it of its node (by `seq`), and is judged
+    once every replica has shown an event above it (by `clock`). A run that violates is given at once, with its first
+    violation; another when it ends: where `last` is true of an event of each replica, its last one, and all before are
+    there; or when nothing came of it for `timeout`, and then what is missing is named. The timeout is by this machine's
+    clock or, with `time` (a column of timestamps), by the time of the events, of which none comes more than `delay`
+    late.
+
+    `progress` also gives a row for each run that is still open (verdict `open`), with what it waits for, in each batch
+    that has events of it: then the query's output mode is update, else append. What comes of a run after its end is
+    passed over. Raises `ColumnError` and `viewproof.AuditOptionError`.
+    """
+    audit_options("native", "core", allow, without, "", configuration)
+    return _stream_verdicts(
+        source, last=last, timeout=timeout, time=time, delay=delay, progress=progress, allow=allow, without=without,
+        configuration=configuration,
     )  # fmt: skip

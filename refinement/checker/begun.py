@@ -21,6 +21,9 @@ _GIVEN = ("replicas", "schema", "system", "observed")
 """What a `RunState` is made with."""
 
 
+_LARGE = 1 << 63
+
+
 class Begun(msgspec.Struct, frozen=True):
     """The state after the first `events` events of a run, in replay order.
 
@@ -59,8 +62,12 @@ def data_of(store: Store, state: RunState) -> tuple[dict[str, Any], dict[str, An
 
 
 def to_data(value: Any) -> Any:
-    """Numbers, texts and None as they are; containers as {kind: content}, tables and sets in order of their keys."""
+    """Numbers, texts and None as they are; containers as {kind: content}, tables and sets in order of their keys; a
+    number of more than 64 bits, as sets of partitions and consumers have them, as its digits.
+    """
     match value:
+        case int() if not -_LARGE <= value < _LARGE:
+            return {"i": hex(value)}
         case bool() | int() | str() | None:
             return value
         case tuple():
@@ -81,6 +88,8 @@ def from_data(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
+    if kind == "i":
+        return int(content, 16)
     if kind == "t":
         return tuple(from_data(v) for v in content)
     if kind == "s":

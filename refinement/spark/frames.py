@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -32,12 +33,13 @@ from viewproof.refinement.spark.plans import in_order, judge_packed
 from viewproof.refinement.verdict import PROBLEM_LIMIT, AuditOptions, CheckRun, RunVerdict
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
+_NONE: Mapping[str, Any] = MappingProxyType({})
 _CARRIED = "viewproof carried columns"
-_BEFORE_ALL = -1
+BEFORE_ALL = -1
 """In place of the clock of an event that is malformed."""
 
 _TEXT, _NUMBER, _TEXTS = pa.string(), pa.int64(), pa.list_(pa.string())
-_EVENTS = pa.schema(
+EVENTS = pa.schema(
     [("run", _TEXT), ("clock", _NUMBER), ("node", _NUMBER), ("seq", _NUMBER), ("row", pa.binary()), ("carried", _TEXT)]
 )
 VIOLATION: Final = {
@@ -51,7 +53,7 @@ VIOLATION: Final = {
 """The fields of a violation, as in `viewproof.refinement.verdict.Violation`, and their types."""
 _SAME = tuple(name for name in VIOLATION if name not in ("carried", "story"))
 _COUNTS = pa.map_(_TEXT, _NUMBER)
-_VERDICTS = pa.schema({
+VERDICTS = pa.schema({
     "run": _TEXT, "verdict": _TEXT, "events": _NUMBER, "recorded": _NUMBER,
     "violations": pa.list_(pa.struct(list(VIOLATION.items()))), "missing": _TEXTS, "allowed": _TEXTS, "notes": _TEXTS,
     "coverage": _COUNTS, "judged": _COUNTS, "problems": _TEXTS,
@@ -59,7 +61,7 @@ _VERDICTS = pa.schema({
 """The columns of `verdicts`. `verdict` is conforms, violates, inconclusive or error (then `problems` say why)."""
 
 
-def _spark(schema: pa.Schema) -> StructType:
+def spark_schema(schema: pa.Schema) -> StructType:
     found: StructType = from_arrow_schema(schema)
     return found
 
@@ -77,18 +79,41 @@ def verdicts(
     check_run: CheckRun = checker.check_run,
     tasks: int | None = None,
 ) -> DataFrame:
-    """One row per run of `events`, with the columns of `_VERDICTS`; nothing runs before it is asked for.
+    """One row per run of `events`, with the columns of `VERDICTS`; nothing runs before it is asked for.
 
     Columns of `events` that the format does not have are carried along to the violations. `tasks` is the number of
     partitions to judge in (default: the session's). Raises `ColumnError`.
     """
     check_columns(events)
-    options = AuditOptions("core", tuple(allow), tuple(without), "native", tuple((configuration or {}).items()))
+    options = options_of(allow, without, configuration)
+    rows = packed_events(events, options)
+    return in_order(rows, tasks).mapInArrow(
+        partial(_judged, options=options, check_run=check_run), spark_schema(VERDICTS)
+    )
+
+
+def options_of(
+    allow: Sequence[str], without: Sequence[str], configuration: Mapping[str, int] | None
+) -> AuditOptions:  # fmt: skip
+    """The options of an audit of a DataFrame."""
+    return AuditOptions("core", tuple(allow), tuple(without), "native", tuple((configuration or {}).items()))
+
+
+def packed_events(
+    events: DataFrame, options: AuditOptions, also: Mapping[str, tuple[Any, pa.DataType]] = _NONE
+) -> DataFrame:
+    """The events with the columns of `EVENTS`, and others by name: what they are in Spark, and their type.
+
+    Malformed events have clock -1, and in place of the row what is wrong with them.
+    """
     own = [name for name in events.columns if name not in BY_NAME]
     carried = fn.to_json(fn.struct(*(fn.col(f"`{name}`") for name in own))) if own else fn.lit(None).cast("string")
     known = [fn.col(column.name) for column in TABLE if column.name in events.columns]
-    rows = events.select(*known, carried.alias(_CARRIED)).mapInArrow(partial(_packed, options=options), _spark(_EVENTS))
-    return in_order(rows, tasks).mapInArrow(partial(_judged, options=options, check_run=check_run), _spark(_VERDICTS))
+    more = [column.alias(name) for name, (column, _) in also.items()]
+    schema = pa.schema([*EVENTS, *((name, kind) for name, (_, kind) in also.items())])
+    return events.select(*known, carried.alias(_CARRIED), *more).mapInArrow(
+        partial(_packed, options=options, also=tuple(also)), spark_schema(schema)
+    )
 
 
 def check_columns(events: DataFrame) -> None:
@@ -123,7 +148,7 @@ def _hint(column: Column, kind: str) -> str:
     return ""
 
 
-def _packed(batches: Iterator[pa.RecordBatch], options: AuditOptions) -> Iterator[pa.RecordBatch]:
+def _packed(batches: Iterator[pa.RecordBatch], options: AuditOptions, also: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Events with what to bring together and sort by. What is malformed is sorted before all events of its run."""
     gone = {INDEX[name] for name in options.without}
     for batch in batches:
@@ -138,9 +163,10 @@ def _packed(batches: Iterator[pa.RecordBatch], options: AuditOptions) -> Iterato
             values = tuple(None if n in gone else value for n, value in enumerate(row[:FILE_INDEX]))
             packed.append((row[0], clock, node, seq, pack((*values, f"node {node}", seq)), carried[at]))
         packed += _malformed(batch, range(seen, batch.num_rows))
-        columns = list(zip(*packed, strict=True)) if packed else [()] * len(_EVENTS)
-        arrays = [pa.array(values, type=field.type) for values, field in zip(columns, _EVENTS, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_EVENTS)
+        columns = list(zip(*packed, strict=True)) if packed else [()] * len(EVENTS)
+        arrays = [pa.array(values, type=field.type) for values, field in zip(columns, EVENTS, strict=True)]
+        arrays += [batch.column(name) for name in also]
+        yield pa.RecordBatch.from_arrays(arrays, names=[*EVENTS.names, *also])
 
 
 def _malformed(batch: pa.RecordBatch, places: range) -> list[tuple[Any, ...]]:
@@ -152,13 +178,13 @@ def _malformed(batch: pa.RecordBatch, places: range) -> list[tuple[Any, ...]]:
         for _ in batch_rows("", 0, batch.slice(at, 1), log):
             pass
         texts = [f"{problem.field}: expected {problem.expected}, got {problem.got}" for problem in log.problems]
-        found.append((run or "", _BEFORE_ALL, -1, -1, f"node {node}, seq {seq}: {'; '.join(texts)}".encode(), None))
+        found.append((run or "", BEFORE_ALL, -1, -1, f"node {node}, seq {seq}: {'; '.join(texts)}".encode(), None))
     return found
 
 
 def _judged(batches: Iterator[pa.RecordBatch], options: AuditOptions, check_run: CheckRun) -> Iterator[pa.RecordBatch]:
     for run, events in groupby(_rows(batches), key=itemgetter(0)):
-        yield pa.RecordBatch.from_pylist([_verdict(run, events, options, check_run)], schema=_VERDICTS)
+        yield pa.RecordBatch.from_pylist([_verdict(run, events, options, check_run)], schema=VERDICTS)
 
 
 _Event = tuple[str, int, int, int, bytes, str | None]
@@ -166,7 +192,7 @@ _Event = tuple[str, int, int, int, bytes, str | None]
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[_Event]:
     for batch in batches:
-        yield from zip(*(batch.column(name).to_pylist() for name in _EVENTS.names), strict=True)
+        yield from zip(*(batch.column(name).to_pylist() for name in EVENTS.names), strict=True)
 
 
 def _verdict(run: str, events: Iterator[_Event], options: AuditOptions, check_run: CheckRun) -> dict[str, Any]:
@@ -174,15 +200,13 @@ def _verdict(run: str, events: Iterator[_Event], options: AuditOptions, check_ru
     problems: list[str] = []
     carried: dict[tuple[int, int], str] = {}
     for event in events:
-        if event[1] != _BEFORE_ALL:
+        if event[1] != BEFORE_ALL:
             events = chain([event], events)
             break
         problems.append(event[4].decode())
     if problems:
-        more = [f"and {len(problems) - PROBLEM_LIMIT} more"] if len(problems) > PROBLEM_LIMIT else []
-        problems = [*problems[:PROBLEM_LIMIT], *more]
         deque(events, maxlen=0)
-        return {"run": run, "verdict": "error", "events": 0, "recorded": 0, "problems": problems}
+        return error_row(run, problems)
 
     def packed() -> Iterator[bytes]:
         for _, _, node, seq, row, own in events:
@@ -193,11 +217,21 @@ def _verdict(run: str, events: Iterator[_Event], options: AuditOptions, check_ru
     result = judge_packed(run, packed(), options, check_run, with_facts=True)
     problems = [*map(str, result.problems), *result.tool_errors]
     if not result.verdicts:
-        return {"run": run, "verdict": "error", "events": 0, "recorded": 0, "problems": problems}
-    return _row(result.verdicts[0], carried, problems)
+        return error_row(run, problems)
+    return verdict_row(result.verdicts[0], carried, problems)
 
 
-def _row(verdict: RunVerdict, carried: Mapping[tuple[int, int], str], problems: list[str]) -> dict[str, Any]:
+def error_row(run: str, problems: Sequence[str]) -> dict[str, Any]:
+    """The row of a run that is not judged, and why."""
+    more = [f"and {len(problems) - PROBLEM_LIMIT} more"] if len(problems) > PROBLEM_LIMIT else []
+    shown = [*problems[:PROBLEM_LIMIT], *more]
+    return {"run": run, "verdict": "error", "events": 0, "recorded": 0, "problems": shown}
+
+
+def verdict_row(
+    verdict: RunVerdict, carried: Mapping[tuple[int, int], str], problems: Sequence[str]
+) -> dict[str, Any]:  # fmt: skip
+    """The row of a run; `carried` are the own columns of an event, as JSON, by node and seq."""
     return {
         "run": verdict.run_id,
         "verdict": verdict.verdict,
@@ -206,7 +240,7 @@ def _row(verdict: RunVerdict, carried: Mapping[tuple[int, int], str], problems: 
         "violations": [
             {
                 **{name: getattr(v, name) for name in _SAME},
-                "carried": _texts(carried.get((v.node, v.seq))),
+                "carried": texts_of(carried.get((v.node, v.seq))),
                 "story": [str(step) for step in v.story],
             }
             for v in verdict.violations
@@ -220,7 +254,8 @@ def _row(verdict: RunVerdict, carried: Mapping[tuple[int, int], str], problems: 
     }
 
 
-def _texts(carried: str | None) -> list[tuple[str, str]]:
+def texts_of(carried: str | None) -> list[tuple[str, str]]:
+    """Columns in JSON, each as text."""
     found = {} if carried is None else msgspec.json.decode(carried)
     return [(name, value if isinstance(value, str) else str(value)) for name, value in found.items()]
 

@@ -27,6 +27,9 @@ from viewproof import audit, audit_from
 from viewproof.api.audit import AuditOptionError
 from viewproof.refinement.checker import advance, check_run
 from viewproof.refinement.cli import cli
+from viewproof.refinement.ordering import order_key
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.reading import read_rows
 from viewproof.refinement.schema import INDEX, TABLE, Row
 from viewproof.refinement.verdict import AuditOptions, AuditReport, RunVerdict
 
@@ -237,6 +240,13 @@ def test_malformed_input_leaves_the_state_as_it_was(good: list[Row], tmp_path: P
     write(tmp_path / "b", good[half:])
     assert audit_from(tmp_path / "state", tmp_path / "b").verdict == "conforms"
     assert before.events == half
+
+
+def test_runs_whose_state_has_large_numbers_go_on(tmp_path: Path) -> None:
+    """Partitions and consumers are numbered by the recorded run: by more than 64 bits together."""
+    files = sorted(Path("traces/recorded/offsets.partition-0-1-2").iterdir())
+    rows = sorted((row for file in files for row in read_rows(str(file), ProblemLog())), key=order_key)
+    assert compare(tmp_path, rows, [rows[:300], rows[300:600], rows[600:]]).verdict == "conforms"
 
 
 def content(folder: Path) -> dict[str, bytes]:
