@@ -18,7 +18,9 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from viewproof.api.audit import audit_options, check_run
-from viewproof.refinement.spark.frames import ColumnError, causes, coverage, obligations, violations
+from viewproof.refinement.spark.balance import Plan
+from viewproof.refinement.spark.balance import plan as _plan
+from viewproof.refinement.spark.frames import ColumnError, causes, check_columns, coverage, obligations, violations
 from viewproof.refinement.spark.frames import read as _read
 from viewproof.refinement.spark.frames import verdicts as _verdicts
 from viewproof.refinement.spark.session import SparkStartError, start_session
@@ -26,12 +28,14 @@ from viewproof.refinement.spark.streams import verdicts as _stream_verdicts
 
 __all__ = [
     "ColumnError",
+    "Plan",
     "SparkStartError",
     "audit",
     "audit_stream",
     "causes",
     "coverage",
     "obligations",
+    "plan",
     "start_session",
     "violations",
 ]
@@ -45,6 +49,7 @@ def audit(
     configuration: Mapping[str, int] | None = None,
     session: SparkSession | None = None,
     tasks: int | None = None,
+    plan: Plan | None = None,
     interp: bool = False,
 ) -> DataFrame:
     """One row per run of `source`: a DataFrame with columns of traces/README.md, or a path of Parquet or JSON files.
@@ -55,8 +60,8 @@ def audit(
 
     Integers are checked, not cast, and nulls are what was not shown; other columns are carried along to the violations.
     Options are those of `viewproof.audit`; `session` is for a path (default: the active one), `tasks` the number of
-    partitions to judge in. Raises `ColumnError` for columns that are missing or of another type, and
-    `viewproof.AuditOptionError`.
+    partitions to judge in, `plan` deals the runs to them by size. Raises `ColumnError` for columns that are missing or
+    of another type, and `viewproof.AuditOptionError`.
     """
     audit_options("native", "core", allow, without, "", configuration)
     if isinstance(source, str):
@@ -66,8 +71,20 @@ def audit(
         source = _read(active, source)
     return _verdicts(
         source, allow=allow, without=without, configuration=configuration, check_run=check_run(interp=interp),
-        tasks=tasks,
+        tasks=tasks, plan=plan,
     )  # fmt: skip
+
+
+def plan(source: DataFrame, tasks: int) -> Plan:
+    """Deal the runs of a DataFrame to tasks by their number of events, for `audit(source, plan=…)`: where few runs have
+    most of the events. Printed, it says how many tasks, how even, and why it can be no better.
+
+    It counts the events of each run: a query over the column `run`. Four tasks for each core are a good number.
+    """
+    check_columns(source)
+    if tasks < 1:
+        raise ValueError(f"tasks: expected a number from 1 on, got {tasks}")
+    return _plan(source, tasks)
 
 
 def audit_stream(

@@ -29,6 +29,7 @@ from viewproof.refinement.packing import pack
 from viewproof.refinement.parquet import batch_rows
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import BY_NAME, FILE_INDEX, INDEX, TABLE, Column, nearest
+from viewproof.refinement.spark.balance import Plan
 from viewproof.refinement.spark.plans import in_order, judge_packed
 from viewproof.refinement.verdict import PROBLEM_LIMIT, AuditOptions, CheckRun, RunVerdict
 
@@ -78,16 +79,17 @@ def verdicts(
     configuration: Mapping[str, int] | None = None,
     check_run: CheckRun = checker.check_run,
     tasks: int | None = None,
+    plan: Plan | None = None,
 ) -> DataFrame:
     """One row per run of `events`, with the columns of `VERDICTS`; nothing runs before it is asked for.
 
     Columns of `events` that the format does not have are carried along to the violations. `tasks` is the number of
-    partitions to judge in (default: the session's). Raises `ColumnError`.
+    partitions to judge in (default: the session's), `plan` says which run goes where. Raises `ColumnError`.
     """
     check_columns(events)
     options = options_of(allow, without, configuration)
     rows = packed_events(events, options)
-    return in_order(rows, tasks).mapInArrow(
+    return in_order(rows, tasks, plan).mapInArrow(
         partial(_judged, options=options, check_run=check_run), spark_schema(VERDICTS)
     )
 

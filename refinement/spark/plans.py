@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from viewproof.refinement.packing import Packed, pack
 from viewproof.refinement.parquet import holds_nothing
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
+from viewproof.refinement.spark.balance import Plan, dealt, why
 from viewproof.refinement.spark.remote import fetched, files_at
 from viewproof.refinement.spark.session import BATCH_ROWS, Log, session_for
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
@@ -120,7 +121,9 @@ def _audit_units(
     """The results of each plan."""
     whole, mixed = divide(units, options.adapter)
     if whole:
-        say(f"{len(whole)} run directories, judged whole")
+        hands = dealt(whole, tasks, size_of)
+        even = why([unit.size for unit in whole], [sum(map(size_of, hand)) for hand in hands], "bytes")
+        say(f"{len(whole)} directories with runs of their own: judged where they are, without a shuffle; {even}")
         results = judge_whole(spark, whole, options, check_run, tasks)
         by_name = {unit.name: unit for unit in whole}
         split = {name for group in split_groups(results) for name in group}
@@ -128,7 +131,8 @@ def _audit_units(
         mixed += [by_name[name] for name in sorted(split)]
         yield results
     if mixed:
-        say(f"{sum(len(unit.files) for unit in mixed)} files that mix or split runs, brought together by run")
+        files = sum(len(unit.files) for unit in mixed)
+        say(f"{files} files, of which several hold events of one run: brought together by run, to {tasks} tasks")
         yield judge_shuffled(spark, mixed, options, check_run, tasks)
 
 
@@ -152,19 +156,22 @@ def divide(units: Iterable[Unit], adapter: str = NATIVE) -> tuple[list[Unit], li
 def judge_whole(
     spark: SparkSession, units: list[Unit], options: AuditOptions, check_run: CheckRun, tasks: int
 ) -> list[UnitResult]:
-    """Judge units, each within one task. They are dealt to the tasks like cards, the largest first."""
-    names = msgspec.json.encode(sorted(units, key=lambda unit: -unit.size))
-    hands, total = min(tasks, len(units)), sum(unit.size for unit in units)
+    """Judge units, each within one task. They are dealt to the tasks by their bytes, the largest first."""
+    hands, total = dealt(units, tasks, size_of), sum(unit.size for unit in units)
+    names = msgspec.json.encode(hands)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        ordered = msgspec.json.decode(names, type=list[Unit])
+        dealt_units = msgspec.json.decode(names, type=list[list[Unit]])
         for batch in batches:
             for hand in batch.column("id").to_pylist():
-                results = (judge_unit(unit, options, check_run, total) for unit in ordered[hand::hands])
+                results = (judge_unit(unit, options, check_run, total) for unit in dealt_units[hand])
                 while some := list(islice(results, _RESULTS_A_BATCH)):
                     yield _result_batch(some)
 
-    return _collect(spark.range(0, hands, 1, hands).mapInArrow(judge, _ddl(_RESULT)))
+    return _collect(spark.range(0, len(hands), 1, len(hands)).mapInArrow(judge, _ddl(_RESULT)))
+
+
+size_of = attrgetter("size")
 
 
 def _absolute(unit: Unit) -> Unit:
@@ -223,9 +230,12 @@ def _judge_files(
     return _without_malformed(results, broken, options)
 
 
-def in_order(events: DataFrame, tasks: int | None = None) -> DataFrame:
-    """Events brought together by run, each run in replay order."""
-    together = events.repartition("run") if tasks is None else events.repartition(tasks, "run")
+def in_order(events: DataFrame, tasks: int | None = None, plan: Plan | None = None) -> DataFrame:
+    """Events brought together by run, each run in replay order; placed by a plan or by the runs' names."""
+    if plan is not None:
+        together = events.repartitionById(plan.tasks, plan.task_of())
+    else:
+        together = events.repartition("run") if tasks is None else events.repartition(tasks, "run")
     return together.sortWithinPartitions("run", "clock", "node", "seq")
 
 

@@ -128,6 +128,26 @@ def test_a_path_is_read_by_the_session(vsr: Any, spark_session: Any, tmp_path: P
     assert CliRunner().invoke(cli, ["audit", str(tmp_path / "t")]).exit_code == 0, "and by the local engine"
 
 
+def test_a_plan_places_large_runs_by_their_size_and_says_why(vsr: Any, spark_session: Any) -> None:
+    """Three copies of a run, and 40 beginnings of it: four tasks, of which none has two of the large ones."""
+    rows = [row for n in range(3) for row in records(f"large {n}")]
+    rows += [row for n in range(40) for row in records(f"small {n}")[:30]]
+    events = frame(spark_session, rows)
+    plan = vsr.plan(events, tasks=4)
+    assert sorted(plan.placed) == ["large 0", "large 1", "large 2"]
+    assert len(set(plan.placed.values())) == 3
+    assert sum(plan.loads) == len(rows)
+    assert max(plan.loads) < len(rows) / 2
+    assert "43 runs, brought together by a shuffle: 3 large ones placed by their size, 40 by their name" in str(plan)
+    found = {row["run"]: row["verdict"] for row in vsr.audit(events, plan=plan).collect()}
+    assert len(found) == 43
+    assert {run: verdict for run, verdict in found.items() if run.startswith("large")} == dict.fromkeys(
+        ["large 0", "large 1", "large 2"], "conforms"
+    )
+    one = vsr.plan(frame(spark_session, rows[: len(rows) // 3]), tasks=4)
+    assert "and a run is judged by one task" in str(one)
+
+
 @pytest.mark.long
 def test_addresses_are_read_by_spark_and_named_in_what_is_wrong(tmp_path: Path) -> None:
     """viewfs is a file system that only Hadoop knows: here it leads to a directory of this machine."""

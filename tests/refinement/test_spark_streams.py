@@ -161,6 +161,7 @@ def test_what_is_no_stream_or_has_no_time_is_refused(vsr: Any, spark_session: An
         vsr.audit_stream(source.drop("run"))
 
 
+KILLS = 4
 QUERY = """
 import sys
 from viewproof import spark as vsr
@@ -200,13 +201,13 @@ def test_killed_at_random_and_started_again_each_verdict_comes_once(vsr: Any, tm
                 environment = {**os.environ, "PYTHONPATH": os.getcwd()}
                 words = [sys.executable, "-c", QUERY, str(tmp_path)]
                 process = subprocess.Popen(words, env=environment, start_new_session=True)
-                goal = committed() + rng.randint(1, 2)
-            if records:
-                size = rng.randint(500, 12000)
+                goal = committed() + rng.randint(0, 2)
+            if records and number <= committed() + 1:
+                size = rng.randint(500, 8000)
                 write(tmp_path / "in", f"{number:04}", records[:size])
                 records, number = records[size:], number + 1
-            if records and committed() >= goal:
-                time.sleep(rng.random() * 2)
+            if kills < KILLS and committed() >= goal and (records or kills):
+                time.sleep(rng.random() * 3)
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 kills += 1
@@ -216,3 +217,4 @@ def test_killed_at_random_and_started_again_each_verdict_comes_once(vsr: Any, tm
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     assert {run: row["verdict"] for run, row in read(tmp_path / "out").items()} == expected
+    assert kills == KILLS
