@@ -17,6 +17,7 @@ from operator import itemgetter
 from viewproof.refinement.adapter import adapter, first_run_of, has_facts, rows_of
 from viewproof.refinement.discovery import Unit
 from viewproof.refinement.flat.judge import conforming, streamed
+from viewproof.refinement.flat.streaming import ONE, Hands
 from viewproof.refinement.global_facts import Contradiction, RunFacts, merge_facts
 from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, Watched, merge_sorted, order_key
 from viewproof.refinement.packing import Spill
@@ -116,20 +117,22 @@ class _Merged:
         return merge_sorted([_noting_empty(file, self.options, log, empty) for file in self.unit.files], self.run_id)
 
 
-def judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: int = 0) -> UnitResult:
+def judge_unit(
+    unit: Unit, options: AuditOptions, check_run: CheckRun, total: int = 0, hands: Hands = ONE
+) -> UnitResult:
     """Read a unit's files, and judge every run found in them; a failure to do so is a tool error of this unit alone.
 
-    `total` are the bytes of the whole input: a large one is worth compiling for.
+    `total` are the bytes of the whole input: a large one is worth compiling for. `hands` are for one large run.
     """
     try:
-        return _judge_unit(unit, options, check_run, total)
+        return _judge_unit(unit, options, check_run, total, hands)
     except Exception as error:
         if os.environ.get("VSR_DEBUG"):
             raise
         return UnitResult(unit.name, tool_errors=(f"{unit.name}: {type(error).__name__}: {error}",))
 
 
-def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: int) -> UnitResult:
+def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: int, hands: Hands) -> UnitResult:
     found = adapter(options.adapter)
     if found.streamed is not None:
         from viewproof.refinement.streamed import judge_streamed
@@ -144,7 +147,7 @@ def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: i
         return _judge_columns(unit, options, check_run, total) or _judge_sorted(unit, options, check_run)
     if (run_id := _single_run(unit, options.adapter)) is not None:
         try:
-            of_columns = _judge_stream_of_columns(unit, run_id, options, check_run, total)
+            of_columns = _judge_stream_of_columns(unit, run_id, options, check_run, total, hands)
             return of_columns or _judge_streaming(unit, run_id, options, check_run)
         except NotStreamableError:
             pass
@@ -182,11 +185,11 @@ def _judge_columns(unit: Unit, options: AuditOptions, check_run: CheckRun, total
 
 
 def _judge_stream_of_columns(
-    unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun, total: int
+    unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun, total: int, hands: Hands
 ) -> UnitResult | None:
     """The same for a unit that is one large run."""
     log, clock = ProblemLog(), Spent()
-    verdicts = streamed(unit, run_id, options, check_run, log, clock.until_now, total)
+    verdicts = streamed(unit, run_id, options, check_run, log, clock.until_now, total, hands)
     return _of_columns(unit, verdicts, options, log, clock)
 
 

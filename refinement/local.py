@@ -13,6 +13,7 @@ from functools import partial
 
 from viewproof.refinement.adapter import first_run_of
 from viewproof.refinement.discovery import Inputs, Unit
+from viewproof.refinement.flat.streaming import Hands
 from viewproof.refinement.judging import judge_unit
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, RunVerdict, UnitResult
 from viewproof.refinement.workers import in_processes
@@ -31,15 +32,37 @@ def audit(
     started = time.monotonic()
     results = [result_of_inputs(inputs)]
     total, stopped = len(inputs.units), ""
+    far = _Far(total, progress)
     try:
-        for done, result in enumerate(_judge_all(inputs.units, options, check_run, workers), 1):
+        for done, result in enumerate(_judge_all(inputs.units, options, check_run, workers, far.said), 1):
             results.append(result)
             if progress:
                 progress(done, total, result.unit)
         results = join_split_runs(inputs, results, options, check_run)
     except KeyboardInterrupt:
         results, stopped = until_interrupted(inputs, results)
+        stopped += far.text(results)
     return AuditReport.combine("local", options, results, seconds=time.monotonic() - started, stopped=stopped)
+
+
+class _Far:
+    """How far the audit of one large run is, while it goes on."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.total, self.progress = total, progress
+        self.unit, self.events = "", 0
+
+    def said(self, done: int, unit: str, events: int) -> None:
+        """So many events of a run plainly conform so far."""
+        self.unit, self.events = unit, events
+        if self.progress:
+            self.progress(done, self.total, f"{unit}: {events:,} events")
+
+    def text(self, results: Iterable[UnitResult]) -> str:
+        """What is to be said of a run that was begun and not judged."""
+        if not self.events or self.unit in {result.unit for result in results}:
+            return ""
+        return f"; its first {self.events:,} events conform"
 
 
 def result_of_inputs(inputs: Inputs) -> UnitResult:
@@ -68,11 +91,16 @@ def _without(verdicts: Iterable[RunVerdict], runs: set[str | None]) -> tuple[Run
 
 
 def _judge_all(
-    units: tuple[Unit, ...], options: AuditOptions, check_run: CheckRun, workers: int
+    units: tuple[Unit, ...],
+    options: AuditOptions,
+    check_run: CheckRun,
+    workers: int,
+    said: Callable[[int, str, int], None],
 ) -> Iterator[UnitResult]:
     judge = partial(judge_unit, options=options, check_run=check_run, total=sum(unit.size for unit in units))
     if workers <= 1 or len(units) <= 1:
-        yield from map(judge, units)
+        for done, unit in enumerate(units):
+            yield judge(unit, hands=Hands(workers, partial(said, done, unit.name)))
         return
     largest_first = sorted(units, key=lambda unit: -unit.size)
     yield from in_processes(judge, largest_first, min(workers, len(units)), in_order=False)

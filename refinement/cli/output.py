@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from viewproof.refinement.cli.options import json_option
@@ -19,6 +20,8 @@ from viewproof.refinement.reports.table import write_json
 
 PLAIN_SECONDS = 5.0
 """How often a plain progress line is printed where stderr is no terminal."""
+NAME_MAX = 60
+"""Characters beside the bar."""
 
 __all__ = ["Steps", "json_option", "note", "save_json", "steps"]
 
@@ -45,7 +48,8 @@ class Steps:
     def __call__(self, done: int, total: int, name: str) -> None:
         """Show that `done` of `total` are done, the last of them `name`."""
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, total=total)
+            text = escape(printable(f"{self._title}: {name}"[:NAME_MAX]))
+            self._bar.update(self._task, completed=done, total=total, description=text)
         elif time.monotonic() - self._printed >= PLAIN_SECONDS:
             self._printed = time.monotonic()
             note(f"{self._title}: {done} of {total} ({name})")

@@ -8,174 +8,119 @@ files then, and says with file, line and field what is wrong, if anything is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from viewproof.refinement import parquet
 from viewproof.refinement.events.system import System
-from viewproof.refinement.flat import text as text_source
-from viewproof.refinement.flat.shape import vocabulary
+from viewproof.refinement.flat.dictionary import PADDING, TEXTS_MIN, Dictionary, Generations, NotPlain, Words, call
+from viewproof.refinement.flat.shape import FACTS, PART, vocabulary
 from viewproof.refinement.flat.terms import NULL, NUMBERED_MAX, WORD_MAX, numbered_columns
-from viewproof.refinement.flat.text import Keys, Rows, Texts
+from viewproof.refinement.flat.text import Keys, Rows
 from viewproof.refinement.partitions import path_columns
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.reading import open_file
 from viewproof.refinement.schema import INT_MAX, Column
 from viewproof.spec.engines.flat.lower import NUMBER_MAX
-from viewproof.spec.engines.llvm.objects import Unit, function, link, objects, signatures
-from viewproof.spec.lang import SpecError
 
-Words = NDArray[np.int64]
 LARGE = 1 << 16
 """Numbered columns with values from here on are."""
 TEXT_MAX = 256 << 20
 """Most bytes of a file, unpacked, and"""
 ROWS_MAX = 1 << 21
 """most rows, that are held in columns."""
-TEXTS_MIN = 1 << 12
-KEY_SLOTS = 1 << 10
-PADDING = b"\n\0\0\0\0\0\0\0"
 
 
-class NotPlain(Exception):  # noqa: N818 - the other reader looks at it
-    """These files are for the reader of rows; the message says why."""
-
-
-@cache
-def _functions() -> tuple[dict[str, Any], Any]:
-    """The compiled functions, and what keeps them; none, and why, where the cache cannot be written."""
-    unit = Unit("text to columns", "text", Path(str(text_source.__file__)).read_text())
-    try:
-        engine = link(objects([unit])[0])
-    except SpecError as error:
-        return {}, error
-    arguments = signatures(unit)
-    return {name: function(engine, name, arguments[name]) for name in ("lines", "intern_all", "refused")}, engine
-
-
-def _call(name: str, *given: Any) -> int:
-    functions, engine = _functions()
-    if not functions:
-        raise NotPlain(str(engine))
-    result: int = functions[name](*given)
-    return result
-
-
-class Dictionary:
-    """Strings and their codes, those of `known` first."""
-
-    def __init__(self, known: Sequence[str]) -> None:
-        self.used = np.zeros(1, np.int64)
-        self.starts = np.zeros(1, np.int64)
-        self.bytes = np.zeros(0, np.uint8)
-        self.slots = np.zeros(0, np.int64)
-        self.grow(TEXTS_MIN, 1 << 16)
-        self.intern([text.encode() for text in known])
-
-    def grow(self, most: int, room: int) -> None:
-        """Have place for so many strings, and bytes, more."""
-        used = int(self.used[0])
-        most += used
-        size = int(self.starts[used]) if used else 0
-        starts, old = np.zeros(most + 1, np.int64), self.bytes
-        starts[: used + 1] = self.starts[: used + 1]
-        self.bytes = np.zeros(size + room, np.uint8)
-        self.bytes[:size] = old[:size]
-        self.slots = np.zeros(1 << (2 * most).bit_length(), np.int64)
-        self.starts = np.zeros(most + 1, np.int64)
-        text = self.bytes.copy()
-        self.used[0] = 0
-        self._all(text, starts, 0, used, np.zeros(max(used, 1), np.int64))
-
-    def as_record(self) -> Texts:
-        """For compiled functions."""
-        most, mask = self.starts.shape[0] - 1, self.slots.shape[0] - 1
-        return Texts(
-            slots=self.slots,
-            mask=mask,
-            starts=self.starts,
-            bytes=self.bytes,
-            used=self.used,
-            most=most,
-            room=self.bytes.shape[0],
-        )
-
-    def _all(self, text: NDArray[np.uint8], offsets: Words, first: int, count: int, codes: Words) -> int:
-        return _call("intern_all", self.as_record(), text, offsets, first, count, codes)
-
-    def intern(self, texts: Sequence[bytes]) -> Words:
-        """The codes of strings."""
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) for text in texts], out=offsets[1:])
-        return self.intern_at(np.frombuffer(b"".join(texts) + PADDING, np.uint8), offsets)
-
-    def intern_at(self, text: NDArray[np.uint8], offsets: Words) -> Words:
-        """The codes of strings that lie between offsets of a text, which goes on for some bytes after the last."""
-        count, done = len(offsets) - 1, 0
-        codes = np.zeros(max(count, 1), np.int64)
-        while (done := self._all(text, offsets, done, count, codes)) < count:
-            self.grow(max(count, int(self.used[0])), max(len(text), self.bytes.shape[0]))
-        return codes[:count]
-
-    def text(self, code: int) -> str:
-        """The string of a code."""
-        return self.bytes[self.starts[code] : self.starts[code + 1]].tobytes().decode()
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Events as words by place and row; the ends of lists follow, in the order of their columns. `items` are the
-    elements of lists.
+class Part:
+    """Events of one file as words by column and row: `words[at[place]]` is the column of a place; the ends of lists
+    follow, in the order of their columns. Columns that no event shows share one. `items` are the elements of lists.
     """
 
-    system: System
-    words: Words
-    items: Words
-    texts: Dictionary
+    def __init__(self, system: System, words: Words, at: Words, items: Words, texts: Dictionary) -> None:
+        self.system, self.words, self.at, self.items, self.texts = system, words, at, items, texts
+        self.rows = int(words.shape[1])
 
-    @property
-    def rows(self) -> int:
-        """Number of events."""
-        return int(self.words.shape[1])
+    def column(self, name: str) -> Words:
+        """The words of a column."""
+        words: Words = self.words[self.at[self.system.index[name]]]
+        return words
 
     def addresses(self) -> Words:
         """Where each column begins: the first words of lists at their places, their ends, and their elements."""
         places = len(self.system.table)
+        begin = self.words.ctypes.data + 8 * self.rows * self.at
         found = np.zeros(3 * places, np.int64)
-        base, step = self.words.ctypes.data, 8 * self.rows
-        following = places
-        for at, column in enumerate(self.system.table):
-            found[at] = base + at * step
-            if column.kind == "strings":
-                found[at + places] = base + following * step
-                found[at + 2 * places] = self.items.ctypes.data
-                following += 1
+        found[:places] = begin[:places]
+        for number, at in enumerate(list_places(self.system)):
+            found[at + places] = begin[places + number]
+            found[at + 2 * places] = self.items.ctypes.data
         return found
 
-    def facts(self, names: Sequence[str]) -> Words:
-        """Where the columns begin that facts are about; 0 for one that this kind of log does not have."""
-        index, step = self.system.index, 8 * self.rows
-        return np.array([self.words.ctypes.data + index[n] * step if n in index else 0 for n in names], np.int64)
+    def recode(self, codes: Words) -> None:
+        """Other codes for all strings but those that are known."""
+        for name in free_texts(self.system):
+            if at := self.at[self.system.index[name]]:
+                call("recode", self.words[at], self.rows, codes)
+        call("recode", self.items, len(self.items), codes)
+
+
+@lru_cache(maxsize=8)
+def list_places(system: System) -> tuple[int, ...]:
+    """The places of columns that are lists."""
+    return tuple(at for at, column in enumerate(system.table) if column.kind == "strings")
+
+
+@lru_cache(maxsize=8)
+def free_texts(system: System) -> tuple[str, ...]:
+    """Columns of strings that may be any."""
+    return tuple(column.name for column in system.table if column.kind == "string" and not column.choices)
+
+
+class Table:
+    """Events of several files. A row is its part's number and its place there, as `PART` and below."""
+
+    def __init__(self, system: System, parts: Sequence[Part], texts: Dictionary | Generations) -> None:
+        self.system, self.parts, self.texts = system, list(parts), texts
+        self._columns = [part.addresses() for part in parts]
+        self._facts = [self._facts_of(found) for found in self._columns]
+
+    @property
+    def rows(self) -> int:
+        """Number of events."""
+        return sum(part.rows for part in self.parts)
+
+    def _facts_of(self, addresses: Words) -> Words:
+        index = self.system.index
+        return np.array([int(addresses[index[name]]) if name in index else 0 for name in FACTS], np.int64)
+
+    def addresses(self) -> Words:
+        """Where the addresses of each part's columns lie."""
+        return np.array([found.ctypes.data for found in self._columns], np.int64)
+
+    def facts(self) -> Words:
+        """Where those of the columns lie that facts are about; 0 for one that this kind of log does not have."""
+        return np.array([found.ctypes.data for found in self._facts], np.int64)
 
     def column(self, name: str) -> Words:
-        """The words of a column."""
-        words: Words = self.words[self.system.index[name]]
-        return words
+        """The words of a column, part after part."""
+        return np.concatenate([part.column(name) for part in self.parts])
+
+    def numbers(self) -> Words:
+        """The rows, part after part."""
+        return np.concatenate([np.arange(part.rows) + PART * n for n, part in enumerate(self.parts)])
 
     def record(self, row: int) -> dict[str, Any]:
         """The numbers and texts of one event, by column; columns that are numbered, and lists, left out."""
         found: dict[str, Any] = {}
         numbered = numbered_columns(self.system)
+        part, row = self.parts[row // PART], row % PART
         for at, column in enumerate(self.system.table):
-            word = int(self.words[at, row])
+            word = int(part.words[part.at[at], row])
             shown = word != NULL and column.kind != "strings" and column.name not in numbered
             found[column.name] = (self.texts.text(word) if column.kind == "string" else word) if shown else None
         return found
@@ -223,55 +168,57 @@ def _greatest(column: Column, system: System) -> int:
 
 
 class Reader:
-    """Reads files into a table of so many rows; `log` gets the columns that are carried along."""
+    """Reads files into a table; `log` gets the columns that are carried along. About so many strings are expected."""
 
-    def __init__(self, system: System, log: ProblemLog) -> None:
+    def __init__(self, system: System, log: ProblemLog, texts: int = TEXTS_MIN) -> None:
         self.system, self.log = system, log
         self.places = len(system.table)
-        self.texts = Dictionary(list(vocabulary(system)))
+        self.texts = Dictionary(list(vocabulary(system)), texts)
         self.items = np.zeros(1 << 12, np.int64)
         self.item_count = 0
-        self.parts: list[Words] = []
-        self.all_places = self.places + sum(column.kind == "strings" for column in system.table)
+        self.parts: list[Part] = []
+        self.all_places = self.places + len(list_places(system))
         known = _columns(system)
         self.keys = Keys(**{**vars(known), "after": np.zeros_like(known.after), "stamps": np.zeros_like(known.stamps)})
 
     def table(self) -> Table:
         """All that was read."""
-        words = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts, axis=1)
-        self.parts.clear()
         for group in self.system.profile.numbered:
-            _number(words, [self.system.index[name] for name in group])
-        return Table(self.system, words, self.items, self.texts)
+            _number([part.column(name) for part in self.parts for name in group])
+        return Table(self.system, self.parts, self.texts)
 
     def read(self, file: str) -> None:
         """Read one file."""
         if path_columns(file):
             raise NotPlain(f"{file}: columns in the path")
-        words = self._parquet(file) if file.endswith(".parquet") else self._ndjson(file)
-        if not words.shape[1]:
+        part = self._parquet(file) if file.endswith(".parquet") else self._ndjson(file)
+        if not part.rows:
             raise NotPlain(f"{file}: no events")
-        self.parts.append(words)
+        self.parts.append(part)
+
+    def _part(self, words: Words, at: Words) -> Part:
+        items, self.items, self.item_count = self.items[: self.item_count], np.zeros(1 << 12, np.int64), 0
+        return Part(self.system, words, at, items, self.texts)
 
     # NDJSON
 
-    def _ndjson(self, file: str) -> Words:
+    def _ndjson(self, file: str) -> Part:
         with open_file(file) as stream:
             data = stream.read(TEXT_MAX + 1)
         if len(data) > TEXT_MAX:
             raise NotPlain(f"{file}: more than {TEXT_MAX} bytes")
         return self.of_text(data, file)
 
-    def of_text(self, data: bytes, file: str) -> Words:
+    def of_text(self, data: bytes, file: str) -> Part:
         """The words of whole lines."""
         text = np.frombuffer(data + PADDING, np.uint8)
         end = len(data) + (not data.endswith(b"\n"))
         rows = int(np.count_nonzero(text[:end] == 10))
-        words = np.full((self.all_places, rows), NULL, np.int64)
+        words = np.full((1 + self.all_places, rows), NULL, np.int64)
         begin = text.ctypes.data
         self.keys.stamps[:] = 0
-        out = np.array([begin, 0, self.item_count, 0, 0], np.int64)
-        while code := self._lines(int(out[0]), begin + end, words, out):
+        out = np.array([begin, 0, 0, 0, 0], np.int64)
+        while code := self._lines(int(out[0]), begin + end, words[1:], out):
             if code == 2:
                 raise NotPlain(f"{file}:{int(out[1]) + 1}: a line that is not plain")
             used = int(self.texts.used[0])
@@ -281,15 +228,15 @@ class Reader:
         if int(out[1]) != rows:
             raise NotPlain(f"{file}: lines that are not plain")
         self.item_count = int(out[2])
-        return words
+        return self._part(words, np.arange(1, 1 + self.all_places))
 
     def _lines(self, begin: int, end: int, words: Words, out: Words) -> int:
         rows = Rows(words=words, rows=words.shape[1], items=self.items, items_most=len(self.items))
-        return _call("lines", begin, end, int(out[1]), self.texts.as_record(), self.keys, rows, out)
+        return call("lines", begin, end, int(out[1]), self.texts.as_record(), self.keys, rows, out)
 
     # Parquet
 
-    def _parquet(self, file: str) -> Words:
+    def _parquet(self, file: str) -> Part:
         problems = ProblemLog()
         try:
             with self.opened(file, problems) as source:
@@ -316,74 +263,96 @@ class Reader:
         """The columns of a file that are the record's."""
         return [name for name in schema.names if name in self.system.index]
 
-    def of_table(self, table: Any, file: str) -> Words:
+    def of_table(self, table: Any, file: str) -> Part:
         """The words of a table's columns."""
-        words = np.full((self.all_places, table.num_rows), NULL, np.int64)
-        for name in table.column_names:
-            column, at = self.system.by_name[name], self.system.index[name]
-            row = 0
-            for chunk in table.column(name).chunks:
-                part = words[at, row : row + len(chunk)]
-                self._chunk(column, chunk, part, words[self.keys.ends[at], row : row + len(chunk)])
+        shown = [name for name in table.column_names if table.column(name).null_count < table.num_rows]
+        lists = [name for name in shown if self.system.by_name[name].kind == "strings"]
+        for column in self.system.table:
+            if column.required and (column.name not in shown or table.column(column.name).null_count):
+                raise NotPlain(f"{file}: {column.name} is not {column.expected}")
+        words = np.empty((1 + len(shown) + len(lists), table.num_rows), np.int64)
+        words[0] = NULL
+        at = np.zeros(self.all_places, np.int64)
+        for number, name in enumerate([*shown, *lists], 1):
+            place = self.system.index[name]
+            at[place if number <= len(shown) else self.keys.ends[place]] = number
+        for name in shown:
+            column, place, row = self.system.by_name[name], self.system.index[name], 0
+            for chunk in filter(len, table.column(name).chunks):
+                part, ends = (words[at[p], row : row + len(chunk)] for p in (place, self.keys.ends[place]))
+                if not self._chunk(column, chunk, part, ends):
+                    raise NotPlain(f"{file}: {name} is not {column.expected}")
                 row += len(chunk)
-        refused = _call("refused", self.keys, self.places, words, table.num_rows)
-        if refused >= 0:
-            column = self.system.table[refused]
-            raise NotPlain(f"{file}: {column.name} is not {column.expected}")
-        return words
+        return self._part(words, at)
 
-    def _chunk(self, column: Column, chunk: Any, words: Words, ends: Words) -> None:
-        if chunk.null_count == len(chunk):
-            return
+    def _chunk(self, column: Column, chunk: Any, words: Words, ends: Words) -> bool:
+        place = self.system.index[column.name]
         if column.kind == "int":
-            if column.minimum <= NULL and pc.min(chunk).as_py() == NULL:
-                raise NotPlain(f"{column.name}: a number that stands for none")
-            words[:] = pc.fill_null(pc.cast(_plain(chunk), pa.int64()), NULL).to_numpy(zero_copy_only=False)
-            return
+            whole = chunk if chunk.type == pa.int64() else pc.cast(_plain(chunk), pa.int64())
+            least, greatest = int(self.keys.least[place]), int(self.keys.greatest[place])
+            values = whole.buffers()[1].address
+            return call("numbers", values, _valid(whole), whole.offset, len(whole), words, least, greatest) < 0
         if column.kind == "string":
-            words[:] = self._text_codes(chunk)
-            return
+            return self._texts(column, place, chunk, words)
         lists = pc.cast(chunk, pa.large_list(pa.string()))
         offsets = np.frombuffer(lists.buffers()[1], np.int64)[lists.offset : lists.offset + len(lists) + 1]
-        codes = self._text_codes(lists.values)
+        size = len(lists.values)
+        codes = np.empty(size, np.int64)
+        self._texts(column, place, lists.values, codes)
         if (codes == NULL).any():
             raise NotPlain(f"{column.name}: a list with null in it")
-        size = len(codes)
         while len(self.items) < self.item_count + size:
             self.items = np.concatenate([self.items, np.zeros(len(self.items), np.int64)])
         self.items[self.item_count : self.item_count + size] = codes
         words[:], ends[:] = offsets[:-1] + self.item_count, offsets[1:] + self.item_count
         words[~np.asarray(lists.is_valid())] = NULL
         self.item_count += size
+        return True
 
-    def _text_codes(self, chunk: Any) -> Words:
+    def _texts(self, column: Column, place: int, chunk: Any, words: Words) -> bool:
+        """Codes of strings into words; False where the column may not have one of them."""
         if not pa.types.is_dictionary(chunk.type):
             chunk = pc.dictionary_encode(chunk)
-        values = pc.cast(chunk.dictionary, pa.large_string())
+        codes = self._dictionary(chunk.dictionary)
+        if column.kind == "string":
+            first = int(self.keys.chosen[place])
+            if (codes < self.keys.least[place]).any() or (codes > self.keys.greatest[place]).any():
+                return False
+            if first and not self.keys.choices[first - 1 + codes].all():
+                return False
+        places = chunk.indices if chunk.indices.type == pa.int32() else pc.cast(chunk.indices, pa.int32())
+        call("coded", places.buffers()[1].address, _valid(places), places.offset, len(places), codes, words)
+        return True
+
+    def _dictionary(self, found: Any) -> Words:
+        values = pc.cast(found, pa.large_string())
         if values.null_count:
             raise NotPlain("null among the values of a dictionary")
         if not len(values):
-            return np.full(len(chunk), NULL, np.int64)
+            return np.zeros(0, np.int64)
         first, size = values.offset, len(values)
         offsets = np.frombuffer(values.buffers()[1], np.int64)[first : first + size + 1]
         buffer = values.buffers()[2]
         text = np.frombuffer((buffer.to_pybytes() if buffer is not None else b"") + PADDING, np.uint8)
         if (text[offsets[0] : offsets[-1]] > 126).any():
             raise NotPlain("a text that is not of plain ASCII")
-        codes = np.append(self.texts.intern_at(text, offsets.copy()), NULL)
-        places = pc.fill_null(pc.cast(chunk.indices, pa.int64()), size).to_numpy(zero_copy_only=False)
-        found: Words = codes[places]
-        return found
+        return self.texts.intern_at(text, offsets)
 
 
 def _plain(chunk: Any) -> Any:
     return chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
 
 
-def _number(words: Words, places: list[int]) -> None:
+def _valid(array: Any) -> int:
+    """The address of the bits that say which elements are there; 0 if all are."""
+    bits = array.buffers()[0]
+    return 0 if bits is None or not array.null_count else int(bits.address)
+
+
+def _number(columns: list[Words]) -> None:
     """Number the values of columns from 0 on in their order, in place, if some are large; 0 stays what it is."""
-    shown = [words[at] != NULL for at in places]
-    parts = [words[at][which] for at, which in zip(places, shown, strict=True)]
+    shown = [column != NULL for column in columns]
+    parts = [column[which] for column, which in zip(columns, shown, strict=True)]
     found = np.concatenate(parts)
     if not len(found) or (found.min() >= 0 and found.max() < LARGE):
         return
@@ -392,8 +361,8 @@ def _number(words: Words, places: list[int]) -> None:
     if len(values) >= NUMBERED_MAX:
         raise NotPlain("too many values to number")
     order = np.argsort(values, kind="stable")
-    for at, which, part in zip(places, shown, parts, strict=True):
-        words[at][which] = order[np.searchsorted(values[order], part)]
+    for column, which, part in zip(columns, shown, parts, strict=True):
+        column[which] = order[np.searchsorted(values[order], part)]
 
 
 def read(files: Sequence[str], system: System, log: ProblemLog) -> Table:
@@ -410,6 +379,6 @@ def runs_of(table: Table) -> Iterator[tuple[str, Words]]:
     if int(clock.max()) >= 1 << 54 or int(node.max()) >= 1 << 7:
         raise NotPlain("a clock or node out of all bounds")
     order = np.argsort(clock << 7 | node, kind="stable")
-    codes = np.unique(run)
+    rows, codes = table.numbers()[order], np.unique(run)
     for name, code in sorted((table.texts.text(int(code)), int(code)) for code in codes):
-        yield name, order if len(codes) == 1 else order[run[order] == code]
+        yield name, rows if len(codes) == 1 else rows[run[order] == code]

@@ -27,6 +27,8 @@ from viewproof.refinement.flat.shape import (
     NO_FACT,
     NO_NODE,
     NO_ORDER,
+    PART,
+    PART_BITS,
     PREPARING,
     Shape,
     vocabulary,
@@ -75,8 +77,6 @@ def compile_kind(
         coverage=books.coverage,
         judged=books.judged,
         configured=books.configured,
-        sent=books.sent.name,
-        sent_words=books.sent_words,
         sites={name: [site.what for site in text.sites] for name, text in texts.items()},
         keys=[key_of(one) for one in everything],
     )
@@ -128,9 +128,13 @@ def _driver(
         name: f"load(load(C + {8 * system.index[name]}) + 8 * row)" for name in ("node", "seq", "clock", "event")
     }
     lines = [
-        "def drive(M: I64, C: I64, F: I64, order: I64, first: I64, last: I64):",
+        "def drive(M: I64, P: I64, Q: I64, order: I64, first: I64, last: I64):",
         "    for i in range(first, last):",
         "        row = load(order + 8 * i)",
+        f"        part = lshr(row, {PART_BITS})",
+        f"        row = row - part * {PART}",
+        "        C = load(P + 8 * part)",
+        "        F = load(Q + 8 * part)",
         *(f"        {name} = {text}" for name, text in columns.items()),
         f"        if node >= external('o_{COUNT}'):",
         f"            return {NO_NODE}",

@@ -22,10 +22,10 @@ import zstandard
 from viewproof.refinement.adapter import NATIVE, adapter
 from viewproof.refinement.checker import check_run as replayed
 from viewproof.refinement.discovery import Unit
-from viewproof.refinement.flat.columns import NotPlain, Table, Words, read, runs_of
-from viewproof.refinement.flat.shape import FACTS
+from viewproof.refinement.flat.columns import Table, read, runs_of
+from viewproof.refinement.flat.dictionary import NotPlain, Words
 from viewproof.refinement.flat.starting import conforms, started
-from viewproof.refinement.flat.streaming import judge
+from viewproof.refinement.flat.streaming import Hands, judge
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.verdict import AuditOptions, CheckRun, RunVerdict
 
@@ -68,6 +68,7 @@ def streamed(
     log: ProblemLog,
     spent: Callable[[str], None],
     total: int,
+    hands: Hands,
 ) -> list[RunVerdict] | None:
     """The same for a large unit that holds one run, whose files are each in order."""
     return _unless_left(
@@ -76,7 +77,15 @@ def streamed(
         check_run,
         log,
         lambda carried: [
-            judge(unit.files, run_id, adapter(options.adapter).system, carried, spent, large=_is_large(total))
+            judge(
+                unit.files,
+                run_id,
+                adapter(options.adapter).system,
+                carried,
+                spent,
+                large=_is_large(total),
+                hands=hands,
+            )
         ],
     )
 
@@ -113,7 +122,7 @@ def _judge(table: Table, run_id: str, order: Words, large: bool, spent: Callable
     began = time.monotonic()
     first = table.record(int(order[0]))
     with started(table.system, first, large) as run:
-        whole = run.take(table.addresses(), table.facts(FACTS), np.ascontiguousarray(order), 0, len(order))
+        whole = run.take(table.addresses(), table.facts(), np.ascontiguousarray(order), 0, len(order))
         spent("check")
         if not whole:
             raise NotPlain(f"{run_id}: event {run.events + 1} of {len(order)}: {run.place}")

@@ -20,13 +20,14 @@ from viewproof.refinement.events.system import System
 from viewproof.refinement.flat.compile import compile_kind, keep_shape, kept_shape, shape_file
 from viewproof.refinement.flat.shape import STOPPED, Shape
 from viewproof.refinement.flat.terms import NULL
-from viewproof.spec.engines.flat.layout import HEADER
 from viewproof.spec.engines.llvm.objects import function, kept, link, objects
 from viewproof.spec.lang import SpecError
 
 Words = NDArray[np.int64]
-SENT_KEPT = 1 << 18
-"""Events of each node of which the message that they sent is remembered, where a run is streamed."""
+WINDOW_MAX = 1 << 18
+"""Elements that a window holds at most, where a run is streamed: it lets go of its first ones then, and a run with an
+event that needs them is left to the other replay.
+"""
 MEMORY_MAX = 4 << 30
 
 
@@ -39,7 +40,6 @@ class FlatProgram:
     drive: Callable[..., int]
     begin: Callable[..., int]
     release: Callable[..., int]
-    let_go: Callable[..., int]
     engine: Any
     compiled: int
     seconds: float
@@ -52,11 +52,12 @@ class FlatProgram:
         sites = self.shape.sites[event]
         return f"{event}: {sites[stopped - 1]}" if stopped <= len(sites) else event
 
-    def new_run(self, first: Mapping[str, int | None], numbers: Mapping[str, int]) -> FlatRun:
+    def new_run(self, first: Mapping[str, int | None], numbers: Mapping[str, int], *, streamed: bool) -> FlatRun:
         """A run whose configuration its first boot shows."""
         shape = self.shape
         words = np.zeros(shape.words, np.int64)
         words[5] = MEMORY_MAX
+        words[8] = WINDOW_MAX if streamed else 0
         for place, count, initial in shape.first:
             words[place : place + count] = initial
         for name, value in numbers.items():
@@ -116,16 +117,6 @@ class FlatRun:
         at = self.program.shape.at["last_seq"]
         return bool(self.words[at : at + self.program.shape.members].all())
 
-    def forget_sent(self) -> None:
-        """Let go of messages that were sent long ago: a run with an event about one is left to the other replay."""
-        shape = self.program.shape
-        for node in range(shape.members):
-            header = shape.at[shape.sent] + HEADER * node
-            last, base = int(self.words[shape.at["last_seq"] + node]), int(self.words[header + 1])
-            if last - base > 2 * SENT_KEPT:
-                address = self.words.ctypes.data + 8 * header
-                self.program.let_go(self.words, address, last - SENT_KEPT, shape.sent_words)
-
     @property
     def bytes(self) -> int:
         """Memory that windows take."""
@@ -161,7 +152,6 @@ def flat_program(
         function(engine, "drive", 6),
         function(engine, "begin", 1),
         function(engine, "release", 1),
-        function(engine, "let_go", 4),
         engine,
         compiled,
         time.perf_counter() - started,

@@ -12,6 +12,10 @@ PREPARING = ("on_request", "on_prepare")
 FACTS = ("m_view", "m_op", "m_checksum", "commit_min", "digest", "m_namespace", "m_offset", "m_count")
 """Columns that the global facts look at, as `books.facts` takes them."""
 
+PART_BITS = 40
+PART = 1 << PART_BITS
+"""A row is its part's number times this, and its place in the part."""
+
 NO_NODE, NO_ORDER, NO_BOOT, NO_EVENT, NO_FACT, NO_CELL = range(-6, 0)
 STOPPED = {
     NO_NODE: "a node that is no replica",
@@ -34,8 +38,8 @@ def vocabulary(system: System) -> Mapping[str, int]:
 @dataclass(frozen=True)
 class Shape:
     """The memory of a kind: words, places of all areas (in words), what compiled code names, cells that are not 0 at
-    first (place, words, value); actions and events by number; places of the configuration's columns; where sent
-    messages are remembered, in so many words each; why each event's function stops; and the names of the functions.
+    first (place, words, value); actions and events by number; places of the configuration's columns; why each event's
+    function stops; and the names of the functions.
     """
 
     words: int
@@ -46,7 +50,5 @@ class Shape:
     coverage: dict[str, int]
     judged: dict[str, int]
     configured: dict[str, str]
-    sent: str
-    sent_words: int
     sites: dict[str, list[str]]
     keys: list[str]

@@ -9,19 +9,19 @@ from typing import Any
 
 from viewproof.refinement.adapter import NATIVE, adapter, has_facts
 from viewproof.refinement.events.system import System
-from viewproof.refinement.flat.columns import NotPlain
+from viewproof.refinement.flat.dictionary import NotPlain
 from viewproof.refinement.flat.program import FlatProgram, FlatRun, flat_program
 from viewproof.refinement.verdict import RunVerdict
 from viewproof.spec.lang import SpecError
 
 
-def started(system: System, first: Mapping[str, Any], large: bool) -> FlatRun:
+def started(system: System, first: Mapping[str, Any], large: bool, *, streamed: bool = False) -> FlatRun:
     """The run whose first event is that; its kind is compiled if it is not, where the input is `large`."""
     lacking = [name for name in system.profile.needed if first[name] is None]
     if lacking:
         raise NotPlain(f"{lacking[0]} is not in the first event")
     program, numbers = program_of(system, first, large)
-    return program.new_run(first, numbers)
+    return program.new_run(first, numbers, streamed=streamed)
 
 
 def conforms(run: FlatRun, run_id: str, first: Mapping[str, Any], began: float) -> RunVerdict:

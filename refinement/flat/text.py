@@ -127,6 +127,39 @@ def intern_all(texts: Texts, text: I64, offsets: I64P, first: I64, count: I64, c
     return count
 
 
+def find_all(texts: Texts, text: I64, offsets: I64P, count: I64, codes: I64P) -> I64:
+    """Codes of strings, -1 of those that are not there."""
+    for n in range(count):
+        size = offsets[n + 1] - offsets[n]
+        at = hashed(text + offsets[n], size) & texts.mask
+        code = texts.slots[at] - 1
+        while code >= 0:
+            start = texts.starts[code]
+            if texts.starts[code + 1] - start == size:
+                if same(texts.bytes + start, text + offsets[n], size) == 1:
+                    break
+            at = (at + 1) & texts.mask
+            code = texts.slots[at] - 1
+        codes[n] = code
+    return 0
+
+
+def hash_all(text: I64, offsets: I64P, count: I64, hashes: I64P) -> I64:
+    """Hashes of strings: equal ones have equal hashes."""
+    for n in range(count):
+        hashes[n] = hashed(text + offsets[n], offsets[n + 1] - offsets[n])
+    return 0
+
+
+def recode(words: I64P, count: I64, codes: I64P) -> I64:
+    """Other codes in a column."""
+    null = -9223372036854775808
+    for n in range(count):
+        if words[n] != null:
+            words[n] = codes[words[n]]
+    return 0
+
+
 def place_of(keys: Keys, begin: I64, size: I64, guess: I64) -> I64:
     """The place of the column of that name, `guess` if it is that; -1 if there is none."""
     start = keys.starts[guess]
@@ -184,21 +217,6 @@ def allowed(keys: Keys, place: I64, code: I64) -> I64:
     if keys.chosen[place] != 0 and keys.kinds[place] == 1:
         return keys.choices[keys.chosen[place] - 1 + code]
     return 1
-
-
-def refused(keys: Keys, places: I64, words: I64P, count: I64) -> I64:
-    """The first place whose column may not have what it has in so many rows; -1 if there is none."""
-    null = -9223372036854775808
-    for place in range(places):
-        for n in range(count):
-            word = words[place * count + n]
-            if word == null:
-                if keys.required[place] != 0:
-                    return place
-            elif keys.kinds[place] != 2:
-                if allowed(keys, place, word) == 0:
-                    return place
-    return -1
 
 
 def number_in(at: I64, place: I64, row: I64, keys: Keys, rows: Rows) -> I64:

@@ -14,15 +14,16 @@ import pytest
 
 from tests.refinement.traces import change, put, simulated
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
-from viewproof.refinement import judging
+from viewproof.refinement import judging, local
 from viewproof.refinement.adapter import NATIVE, adapter
 from viewproof.refinement.checker import check_run, program_for
 from viewproof.refinement.discovery import Unit, discover
 from viewproof.refinement.events import event, may_step
-from viewproof.refinement.flat import columns, program, starting, streaming
-from viewproof.refinement.flat.columns import NotPlain, read
+from viewproof.refinement.flat import dictionary, program, starting, streaming
+from viewproof.refinement.flat.columns import read
 from viewproof.refinement.flat.compile import compile_kind
-from viewproof.refinement.flat.shape import FACTS
+from viewproof.refinement.flat.dictionary import Dictionary, Generations, NotPlain
+from viewproof.refinement.flat.shape import vocabulary
 from viewproof.refinement.flat.starting import program_of
 from viewproof.refinement.flat.terms import numbered_columns
 from viewproof.refinement.judging import judge_unit
@@ -126,9 +127,9 @@ def test_the_state_at_the_end_and_the_steps_are_those_of_the_interpreter(
     shape, _, layout = compile_kind(SYSTEM, cfg, given, optional=True, has_facts=True)
     assert shape == compiled_kind.shape
     judged = check_run("run", rows, OPTIONS, engine="interp")
-    with compiled_kind.new_run(first, numbers) as run:
+    with compiled_kind.new_run(first, numbers, streamed=False) as run:
         order = np.arange(table.rows, dtype=np.int64)
-        assert run.take(table.addresses(), table.facts(FACTS), order, 0, table.rows), run.place
+        assert run.take(table.addresses(), table.facts(), order, 0, table.rows), run.place
         assert (run.coverage, run.judged) == (judged.coverage, judged.events_by_name)
         mine, other = layout.to_state(run.words), replayed_state(rows)
         assert mine.tables == other.tables
@@ -159,9 +160,9 @@ def test_parquet_and_ndjson_are_one_table(tmp_path: Path) -> None:
     file = written(rows, tmp_path / "trace.ndjson")
     write_parquet(rows, str(tmp_path / "trace.parquet"))
     of_json, of_parquet = (read([str(f)], SYSTEM, ProblemLog()) for f in (file, tmp_path / "trace.parquet"))
-    for at, column in enumerate(SYSTEM.table):
+    for column in SYSTEM.table:
         if column.kind == "int":
-            assert (of_json.words[at] == of_parquet.words[at]).all(), column.name
+            assert (of_json.column(column.name) == of_parquet.column(column.name)).all(), column.name
     for number, row in enumerate(rows):
         shown = of_parquet.record(number)
         assert shown == of_json.record(number)
@@ -233,32 +234,82 @@ def test_plain_lines_are_read_as_by_the_reader_of_rows(tmp_path: Path, line: str
                 assert table.record(number)[column.name] == row[at]
 
 
-def test_a_large_run_is_streamed_with_the_same_report(tmp_path: Path, compiled: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def in_small_parts(compiled: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Every unit is a large one, which is read in many parts, and of which little is remembered."""
+    compiled.setattr(streaming, "PART_BYTES", 4096)
+    compiled.setattr(streaming, "PART_ROWS", 16)
+    compiled.setattr(program, "WINDOW_MAX", 256)
+    compiled.setattr(dictionary, "TEXTS_KEPT", 200)
+    compiled.setattr(dictionary, "HASHES_SORTED", 64)
+    compiled.setattr(judging, "STREAM_BYTES", 0)
+    return compiled
+
+
+def streamed(files: Iterable[Path], threads: int, said: Any = None) -> UnitResult | None:
+    """What compiled code says of one run that is streamed, None if nothing."""
+    unit = Unit("unit", tuple(map(str, files)))
+    run_id = judging._single_run(unit, NATIVE)
+    assert run_id is not None
+    hands = streaming.Hands(threads, said or (lambda events: None))
+    mine = judging._judge_stream_of_columns(unit, run_id, OPTIONS, check_run, 0, hands)
+    return None if mine is None else replace(mine, spent={})
+
+
+def test_a_large_run_is_streamed_with_the_same_report(tmp_path: Path, in_small_parts: pytest.MonkeyPatch) -> None:
     simulated(tmp_path, 4, requests=25)
     files = sorted(tmp_path.rglob("*.ndjson"))
     of_parquet = [file.with_suffix(".parquet") for file in files]
     for file, other in zip(files, of_parquet, strict=True):
         write_parquet(read_rows(str(file), ProblemLog()), str(other))
-    compiled.setattr(streaming, "PART_BYTES", 4096)
-    compiled.setattr(streaming, "PART_ROWS", 16)
-    compiled.setattr(program, "SENT_KEPT", 40)
-    compiled.setattr(judging, "STREAM_BYTES", 0)
     for some in (files, of_parquet):
         unit = Unit("unit", tuple(map(str, some)))
-        mine = judging._judge_stream_of_columns(unit, "seed-4", OPTIONS, check_run, 0)
+        events: list[int] = []
+        mine = streamed(some, 1, events.append)
         assert mine is not None
-        assert len(list(streaming.batches(unit.files, SYSTEM, ProblemLog()))) > 10
-        compiled.setenv("VSR_REPLAY", "python")
-        assert replace(judge_unit(unit, OPTIONS, check_run), spent={}) == replace(mine, spent={})
-        compiled.setenv("VSR_REPLAY", "compiled")
-        assert replace(judge_unit(unit, OPTIONS, check_run), spent={}) == replace(mine, spent={})
+        assert len(events) > 10
+        assert events == sorted(events)
+        assert events[-1] == mine.verdicts[0].events
+        assert all(streamed(some, threads) == mine for threads in (2, 3, 5))
+        in_small_parts.setenv("VSR_REPLAY", "python")
+        assert replace(judge_unit(unit, OPTIONS, check_run), spent={}) == mine
+        in_small_parts.setenv("VSR_REPLAY", "compiled")
+        assert replace(judge_unit(unit, OPTIONS, check_run), spent={}) == mine
+
+
+@pytest.mark.parametrize("name", ["evictions", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)])
+def test_threads_say_what_one_says_of_recorded_runs(name: str, in_small_parts: pytest.MonkeyPatch) -> None:
+    units = [unit for unit in discover([str(RECORDED / name)]).units if judging._single_run(unit, NATIVE)]
+    for unit in units:
+        files = [Path(file) for file in unit.files]
+        mine = streamed(files, 1)
+        assert streamed(files, 2) == mine
+        in_small_parts.setenv("VSR_REPLAY", "python")
+        assert mine is None or replace(judge_unit(unit, OPTIONS, check_run), unit="unit", spent={}) == mine
+        in_small_parts.setenv("VSR_REPLAY", "compiled")
+
+
+def test_a_text_that_comes_again_after_it_was_let_go_is_noticed(in_small_parts: pytest.MonkeyPatch) -> None:
+    known = list(vocabulary(SYSTEM))
+    with Generations(known) as texts:
+        for number in range(6):
+            part = Dictionary(known)
+            part.intern([b"always", *(b"%d" % (300 * number + n) for n in range(300))])
+            codes = texts.adopt(part)
+            assert codes[len(known)] == len(known)
+            assert texts.text(int(codes[-1])) == str(300 * number + 299)
+        assert texts.plain()
+        again = Dictionary(known)
+        again.intern([b"7"])
+        assert texts.adopt(again)[-1] == len(known) + 1 + 6 * 300
+        assert not texts.plain()
 
 
 def test_a_stream_out_of_order_is_left_to_the_other_replay(tmp_path: Path, compiled: pytest.MonkeyPatch) -> None:
     rows = simulated(tmp_path / "run", 4, requests=10)
     file = written([*rows[20:], *rows[:20]], tmp_path / "trace.ndjson")
-    unit = Unit("unit", (str(file),))
-    assert judging._judge_stream_of_columns(unit, "seed-4", OPTIONS, check_run, 0) is None
+    assert streamed([file], 1) is None
+    assert streamed([file], 2) is None
 
 
 def test_without_a_cache_to_write_to_an_audit_goes_row_by_row(
@@ -267,10 +318,10 @@ def test_without_a_cache_to_write_to_an_audit_goes_row_by_row(
     rows = simulated(tmp_path / "run", 4, requests=5)
     (tmp_path / "file").write_text("in the way of a directory")
     compiled.setenv("VSR_CACHE", str(tmp_path / "file"))
-    columns._functions.cache_clear()
+    dictionary._functions.cache_clear()
     starting._known.cache_clear()
     result = judge_unit(Unit("unit", (str(written(rows, tmp_path / "trace.ndjson")),)), OPTIONS, check_run)
-    columns._functions.cache_clear()
+    dictionary._functions.cache_clear()
     assert [verdict.verdict for verdict in result.verdicts] == ["conforms"]
     assert not result.tool_errors
     assert "cannot write compiled code" in capsys.readouterr().err
@@ -283,10 +334,10 @@ def test_many_texts_and_lists_make_room(tmp_path: Path) -> None:
         for n in range(1, 6000)
     ]  # fmt: skip
     table = read([str(written(rows, tmp_path / "trace.ndjson"))], SYSTEM, ProblemLog())
-    at = INDEX["m_log"]
+    at, part = INDEX["m_log"], table.parts[0]
     for number, row in enumerate(rows):
-        first, end = table.words[at, number], table.words[len(COLUMNS), number]
-        assert [table.texts.text(code) for code in table.items[first:end]] == list(row[at])
+        first, end = (part.words[part.at[place], number] for place in (at, len(COLUMNS)))
+        assert [table.texts.text(code) for code in part.items[first:end]] == list(row[at])
         assert table.record(number)["head"] == row[INDEX["head"]]
 
 
@@ -301,3 +352,21 @@ def test_a_system_whose_words_are_not_compiled_is_refused_by_name() -> None:
     first |= {"replicas": 3, "quorum_replication": 2, "quorum_view_change": 2}
     with pytest.raises(NotPlain, match="there is no compiled form of a step that may have been taken"):
         program_of(replace(SYSTEM, events=events), first, True)
+
+
+def test_an_interrupted_large_run_says_how_far_it_came(tmp_path: Path, in_small_parts: pytest.MonkeyPatch) -> None:
+    simulated(tmp_path, 4, requests=25)
+    said: list[str] = []
+
+    def progress(done: int, total: int, name: str) -> None:
+        said.append(f"{done} of {total}: {name.rpartition(': ')[2]}")
+        if len(said) == 5:
+            raise KeyboardInterrupt
+
+    inputs = discover([str(tmp_path)])
+    report = local.audit(inputs, OPTIONS, check_run, workers=2, progress=progress)
+    assert len(said) == 5
+    events = said[-1].removeprefix("0 of 1: ").removesuffix(" events")
+    assert report.stopped.startswith("interrupted: 0 of 1 directories judged; not judged, the first: ")
+    assert report.stopped.endswith(f"; its first {events} events conform")
+    assert report.exit_code == 4

@@ -1,9 +1,11 @@
 """The flat memory of a replay, in the subset of Python that `llvm.machine` compiles: windows of 64-bit words.
 
 `M` is the address of the run's words: 0 what went wrong (1 a cell that was let go, 2 no memory), 1 the last chunk, 2
-the next free address, 3 its end, 4 bytes taken, 5 bytes that may be taken; then numbers, cells and headers as the
-layout says. A *window* holds the elements base .. base + size - 1 of a row, `w` words each; its header has four words:
-address, base, size, and the floor below which elements were let go. An element may be the header of another window.
+the next free address, 3 its end, 4 bytes taken, 5 bytes that may be taken, 6 and 7 the caller's, 8 how many elements a
+window (but one of headers) may hold before it lets go of its first ones (0: any number); then numbers, cells and
+headers as the layout says. A *window* holds the elements base .. base + size - 1 of a row, `w` words each; its header
+has four words: address, base, size, and the floor below which elements were let go. An element may be the header of
+another window.
 """
 
 # ruff: noqa: F821, N803, SIM102 - calloc and free are the C library's; connectives look at all their operands
@@ -11,7 +13,7 @@ address, base, size, and the floor below which elements were let go. An element 
 
 from __future__ import annotations
 
-from viewproof.spec.engines.llvm.machine import I64, load, store
+from viewproof.spec.engines.llvm.machine import I64, load, lshr, store
 
 
 def allocate(M: I64, words: I64) -> I64:
@@ -57,6 +59,9 @@ def grow(M: I64, h: I64, i: I64, w: I64, init: I64) -> I64:
     old = load(h)
     base = load(h + 8)
     size = load(h + 16)
+    most = load(M + 64)
+    if most != 0 and size >= most and w != 4 and i >= base + size:
+        return slide(M, h, i, w, init)
     low = i - (i & 7)
     room = 8
     if size != 0:
@@ -116,20 +121,20 @@ def clear(M: I64, h: I64, init: I64, depth: I64) -> I64:
     return 0
 
 
-def let_go(M: I64, h: I64, below: I64, w: I64) -> I64:
-    """Let go of the elements below one, which the window holds; their place is for those to come."""
-    k = below - load(h + 8)
-    size = load(h + 16)
-    if k <= 0 or k >= size:
-        return 0
+def slide(M: I64, h: I64, i: I64, w: I64, init: I64) -> I64:
+    """Let go of elements at the window's beginning, so that element i is in its middle; the address of that."""
     at = load(h)
-    for n in range((size - k) * w):
-        store(at + 8 * n, load(at + 8 * (k * w + n)))
-    for n in range((size - k) * w, size * w):
-        store(at + 8 * n, 0)
-    store(h + 8, below)
-    store(h + 24, below)
-    return 0
+    size = load(h + 16)
+    low = i - lshr(size, 1)
+    low = low - (low & 7)
+    keep = max(load(h + 8) + size - low, 0)
+    for n in range(keep * w):
+        store(at + 8 * n, load(at + 8 * ((size - keep) * w + n)))
+    for n in range(keep * w, size * w):
+        store(at + 8 * n, init)
+    store(h + 8, low)
+    store(h + 24, low)
+    return at + (i - low) * w * 8
 
 
 def copy(M: I64, to: I64, of: I64, init: I64) -> I64:
