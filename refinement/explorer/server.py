@@ -215,4 +215,4 @@ def _begun(search: Search, body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _page(subject: Subject) -> str:
-    return page("explore.html.j2", subject=subject, own_script=own("explore.js"))
+    return page("explore.html.j2", subject=subject, own_script=own("ask.js", "explore.js"))

@@ -103,7 +103,7 @@ def test_the_run_{verdict.verdict}(tmp_path) -> None:
 
 def trace_page(trace: Trace) -> str:
     """The page on which a run is looked at."""
-    return page("trace.html.j2", window=None, own_script=own("trace.js"), **_about(trace))
+    return page("trace.html.j2", window=None, own_script=own("ask.js", "trace.js"), **_about(trace))
 
 
 def window_page(trace: Trace, number: int) -> str:
@@ -140,6 +140,6 @@ def page(template: str, **more: Any) -> str:
     return environment.get_template(template).render(style=style, script=script, **more)
 
 
-def own(name: str) -> Markup:
-    """A file of the explorer's pages, as it stands: it is ours, not data."""
-    return Markup(files(_PACKAGE).joinpath(name).read_text(encoding="utf-8"))
+def own(*names: str) -> Markup:
+    """Files of the explorer's pages, one after the other, as they stand: they are ours, not data."""
+    return Markup("".join(files(_PACKAGE).joinpath(name).read_text(encoding="utf-8") for name in names))

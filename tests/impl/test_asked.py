@@ -64,8 +64,8 @@ def test_an_operation_of_another_group_changes_no_partition() -> None:
 
 def test_readers_have_numbers_of_their_own_in_their_partition() -> None:
     names = [(n, c, g) for n in (0, 7, -2, -(1 << 63)) for c in (0, 1, -1, 1 << 62) for g in (0, 1)]
-    assert len({reader(*name) for name in names}) == len(names)
-    assert {reader(n, c, g) % PARTITIONS == n % PARTITIONS for n, c, g in names} == {True}
+    assert len({reader(*name, PARTITIONS) for name in names}) == len(names)
+    assert {reader(n, c, g, PARTITIONS) % PARTITIONS == n % PARTITIONS for n, c, g in names} == {True}
 
 
 @pytest.mark.parametrize("plane", list(Plane))

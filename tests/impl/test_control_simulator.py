@@ -64,5 +64,6 @@ def test_what_replicas_support_at_first() -> None:
     assert supports_drawn("all", 3, Random(0)) == [SUPPORTS_ALL] * 3
     assert sorted(supports_drawn("partial", 3, Random(0))) == [0, SUPPORTS_ALL, SUPPORTS_ALL]
     assert 0 in supports_drawn("upgrade", 3, Random(0))
-    with pytest.raises(ConfigurationError, match="features must be one of none, all, partial, upgrade, got 'some'"):
+    words = "features must be one of none, all, partial, upgrade, downgrades, got 'some'"
+    with pytest.raises(ConfigurationError, match=words):
         supports_drawn("some", 3, Random(0))

@@ -1,6 +1,7 @@
 "use strict";
 (function () {
-  const { ask, make } = window.behaviourPage;
+  const ask = window.ask;
+  const make = window.behaviourPage.make;
   const at = (id) => document.getElementById(id);
   let begun = null;
   let walk = [];

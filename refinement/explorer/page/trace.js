@@ -1,7 +1,8 @@
 "use strict";
 (function () {
   const page = window.behaviourPage;
-  const { ask, make } = page;
+  const ask = window.ask;
+  const make = page.make;
   const at = (id) => document.getElementById(id);
   let begun = null;
   let shown = null;

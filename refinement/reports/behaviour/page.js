@@ -355,22 +355,8 @@
     Object.values(tools).forEach((e) => { e.value = ""; });
   }
 
-  /** Ask the server of a page that has one; what it refuses is an error with its words. */
-  async function ask(path, body) {
-    const options = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    let answer;
-    try {
-      answer = await fetch(path, options);
-    } catch (problem) {
-      throw new Error("the server is gone: start vsr explore again, and reload this page");
-    }
-    const found = await answer.json();
-    if (!answer.ok) throw new Error(found.error);
-    return found;
-  }
-
   const embedded = document.getElementById("story").textContent;
-  window.behaviourPage = { ask, hooks, load, unload, readHash, choose, applyFilter, chosen: () => chosen, make, cellName };
+  window.behaviourPage = { hooks, load, unload, readHash, choose, applyFilter, chosen: () => chosen, make, cellName };
   if (embedded !== "null") {
     load(JSON.parse(embedded));
     readHash();
