@@ -73,13 +73,12 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[Key, Val
 
 def _from_file(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[Key, Value]]:
     """The settings in a file, after those of the files that it includes."""
+    if "\0" in str(path):
+        raise SettingsError(f"{str(path)!r}: expected the name of a file")
     if path.resolve() in including or len(including) >= INCLUDES_MAX:
         raise SettingsError(f"{path}: included by itself, or {INCLUDES_MAX} deep, by {including[-1]}")
     text = _read(path)
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path}: {error}; expected TOML") from error
+    content = _parsed(path, text, "expected TOML")
     include = content.pop("include", [])
     if not isinstance(include, list) or not all(isinstance(each, str) for each in include):
         raise SettingsError(f"{path}:{_line_of(text, '', 'include')}: include: expected a list of file names")
@@ -109,6 +108,15 @@ def _read(path: Path) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path}: byte {error.start} is no UTF-8; expected TOML") from error
+
+
+def _parsed(path: Path, text: str, advice: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # not TOML, or a number of too many digits
+        raise SettingsError(f"{path}: {error}; {advice}") from error
+    except RecursionError as error:
+        raise SettingsError(f"{path}: nested too deeply; {advice}") from error
 
 
 def _line_of(text: str, section: str, name: str) -> int:
@@ -147,10 +155,7 @@ def keep_effective(files: FileSystem, directory: Path, values: Mapping[Key, Valu
     path = directory / EFFECTIVE_NAME
     if files.exists(str(path)):
         text = _read(path)
-        try:
-            content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise SettingsError(f"{path}: {error}; remove it if its data were never started otherwise") from error
+        content = _parsed(path, text, "remove it if its data were never started otherwise")
         for (section, name), setting in SETTINGS.items():
             given, members = values[section, name], content.get(section, {})
             before = members.get(name, given.value) if isinstance(members, dict) else given.value

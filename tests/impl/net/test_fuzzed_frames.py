@@ -71,7 +71,12 @@ def test_of_fuzzed_frames_comes_a_refusal_or_a_message_that_a_replica_takes(coun
 
 @pytest.mark.parametrize("count", [600, pytest.param(20_000, marks=pytest.mark.long)])
 def test_a_cluster_serves_while_fuzzed_frames_arrive(count: int, tmp_path: Path) -> None:
-    with Cluster(tmp_path, cluster=7) as cluster:
+    serve_while(count, tmp_path)
+
+
+def serve_while(count: int, directory: Path) -> str:
+    """Sends a real cluster so many fuzzed frames, with requests between; what it took, in a line."""
+    with Cluster(directory, cluster=7) as cluster:
         cluster.format()
         cluster.start_all()
         asyncio.run(cluster.wait_ready())
@@ -85,10 +90,12 @@ def test_a_cluster_serves_while_fuzzed_frames_arrive(count: int, tmp_path: Path)
                 if number % 50 == 0:
                     client.put(b"k", b"%d" % number)
             assert client.get(b"k") == b"%d" % ((count - 1) // 50 * 50)
-        assert resident_bytes_of(cluster.pid(0)) - before < SERVER_BYTES_MAX
+        grown = resident_bytes_of(cluster.pid(0)) - before
+        assert grown < SERVER_BYTES_MAX
         assert None not in asyncio.run(cluster.statuses(60))
         assert set(cluster.stop_all().values()) == {0}
         for replica in range(3):
             assert "Traceback" not in cluster.log_path(replica).read_text()
     verdict = check_run("run", load(cluster.trace_directory), AuditOptions())
     assert verdict.verdict == "conforms", (verdict.missing, verdict.violations)
+    return f"{(count + 49) // 50} requests answered meanwhile; the server {grown / (1 << 20):+.0f} MiB; traces conform"
