@@ -1,6 +1,7 @@
 """How fast the audit is, and how much memory it takes: one command, one table.
 
     python -m benchmarks.audit            # or: make bench, tools/dev bench
+    python -m benchmarks.audit --record   # all tables of docs/audit-speed.md, with that of benchmarks.giant
 
 Makes a data set of 1,000 simulated runs with faults on (more than 2 million events; kept under `build/`) and audits it,
 as NDJSON (a file per replica) and as Parquet (a file per 50 runs), and then half of its runs, with each engine, each
@@ -28,7 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks import giant, giant_data
 from benchmarks.data import HALVES, data_set, parquet_of
+from benchmarks.figures import record
 from benchmarks.text import table
 from benchmarks.watch import Watched, watch
 
@@ -134,12 +137,20 @@ def main() -> None:
     parser.add_argument("--interp-runs", type=int, default=4, help="runs that interp gets (4)")
     parser.add_argument("--repeat", type=int, default=3, help="print the median of so many, interp excepted (3)")
     parser.add_argument("--engine", action="append", choices=ENGINES, help="only this one; may be repeated")
+    parser.add_argument("--giant", type=int, default=50_000_000, help="events of the one large run (50,000,000)")
+    parser.add_argument(
+        "--record", action="store_true", help="keep the table and that of benchmarks.giant, and write docs"
+    )
     options = parser.parse_args()
     data = data_set(Path("build") / "audit", options.runs, options.requests, workers=os.cpu_count() or 1)
     first = audit("local", [str(data)])
     sys.stdout.write(f"the first audit, which compiles what is not in the cache: {first.seconds:.1f} s\n\n")
     rows = list(measured(options.engine or list(ENGINES), data, options))
-    sys.stdout.write(table(HEADER, rows) + "\n")
+    sys.stdout.write(table(HEADER, rows) + "\n\n")
+    if options.record:
+        note = f"Medians of {options.repeat}. The column names are explained at the top of `benchmarks/audit.py`."
+        record("audit", "engines", HEADER, rows, "python -m benchmarks.audit", note)
+        giant.run(giant_data.giant(Path("build"), options.giant), True)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ class Watched:
     """What a process tree took.
 
     `cpu_seconds` are of all its processes; `peak_mib` is the largest sum of proportional set sizes seen (memory that
-    processes share is counted once); `others_cores` is how many cores other processes kept busy meanwhile.
+    processes share is counted once), `memory` are these sums with the seconds at which they were seen; `others_cores`
+    is how many cores other processes kept busy meanwhile.
     """
 
     exit_code: int
@@ -28,25 +29,27 @@ class Watched:
     cpu_seconds: float
     peak_mib: float
     others_cores: float
+    memory: tuple[tuple[float, float], ...] = ()
 
 
 def watch(command: Sequence[str], variables: Mapping[str, str] | None = None) -> Watched:
     """Run `command` with these variables of the environment, its output dropped, to its end. Needs Linux's /proc."""
     busy, started = machine_busy_seconds(), time.monotonic()
-    peak_kib, seconds = 0, dict[int, float]()
+    memory, seconds = list[tuple[float, float]](), dict[int, float]()
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **(variables or {})}
     ) as process:
         while process.poll() is None:
             tree = list(_tree(process.pid))
-            peak_kib = max(peak_kib, sum(map(_memory_kib, tree)))
+            memory.append((time.monotonic() - started, sum(map(_memory_kib, tree)) / 1024))
             for pid in tree:
                 seconds[pid] = max(seconds.get(pid, 0.0), _own_seconds(pid))
             time.sleep(_SAMPLE_SECONDS)
     wall = time.monotonic() - started
     cpu = sum(seconds.values())
     others = max(0.0, machine_busy_seconds() - busy - cpu) / wall
-    return Watched(process.returncode, wall, cpu, peak_kib / 1024, others)
+    peak = max((mib for _, mib in memory), default=0.0)
+    return Watched(process.returncode, wall, cpu, peak, others, tuple(memory))
 
 
 def machine_busy_seconds() -> float:
