@@ -11,6 +11,7 @@ from viewproof.spec.vsr.parts.clients.options import ClientOptions, ClientTable
 from viewproof.spec.vsr.parts.control import ControlOptions
 from viewproof.spec.vsr.parts.discard import DiscardOptions
 from viewproof.spec.vsr.parts.fence import FenceOptions
+from viewproof.spec.vsr.parts.frontiers import FrontierOptions
 from viewproof.spec.vsr.parts.loss import LossOptions
 from viewproof.spec.vsr.parts.partitions.options import PartitionOptions, Partitions
 from viewproof.spec.vsr.parts.pipeline import PipelineOptions
@@ -28,6 +29,7 @@ class Config(
     DiscardOptions,
     FenceOptions,
     AppendFailureOptions,
+    FrontierOptions,
     PipelineOptions,
     CheckpointOptions,
     WithdrawalOptions,

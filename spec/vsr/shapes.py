@@ -136,6 +136,20 @@ SHAPES: dict[str, Portfolio] = {
         Size(2, Bounds(views=2, ops=2, clients=2, requests=2)),
         Size(2, Bounds(views=3, ops=2, requests=1, restarts=1)),
     ),
+    "withdrawal": _of(
+        "withdrawal",
+        Size(2, Bounds(views=2, ops=1, requests=1)),
+        Size(2, Bounds(views=1, ops=2, requests=2, restarts=1)),
+        Size(2, Bounds(views=2, ops=2, requests=1)),
+        Size(2, Bounds(views=3, ops=1, requests=1)),
+        beside=("core", "control"),
+    ),
+    "frontiers": _of(
+        "frontiers",
+        VIEWS,
+        LOGS,
+        Size(2, Bounds(views=3, ops=2, clients=2, requests=1, restarts=1)),
+    ),
     "pipeline": _of("pipeline", Size(2, Bounds(views=3, ops=2, clients=2, requests=1, restarts=1)), LOGS),
     "append_failure": _of("append_failure", Size(2, Bounds(views=3, ops=2, requests=2)), LOGS),
     "discard": _of(

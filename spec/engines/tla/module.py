@@ -97,7 +97,7 @@ class Writer:
             self.names.define(action.name, "action")
         self.invariant_names = {p.name: self.names.define(_operator(p), "invariant") for p in self.spec.invariant_irs}
         self.step_names = {
-            p.name: self.names.define(f"Always_{p.name}", "property")
+            p.name: self.names.define(f"Always_{_dotless(p.name)}", "property")
             for p in self.spec.invariant_irs
             if p.is_transition
         }
@@ -322,8 +322,8 @@ def _dotless(name: str) -> str:
 
 def _operator(predicate: PredicateIR) -> str:
     """I1_agreement where the title is a word, else I1."""
-    title = predicate.title
-    return f"{predicate.name}_{title}" if re.fullmatch(r"[A-Za-z0-9_]+", title) else predicate.name
+    name, title = _dotless(predicate.name), predicate.title
+    return f"{name}_{title}" if re.fullmatch(r"[A-Za-z0-9_]+", title) else name
 
 
 def _branches(cond: Expr) -> bool:

@@ -135,12 +135,12 @@ def restart_without_view_file(state: Core, r: Replica, n: Length) -> None:
 @action
 def commit_out_of_order(state: Core, r: Replica, o: Op) -> None:
     """The primary executes any prepare that has a quorum, not the committable prefix [seed 000]."""
-    v, received = state.view[r], state.received(r)
+    v = state.view[r]
     require(state.status[r] == NORMAL)
     require(primary(state, v) == r)
     require(o > state.commit_max[r])
     require(o <= state.op[r])
-    require(count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication)
+    normal.require_acknowledged(state, r, o)
     state.commit_max[r] = o
     state.commit_sent[v] = o
     normal.execute_request(state, r, o, state.entry[r, o])

@@ -151,14 +151,20 @@ def acknowledge(state: Core, r: Replica, o: Op) -> None:
 def commit(state: Core, r: Replica, o: Op) -> None:
     """The primary commits the next op on a quorum of acknowledgements of its own entry (VR Revisited §4.1, step 4)."""
     v = state.view[r]
-    received = state.received(r)
     require(state.status[r] == NORMAL)
     require(primary(state, v) == r)
     require(o == state.commit_max[r] + 1)
     require(o <= state.op[r])
-    require(count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication)
+    require_acknowledged(state, r, o)
     state.commit_max[r] = o
     state.commit_sent[v] = o
+
+
+@point
+def require_acknowledged(state: Core, r: Replica, o: Op) -> None:
+    """A quorum acknowledged the entry at op o to r, the primary of its view."""
+    v, received = state.view[r], state.received(r)
+    require(count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication)
 
 
 @action

@@ -139,6 +139,7 @@ def require_fits(state: Core, r: Replica, n: Op, known: Op) -> None:
     require_slot(state, r, n)
 
 
+@point
 def send_start_view(state: Core, v: View, n: Op, entry: Log, known: Op) -> None:
     """start_view of view v goes out, with a log of n ops and the commit number that is known."""
     state.sv[v] = StartView(op=n, entry=each(between(Op, 1, n), entry))

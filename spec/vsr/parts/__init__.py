@@ -20,6 +20,7 @@ from viewproof.spec.vsr.parts.clients.cache import CACHE
 from viewproof.spec.vsr.parts.control import CONTROL
 from viewproof.spec.vsr.parts.discard import DISCARDS
 from viewproof.spec.vsr.parts.fence import FENCE
+from viewproof.spec.vsr.parts.frontiers import FRONTIERS
 from viewproof.spec.vsr.parts.iggy import IGGY
 from viewproof.spec.vsr.parts.loss import LOSSES
 from viewproof.spec.vsr.parts.partitions import PARTITIONS
@@ -64,6 +65,7 @@ PARTS: tuple[Part, ...] = (
     CONTROL,
     WITHDRAWAL,
     PIPELINE,
+    FRONTIERS,
     APPEND_FAILURE,
     FENCE,
     DISCARDS,

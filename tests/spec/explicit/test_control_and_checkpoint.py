@@ -24,6 +24,9 @@ PINNED: list[tuple[str, Sizes]] = [
     ("drain", {"replicas": 2, "views": 3}),
     ("pipeline", {"replicas": 2, "views": 3, "restarts": 1}),
     ("pipeline", {}),
+    ("frontiers", {}),
+    ("frontiers", {"replicas": 3, "views": 2, "ops": 1, "requests": 1}),
+    ("frontiers", {"requests": 1, "restarts": 1}),
     ("withdrawal", {"replicas": 2}),
     ("withdrawal", {"replicas": 2, "ops": 2}),
     ("withdrawal", {"replicas": 2, "views": 3}),
@@ -51,6 +54,8 @@ SMALL: list[tuple[str, Sizes]] = [
     ("pipeline", {"replicas": 2, "views": 1}),
     ("pipeline", {"replicas": 2, "views": 2, "ops": 1, "clients": 1}),
     ("withdrawal", {"replicas": 2, "views": 1}),
+    ("frontiers", {"views": 1}),
+    ("frontiers", {"views": 3, "ops": 1, "clients": 1, "requests": 1}),
 ]
 
 
@@ -111,6 +116,7 @@ def test_the_invariant_that_the_catalogue_names_breaks_too(fault: str, invariant
         ("drain", {**TWO, "views": 3}),
         ("control_checkpoint", {**TWO, "restarts": 1}),
         ("pipeline", TWO),
+        ("frontiers", {**TWO, "ops": 3, "requests": 2}),
     ],
     ids=title,
 )

@@ -79,6 +79,8 @@ NO_LEMMAS = {
     "alone": "a cluster of one, by superblock: what its lemmas say of others is said of nobody",
     "diskless": "recovery by nonce with other quorums",
     "slots": "those of iggy but one: a request of a client that was evicted comes again",
+    "withdrawal": "those of control, of which it changes how a primary asks",
+    "frontiers": "the core's; what a primary keeps of acknowledgements has no lemmas",
     "iggy_clients": "the core's log; what its table keeps has no lemmas",
 }
 """Models of configurations whose lemmas are witnessed under another name."""
