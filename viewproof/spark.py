@@ -14,19 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from viewproof.api.audit import audit_options, check_run
+from viewproof.refinement.reports import fleet as _fleet_page
 from viewproof.refinement.spark.balance import Plan
 from viewproof.refinement.spark.balance import plan as _plan
-from viewproof.refinement.spark.frames import ColumnError, causes, check_columns, coverage, obligations, violations
+from viewproof.refinement.spark.fleet import fleet as _fleet
+from viewproof.refinement.spark.frames import (
+    SCHEMA,
+    ColumnError,
+    causes,
+    check_columns,
+    coverage,
+    obligations,
+    violations,
+)
 from viewproof.refinement.spark.frames import read as _read
 from viewproof.refinement.spark.frames import verdicts as _verdicts
 from viewproof.refinement.spark.session import SparkStartError, start_session
 from viewproof.refinement.spark.streams import verdicts as _stream_verdicts
 
 __all__ = [
+    "SCHEMA",
     "ColumnError",
     "Plan",
     "SparkStartError",
@@ -35,6 +47,7 @@ __all__ = [
     "causes",
     "coverage",
     "obligations",
+    "page",
     "plan",
     "start_session",
     "violations",
@@ -117,3 +130,15 @@ def audit_stream(
         source, last=last, timeout=timeout, time=time, delay=delay, progress=progress, allow=allow, without=without,
         configuration=configuration,
     )  # fmt: skip
+
+
+def page(verdicts: DataFrame, file: str | Path, *, by: str | None = None) -> Path:
+    """Write a page on all runs: verdicts, causes with a story each, missing evidence, what was exercised.
+
+    With `by`, a column of `verdicts` that you joined (a day, a build), also the verdicts by its values.
+
+    One HTML file without links to elsewhere. It takes a few queries over `verdicts`: keep them (`cache`) before.
+    """
+    path = Path(file)
+    _fleet_page.write(_fleet(verdicts, by), path)
+    return path

@@ -33,6 +33,9 @@ from viewproof.refinement.spark.balance import Plan
 from viewproof.refinement.spark.plans import in_order, judge_packed
 from viewproof.refinement.verdict import PROBLEM_LIMIT, AuditOptions, CheckRun, RunVerdict
 
+_KINDS = {"int": "bigint", "string": "string", "strings": "array<string>"}
+SCHEMA: Final = ", ".join(f"{column.name} {_KINDS[column.kind]}" for column in TABLE)
+"""The columns of the format with their types, as Spark takes them."""
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _CARRIED = "viewproof carried columns"
@@ -301,8 +304,6 @@ def read(session: SparkSession, path: str) -> DataFrame:
 
     JSON is read by the columns of the format: what is no column is not carried.
     """
-    kinds = {"int": "bigint", "string": "string", "strings": "array<string>"}
-    schema = ", ".join(f"{column.name} {kinds[column.kind]}" for column in TABLE)
     if path.rstrip("/").endswith((".ndjson", ".jsonl", ".json")):
-        return session.read.schema(schema).option("mode", "FAILFAST").json(path)
+        return session.read.schema(SCHEMA).option("mode", "FAILFAST").json(path)
     return session.read.parquet(path)

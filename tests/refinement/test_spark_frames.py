@@ -9,9 +9,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 import viewproof
+from benchmarks.spark_cluster import standalone_cluster
 from viewproof.refinement.cli import cli
 from viewproof.refinement.schema import ARROW_SCHEMA
 
@@ -215,51 +213,6 @@ def test_a_shell_that_is_set_up_for_another_spark_does_not_matter(variables: dic
     assert done.returncode == 0, done.stderr
     assert "not used by a local session: " in done.stderr
     assert all(name in done.stderr for name in variables)
-
-
-@contextmanager
-def standalone_cluster(folder: Path, workers: int) -> Iterator[str]:
-    """A master and workers, each a process of its own; its address, once all have joined."""
-    import pyspark
-
-    from viewproof.refinement.java import find_java
-
-    home = Path(pyspark.__file__).parent
-    environment = os.environ | {
-        "SPARK_HOME": str(home), "JAVA_HOME": find_java().home, "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable, "SPARK_LOG_DIR": str(folder),
-    }  # fmt: skip
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def start(name: str, *words: str) -> Path:
-        log = folder / f"{name}.log"
-        command = [str(home / "bin" / "spark-class"), *words]
-        with log.open("wb") as out:
-            processes.append(subprocess.Popen(command, env=environment, stdout=out, stderr=out, cwd=folder))
-        return log
-
-    def wait_for(log: Path, pattern: str, count: int = 1) -> re.Match[str]:
-        end = time.monotonic() + 180
-        while len(found := list(re.finditer(pattern, log.read_text(errors="replace")))) < count:
-            assert time.monotonic() < end, log.read_text(errors="replace")[-2000:]
-            assert all(process.poll() is None for process in processes), log.read_text(errors="replace")[-2000:]
-            time.sleep(0.1)
-        return found[-1]
-
-    try:
-        host = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        master = start("master", "org.apache.spark.deploy.master.Master", *host)
-        address = wait_for(master, r"Starting Spark master at (spark://\S+)")[1]
-        for number in range(workers):
-            words = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(folder / f"w{number}"))
-            start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *words, address)
-        wait_for(master, "Registering worker", workers)
-        yield address
-    finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.wait(60)
 
 
 @pytest.mark.long
