@@ -29,6 +29,8 @@ PROFILES: tuple[str, ...] = ("", *NAMED_PROFILES)
 
 SIZES = (3, 3, 5, 2, 4, 3)
 PROGRESS_EVERY = 100
+SHOWN = 3
+"""Reasons of a failed run, at most."""
 
 OUTSIDERS = frozenset({"misconfigured"})
 """Profiles in which a replica leaves no trace."""
@@ -86,7 +88,8 @@ def main(seed: int, runs: int, requests: int) -> None:
             continue
         failed += 1
         click.echo(f"{kind}: {replay(each, requests)}")
-        click.echo(f"    {[*map(str, result.failures[:2]), *verdict.violations[:1], *verdict.missing][:3]}")
+        why = (*map(str, result.failures), *(found.message for found in verdict.violations), *verdict.missing)
+        click.echo("\n".join(f"    {line}" for line in why[:SHOWN]))
     for (name, kind), number in sorted(verdicts.items()):
         click.echo(f"{name:18} {kind:13} {number:6,}")
     click.echo(f"{runs:,} runs from seed {seed}, {failed} failed; {events:,} events")

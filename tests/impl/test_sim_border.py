@@ -36,6 +36,13 @@ def test_a_replica_with_files_of_a_backup_is_shut_out() -> None:
     assert all(statistics["links_refused"] == 2 for statistics in restored)
 
 
+def test_a_backup_is_noticed_also_if_those_who_heard_of_newer_files_start_again_meanwhile() -> None:
+    """Three of five restart within some ticks; until hellos said what was heard of others, it took part again."""
+    result = simulate(31_405, replicas=5, requests=60, profile=NAMED_PROFILES["backups"])
+    assert result.statistics["backups_restored"] == 1
+    assert result.ok, result.failures
+
+
 def test_strangers_of_every_kind_are_not_heard() -> None:
     met = {name for result in runs("strangers", 6) for name in result.statistics if name.startswith("strangers")}
     refused = {f"strangers: {kind}, refused" for kind in KINDS if kind != "far ahead"}
