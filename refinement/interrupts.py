@@ -54,6 +54,20 @@ def held() -> Iterator[None]:
 
 
 @contextmanager
+def left_to_asyncio() -> Iterator[None]:
+    """For the time of a `with`, Ctrl-C cancels what `asyncio.run` runs, which may keep what it has and end."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not _interrupt:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def shielded_children() -> Iterator[None]:
     """Processes started inside do not get SIGINT: a terminal sends it to them too, and only their parent stops them."""
     if threading.current_thread() is not threading.main_thread():

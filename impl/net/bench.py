@@ -20,7 +20,10 @@ UNREACHABLE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class BenchResult:
-    """Answered puts of one measurement; latencies are in milliseconds, of requests after the warm-up."""
+    """Answered puts of one measurement; latencies are in milliseconds, of requests after the warm-up.
+
+    ``interrupted``: it ended before its time.
+    """
 
     clients: int
     connections: int
@@ -32,6 +35,7 @@ class BenchResult:
     latency_ms_99: float
     latency_ms_max: float
     retries: int
+    interrupted: bool = False
 
 
 def bench(
@@ -47,7 +51,8 @@ def bench(
 ) -> BenchResult:
     """Puts from ``clients`` clients, each with one outstanding, for ``seconds`` after the warm-up. Own event loop.
 
-    The clients share ``connections`` connections. Raises ClientError if requests are not answered.
+    The clients share ``connections`` connections. Cancelled (by Ctrl-C, as asyncio does it) it says what was measured.
+    Raises ClientError if requests are not answered.
     """
     return asyncio.run(
         _bench(
@@ -74,6 +79,7 @@ async def _bench(
 
     loads = [some(first) for first in range(connections)]
     start = time.perf_counter() + warm_up_seconds
+    interrupted = False
     try:
         async with asyncio.TaskGroup() as group:
             for load in loads:
@@ -81,10 +87,12 @@ async def _bench(
                 group.create_task(load.run(start + seconds, unreachable_seconds=UNREACHABLE_SECONDS))
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
+    except asyncio.CancelledError:  # as Ctrl-C arrives here
+        interrupted = True
     finally:
         for load in loads:
             load.close()
-    elapsed = time.perf_counter() - start
+    elapsed = max(time.perf_counter() - start, 0.0)
     latencies = sorted(latency for load in loads for latency in load.latencies)
     answered = len(latencies)
     return BenchResult(
@@ -93,9 +101,10 @@ async def _bench(
         value_bytes=value_bytes,
         requests=answered,
         seconds=elapsed,
-        requests_per_second=answered / elapsed,
+        requests_per_second=answered / elapsed if elapsed else 0.0,
         latency_ms_median=latencies[answered // 2] * 1e3 if latencies else 0.0,
         latency_ms_99=latencies[answered * 99 // 100] * 1e3 if latencies else 0.0,
         latency_ms_max=latencies[-1] * 1e3 if latencies else 0.0,
         retries=sum(load.retries for load in loads),
+        interrupted=interrupted,
     )

@@ -18,6 +18,7 @@ from viewproof.impl.net.server import parse_addresses
 from viewproof.impl.net.tls import Tls
 from viewproof.refinement.cli.options import Seconds, tls_option
 from viewproof.refinement.cli.output import json_option, note, save_json
+from viewproof.refinement.interrupts import left_to_asyncio
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 
 FLUSHES = {"group": (), "each": ("--flush-each",), "none": ("--no-sync",)}
@@ -59,7 +60,8 @@ def bench(
 
     The cluster that it starts has its processes, and the clients, on this machine; every put is durable on a quorum
     before it is answered, unless --flush none, and traced, unless --no-trace. Its data is removed afterwards. Exit
-    code 4 if nothing was answered. (Next to PySyncObj: python -m benchmarks.cluster.)
+    code 4 if nothing was answered, or on Ctrl-C, which keeps what was measured. (Next to PySyncObj: python -m
+    benchmarks.cluster.)
     """
     load = functools.partial(
         measure,
@@ -71,7 +73,8 @@ def bench(
         tls=None if tls is None else Tls(tls),
     )
     if addresses is not None:
-        result = load(parse_addresses(addresses))
+        with left_to_asyncio():
+            result = load(parse_addresses(addresses))
     else:
         slots = max(clients, CLIENTS_SESSIONS.slots)
         with (
@@ -89,15 +92,18 @@ def bench(
             processes.start_all()
             primary = asyncio.run(processes.wait_ready())
             note(f"{replicas} replicas on this machine, primary {primary}; {seconds:g} s")
-            result = load(processes.addresses)
+            with left_to_asyncio():
+                result = load(processes.addresses)
             processes.stop_all()
     _print(result)
-    code = EXIT_CONFORMS if result.requests else EXIT_INCONCLUSIVE
+    code = EXIT_CONFORMS if result.requests and not result.interrupted else EXIT_INCONCLUSIVE
     save_json({"format": "viewproof.bench/1", **msgspec.to_builtins(result), "exit_code": code}, json_file)
     return code
 
 
 def _print(result: BenchResult) -> None:
+    if result.interrupted:
+        click.echo("interrupted: this is what was measured before")
     click.echo(f"{result.requests_per_second:,.0f} requests/s ({result.requests:,} in {result.seconds:.1f} s)")
     latencies = (result.latency_ms_median, result.latency_ms_99, result.latency_ms_max)
     click.echo("latency ms: p50 {:.2f}, p99 {:.2f}, max {:.2f}".format(*latencies))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -171,10 +170,6 @@ def _print(results: list[SimResult], failed: list[SimResult], plan: Plan, second
     if len(results) > 1 or failed:
         for line in summary_lines(summarise(result.statistics for result in results), len(results)):
             click.echo(line)
-        totals: Counter[str] = Counter()
-        for result in results:
-            totals.update(result.statistics)
-        note(", ".join(f"{name} {count:,}" for name, count in sorted(totals.items())))
     events, answered = sum(r.events for r in results), sum(r.answered for r in results)
     note(f"{seconds:.1f} s, {events / seconds if seconds else 0:,.0f} events/s")
     click.echo(f"{len(results)} runs, {len(failed)} failed; {answered:,} requests answered, {events:,} events")

@@ -37,8 +37,9 @@ def test_the_picture_is_what_its_command_draws(tmp_path: Path) -> None:
 
 
 def test_its_mistake_is_found_as_it_says(tmp_path: Path) -> None:
-    (line,) = [line for line in README.splitlines() if "vsr simulate" in line]
-    simulate, audit = (shlex.split(part)[1:] for part in line.split("&&"))
+    lines = README.splitlines()
+    (at,) = [number for number, line in enumerate(lines) if "vsr simulate" in line]
+    simulate, audit = (shlex.split(line)[1:] for line in lines[at : at + 2])
     out = str(tmp_path / "broken")
     assert run(*[out if word == "/tmp/broken" else word for word in simulate])[0] in (0, 1)
     code, text = run(*[out if word == "/tmp/broken" else word for word in audit])

@@ -122,6 +122,33 @@ def test_a_run_is_recorded_with_tls(tmp_path: Path) -> None:
     assert vsr("audit", tmp_path / "rec").exit_code == 0
 
 
+def test_an_interrupted_measurement_keeps_what_it_has(tmp_path: Path) -> None:
+    with running(tmp_path, "here") as (_, ready):
+        addresses = ",".join(ready["addresses"])
+        words = ("bench", "--addresses", addresses, "--seconds", "600", "--clients", "2", "--json", "bench.json")
+        measuring = subprocess.Popen(
+            [*PROGRAM, *words],
+            cwd=tmp_path,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+
+        def executed() -> int:
+            vsr("status", "--addresses", addresses, "--json", tmp_path / "status.json")
+            replicas = json.loads((tmp_path / "status.json").read_text())["replicas"]
+            return max(one["commit_min"] for one in replicas if one is not None)
+
+        wait_for(lambda: executed() > 100)
+        measuring.send_signal(signal.SIGINT)
+        told, _ = measuring.communicate(timeout=120)
+    assert measuring.returncode == 4
+    assert told.startswith("interrupted: this is what was measured before\n")
+    report = validated(json.loads((tmp_path / "bench.json").read_text()))
+    assert (report["interrupted"], report["exit_code"]) == (True, 4)
+
+
 class Failing(Cluster):
     """A cluster of one whose process gives up at once, every time."""
 
