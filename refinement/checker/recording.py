@@ -130,12 +130,12 @@ class Recording:
             for index, value in table.items():
                 if isinstance(value, Span):
                     cause = cells.cause(cells.schema.vars[name], index)
-                    raise SpecError(f"{name}{list(index)} is not known here: {cause}")
+                    raise SpecError(f"{name}{list(index)} is not known here{f': {cause}' * bool(cause)}")
                 tables.setdefault(name, {})[index] = value
         if cells.open:
             (name, owner), cause = next(iter(cells.open.items()))
             whose = f" of replica {owner}" if owner >= 0 else ""
-            raise SpecError(f"{name}{whose} is not known here: {cause}")
+            raise SpecError(f"{name}{whose} is not known here{f': {cause}' * bool(cause)}")
         return State(tables)
 
 
@@ -175,8 +175,7 @@ class RecordingRun(PartialRun):
 
 def record(run_id: str, rows: Sequence[Row], options: AuditOptions, system: System) -> Recording:
     """Replay a run, and keep its last events. Raises `SpecError` where it cannot be replayed at all."""
-    if system.profile.whole:
-        raise SpecError(f"logs of {system.name} are gone through once, and cannot be looked at event by event")
+    assert not system.profile.whole, "such logs are gone through once"
     boot = configured(rows[0], rows, options, system)
     if missing := [name for name in system.profile.needed if boot[system.index[name]] is None]:
         raise SpecError(f"{missing[0]} is not in the first event, nor in any boot: say it with --set {missing[0]}=…")

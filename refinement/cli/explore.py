@@ -22,6 +22,9 @@ from viewproof.spec.engines.explicit.result import Step
 from viewproof.spec.lang import Spec, SpecError
 from viewproof.spec.protocols import MODELS
 
+OF_A_TRACE = {text for option in explore_trace.params for text in option.opts} - {"--port", "--open", "paths"}
+"""Options that only a trace has."""
+
 
 class Explore(click.Command):
     """`explore MODEL`, or `explore TRACE`, which has options of its own."""
@@ -38,7 +41,9 @@ class Explore(click.Command):
 
 
 def names_trace(args: list[str]) -> bool:
-    """Do the words name a trace, and no model?"""
+    """Do the words name a trace, and no model? (`--adapter iggy` is of a trace; there is a model of that name, too.)"""
+    if any(word.partition("=")[0] in OF_A_TRACE for word in args):
+        return True
     if any(word in MODELS or is_own(word) or word in ("--fault", "--import") for word in args):
         return False
     return any(not word.startswith("-") and (Path(word).exists() or "*" in word) for word in args)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import click
 
-from viewproof.api.audit import AuditOptionError
+from viewproof.api.audit import INPUTS, AuditOptionError
 from viewproof.api.trace import TraceError, record_run
 from viewproof.refinement.cli.options import configuration_of
 from viewproof.refinement.cli.output import note
@@ -45,13 +45,14 @@ def show(subject: Subject | Trace, port: int, opens: bool) -> int:
 @click.command("explore")
 @click.argument("paths", nargs=-1, required=True, metavar="TRACE...")
 @click.option("--run", default="", help="The run, by its id.  [default: the first that violates, else the first]")
+@click.option("--input", type=click.Choice(INPUTS), default="native", show_default=True, help="Format.")
 @click.option("--adapter", default="", metavar="NAME", help="Of the logs, as of vsr audit (docs/adapters.md).")
 @click.option("--allow", multiple=True, metavar="FAULT", help="Permit a known deviation.")
 @click.option("--set", "given", multiple=True, metavar="COLUMN=N", help="Configuration that no boot of a run shows.")
 @page_options
 def explore_trace(
-    paths: tuple[str, ...], run: str, adapter: str, allow: tuple[str, ...], given: tuple[str, ...], port: int,
-    opens: bool,
+    paths: tuple[str, ...], run: str, input: str, adapter: str, allow: tuple[str, ...], given: tuple[str, ...],
+    port: int, opens: bool,
 ) -> int:  # fmt: skip
     """Look at a recorded run event by event, on a page of this machine (127.0.0.1).
 
@@ -61,7 +62,7 @@ def explore_trace(
     """
     try:
         verdict, recording = record_run(
-            *paths, run=run, adapter=adapter, allow=allow, configuration=configuration_of(given)
+            *paths, run=run, input=input, adapter=adapter, allow=allow, configuration=configuration_of(given)
         )
     except AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.refinement.browser import browser, flaws, needs_browser
+from tests.refinement.oxia.test_logs import calm
 from tests.refinement.test_audit_page import ahead, changed, gap
 from tests.refinement.test_explorer import ask
 from viewproof.api.trace import TraceError, record_run
@@ -188,6 +189,8 @@ def test_a_trace_is_told_from_a_model_and_a_run_that_is_not_there_is_named(tmp_p
     assert names_trace(["--no-open", str(tmp_path)])
     assert not names_trace(["core", "--import", str(tmp_path)])
     assert not names_trace(["./model.py"])
+    assert names_trace(["--adapter", "iggy", "server.log"])  # a model has that name, too
+    assert not names_trace(["iggy", "--port", "8000"])
     run = changed(tmp_path / "run", lambda record: record if record["clock"] < 20 else None)
     with pytest.raises(TraceError, match="there is no run other; there are: steady"):
         record_run(run, run="other")
@@ -202,6 +205,15 @@ def test_a_trace_is_told_from_a_model_and_a_run_that_is_not_there_is_named(tmp_p
 
 @pytest.mark.long
 @needs_browser
+def test_logs_of_other_systems_are_looked_at_or_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    oxia = Trace(*record_run(calm().write(tmp_path), adapter="oxia"))
+    window = oxia.window(oxia.recording.total)
+    assert "commit" in {taken["action"] for step in window["story"]["steps"] for taken in step["taken"]}
+    assert oxia.why_not(oxia.recording.total, "elect")
+    with pytest.raises(TraceError, match=r"tigerbeetle-\d+ are gone through once.*vsr audit --html FILE shows"):
+        record_run(tmp_path, input="tigerbeetle")
+
+
 def test_in_a_browser_a_run_is_scrubbed_by_keys_and_gone_on_from(server: Server, bad: Trace) -> None:
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.common.by import By

@@ -23,6 +23,7 @@ class TraceError(ValueError):
 def record_run(
     *paths: str | Path,
     run: str = "",
+    input: str = "native",
     adapter: str = "",
     allow: Sequence[str] = (),
     configuration: Mapping[str, int] | None = None,
@@ -32,7 +33,11 @@ def record_run(
     `run` names it; without, it is the first that violates, else one that is inconclusive, else the first. Raises
     `TraceError` where there is none, `AuditOptionError` for the other options, which are those of `audit`.
     """
-    options = audit_options("native", "core", allow, (), adapter, configuration)
+    options = audit_options(input, "core", allow, (), adapter, configuration)
+    system = load_adapter(options.adapter).system
+    if system.profile.whole:
+        text = f"logs of {system.name} are gone through once, and cannot be looked at event by event"
+        raise TraceError(f"{text}; vsr audit --html FILE shows the events before a violation, step by step")
     kept = _Kept(run)
     report = judge_inputs(
         survey_inputs([str(path) for path in paths], options), options, kept.check, engine="local", master="", workers=1
@@ -41,7 +46,7 @@ def record_run(
         raise TraceError(_why_none(report, run))
     verdict = next(one for one in report.verdicts if one.run_id == kept.verdict.run_id)
     try:
-        return verdict, record(verdict.run_id, kept.rows, options, load_adapter(options.adapter).system)
+        return verdict, record(verdict.run_id, kept.rows, options, system)
     except SpecError as error:
         raise TraceError(f"run {verdict.run_id} cannot be replayed event by event: {error.message}") from None
 
