@@ -66,7 +66,8 @@ def check_run(
     verdict = _judged(judge, boot, stream)
     if verdict.verdict != "violates":
         verdict = verdict.with_missing(system.profile.unshown(shown, verdict.events_by_name))
-    return replace(verdict, notes=(*verdict.notes, *notes)) if notes else verdict
+    unfit = (f"{id} is not permitted here: this run's specification does not have what it does" for id in judge.unfit)
+    return replace(verdict, notes=(*verdict.notes, *notes, *unfit))
 
 
 def configured(first: Row, rows: Iterable[Row], options: AuditOptions, system: System) -> Row:
@@ -129,6 +130,7 @@ class Judge:
         self.allow = tuple(sorted(id for id in options.allow if id not in system.departures))
         self.options = options
         self.engine = engine
+        self.unfit: tuple[str, ...] = ()
 
     def plain(self, shown: Row) -> Plain | RunVerdict:
         """The plain replay if the configuration is that of the row `shown`; or the verdict that there can be none."""
@@ -146,6 +148,7 @@ class Judge:
         except SpecError:
             uses = [_use(id, shown) for id in sorted(permitted)]
         program = program_for(self.system, cfg, self.boot, self.allow, self.engine)
+        self.unfit = program.kind.unfit
         return Plain(self.run_id, program, cfg.replicas, uses, self.boot, self.options, self.begun)
 
     def verdict(self, shown: Row, stream: Iterator[Row] | None = None) -> RunVerdict:

@@ -8,8 +8,8 @@ not hold and `Missing` where a column is needed that the trace does not show. `C
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from types import CodeType
 from typing import Any
 
@@ -17,12 +17,12 @@ from viewproof.refinement.checker.handlers import FILE, HandlerText, scope_of
 from viewproof.refinement.checker.owed import NAMED
 from viewproof.refinement.checker.state import Reject, RunState
 from viewproof.refinement.events.lines import Observation, Owes, Rule, Step
-from viewproof.refinement.events.system import System
+from viewproof.refinement.events.system import Deviations, System
 from viewproof.refinement.schema import Row
 from viewproof.spec.engines.replay import Replay
 from viewproof.spec.engines.replay.compile import code_of, compile_actions, link
 from viewproof.spec.engines.replay.reference import by_interp
-from viewproof.spec.lang import Spec
+from viewproof.spec.lang import Action, Spec, SpecError
 from viewproof.spec.lang.errors import Source
 
 Handler = Callable[[RunState, Any, tuple[Any, ...]], None]
@@ -35,7 +35,8 @@ class Kind:
     `rules` and `observed` are what the handlers are made of, with given numbers; `places` says of each line of a
     handler's text which line of an event function it is made of. `by_action` names the permitted deviations that may
     stand in for an action; `deviations[event]` those that do other things than the action (action, stand-in), to be
-    tried where an event is refused although the action was enabled.
+    tried where an event is refused although the action was enabled. `permitted` are those
+    that fit, `unfit` names the others: they say nothing of these configurations.
     """
 
     actions: Mapping[str, CodeType]
@@ -45,6 +46,8 @@ class Kind:
     observed: tuple[Observation, ...]
     by_action: Mapping[str, tuple[str, ...]]
     deviations: Mapping[str, tuple[tuple[str, str], ...]]
+    permitted: Deviations
+    unfit: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def compile_program(
     profile = system.profile
     kind_cfg, numbers = profile.kind(cfg)
     kind = compile_kind(system, kind_cfg, allow, optional=optional)
-    replay = link(profile.deviations(allow).added_to(profile.spec(cfg)), kind.actions, numbers)
+    replay = link(kind.permitted.added_to(profile.spec(cfg)), kind.actions, numbers)
     if engine == "interp":
         replay = by_interp(replay)
     scope = scope_of(replay, kind.rules, kind.observed, numbers)
@@ -114,7 +117,8 @@ def compile_kind(system: System, cfg: Any, allow: tuple[str, ...], *, optional: 
     """Compile the audit for all configurations of one kind: `cfg` with given numbers."""
     spec = system.profile.spec(cfg)
     rules, observed = system.rules_for(spec), system.observations_for(spec, optional=optional)
-    extra = system.profile.deviations(allow)
+    deviations, fits = system.profile.deviations, partial(_fits, spec)
+    extra = deviations(allow).only(fits)
     full = extra.added_to(spec)
     owing = any(isinstance(line, Owes) for rule in rules.values() for line in rule.lines)
     stand_ins = extra.by_action if system.profile.whole else {}
@@ -127,7 +131,19 @@ def compile_kind(system: System, cfg: Any, allow: tuple[str, ...], *, optional: 
         observed,
         extra.by_action,
         _deviations(rules, full, extra.by_action),
+        extra,
+        tuple(id for id in allow if deviations((id,)).added and not deviations((id,)).only(fits).added),
     )
+
+
+def _fits(spec: Spec, name: str, act: Action) -> bool:
+    """Has the specification the action, and can the stand-in for it be replayed: are all that it speaks of declared?"""
+    try:
+        spec.action(name)
+        compile_actions(replace(spec, actions=(spec.in_place_of(name, act),)))
+    except SpecError:
+        return False
+    return True
 
 
 def _deviations(

@@ -36,6 +36,13 @@ class Deviations:
         """The specification with the stand-ins, each with what parts put around the action that it stands in for."""
         return spec.with_actions({}, [spec.in_place_of(name, act) for name, act in self.added])
 
+    def only(self, fits: Callable[[str, Action], bool]) -> Deviations:
+        """Those of which the stand-in for an action fits."""
+        fitting = tuple((name, act) for name, act in self.added if fits(name, act))
+        kept = {act.name for _, act in fitting}
+        by_action = {name: tuple(one for one in found if one in kept) for name, found in self.by_action.items()}
+        return Deviations(self.configuration, fitting, {name: found for name, found in by_action.items() if found})
+
 
 def no_deviations(allow: tuple[str, ...]) -> Deviations:
     """Those of a specification that has none."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from viewproof.refinement.cli.explore_trace import explore_trace
 from viewproof.refinement.cli.root import cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +40,8 @@ def unknown(words: list[str]) -> list[str]:
             return words[:1]
     if isinstance(command, click.Group):
         return []
-    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    params = [*command.params, *(explore_trace.params if words[0] == "explore" else ())]
+    known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
     known |= {"--help", "-h", "--help-all"}
     return [word for word in words[1:] if word.startswith("--") and word.partition("=")[0] not in known]
 

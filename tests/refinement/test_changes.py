@@ -11,8 +11,11 @@ import pytest
 from tests.refinement.traces import Change, change, put, simulated, without
 from viewproof.impl.sim.named_profiles import LATE, NAMED_PROFILES
 from viewproof.refinement.checker import check_run
+from viewproof.refinement.native.configuration import deviations
 from viewproof.refinement.schema import INDEX, Row
 from viewproof.refinement.verdict import AuditOptions
+from viewproof.spec.lang import SpecError
+from viewproof.spec.vsr.faults import FAULTS
 
 SEEDS = range(12)
 CHANGES_PER_RUN = 40
@@ -310,3 +313,22 @@ def test_a_request_of_client_0_is_refused_and_named(seed: int, engine: str, tmp_
         assert found.rule_id in ("on_request/c", "on_register/c")
         assert "c of on_re" in found.message
         assert "is 0, which is no Client" in found.message
+
+
+def test_no_permitted_deviation_stops_an_audit_and_one_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    rows = simulated(tmp_path, 0, replicas=3, requests=20)
+    permitted = [id for id in FAULTS if is_permitted(id)]
+    assert len(permitted) > 30
+    verdict = check_run("run", rows, AuditOptions(allow=tuple(permitted)))
+    assert verdict.verdict in ("conforms", "inconclusive")
+    named = {note.split()[0] for note in verdict.notes if "is not permitted here" in note}
+    assert "view.blind_start_view_head" in named
+    assert "commit.apply_at_replicate" not in named
+
+
+def is_permitted(fault: str) -> bool:
+    try:
+        deviations((fault,))
+    except SpecError:
+        return False
+    return True
