@@ -191,7 +191,7 @@ def median(found: Sequence[Measured]) -> Measured:
     return ordered[statistics.median_low(range(len(ordered)))]
 
 
-def _busy_seconds() -> tuple[float, float]:
+def busy_seconds() -> tuple[float, float]:
     """Processor seconds so far: of the whole machine, and of this process and the children that have ended."""
     return machine_busy_seconds(), sum(os.times()[:4])
 
@@ -200,12 +200,12 @@ def compare(row: Row, seconds: float, repeat: int) -> tuple[str, ...]:
     """One row of the table; measurements of the two sides take turns."""
     own: list[Measured] = []
     other: dict[str, list[Measured]] = {setting: [] for setting in SETTINGS}
-    started, (machine, mine) = time.monotonic(), _busy_seconds()
+    started, (machine, mine) = time.monotonic(), busy_seconds()
     for _ in range(repeat):
         own.append(measure_own(row, seconds))
         for setting, found in other.items():
             found.append(measure_pysyncobj(row, setting, seconds))
-    machine_after, mine_after = _busy_seconds()
+    machine_after, mine_after = busy_seconds()
     others = max(0.0, machine_after - machine - (mine_after - mine)) / (time.monotonic() - started)
     ours = median(own)
     medians = {setting: median(found) for setting, found in other.items()}

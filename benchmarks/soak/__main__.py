@@ -10,12 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.porcupine import NoPorcupineError, program
-from benchmarks.soak.judge import VIOLATED, judge
+from benchmarks.soak.judge import judge
 from benchmarks.soak.network import entered
 from benchmarks.soak.run import SoakOptions, soak
-from benchmarks.soak.strikes import NotBackError
-from viewproof.impl.net.cluster import ClusterError
-from viewproof.impl.net.errors import ClientError
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -45,12 +42,7 @@ def _run(directory: Path, options: argparse.Namespace) -> int:
     if any(directory.iterdir()):
         raise SystemExit(f"{directory} is not empty")
     asked = SoakOptions(options.seconds, options.seed, options.rate, period=options.period)
-    try:
-        soaked = soak(directory, asked, _say)
-    except (NotBackError, ClusterError, ClientError) as error:
-        _say(f"failed: {type(error).__name__}: {error}")
-        return VIOLATED
-    found = judge(soaked, directory)
+    found = judge(soak(directory, asked, _say), directory)
     sys.stdout.write("".join(f"{name}: {value}\n" for name, value in found.items() if name != "code"))
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=1) + "\n")

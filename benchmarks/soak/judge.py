@@ -25,7 +25,7 @@ def judge(soaked: Soaked, directory: Path) -> dict[str, object]:
     traces, events = _audit(soaked.traces, directory / "audit.json")
     latencies = sorted(soaked.latencies_ns)
     verdicts = {own.verdict, porcupine, traces}
-    bad = "violation" in verdicts or "violates" in verdicts or bool(soaked.tracebacks) or any(soaked.codes.values())
+    bad = any((soaked.failure, soaked.tracebacks, *soaked.codes.values(), verdicts & {"violation", "violates"}))
     return {
         "seconds": round(soaked.seconds),
         "operations": len(soaked.history),
@@ -39,6 +39,7 @@ def judge(soaked: Soaked, directory: Path) -> dict[str, object]:
         "history, Porcupine": porcupine,
         "traces": traces,
         "events": events,
+        "ended by": soaked.failure or "its time",
         "logs with a traceback": list(soaked.tracebacks),
         "exit codes": soaked.codes,
         "code": VIOLATED if bad else OK if verdicts <= {"ok", "conforms"} else OPEN,

@@ -12,9 +12,10 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.soak.network import Network
-from benchmarks.soak.strikes import BACK_SECONDS, FileStrikes, NetworkStrikes
+from benchmarks.soak.strikes import BACK_SECONDS, FileStrikes, NetworkStrikes, NotBackError
 from viewproof.impl.net.authority import issue_cluster
-from viewproof.impl.net.cluster import Cluster
+from viewproof.impl.net.cluster import Cluster, ClusterError
+from viewproof.impl.net.errors import ClientError
 from viewproof.impl.net.history import Operation
 from viewproof.impl.net.load import Load
 
@@ -38,7 +39,7 @@ class SoakOptions:
 
 @dataclass(slots=True)
 class Soaked:
-    """What happened; `strikes` and `refusals` count what was done and what came of it."""
+    """What happened; `strikes` and `refusals` count what was done and what came of it, `failure` is what ended it."""
 
     history: list[Operation] = field(default_factory=list)
     latencies_ns: list[int] = field(default_factory=list)
@@ -48,13 +49,14 @@ class Soaked:
     seconds: float = 0.0
     strikes: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
+    failure: str = ""
     tracebacks: tuple[str, ...] = ()
     codes: dict[int, int] = field(default_factory=dict)
     traces: Path = Path()
 
 
 def soak(directory: Path, options: SoakOptions, say: Callable[[str], None] = lambda _: None) -> Soaked:
-    """Run it, in a network namespace of one's own. Raises NotBackError, ClusterError, ClientError."""
+    """Run it, in a network namespace of one's own."""
     with Network(REPLICAS) as network:
         tls = directory / "tls"
         with Cluster(
@@ -90,21 +92,31 @@ class _Soak:
     async def run(self) -> Soaked:
         """All periods, and the last reads."""
         started = time.monotonic()
-        await self.cluster.wait_ready(BACK_SECONDS)
-        keys: list[bytes] = []
-        while (passed := time.monotonic() - started) < self.options.seconds or not self.soaked.periods:
-            load = self._load()
-            await self._period(load, max(5.0, min(self.options.period, self.options.seconds - passed)))
-            keys += load.keys
-            await self._take(load)
-            self.say(f"{passed:.0f} s: {len(self.soaked.history):,} operations; {_text(self.strikes)}")
-        load = self._load()
-        await load.read(keys)
-        await self._take(load)
+        try:
+            await self._periods(started)
+        except (NotBackError, ClusterError, ClientError) as error:
+            self.soaked.failure = f"{type(error).__name__}: {error}"
         self.soaked.seconds = time.monotonic() - started
         self.soaked.strikes = self.strikes
         self.soaked.refusals = self.processes.refusals
         return self.soaked
+
+    async def _periods(self, started: float) -> None:
+        await self.cluster.wait_ready(BACK_SECONDS)
+        keys: list[bytes] = []
+        while (passed := time.monotonic() - started) < self.options.seconds or not self.soaked.periods:
+            load = self._load()
+            keys += load.keys
+            try:
+                await self._period(load, max(5.0, min(self.options.period, self.options.seconds - passed)))
+            finally:
+                await self._take(load)
+            self.say(f"{passed:.0f} s: {len(self.soaked.history):,} operations; {_text(self.strikes)}")
+        load = self._load()
+        try:
+            await load.read(keys)
+        finally:
+            await self._take(load)
 
     @property
     def strikes(self) -> Counter[str]:

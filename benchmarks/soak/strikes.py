@@ -27,7 +27,7 @@ from viewproof.impl.storage.data_file import format_data_file
 
 VSR = (sys.executable, "-c", "from viewproof.refinement.cli import main; main()")
 
-BACK_SECONDS = 180.0
+BACK_SECONDS = 300.0
 """A cluster that is left alone must be back within this time, on a busy machine too."""
 
 PAGE = 4096
@@ -301,7 +301,7 @@ class FileStrikes(ProcessStrikes):
 
     async def _recover(self, victim: int, name: str) -> None:
         command = [*VSR, "recover", str(self.cluster.data_path(victim)), "--from-cluster", self.cluster.address_list()]
-        command += ["--replica", str(victim), "--cluster", str(self.cluster.cluster)]
+        command += ["--replica", str(victim), "--cluster", str(self.cluster.cluster), "--timeout", "20"]
         if self.cluster.tls is not None:
             command += ["--tls", str(self.cluster.tls / "clients")]
         if name == "all gone":

@@ -163,6 +163,9 @@ class Load:
                 success = await client.delete(key)
             returned = time.monotonic_ns()
             self.latencies_ns.append(returned - called)
+        except asyncio.CancelledError:  # the run ends; what was asked may have been done
+            self.history.append(Operation(client.client_id, kind, key, called, None, argument, expected))
+            raise
         except EvictedError:
             self.unanswered += 1
         except RequestTimeoutError:

@@ -52,6 +52,7 @@ def resolve(
     ]
     for key, given in found:
         setting = SETTINGS[key]
+        _require_text(key, given)
         try:
             values[key] = Value(setting.read(given.value), given.origin)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
@@ -59,6 +60,15 @@ def resolve(
                 f"{'.'.join(key)} ({given.origin}): {given.value!r}; expected {setting.expected}"
             ) from error
     return values
+
+
+def _require_text(key: Key, given: Value) -> None:
+    """What is in effect is written to a file in UTF-8."""
+    for each in given.value if isinstance(given.value, list | tuple) else [given.value]:
+        try:
+            str(each).encode()
+        except UnicodeEncodeError as error:
+            raise SettingsError(f"{'.'.join(key)} ({given.origin}): {str(each)!a}; expected UTF-8") from error
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[Key, Value]]:

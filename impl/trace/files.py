@@ -12,6 +12,12 @@ import msgspec
 
 from viewproof.impl.trace.events import TraceEvent, decode_line, encode_line
 
+LINE_MAX = 64 << 20
+"""Bytes of a line, at most; the audit reads no longer ones."""
+
+LINE_START = b'{"run":"'
+"""How each line begins: what is cut off as a torn line is one of ours."""
+
 
 class TraceError(ValueError):
     """A trace file that cannot be continued: says file and line."""
@@ -25,7 +31,9 @@ class TraceWriter:
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens or creates `path` (its directory too). Raises `TraceError` if a complete line is no event."""
+        """Opens or creates `path` (its directory too). Raises `TraceError` if it is no file, or no trace."""
+        if path.exists() and not path.is_file():
+            raise TraceError(f"{path}: not a file; a trace is a file, which is continued where it ended")
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self.seq = 0
@@ -38,8 +46,10 @@ class TraceWriter:
     def _recover(self) -> None:
         with self.path.open("r+b") as file:
             end = 0
-            for number, line in enumerate(file, start=1):
+            for number, line in enumerate(iter(lambda: file.readline(LINE_MAX), b""), start=1):
                 if not line.endswith(b"\n"):
+                    if line[: len(LINE_START)] != LINE_START[: len(line)] or len(line) == LINE_MAX:
+                        raise TraceError(f"{self.path}:{number}: not the begin of a trace event; nothing was changed")
                     break
                 try:
                     event = decode_line(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from benchmarks.campaign import PROFILES, judged, profile_of, replay, replicas_o
 from benchmarks.cluster import HEADER as CLUSTER_HEADER
 from benchmarks.cluster import Row, compare
 from benchmarks.data import HALVES, data_set, parquet_of
+from benchmarks.etcd import HEADER as ETCD_HEADER
+from benchmarks.etcd import compare as next_to_etcd
 from benchmarks.faults import spec_rows
 from benchmarks.text import table
 from benchmarks.watch import watch
@@ -89,3 +92,10 @@ def test_a_campaign_takes_all_profiles_in_turn_and_audits_each_run() -> None:
     assert result.ok
     assert (verdict.verdict, verdict.events) == ("conforms", result.events)
     assert "--profile crashes" in replay(crashes, 10)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("go") is None, reason="etcd is built by Go")
+def test_the_cluster_is_measured_next_to_etcd() -> None:
+    cells = dict(zip(ETCD_HEADER, next_to_etcd(4, 64, 0.5, 1), strict=True))
+    assert float(cells["ratio"]) > 0

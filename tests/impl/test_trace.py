@@ -69,3 +69,19 @@ def test_parquet_has_the_same_columns_and_values(tmp_path: Path) -> None:
     assert table.column("m_log").to_pylist() == [["a", "b"]] * 2
     assert table.column("digest").to_pylist() == [None, None]
     assert read_ndjson(io.BytesIO(b"".join(map(encode_line, events)))) == events
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe" * 100, b"x" * 5000, b'{"run": "r", "other"', b'{"rum'])
+def test_a_file_that_is_no_trace_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes"
+    path.write_bytes(content)
+    with pytest.raises(TraceError, match="notes:1: not the begin of a trace event; nothing was changed"):
+        TraceWriter(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["/dev/full", "directory"])
+def test_what_is_no_file_is_no_trace(tmp_path: Path, name: str) -> None:
+    (tmp_path / "directory").mkdir()
+    with pytest.raises(TraceError, match="not a file; a trace is a file"):
+        TraceWriter(tmp_path / name)

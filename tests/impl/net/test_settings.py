@@ -207,3 +207,14 @@ def test_a_server_runs_from_a_file_and_shows_what_is_in_effect(tmp_path: Path) -
             assert process.wait(30) == 0
         assert kept_layout(cluster.data_path(0)) == NamespaceLayout(20, 2, 24)
         assert "clients_max = 11" in (cluster.data_path(0) / EFFECTIVE_NAME).read_text()
+
+
+def test_what_is_no_utf8_is_named() -> None:
+    with pytest.raises(SettingsError, match=r"replica.data \(option DIRECTORY\): '/tmp/\\udcff'; expected UTF-8"):
+        resolve(None, {("replica", "data"): "/tmp/\udcff"}, {})
+
+
+def test_what_is_nested_too_deeply_is_named(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_bytes(b"a = " + b"[" * 5000)
+    with pytest.raises(SettingsError, match=r"c.toml: .*expected TOML"):
+        resolve(tmp_path / "c.toml", {}, {})
