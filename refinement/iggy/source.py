@@ -25,6 +25,8 @@ REPLICAS_MAX = 7
 TICKS = 0.0
 """How long a line of a simulator waits for another: its lines are in the order of what happens."""
 
+STARTS = "iggy_server"
+"""A process prints this first, before anything of a group."""
 PREFLIGHT = "consensus::metadata_helpers"
 
 Columns = dict[str, int | None]
@@ -235,6 +237,7 @@ class Reader:
     seen: set[int] = field(default_factory=set)
     begun: set[int] = field(default_factory=set)
     starting: set[int] = field(default_factory=set)
+    from_start: set[int] = field(default_factory=set)
     waiting: dict[int, list[tuple[str, Make, Parsed, Line]]] = field(default_factory=dict)
 
     def group(self, number: int) -> Group:
@@ -309,14 +312,29 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
         missing.append(f"the log begins late, at op {group.names.begins}")
     else:
         missing += [f"no line of replica {n} is in the input" for n in range(reader.replicas) if n not in reader.seen]
+    late = {} if reader.wire else _late(group.records, reader.from_start)
+    missing += [
+        f"{at.file}:{at.line}: the lines of replica {n} begin late, at op {at.columns['op']}" for n, at in late.items()
+    ]
     if reader.wire and not reader.ended:
         missing.append("the end of the run: the log is cut off before the simulator says that it is done")
     if group.names.logs_out:
         missing.append("the client table: clients log out, which is not judged")
     run = LoggedRun(name, configuration, records, tuple(missing), group.names.begins > 1)
+    run.late_nodes = frozenset(late)
     run.unknown = group.unknown
     run.lines = reader.lines
     return run
+
+
+def _late(records: list[Record], from_start: set[int]) -> dict[int, Record]:
+    """The first line of each replica that cannot be its first: it executes a later op, and no start was seen."""
+    first: dict[int, Record] = {}
+    for record in records:
+        first.setdefault(record.node, record)
+    return {
+        n: at for n, at in first.items() if n not in from_start and at.event == "executed" and at.columns["op"] != 1
+    }
 
 
 def _take(reader: Reader, p: Parsed, line: Line, own: int | None) -> None:
@@ -328,6 +346,10 @@ def _take(reader: Reader, p: Parsed, line: Line, own: int | None) -> None:
         _wire(reader, p, line)
     elif target == "iggy.sim":
         _sim(reader, p, line)
+    elif target == STARTS:
+        node = p.own if p.own is not None else own
+        if node is not None and node not in reader.seen:
+            reader.from_start.add(node)
     elif "replica mesh complete" in p.text and p.fields.get("expected", "").isdecimal():
         reader.replicas = max(reader.replicas, p.number("expected") + 1)
     elif "server running; waiting" in p.text or "recovery replayed op" in p.text:

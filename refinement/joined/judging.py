@@ -132,7 +132,7 @@ def _rows(run: LoggedRun, adapter: Adapter, options: AuditOptions, log: ProblemL
 
 def _numbered(run: LoggedRun, adapter: Adapter, gone: set[str], log: ProblemLog) -> Iterator[Row]:
     """The records as rows: their place in the order is the clock, and each node's are numbered. Of a log that begins
-    late the first number of each node is missing.
+    late, or a node whose lines do, the first number is missing.
     """
     seqs: Counter[int] = Counter()
     system = adapter.system
@@ -140,8 +140,9 @@ def _numbered(run: LoggedRun, adapter: Adapter, gone: set[str], log: ProblemLog)
     for clock, record in enumerate(run.records, 1):
         node = record.node if record.node >= 0 else record.about
         seqs[node] += 1
+        late = run.late or node in run.late_nodes
         shown = {name: value for name, value in record.columns.items() if value is not None}
-        base = {"run": run.run_id, "node": node, "seq": seqs[node] + run.late, "clock": clock, "event": record.event}
+        base = {"run": run.run_id, "node": node, "seq": seqs[node] + late, "clock": clock, "event": record.event}
         values = {**configuration, **shown, **base}
         configuration = {}
         for problem in check_record(values, system.table):

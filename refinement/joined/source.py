@@ -64,7 +64,7 @@ class LoggedRun:
     """One run as its lines show it: the records in their order, the configuration, what is not shown, what was odd.
 
     `configuration` are columns of the run's first event; without them there are no records, and `missing` says why.
-    `late`: the log begins after the run did, so that nothing is known of its nodes at first.
+    `late`: the log begins after the run did, so that nothing is known of its nodes at first; or only of `late_nodes`.
     """
 
     run_id: str
@@ -72,6 +72,7 @@ class LoggedRun:
     records: list[Record]
     missing: tuple[str, ...] = ()
     late: bool = False
+    late_nodes: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
     unknown: Unknown = field(default_factory=Unknown)
     lines: int = 0

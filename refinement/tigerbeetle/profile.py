@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from viewproof.refinement.adapter import Adapter, Streamed
@@ -14,17 +14,9 @@ from viewproof.refinement.tigerbeetle.headers import Form
 from viewproof.refinement.tigerbeetle.reading import segments
 from viewproof.refinement.tigerbeetle.source import Family, Source
 from viewproof.spec.lang import Action, Spec, SpecError
-from viewproof.spec.vsr.config import Config
-from viewproof.spec.vsr.options import option
 from viewproof.spec.vsr.tigerbeetle import july_2026, june_2022, state_2022, state_2026
+from viewproof.spec.vsr.tigerbeetle.config import Cluster
 from viewproof.spec.vsr.tigerbeetle.sorts import Replica
-
-
-@dataclass(frozen=True)
-class Cluster(Config):
-    """The configuration of a run: that of its replicas, and how many nodes there are with the standbys."""
-
-    nodes: int = option(0, "replicas and standbys", least=0)
 
 
 def configure(first: Mapping[str, Any], faults: frozenset[str]) -> Cluster:

@@ -7,7 +7,7 @@ guard conjunct and leaves the store as it was. All right-hand sides are evaluate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
@@ -45,16 +45,19 @@ def code_of(text: str, file: str) -> CodeType:
     return compile(text, file, "exec")
 
 
-def action_texts(spec: Spec) -> dict[str, str]:
-    """The text of all actions. Raises `SpecError` naming action and line for what cannot be lowered."""
+def action_texts(spec: Spec, irs: Iterable[ActionIR] | None = None) -> dict[str, str]:
+    """The text of all actions, or of `irs` in their place. Raises `SpecError` naming action and line for what cannot be
+    lowered.
+    """
     layout = Layout(spec.schema, spec.instance)
     emitter = Emitter(layout, spec.instance)
-    return {ir.name: _ActionText(ir, layout, emitter).source() for ir in spec.action_irs}
+    recorded = spec.action_irs if irs is None else irs
+    return {ir.name: _ActionText(ir, layout, emitter).source() for ir in recorded}
 
 
-def compile_actions(spec: Spec) -> dict[str, CodeType]:
+def compile_actions(spec: Spec, irs: Iterable[ActionIR] | None = None) -> dict[str, CodeType]:
     """The code of all actions. Raises `SpecError` as `action_texts` does."""
-    return {name: code_of(text, "<replay>") for name, text in action_texts(spec).items()}
+    return {name: code_of(text, "<replay>") for name, text in action_texts(spec, irs).items()}
 
 
 def link(spec: Spec, codes: Mapping[str, CodeType], numbers: Mapping[str, int]) -> Replay:
@@ -66,9 +69,11 @@ def link(spec: Spec, codes: Mapping[str, CodeType], numbers: Mapping[str, int]) 
     return Replay(spec, Layout(spec.schema, spec.instance), {name: scope[f"a_{name}"] for name in codes})
 
 
-def compile_spec(spec: Spec) -> Replay:
-    """Compile all actions. Raises `SpecError` naming action and line for what cannot be lowered."""
-    return link(spec, compile_actions(spec), {})
+def compile_spec(spec: Spec, irs: Iterable[ActionIR] | None = None) -> Replay:
+    """Compile all actions, or `irs` in their place. Raises `SpecError` naming action and line for what cannot be
+    lowered.
+    """
+    return link(spec, compile_actions(spec, irs), {})
 
 
 class _ActionText:

@@ -264,6 +264,21 @@ def test_a_log_that_begins_late_is_not_refused(tmp_path: Path) -> None:
     assert "the log begins late, at op 2" in found.missing
 
 
+@pytest.mark.parametrize("started", [False, True])
+def test_a_replica_whose_lines_begin_late_is_not_known(tmp_path: Path, started: bool) -> None:
+    """But a process that was seen to start has all its lines."""
+    cluster = calm()
+    own = [at for at, line in enumerate(cluster.lines) if line.startswith("[1]")]
+    del cluster.lines[own[0]]
+    if started:
+        cluster.lines.insert(
+            0, "[1] 2026-11-28T10:00:00.000Z INFO main iggy_server: It seems that you are a developer."
+        )
+    found = verdict("iggy", cluster.write(tmp_path))
+    assert found.verdict == ("violates" if started else "inconclusive")
+    assert started or any("the lines of replica 1 begin late, at op 2" in text for text in found.missing)
+
+
 def test_a_field_that_is_no_number_is_named_with_file_and_line(tmp_path: Path) -> None:
     cluster = calm()
     cluster.lines[1] = cluster.lines[1].replace("op=1", "op=one")

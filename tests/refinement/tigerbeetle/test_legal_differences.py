@@ -10,9 +10,9 @@ import pytest
 
 from tests.refinement.tigerbeetle.logs import ACKS, judged, lines_of
 from tests.refinement.tigerbeetle.test_steps_2026 import Cluster
-from viewproof.refinement.tigerbeetle.profile import Cluster as Configuration
 from viewproof.refinement.verdict import RunVerdict
 from viewproof.spec.engines.replay import TAKEN, compile_spec
+from viewproof.spec.vsr.tigerbeetle.config import Cluster as Configuration
 from viewproof.spec.vsr.tigerbeetle.june_2022 import spec_2022
 from viewproof.spec.vsr.tigerbeetle.state_2022 import NORMAL as NORMAL_2022
 from viewproof.spec.vsr.tigerbeetle.state_2022 import VIEW_CHANGE as VIEW_CHANGE_2022

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from viewproof.refinement.tigerbeetle.profile import Cluster as Configuration
 from viewproof.spec.engines.replay import TAKEN, compile_spec
+from viewproof.spec.vsr.tigerbeetle.config import Cluster as Configuration
 from viewproof.spec.vsr.tigerbeetle.july_2026 import spec_2026
 from viewproof.spec.vsr.tigerbeetle.state_2026 import KIND, NORMAL, RECOVERING, RECOVERING_HEAD, SLOTS, VIEW_CHANGE
 

@@ -1,0 +1,243 @@
+"""Bounded models of the June 2022 build: its steps in the runs in which a replica takes them.
+
+Left out: jumps ahead, headers asked for, rot and torn writes, answers to a recovery.
+"""
+
+from __future__ import annotations
+
+from viewproof.spec.lang.strides import Model, Stride, World
+from viewproof.spec.vsr.tigerbeetle.config import Cluster
+from viewproof.spec.vsr.tigerbeetle.june_2022 import spec_2022
+from viewproof.spec.vsr.tigerbeetle.sorts import ROOT
+from viewproof.spec.vsr.tigerbeetle.state_2022 import EQL, KIND, NIL, SLOTS, VIEW_CHANGE
+from viewproof.spec.vsr.tigerbeetle.strides import Lacks, Strides
+
+HISTORY = frozenset({"canonical", "canonical_view", "prepared", "acked", "promise", "took_part", "promised"})
+"""What only invariants read: guards that read it are claims."""
+PASSING = ("current", "walk_of", "walk_top", "walk_left", "walked")
+COMMITTED = ("request", "on_prepare:2", "write:0", "write:2", "on_prepare_ok", "commit")
+"""The first primary executed a prepare that one backup holds, and the next primary lacks."""
+ACKNOWLEDGED = (
+    *("request", "on_prepare", "on_prepare", "acknowledge", "acknowledge", "acknowledge"),
+    *("timeout", "on_start_view_change"),
+)
+"""All hold a prepare and acknowledged it, one leaves the view, and the next primary follows."""
+FAULTS = {
+    "acknowledges what is not durable": Lacks(
+        (("acknowledge", "is_clean"), ("acknowledge", "disk_body")), "I11", "send_nack", ACKNOWLEDGED
+    ),
+    "commits on one acknowledgement": Lacks((("commit", "oks("),), "I2", "start_view", ("request", "write", "commit")),
+    "merges one vote": Lacks(
+        (("do_view_change_quorum", "count("), ("merge_log", "count(")), "I2", "start_view", COMMITTED
+    ),
+    "cuts without nacks": Lacks(
+        (("nack_quorum", "count("), ("discard_ops", "any_of(")), "I2", "discard_ops", COMMITTED
+    ),
+    "view.solo_keeps_view": Lacks((), "I7", "on_request"),
+}  # fmt: skip
+"""Name → guards that steps lack. The last one is how the build is: without the guard I7 is a claim."""
+
+
+class June(Strides):
+    """The strides of the family."""
+
+    def start(self, w: World) -> None:
+        """All replicas have started for the first time: normal in view 0, with an empty log."""
+        for r in range(self.n):
+            w.do("set_up", r=r)
+            self.boot(w, r)
+            w.do("recover_empty", r=r)
+
+    def boot(self, w: World, r: int) -> None:
+        """The slots of r's journal are decided by what is on disk."""
+        for o in range(SLOTS):
+            held = w.at("disk_body", r, o) != 0
+            w.do("recover_slot", r=r, o=o, d=EQL if held else NIL, b=int(held))
+        w.do("journal_recovered", r=r)
+
+    def header(self, w: World, r: int, o: int) -> int:
+        """The header of the slot."""
+        return w.at("entry", r, o)
+
+    def headers(self, w: World, r: int) -> int:
+        """How many headers r's journal has up to its head."""
+        return sum(self.header(w, r, o) != 0 for o in range(w.at("op", r) + 1))
+
+    def request(self, w: World, r: int, c: int) -> None:
+        """The primary prepares a client's registration, and sends it to all."""
+        w.need(self.leader(w, r) == r)
+        e = self.ask(w, r, c)
+        w.do("on_request", r=r, e=e)
+        self.send_prepare(w, r, e, *self.others(r))
+
+    def write(self, w: World, r: int, o: int) -> None:
+        """A prepare that is at hand becomes durable, header and body, and is acknowledged."""
+        e = self.at_hand(w, r, o)
+        if w.at("nack_op", r) == o:
+            w.do("stop_nacks", r=r)
+        w.do("write_start", r=r, o=o, e=e)
+        w.do("write_body", r=r, o=o)
+        w.do("write_headers_start", r=r, lo=0, o=o)
+        w.do("write_headers_done", r=r, lo=0)
+        w.do("write_done", r=r, o=o, e=e)
+        if w.can("acknowledge", r=r, o=o, e=e):
+            self.acknowledge(w, r, o)
+
+    def commit(self, w: World, r: int) -> None:
+        """The primary executes the head of its pipeline, and tells its commit number."""
+        w.do("commit", r=r, e=w.at("pipeline", r, w.at("commit_min", r) + 1))
+        self.tell_commit(w, r)
+
+    # --- view change -------------------------------------------------------------------------------------------------
+
+    def enter(self, w: World, r: int, v: int) -> None:
+        """A replica enters a view, and says so."""
+        w.do("start_view_change", r=r, v=v)
+        m = self.message("start_view_change", v, r)
+        w.do("send_start_view_change", r=r, m=m)
+        self.to(w, r, m, *self.others(r))
+
+    def timeout(self, w: World, r: int) -> None:
+        """A replica leaves its view."""
+        w.need(w.at("view", r) < self.views)
+        self.enter(w, r, w.at("view", r) + 1)
+
+    def on_start_view_change(self, w: World, r: int, m: int) -> None:
+        """A start_view_change is counted; on a quorum the replica offers its log. More of them change nothing."""
+        w.need(w.at("m_view", m) > w.at("view", r) or not w.at("svc_quorum", r))
+        w.do("receive", r=r, m=m)
+        if w.at("m_view", m) > w.at("view", r):
+            self.enter(w, r, w.at("m_view", m))
+        w.do("on_start_view_change", r=r, q=w.at("m_from", m))
+        if not w.can("start_view_change_quorum", r=r):
+            return
+        w.do("start_view_change_quorum", r=r)
+        vote, leader = self.message("do_view_change", w.at("view", r), r), self.leader(w, r)
+        w.do("do_view_change", r=r, m=vote, low=0, h=self.headers(w, r))
+        self.to(w, r, vote, leader)
+        if leader == r:
+            self.on_do_view_change(w, r, vote)
+
+    def on_do_view_change(self, w: World, r: int, m: int) -> None:
+        """The new primary keeps a vote; once it has merged, it needs no more."""
+        w.need(not w.at("dvc_quorum", r))
+        w.do("receive", r=r, m=m)
+        w.do("on_do_view_change", r=r, q=w.at("m_from", m))
+
+    def merge(self, w: World, r: int, b: int) -> None:
+        """On a quorum of votes it takes the log of the largest, b's, and the headers below its head."""
+        w.do("do_view_change_quorum", r=r)
+        votes = [w.at("dvc_of", r, q) for q in range(self.n)]
+        w.do("merge_log", r=r, b=b, k=max(w.at("m_commit", m) for m in votes if m))
+        self.repair_headers(w, r)
+
+    def repair_headers(self, w: World, r: int) -> None:
+        """Headers below the head are those that it is linked to."""
+        for o in range(w.at("op", r) - 1, w.at("commit_min", r), -1):
+            e = w.at("p_parent", self.header(w, r, o + 1))
+            if self.header(w, r, o) != e:
+                w.do("repair_header", r=r, o=o, e=e, g=2 if self.header(w, r, o) else 0)
+
+    def fetch(self, w: World, r: int, o: int) -> None:
+        """A replica asks for a prepare of its log that it has not got; the new primary then waits for nacks, too."""
+        e = self.header(w, r, o)
+        m = self.message("request_prepare", w.at("view", r), r, o, e)
+        w.need(e > ROOT and bool(w.at("dirty", r, o)) and w.at("m_kind", m) == 0)
+        if w.at("status", r) == VIEW_CHANGE:
+            w.do("await_nacks", r=r, o=o)
+        w.do("ask_prepare", r=r, m=m, o=o, e=e)
+        self.to(w, r, m, *self.others(r))
+
+    def on_request_prepare(self, w: World, r: int, m: int) -> None:
+        """Asked for a prepare a replica sends it, or says that it never had it."""
+        e, o, asker = w.at("m_prepare", m), w.at("m_op", m), w.at("m_from", m)
+        w.do("receive", r=r, m=m)
+        if w.at("body", r, o) == e:
+            self.send_prepare(w, r, e, asker)
+            return
+        nack = self.message("nack_prepare", w.at("view", r), r, o, e)
+        w.do("send_nack", r=r, m=nack, o=o, e=e)
+        self.to(w, r, nack, asker)
+
+    def on_nack_prepare(self, w: World, r: int, m: int) -> None:
+        """A nack is counted."""
+        w.do("receive", r=r, m=m)
+        w.do("on_nack", r=r, q=w.at("m_from", m))
+
+    def discard(self, w: World, r: int, o: int) -> None:
+        """What enough others never had is dropped from the merged log."""
+        if self.n > 2:
+            w.do("nack_quorum", r=r, o=o)
+        w.do("discard_ops", r=r, o=o)
+
+    def start_view(self, w: World, r: int) -> None:
+        """The new primary starts its view, and tells its log; the uncommitted tail is its pipeline."""
+        w.do("pipeline_diff", r=r)
+        for o in range(max(w.at("pipeline_hi", r), w.at("commit_max", r)) + 1, w.at("op", r) + 1):
+            w.do("pipeline_push", r=r, o=o, e=self.header(w, r, o))
+        w.do("start_view", r=r)
+        k = w.at("commit_max", r)
+        m = self.message("start_view", w.at("view", r), w.at("op", r), k)
+        w.do("send_start_view", r=r, m=m, low=0, h=self.headers(w, r), k=k)
+        self.to(w, r, m, *self.others(r))
+
+    def on_start_view(self, w: World, r: int, m: int) -> None:
+        """A backup takes the log of a started view."""
+        w.do("receive", r=r, m=m)
+        if w.at("m_view", m) > w.at("view", r):
+            w.do("start_view_change", r=r, v=w.at("m_view", m))
+        w.do("install_log", r=r)
+        self.repair_headers(w, r)
+        w.do("follow_view", r=r)
+
+    def crash(self, w: World, r: int) -> None:
+        """A cluster of one dies, and starts again with what is on disk, all of which it executes."""
+        w.do("crash", r=r)
+        w.do("restart", r=r)
+        self.boot(w, r)
+        top = max(o for o in range(self.ops + 1) if self.header(w, r, o))
+        if not top:
+            w.do("recover_empty", r=r)
+            return
+        w.do("replay", r=r, k=top)
+        for _ in range(top):
+            self.execute(w, r)
+        w.do("recover_single", r=r)
+
+    def strides(self) -> tuple[Stride, ...]:
+        """All of them."""
+        local = (
+            Stride("request", self.askers, self.request),
+            Stride("write", self.slots, self.write),
+            Stride("acknowledge", self.slots, self.acknowledge),
+            Stride("commit", self.replicas, self.commit),
+        )
+        if self.n == 1:
+            return (*local, Stride("crash", self.replicas, self.crash))
+        return (
+            *local,
+            self.on("prepare", self.on_prepare),
+            self.on("prepare_ok", self.on_prepare_ok),
+            self.on("commit", self.on_commit),
+            Stride("execute", self.replicas, self.execute),
+            Stride("timeout", self.replicas, self.timeout),
+            self.on("start_view_change", self.on_start_view_change),
+            self.on("do_view_change", self.on_do_view_change),
+            Stride("merge", self.pairs, self.merge),
+            Stride("fetch", self.slots, self.fetch),
+            self.on("request_prepare", self.on_request_prepare),
+            self.on("nack_prepare", self.on_nack_prepare),
+            Stride("discard", self.slots, self.discard),
+            Stride("start_view", self.replicas, self.start_view),
+            self.on("start_view", self.on_start_view),
+        )
+
+
+def model_2022(n: int = 2, views: int = 1, ops: int = 1, clients: int = 1, fault: str = "") -> Model:
+    """`n` replicas, views 0 .. `views`, ops 1 .. `ops`; a fault is one of `FAULTS`."""
+    quorum = n // 2 + 1
+    strides = June(n, views, ops, clients, KIND)
+    spec = spec_2022(Cluster(n, quorum, quorum, nodes=n))
+    conditions = frozenset() if fault == "view.solo_keeps_view" else frozenset({"on_request"})
+    lacks = FAULTS[fault].guards if fault else ()
+    return Model(spec, strides.start, strides.strides(), HISTORY, conditions, PASSING, lacks)

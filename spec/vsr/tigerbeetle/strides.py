@@ -1,0 +1,154 @@
+"""What bounded models of both families share: who may do what when, and normal operation, one message at a time.
+
+Clients register, no more; op 0 is the root. Of a cluster of one crashes are tried, of others view changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from viewproof.spec.lang.strides import Choice, Names, Stride, World
+from viewproof.spec.vsr.tigerbeetle.sorts import ROOT
+
+
+@dataclass(frozen=True)
+class Lacks:
+    """A mistake: steps without a guard. (action, what the guard's text has), the invariant that breaks, the step whose
+    claim shows it; `lead` are strides taken before what is searched.
+    """
+
+    guards: tuple[tuple[str, str], ...]
+    breaks: str
+    at: str
+    lead: tuple[str, ...] = ()
+
+
+class Strides:
+    """The strides of a cluster of `n` replicas and `clients`, up to a view and an op; `kinds` are those of messages."""
+
+    header: Callable[[World, int, int], int]
+    """The prepare that r's journal has at op o."""
+    acknowledging: tuple[str, ...] = ()
+
+    def __init__(self, n: int, views: int, ops: int, clients: int, kinds: Mapping[str, object]) -> None:
+        self.n, self.views, self.ops, self.clients = n, views, ops, clients
+        self.kinds = {name: int(kind) for name, kind in kinds.items()}  # type: ignore[call-overload]
+        self.message, self.prepare = Names(), Names(first=ROOT + 1)
+
+    # --- what a stride may be tried for ------------------------------------------------------------------------------
+
+    def replicas(self, w: World) -> Iterator[Choice]:
+        """Any replica."""
+        return ((r,) for r in range(self.n))
+
+    def pairs(self, w: World) -> Iterator[Choice]:
+        """Any two replicas, or one twice."""
+        return ((r, q) for r in range(self.n) for q in range(self.n))
+
+    def slots(self, w: World) -> Iterator[Choice]:
+        """Any replica and op of its log."""
+        return ((r, o) for r in range(self.n) for o in range(1, w.at("op", r) + 1))
+
+    def askers(self, w: World) -> Iterator[Choice]:
+        """A primary with room, and a client of its view (alone: any)."""
+        for r in range(self.n):
+            for c in range(1, self.clients + 1):
+                if w.at("op", r) < self.ops and (self.n == 1 or c == 1 + w.at("view", r) % self.clients):
+                    yield r, c
+
+    def arrivals(self, kind: str) -> Callable[[World], Iterator[Choice]]:
+        """Any message of a kind that was sent to a replica, of its view or a later one."""
+
+        def found(w: World) -> Iterator[Choice]:
+            for m in list(self.message.kinds.get(kind, ())):
+                for r in range(self.n):
+                    if w.at("sent", m, r) and w.at("m_view", m) >= w.at("view", r):
+                        yield r, m
+
+        return found
+
+    def on(self, kind: str, take: Callable[[World, int, int], None]) -> Stride:
+        """The stride of receiving a message of that kind."""
+        return Stride(f"on_{kind}", self.arrivals(kind), take)
+
+    # --- sending -----------------------------------------------------------------------------------------------------
+
+    def others(self, r: int) -> list[int]:
+        """All replicas but r."""
+        return [q for q in range(self.n) if q != r]
+
+    def to(self, w: World, r: int, m: int, *whom: int) -> None:
+        """A composed message is sent."""
+        for q in whom:
+            w.do("address", r=r, m=m, q=q)
+
+    def leader(self, w: World, r: int) -> int:
+        """The primary of r's view."""
+        return w.at("view", r) % self.n
+
+    # --- normal operation --------------------------------------------------------------------------------------------
+
+    def ask(self, w: World, r: int, c: int) -> int:
+        """A client's registration reaches r; the number of what is prepared of it there."""
+        m, h = self.message("request", c), self.prepare("request", c)
+        w.do("ask", m=m, h=h, c=c, s=0, x=0, u=1, register=1)
+        w.do("client_send", m=m, q=r, k=self.kinds["request"])
+        w.do("receive", r=r, m=m)
+        return self.prepare("prepare", w.at("view", r), w.at("op", r) + 1, c)
+
+    def send_prepare(self, w: World, r: int, e: int, *whom: int) -> None:
+        """A prepare is sent."""
+        m = self.message("prepare", e)
+        w.do("send_prepare", r=r, m=m, e=e)
+        self.to(w, r, m, *whom)
+
+    def on_prepare(self, w: World, r: int, m: int) -> None:
+        """A backup takes the next prepare of its view, and its commit number."""
+        w.do("receive", r=r, m=m)
+        w.do("on_prepare", r=r)
+        if w.at("m_commit", m) > w.at("commit_max", r):
+            w.do("learn_commit", r=r, k=w.at("m_commit", m))
+
+    def at_hand(self, w: World, r: int, o: int) -> int:
+        """The prepare at o that r has, and that is not durable there. The stride is not enabled if there is none."""
+        e = self.header(w, r, o)
+        w.need(e > ROOT and bool(w.at("dirty", r, o)))
+        w.need(bool(w.at("sent", self.message("prepare", e), r)) or w.at("pipeline", r, o) == e)
+        return e
+
+    def acknowledge(self, w: World, r: int, o: int) -> None:
+        """A prepare is acknowledged to the primary of the view, once in it."""
+        e, leader = self.header(w, r, o), self.leader(w, r)
+        m = self.message("prepare_ok", w.at("view", r), r, e)
+        w.need(e > ROOT and w.at("m_kind", m) == 0)
+        w.do("acknowledge", r=r, o=o, e=e)
+        w.do("send_prepare_ok", r=r, m=m, e=e)
+        self.to(w, r, m, leader)
+        if leader == r:
+            self.on_prepare_ok(w, r, m)
+
+    def on_prepare_ok(self, w: World, r: int, m: int) -> None:
+        """The primary counts an acknowledgement."""
+        w.need(not w.at("ok_from", r, w.at("m_op", m), w.at("m_from", m)))
+        w.do("receive", r=r, m=m)
+        w.do("on_prepare_ok", r=r, q=w.at("m_from", m), e=w.at("m_prepare", m))
+
+    def tell_commit(self, w: World, r: int) -> None:
+        """The primary tells its commit number."""
+        k = w.at("commit_max", r)
+        e = self.header(w, r, k)
+        m = self.message("commit", w.at("view", r), k, e)
+        w.do("send_commit", r=r, m=m, e=e)
+        self.to(w, r, m, *self.others(r))
+
+    def on_commit(self, w: World, r: int, m: int) -> None:
+        """A backup learns a commit number, and executes what it can."""
+        w.do("receive", r=r, m=m)
+        w.do("learn_commit", r=r, k=w.at("m_commit", m))
+        while w.can("execute", r=r, e=self.header(w, r, w.at("commit_min", r) + 1)):
+            self.execute(w, r)
+
+    def execute(self, w: World, r: int) -> None:
+        """A replica executes the next op that it knows to be committed."""
+        w.do("execute", r=r, e=self.header(w, r, w.at("commit_min", r) + 1))
