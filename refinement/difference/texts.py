@@ -41,7 +41,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
     found: dict[tuple[Any, ...], Change] = {}
     for model in dict.fromkeys((*old, *new)):
         if model not in old or model not in new:
-            seen = [Change("model", model, [model] * (model in old), [model] * (model in new))]
+            seen = [Change("model", model, *(_whole(side[model]) if model in side else [] for side in (old, new)))]
         else:
             seen = list(_of_model(old[model], new[model]))
         for change in seen:
@@ -61,6 +61,19 @@ def _of_model(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change
         for data, common in ((old, one), (new, two))
     )
     yield from _pairs("lemma", *lemmas)
+
+
+def _whole(data: Mapping[str, Any]) -> list[str]:
+    """A model that only one version has: what it is made of."""
+    spec = load(data, Common())
+    parts = {
+        "variables": spec.schema.vars,
+        "actions": [ir.name for ir in spec.action_irs],
+        "invariants": [ir.name for ir in spec.invariant_irs],
+        "witnesses": [ir.name for ir in spec.witness_irs],
+        "lemmas": [row["name"] for row in data["lemmas"]],
+    }
+    return [f"{kind}: {', '.join(names)}" for kind, names in parts.items() if names]
 
 
 def _invariants(spec: Spec) -> tuple[PredicateIR, ...]:

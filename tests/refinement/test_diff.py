@@ -107,6 +107,16 @@ def test_a_smaller_quorum_is_told_as_text_as_a_behaviour_and_as_what_breaks(tmp_
     assert (sized["old"]["verdict"], sized["new"]["verdict"]) == ("holds", "violated")
 
 
+def test_a_model_that_only_one_version_has_is_told_by_what_it_is_made_of(tmp_path: Path) -> None:
+    old, new = version(tmp_path / "old", 2), version(tmp_path / "new", 2)
+    file = new / "spec" / "vsr" / "__init__.py"
+    file.write_text(file.read_text().replace('{"core": Bounds()}', '{"core": Bounds(), "larger": Bounds()}'))
+    result = run(old, new, "--shapes", "1")
+    assert result.exit_code == 0, result.output
+    assert "+ actions: vote, move, decide" in result.stdout
+    assert "+ invariants: J1" in result.stdout
+
+
 def test_a_larger_quorum_is_no_break_and_its_mutants_are_told(tmp_path: Path) -> None:
     old, new = version(tmp_path / "old", 2), version(tmp_path / "new", 3)
     result = run(old, new, "--shapes", "1")
