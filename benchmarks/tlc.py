@@ -2,6 +2,7 @@
 
     VSR_TLC=/path/to/tla2tools.jar python -m benchmarks.tlc            # five models
     VSR_TLC=/path/to/tla2tools.jar python -m benchmarks.tlc --models 2 # the first two
+    VSR_TLC=/path/to/tla2tools.jar python -m benchmarks.tlc --shapes core   # those that `vsr check core` searches
 
 TLC is not part of this project (docs/tla.md says where to get it); it runs with 2 workers on the exported module. The
 explicit engine runs by `vsr check` in a process of its own, with what workers it has by itself.
@@ -28,6 +29,7 @@ from typing import Any
 
 from benchmarks.watch import watch
 from viewproof.spec.engines.tla import export, tlc
+from viewproof.spec.protocols import shapes_of
 from viewproof.spec.vsr import MODELS as VSR_MODELS
 from viewproof.spec.vsr import model
 
@@ -74,16 +76,25 @@ def measure(name: str, sizes: dict[str, int], classes: str, seconds: float, heap
     title = ", ".join([name, *(f"{key} {value}" for key, value in sizes.items())])
     with tempfile.TemporaryDirectory() as place:
         answer = Path(place) / "answer.json"
-        options = [word for key, value in sizes.items() for word in (f"--{key}", str(value))]
+        options = [word for key, value in sizes.items() for word in (f"--{key.replace('_', '-')}", str(value))]
         watched = watch([*_VSR, "check", name, *options, "--json", str(answer)])
         found = json.loads(answer.read_text(encoding="utf-8"))
     spec = model(name, replicas=sizes["replicas"], bounds=replace(VSR_MODELS[name], **_bounds(sizes)))
     outcome = tlc.run(export(spec), classes, workers=2, heap=heap, timeout_seconds=seconds)
     if outcome.verdict != "inconclusive":
-        said, own = (outcome.verdict, outcome.distinct), (found["verdict"], found["distinct"])
+        said = (outcome.verdict, outcome.distinct, outcome.generated)
+        own = (found["verdict"], found["distinct"], found["generated"])
         if said != own:
             raise SystemExit(f"{title}: TLC says {said}, explicit says {own}")
     return Measured(title, outcome, found, watched.peak_mib, load)
+
+
+def shapes(name: str) -> list[tuple[str, dict[str, int]]]:
+    """The shapes of a model that `vsr check` searches, the smallest first; also those with a bound, to their end."""
+    return [
+        (name, {key: n for key, n in {"replicas": size.replicas, **vars(size.bounds)}.items() if n})
+        for size in shapes_of(name)
+    ]
 
 
 def _say(line: str) -> None:
@@ -98,7 +109,8 @@ def _bounds(sizes: dict[str, int]) -> dict[str, int]:
 def main(words: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="TLC and the explicit engine on the same models")
-    parser.add_argument("--models", type=int, default=len(MODELS), help="only the first so many of the five models")
+    parser.add_argument("--models", type=int, help="only the first so many of the models")
+    parser.add_argument("--shapes", choices=sorted(VSR_MODELS), help="instead of five models the shapes of this one")
     parser.add_argument("--tlc-seconds", type=float, default=900.0, help="stop TLC on a model after so long")
     parser.add_argument("--heap", default="4g", help="Java heap of TLC")
     options = parser.parse_args(words)
@@ -106,9 +118,15 @@ def main(words: Sequence[str] | None = None) -> None:
     if classes is None:
         raise SystemExit(f"{tlc.VARIABLE} is not set: it names the jar of TLC (docs/tla.md)")
     _say("| " + " | ".join(HEADER) + " |\n|" + "---|" * len(HEADER))
-    for name, sizes in MODELS[: options.models]:
-        row = measure(name, sizes, classes, options.tlc_seconds, options.heap)
-        _say("| " + " | ".join(row.cells()) + " |")
+    chosen = shapes(options.shapes) if options.shapes else MODELS
+    rows = []
+    for name, sizes in chosen[: options.models]:
+        rows.append(measure(name, sizes, classes, options.tlc_seconds, options.heap))
+        _say("| " + " | ".join(rows[-1].cells()) + " |")
+    ended = [row for row in rows if row.tlc.verdict != "inconclusive"]
+    fast, slow = sum(row.explicit["seconds"] for row in ended), sum(row.tlc.seconds for row in ended)
+    _say(f"{len(ended)} of {len(rows)} were searched to the end by both, with equal verdicts and counts")
+    _say(f"seconds in these: TLC {slow:,.1f}, explicit {fast:,.1f}")
 
 
 if __name__ == "__main__":
