@@ -142,13 +142,17 @@ class ProcessStrikes:
         issue_cluster(self._other / "tls", cluster.cluster, cluster.addresses)
 
     def wrong_settings(self, victim: int) -> dict[str, list[str]]:
-        """Name → options that win over the right ones."""
+        """Name → options that win over the right ones.
+
+        The trace of a run has one configuration: a process with another one has a trace of its own. That it wrote
+        nothing meanwhile shows when the replica comes back.
+        """
         other = (victim + 1) % self.cluster.replica_count
         turned = list(self.cluster.addresses)
         turned[other], turned[other - 2] = turned[other - 2], turned[other]
         trace = ["--trace", str(self._other / "trace.ndjson"), "--run", "other"]
         return {
-            "another checkpoint interval": ["--checkpoint-interval", "77"],
+            "another checkpoint interval": ["--checkpoint-interval", "77", *trace],
             "addresses exchanged": ["--addresses", ",".join(map(address_text, turned))],
             "another authority": ["--tls", str(self._other / "tls" / f"replica-{victim}")],
             "another's certificate": ["--tls", str((self.cluster.tls or self._other) / f"replica-{other}")],
