@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
@@ -16,7 +17,7 @@ from viewproof.impl.interface.durable import CLIENTS_PAPER, ClientTableConfig, Q
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, make_header
 from viewproof.impl.machine.snapshot import Contents, encode_snapshot
 from viewproof.impl.machine.state_machine import Put, StateMachine, encode_operation
-from viewproof.impl.net.framing import Status
+from viewproof.impl.net.framing import Position, Status
 from viewproof.impl.net.recovery import RecoveryError, TooFewAnswersError, recovery_superblock
 from viewproof.impl.replica.client_table import ClientTable
 from viewproof.impl.replica.features import FeatureState
@@ -247,3 +248,31 @@ def test_a_file_that_may_not_be_read_is_not_taken_for_damaged(name: str, tmp_pat
 
     with pytest.raises(DataFileError, match=f"{name}: Permission denied: whether it is damaged is not known"):
         diagnose(filled(tmp_path / "d"), Closed())
+
+
+def test_that_a_directory_is_older_is_kept_for_when_the_others_have_forgotten_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = filled(tmp_path / "d")
+    heard = (Position(0, 0, 0, view=0, log_view=0, op=9),)
+    others = [answer(replica, 0, heard=heard) for replica in (1, 2)]
+    said: list[Status | None] = [answer(0, 0), *others]
+
+    async def ask(*_: object) -> list[Status | None]:
+        return said
+
+    monkeypatch.setattr("viewproof.refinement.cli.recover._ask", ask)
+    recover = ("recover", data, "--from-cluster", OTHERS)
+    assert vsr(*recover).exit_code == 2
+    assert not (data / "outdated.json").exists(), "the replica runs, so the others may have heard what was just written"
+    said[0] = None
+    said[1] = msgspec.structs.replace(others[0], recoveries=1)
+    result = vsr(*recover)
+    assert (result.exit_code, "--others-restarted" in result.output) == (2, True), result.output
+    said[1:] = [answer(replica, 0) for replica in (1, 2)]
+    assert vsr("recover", data).exit_code == 1
+    with pytest.raises(DataFileError, match=r"outdated\.json: older than what replica 0 said of itself before"):
+        open_data_file(data)
+    result = vsr(*recover)
+    assert (result.exit_code, "begins its recovery" in result.output) == (0, True), result.output
+    open_data_file(data).close()
