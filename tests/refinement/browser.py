@@ -13,7 +13,7 @@ CHROME, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 needs_browser = pytest.mark.skipif(
     CHROME is None or DRIVER is None, reason="no Chromium with chromedriver is installed"
 )
-WIDTHS = (390, 800, 1440)
+WIDTHS = (390, 800, 1024, 1440)
 AA, AA_LARGE = 4.5, 3.0
 """Least contrast of text by WCAG 2.1, level AA; large is from 24 px on, or 18.66 px if bold."""
 

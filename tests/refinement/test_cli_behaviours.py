@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.refinement.browser import browser, flaws, needs_browser
 from viewproof.refinement.cli import cli
 
 BOOT = ("core_restart", "--fault", "boot.view_from_last_prepare")
@@ -108,3 +109,22 @@ def test_what_a_size_never_meets_is_named_on_the_last_line() -> None:
     last = result.stdout.splitlines()[-1]
     assert last == "but in this size never enabled: execute_evicting; vacuous: I3, I5, I7, I8, I10, I12"
     assert "but in this size" not in _run("check", "oxia", "--terms", "2", "--offsets", "2").stdout
+
+
+@needs_browser
+@pytest.mark.long
+def test_in_a_browser_the_page_fits_every_width_and_its_steps_are_chosen_by_keys(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert _run("export", "html", "core", "--fault", "state.getstate_truncates", "--out", page).exit_code == 0
+    with browser() as driver:
+        driver.get(page.as_uri())
+        assert flaws(driver) == []
+
+        def heading() -> str:
+            return str(driver.find_element("css selector", "#details h2").text)
+
+        assert heading().startswith("8.")
+        driver.find_element("tag name", "body").send_keys("kk")
+        assert heading().startswith("6.")
+        assert driver.current_url.endswith("#step=6")
+        assert flaws(driver) == []
