@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import ARROW_SCHEMA, BY_NAME, COLUMNS, TABLE, Column, Row, check_record
 
 _BATCH_ROWS = 8192
+_GROUP_BATCHES = 16
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -180,13 +182,13 @@ def first_run(file: str) -> str | None:
 def write_parquet(rows: Iterable[Row], file: str) -> None:
     """Write rows (values in `COLUMNS` order; what follows is ignored) as a Parquet trace."""
     with pq.ParquetWriter(file, ARROW_SCHEMA, compression="zstd") as writer:
-        chunk: list[Row] = []
-        for row in rows:
-            chunk.append(row)
-            if len(chunk) == _BATCH_ROWS:
-                writer.write_batch(_to_batch(chunk))
-                chunk = []
-        writer.write_batch(_to_batch(chunk))
+        left, group = iter(rows), list[pa.RecordBatch]()
+        while chunk := list(islice(left, _BATCH_ROWS)):
+            group.append(_to_batch(chunk))
+            if len(group) == _GROUP_BATCHES:
+                writer.write_table(pa.Table.from_batches(group))
+                group = []
+        writer.write_table(pa.Table.from_batches(group, ARROW_SCHEMA))
 
 
 def _to_batch(rows: list[Row]) -> pa.RecordBatch:

@@ -40,7 +40,7 @@ def path_columns(file: str) -> dict[str, Any]:
 
     A value that cannot be one of its column stays text, and is refused where events are checked.
     """
-    return dict(_columns(str(PurePath(file).parent)))
+    return dict(_columns(os.path.dirname(file)))
 
 
 @lru_cache(maxsize=4096)

@@ -7,8 +7,10 @@ files then, and says with file, line and field what is wrong, if anything is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -187,14 +189,20 @@ class Reader:
             _number([part.column(name) for part in self.parts for name in group])
         return Table(self.system, self.parts, self.texts)
 
-    def read(self, file: str) -> None:
-        """Read one file."""
-        if path_columns(file):
-            raise NotPlain(f"{file}: columns in the path")
-        part = self._parquet(file) if file.endswith(".parquet") else self._ndjson(file)
-        if not part.rows:
-            raise NotPlain(f"{file}: no events")
-        self.parts.append(part)
+    def read(self, files: Sequence[str]) -> None:
+        """Read files, in their order but those of Parquet last."""
+        texts = [file for file in files if not file.endswith(".parquet")]
+        for file in files:
+            if path_columns(file):
+                raise NotPlain(f"{file}: columns in the path")
+        if texts:
+            self.parts.append(self._ndjson(texts))
+        for file in files:
+            if file.endswith(".parquet"):
+                part = self._parquet(file)
+                if not part.rows:
+                    raise NotPlain(f"{file}: no events")
+                self.parts.append(part)
 
     def _part(self, words: Words, at: Words) -> Part:
         items, self.items, self.item_count = self.items[: self.item_count], np.zeros(1 << 12, np.int64), 0
@@ -202,17 +210,22 @@ class Reader:
 
     # NDJSON
 
-    def _ndjson(self, file: str) -> Part:
-        with open_file(file) as stream:
-            data = stream.read(TEXT_MAX + 1)
-        if len(data) > TEXT_MAX:
-            raise NotPlain(f"{file}: more than {TEXT_MAX} bytes")
-        return self.of_text(data, file)
+    def _ndjson(self, files: Sequence[str]) -> Part:
+        """All files as one part."""
+        found: list[bytes] = []
+        left = TEXT_MAX
+        for file in files:
+            data = _content(file, left)
+            if not data or len(data) > left:
+                raise NotPlain(f"{file}: no events, or more than {TEXT_MAX} bytes")
+            left -= len(data)
+            found += [data] if data.endswith(b"\n") else [data, b"\n"]
+        return self.of_text(b"".join([*found, PADDING]), files[0] if len(files) == 1 else f"{files[0]} and others")
 
     def of_text(self, data: bytes, file: str) -> Part:
-        """The words of whole lines."""
-        text = np.frombuffer(data + PADDING, np.uint8)
-        end = len(data) + (not data.endswith(b"\n"))
+        """The words of whole lines, which `PADDING` follows."""
+        text = np.frombuffer(data, np.uint8)
+        end = len(data) - len(PADDING)
         rows = int(np.count_nonzero(text[:end] == 10))
         words = np.full((1 + self.all_places, rows), NULL, np.int64)
         begin = text.ctypes.data
@@ -339,6 +352,15 @@ class Reader:
         return self.texts.intern_at(text, offsets)
 
 
+def _content(file: str, most: int) -> bytes:
+    """A file's bytes, unpacked; of more than so many some of them."""
+    if not file.endswith((".gz", ".zst")):
+        with open(file, "rb", buffering=0) as plain:
+            return plain.readall() if os.fstat(plain.fileno()).st_size <= most else plain.read(most + 1)
+    with open_file(file) as stream:
+        return stream.read(most + 1)
+
+
 def _plain(chunk: Any) -> Any:
     return chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
 
@@ -368,8 +390,7 @@ def _number(columns: list[Words]) -> None:
 def read(files: Sequence[str], system: System, log: ProblemLog) -> Table:
     """The events of files, in their order. Raises `NotPlain`."""
     reader = Reader(system, log)
-    for file in files:
-        reader.read(file)
+    reader.read(files)
     return reader.table()
 
 
@@ -379,6 +400,11 @@ def runs_of(table: Table) -> Iterator[tuple[str, Words]]:
     if int(clock.max()) >= 1 << 54 or int(node.max()) >= 1 << 7:
         raise NotPlain("a clock or node out of all bounds")
     order = np.argsort(clock << 7 | node, kind="stable")
-    rows, codes = table.numbers()[order], np.unique(run)
-    for name, code in sorted((table.texts.text(int(code)), int(code)) for code in codes):
-        yield name, rows if len(codes) == 1 else rows[run[order] == code]
+    rows = table.numbers()
+    if (run == run[0]).all():
+        yield table.texts.text(int(run[0])), rows[order]
+        return
+    order = order[np.argsort(run[order], kind="stable")]
+    codes, ends = np.unique(run[order], return_index=True)
+    each = zip(codes, np.split(rows[order], ends[1:]), strict=True)
+    yield from sorted(((table.texts.text(int(code)), some) for code, some in each), key=itemgetter(0))

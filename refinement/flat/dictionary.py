@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ TEXTS_KEPT = 1 << 17
 """Strings of a generation of a run that is streamed; those of the one before are known, too."""
 HASHES_SORTED = 1 << 20
 """About so many hashes are sorted at a time."""
-PADDING = b"\n\0\0\0\0\0\0\0"
+PADDING = bytes(8)
 
 
 class NotPlain(Exception):  # noqa: N818 - the other reader looks at it
@@ -63,8 +63,15 @@ class Dictionary:
         self.starts = np.zeros(1, np.int64)
         self.bytes = np.zeros(0, np.uint8)
         self.slots = np.zeros(0, np.int64)
+        if most == TEXTS_MIN and known:
+            self._copy(_dictionary_of(tuple(known)))
+            return
         self.grow(most, 32 * most)
         self.intern([text.encode() for text in known])
+
+    def _copy(self, other: Dictionary) -> None:
+        self.used, self.starts = other.used.copy(), other.starts.copy()
+        self.bytes, self.slots = other.bytes.copy(), other.slots.copy()
 
     def grow(self, most: int, room: int) -> None:
         """Have place for so many strings, and bytes, more."""
@@ -114,6 +121,14 @@ class Dictionary:
     def text(self, code: int) -> str:
         """The string of a code."""
         return self.bytes[self.starts[code] : self.starts[code + 1]].tobytes().decode()
+
+
+@lru_cache(maxsize=16)
+def _dictionary_of(known: tuple[str, ...]) -> Dictionary:
+    """A dictionary with these strings, to be copied."""
+    found = Dictionary((), TEXTS_MIN)
+    found.intern([text.encode() for text in known])
+    return found
 
 
 class Generations:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat.ahead import Ahead
 from viewproof.refinement.flat.columns import LARGE, Part, Reader, Table
-from viewproof.refinement.flat.dictionary import TEXTS_MIN, Generations, NotPlain, Words
+from viewproof.refinement.flat.dictionary import PADDING, TEXTS_MIN, Generations, NotPlain, Words
 from viewproof.refinement.flat.program import FlatRun
 from viewproof.refinement.flat.shape import PART, vocabulary
 from viewproof.refinement.flat.starting import conforms, started
@@ -143,12 +143,12 @@ class Stream:
             while data := stream.read(PART_BYTES):
                 whole, newline, after = data.rpartition(b"\n")
                 if newline:
-                    yield rest + whole + newline
+                    yield b"".join((rest, whole, newline, PADDING))
                     rest = after
                 else:
                     rest += data
             if rest:
-                yield rest
+                yield rest + b"\n" + PADDING
 
 
 def batches(
