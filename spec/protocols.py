@@ -19,7 +19,7 @@ from viewproof.spec.sizes import Portfolio, Size
 from viewproof.spec.vsr import fault_models as vsr_faults
 from viewproof.spec.vsr import models as vsr_models
 from viewproof.spec.vsr.core import progress as vsr_progress
-from viewproof.spec.vsr.lemmas import lemmas_of, more_of_any_size
+from viewproof.spec.vsr.lemmas import following_of_any_size, lemmas_of, more_of_any_size
 from viewproof.spec.vsr.shapes import SHAPES
 
 
@@ -33,7 +33,7 @@ class Protocol:
     is found quickly (`replicas`, `bounds`, `model`, the invariant or goal that it `breaks`, `rounds` of bounded search,
     `stops_progress`). `shapes` are what a check of a model without a size searches, if it is more than its own size.
     `build` makes a specification; `goals` and `lemmas` are those of one, and
-    `more_of_any_size` the lemmas that only a proof without sizes needs.
+    `more_of_any_size` the lemmas that only a proof without sizes needs, `following_of_any_size` what follows from them.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Protocol:
     goals: Callable[[Spec], tuple[Any, ...]]
     lemmas: Callable[[Spec], tuple[Predicate, ...]]
     more_of_any_size: Callable[[Spec], tuple[Predicate, ...]] = lambda spec: ()
+    following_of_any_size: Callable[[Spec], tuple[Predicate, ...]] = lambda spec: ()
 
 
 def _build_oxia(name: str, *, profile: str, **arguments: Any) -> Spec:
@@ -74,6 +75,7 @@ PROTOCOLS = (
         goals=vsr_progress.goals,
         lemmas=lambda spec: lemmas_of(spec.cfg, crashes=spec.instance.bounds.get("Restart") != 0),
         more_of_any_size=lambda spec: more_of_any_size(spec.cfg),
+        following_of_any_size=lambda spec: following_of_any_size(spec.cfg),
     ),
     Protocol(
         name="oxia",

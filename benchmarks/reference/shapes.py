@@ -125,24 +125,31 @@ class Bounded(TypedDict):
     exit_code: Code
 
 
-class Query(TypedDict):
-    """One question to the solver."""
+class Question(TypedDict):
+    """An action instance and a lemma: its goals, in how many queries with how many facts they were decided."""
 
     question: str
     goals: int
     status: str
+    queries: int
+    facts: int
     seconds: float
 
 
 class Unbounded(TypedDict):
-    """`vsr prove MODEL --unbounded`."""
+    """`vsr prove MODEL --unbounded`: the certificate of an induction without sizes, which `--recheck` reads."""
 
     format: Literal["viewproof.proof-unbounded/1"]
+    model: str
     verdict: str
     counted: dict[str, int]
+    specification: str
+    parts: dict[str, str]
     solver: str
     seconds: float
-    queries: list[Query]
+    workers: int
+    questions: list[Question]
+    led: NotRequired[Led]
     inputs: Inputs
     exit_code: Code
 

@@ -29,8 +29,9 @@ from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
 from viewproof.refinement.cli.own_model import is_own
 from viewproof.refinement.cli.prove_bounded import find_cover, print_cover, search
 from viewproof.refinement.cli.prove_lead import lead_on
-from viewproof.refinement.cli.prove_text import print_counterexample, print_proof, print_used
-from viewproof.refinement.cli.prove_unbounded import prove_unbounded
+from viewproof.refinement.cli.prove_text import print_counterexample, print_proof, print_used, say_again, say_stale
+from viewproof.refinement.cli.prove_unbounded import FORMAT as UNBOUNDED
+from viewproof.refinement.cli.prove_unbounded import prove_unbounded, recheck_unbounded
 from viewproof.refinement.cli.prove_witness import ROUNDS, STATES, Asked, find_witnesses
 from viewproof.refinement.cli.questions import refuse_others
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
@@ -161,7 +162,7 @@ def prove(
         shown = (show, api.REACH if reach is None else reach)
         return _induction(spec, inputs, (count, limit, used), shown, json_file, lead=question == BEST)
     if how == "unbounded":
-        return prove_unbounded(spec, inputs, limit, json_file)
+        return prove_unbounded(spec, inputs, count, limit, json_file)
     if how == "witness":
         asked_for = Asked(parts, STATES if reach is None else reach, ROUNDS if deepen is None else deepen, limit)
         return find_witnesses(spec, (*spec.invariants, *lemmas_of_model(spec)), asked_for, inputs, json_file)
@@ -276,23 +277,19 @@ def _recheck(file: Path, workers: int, limit: int, json_file: Path | None) -> in
     """Does a certificate speak of the specification at hand, and does its proof go through again?"""
     try:
         old = msgspec.json.decode(file.read_bytes())
-        if old["format"] != certificates.FORMAT:
-            raise click.UsageError(f"{file} is not a certificate of a proof ({certificates.FORMAT})")
+        if old["format"] not in (certificates.FORMAT, UNBOUNDED):
+            raise click.UsageError(
+                f"{file} is not a certificate of a proof ({certificates.FORMAT} or {UNBOUNDED}, not {old['format']})"
+            )
         spec = _spec(old["inputs"])
+        if old["format"] == UNBOUNDED:
+            return recheck_unbounded(old, spec, workers, limit, json_file, file)
+        stale = certificates.changed(old, certificates.fingerprints(spec, lemmas_of_model(spec)))
+        verdict = old["verdict"]
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise click.UsageError(f"{file} is not a certificate of a proof: {error}") from error
-    answer = {"format": "viewproof.recheck/1", "certificate": str(file)}
-    stale = certificates.changed(old, certificates.fingerprints(spec, lemmas_of_model(spec)))
     if stale:
-        click.echo(f"stale: the specification has changed since: {', '.join(stale)}")
-        save_json({**answer, "verdict": "stale", "changed": stale, "exit_code": EXIT_INCONCLUSIVE}, json_file)
-        return EXIT_INCONCLUSIVE
+        return say_stale(stale, file, json_file)
     with steps("proving again") as progress:
         proof: Proof = run_proof(spec, lemmas_of_model(spec), workers=workers, timeout_ms=limit, progress=progress)
-    same = proof.verdict == old["verdict"]
-    click.echo(
-        f"{'confirmed' if same else 'DIFFERENT'}: {proof.verdict} in {proof.seconds:.1f} s (then {old['verdict']})"
-    )
-    code = EXIT_CONFORMS if proof.verdict == "proved" == old["verdict"] else EXIT_INCONCLUSIVE
-    save_json({**answer, "verdict": proof.verdict, "same": same, "exit_code": code}, json_file)
-    return code
+    return say_again(proof.verdict, proof.seconds, verdict, file, json_file)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from viewproof.refinement.cli.check import show_change, show_value
+from viewproof.refinement.cli.output import save_json
+from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 from viewproof.spec.engines import interp
 from viewproof.spec.engines.explicit.replay import changes
 from viewproof.spec.engines.smt.chain import Found
@@ -15,6 +18,8 @@ from viewproof.spec.engines.smt.induction import RANGES, Tally
 from viewproof.spec.engines.smt.proof import Proof
 from viewproof.spec.lang import Spec
 from viewproof.spec.lang.concrete import State
+
+RECHECK = "viewproof.recheck/1"
 
 
 def print_proof(proof: Proof) -> None:
@@ -107,3 +112,21 @@ def print_steps(spec: Spec, behaviour: Sequence[interp.Step]) -> None:
         for change in changes(spec, state, step.state):
             click.echo(f"       {show_change(spec, change)}")
         state = step.state
+
+
+def say_stale(changed: list[str], file: Path, json_file: Path | None) -> int:
+    """A certificate that speaks of another specification."""
+    click.echo(f"stale: the specification has changed since: {', '.join(changed)}")
+    answer = {"verdict": "stale", "changed": changed, "exit_code": EXIT_INCONCLUSIVE}
+    save_json({"format": RECHECK, "certificate": str(file), **answer}, json_file)
+    return EXIT_INCONCLUSIVE
+
+
+def say_again(verdict: str, seconds: float, before: str, file: Path, json_file: Path | None) -> int:
+    """What proving a certificate again came to."""
+    same = verdict == before
+    click.echo(f"{'confirmed' if same else 'DIFFERENT'}: {verdict} in {seconds:.1f} s (then {before})")
+    code = EXIT_CONFORMS if verdict == "proved" == before else EXIT_INCONCLUSIVE
+    answer = {"verdict": verdict, "same": same, "exit_code": code}
+    save_json({"format": RECHECK, "certificate": str(file), **answer}, json_file)
+    return code

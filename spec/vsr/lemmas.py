@@ -7,7 +7,7 @@ from viewproof.spec.vsr.config import Config
 from viewproof.spec.vsr.core.lemmas import GROUPS, LEMMAS, any_size
 from viewproof.spec.vsr.parts import CORE, PARTS
 
-__all__ = ["GROUPS", "LEMMAS", "lemmas_of", "more_of_any_size"]
+__all__ = ["GROUPS", "LEMMAS", "following_of_any_size", "lemmas_of", "more_of_any_size"]
 
 
 def lemmas_of(cfg: Config, crashes: bool = False) -> tuple[Predicate, ...]:
@@ -20,3 +20,8 @@ def lemmas_of(cfg: Config, crashes: bool = False) -> tuple[Predicate, ...]:
 def more_of_any_size(cfg: Config) -> tuple[Predicate, ...]:
     """What a proof without sizes needs besides `lemmas_of`: there are such lemmas for the core without parts."""
     return () if any(part.is_on(cfg) for part in PARTS) else any_size.LEMMAS
+
+
+def following_of_any_size(cfg: Config) -> tuple[Predicate, ...]:
+    """What follows from all of those in the same state, and spares a proof without sizes to find it at every step."""
+    return () if any(part.is_on(cfg) for part in PARTS) else any_size.FOLLOWING

@@ -6,23 +6,18 @@ whatever the number of processes.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from viewproof.spec.engines.smt.induction import Failure, Outcome, Problem, Tally, lemmas_used, prove_step
+from viewproof.spec.engines.smt.processes import spread
 from viewproof.spec.engines.smt.solve import Session
 from viewproof.spec.lang.definitions import Predicate, Spec
 
 Report = Callable[[int, int, str], None]
 """Progress: done, total, what was done last."""
-
-_STOPS = frozenset((signal.SIGINT, signal.SIGTERM))
 
 
 @dataclass
@@ -99,56 +94,6 @@ class Worker:
         return number, outcome
 
 
-_worker: Worker | None = None
-"""The worker of this process; the processes that work for it inherit it, without a solver, when they are forked."""
-
-
-def _work(number: int) -> tuple[int, Outcome]:
-    assert _worker is not None
-    return _worker(number)
-
-
-def _leave_signals_to_the_parent() -> None:
-    """A worker ends when the executor says so, without a word; an interrupt is the parent's business."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-
-
-@contextmanager
-def _blocked() -> Iterator[None]:
-    """Processes started inside get no signal before they have left the handlers of their parent."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _outcomes(worker: Worker, numbers: Sequence[int], workers: int) -> Iterator[Iterator[tuple[int, Outcome]]]:
-    global _worker
-    if workers == 1:
-        yield map(worker, numbers)
-        return
-    _worker = worker
-    before = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _leave_signals_to_the_parent)
-    futures: list[Future[tuple[int, Outcome]]] = []
-    finished = False
-    try:
-        with _blocked():
-            futures = [executor.submit(_work, number) for number in numbers]
-        yield (future.result() for future in as_completed(futures))
-        finished = True
-    finally:
-        _worker = None
-        if not finished or any(not future.done() for future in futures):
-            for child in set(multiprocessing.active_children()) - before:
-                child.terminate()
-        executor.shutdown(wait=True, cancel_futures=True)
-
-
 def processors() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -174,7 +119,7 @@ def prove(
     proof = Proof(problem, {name: Tally() for name in problem.titles}, workers=workers)
     proof.failures += problem.initially_false()
     total = len(problem.work)
-    with _outcomes(Worker(problem, timeout_ms, used), range(total), workers) as outcomes:
+    with spread(Worker(problem, timeout_ms, used), range(total), workers) as outcomes:
         for done, (number, outcome) in enumerate(outcomes, start=1):
             proof.take(problem.work[number][0].name, outcome)
             progress(done, total, outcome.label)

@@ -8,40 +8,57 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from viewproof.spec.engines.smt.induction import RANGES
+from viewproof.spec.engines.smt.processes import spread
 from viewproof.spec.engines.smt.terms import Term
 from viewproof.spec.engines.smt.unbounded.clauses import BEFORE, Clauses, Goals, Sight, Step, Symbols, family
-from viewproof.spec.engines.smt.unbounded.solve import Answer, Clause, Encoder, Query, clause
+from viewproof.spec.engines.smt.unbounded.solve import (
+    ATTEMPTS,
+    ROUNDS_MAX,
+    Answer,
+    Attempt,
+    Clause,
+    Encoder,
+    Query,
+    clause,
+)
 from viewproof.spec.engines.smt.unbounded.terms import numbers_of
 from viewproof.spec.lang.definitions import Predicate, Spec
-from viewproof.spec.lang.expr import ActionIR, PredicateIR, Quant, SortMax, walk
+from viewproof.spec.lang.expr import ActionIR, PredicateIR, Quant, Read, SortMax, walk
 from viewproof.spec.lang.record import record_predicate
 from viewproof.spec.lang.sorts import Instance
 
-INITIAL = "initial state"
+INITIAL, FOLLOWS = "initial state", "follows from the others"
+TOGETHER = 12
+"""Rounds in which the goals of a question may be refuted all at once; one by one, each takes fewer facts."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """One query of a proof: an action instance (none: the initial state) and a lemma, or the ranges."""
+    """One query of a proof: an action instance (none: the initial state) and a lemma, or the ranges; or that a lemma
+    `follows` from the others.
+    """
 
     step: Step | None
     lemma: str
+    follows: bool = False
 
     @property
     def label(self) -> str:
         """`on_prepare(r=1) keeps I3`."""
+        if self.follows:
+            return f"{FOLLOWS}: {self.lemma}"
         return f"{self.step.label if self.step else INITIAL} keeps {self.lemma}"
 
 
 class Problem:
     """All of one proof: lemmas as clauses, and what would refute each goal."""
 
-    def __init__(self, spec: Spec, lemmas: Sequence[Predicate]) -> None:
+    def __init__(self, spec: Spec, lemmas: Sequence[Predicate], following: Sequence[Predicate] = ()) -> None:
         self.spec = spec
         self.symbols = Symbols(spec)
         self.terms = self.symbols.terms
@@ -51,14 +68,25 @@ class Problem:
             p.id: record_predicate(p.id, p.title, p.fn, spec.schema, spec.cfg, p.doc)
             for p in (*spec.invariants, *lemmas)
         }
+        self.following: dict[str, PredicateIR] = {
+            p.id: record_predicate(p.id, p.title, p.fn, spec.schema, spec.cfg, p.doc) for p in following
+        }
         self._compiled: dict[int, Clause] = {}
 
     @cached_property
+    def inductive(self) -> list[Clause]:
+        """The lemmas about a state that are proved step by step."""
+        return self._clauses(self.lemmas)
+
+    @cached_property
     def assumed(self) -> list[Clause]:
-        """The lemmas about a state."""
+        """All lemmas about a state."""
+        return [*self.inductive, *self._clauses(self.following)]
+
+    def _clauses(self, lemmas: Mapping[str, PredicateIR]) -> list[Clause]:
         return [
             self.compiled(term, id)
-            for id, ir in self.lemmas.items()
+            for id, ir in lemmas.items()
             if not ir.is_transition
             for term in self.clauses.of(ir.cond, True, {}, BEFORE, id)
         ]
@@ -83,14 +111,17 @@ class Problem:
             args = {p.name: v for p, v in zip(bounded, values, strict=True)}
             yield Step(ir, {**free, **{k: self.terms.const(v) for k, v in args.items()}}, args)
 
-    @cached_property
-    def questions(self) -> list[Question]:
-        """All queries that a proof may need: not those of lemmas about variables that the action leaves alone."""
-        found = [Question(None, id) for id, ir in self.lemmas.items() if not ir.is_transition]
-        for step in self.steps:
-            found.append(Question(step, RANGES))
-            found += [Question(step, id) for id, ir in self.lemmas.items() if ir.reads() & step.ir.writes()]
-        return found
+    def questions(self, number: int) -> list[Question]:
+        """What a proof asks of the initial state (0), of any state (1), or of an action instance: not of lemmas about
+        variables that the action leaves alone.
+        """
+        if number == 0:
+            return [Question(None, id) for id, ir in self.lemmas.items() if not ir.is_transition]
+        if number == 1:
+            return [Question(None, id, follows=True) for id in self.following]
+        step = self.steps[number - 2]
+        changed = [id for id, ir in self.lemmas.items() if ir.reads() & step.ir.writes()]
+        return [Question(step, RANGES), *(Question(step, id) for id in changed)]
 
     def refuting(self, question: Question) -> list[list[Term]]:
         """Per goal of a question the clauses that would refute it; goals that the step leaves as they are, not."""
@@ -99,14 +130,32 @@ class Problem:
             assert step is not None
             found = list(goals.kept_in_range(step))
         else:
-            ir = self.lemmas[question.lemma]
-            sight = Sight(step, not ir.is_transition, step is None)
+            ir = self.named(question.lemma)
+            sight = BEFORE if question.follows else Sight(step, not ir.is_transition, step is None)
             found = [*goals.of(ir.cond, {}, sight), *goals.defined(ir.cond, {}, sight)]
             if step is not None and not ir.is_transition:
                 same = {_ids(g) for g in (*goals.of(ir.cond, {}, BEFORE), *goals.defined(ir.cond, {}, BEFORE))}
                 found = [g for g in found if _ids(g) not in same]
         unique = {_ids(g): g for g in found if self.terms.false not in g}
         return list(unique.values())
+
+    def named(self, lemma: str) -> PredicateIR:
+        """A lemma by its name."""
+        return self.lemmas.get(lemma) or self.following[lemma]
+
+    def spoken_of(self, question: Question) -> frozenset[str]:
+        """The variables that a question's lemma, its step's guard and what the step makes of those speak of; for ranges
+        all that the step reads.
+        """
+        step = question.step
+        if question.lemma == RANGES:
+            return step.ir.reads() if step else frozenset()
+        found = self.named(question.lemma).reads()
+        if step is None:
+            return found
+        said = [g.cond for g in step.ir.guards]
+        said += [e for u in step.ir.updates if u.var.name in found for e in (u.value, *u.index)]
+        return found | {n.var.name for e in said for n in walk(e) if isinstance(n, Read)}
 
     def guard(self, step: Step) -> list[Term]:
         """What a step's guard says."""
@@ -117,36 +166,65 @@ def _ids(terms: Sequence[Term]) -> frozenset[int]:
     return frozenset(t.id for t in terms)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Result:
-    """What a question came to: `goals` that needed z3, z3's answers, and what they say together."""
+    """What a question came to: `goals` that z3 was asked for, what its answers say together, in how many queries, with
+    how many facts. `action`: the empty text for the initial state.
+    """
 
-    question: Question
+    label: str
+    action: str
+    lemma: str
     goals: int
-    answers: list[Answer] = field(default_factory=list)
     status: str = "unsat"
+    queries: int = 0
+    facts: int = 0
     seconds: float = 0.0
 
 
 def ask(problem: Problem, encode: Encoder, question: Question, timeout_ms: int = 0) -> Result:
-    """Ask one question: all its goals together, and if that does not refute them, one by one."""
+    """Ask one question: all its goals together, and if that does not refute them, one by one, in several attempts."""
     sets = problem.refuting(question)
     started = time.perf_counter()
-    if not sets:
-        return Result(question, 0)
-    together = assume(problem, encode, question, sets, timeout_ms)
-    if together.status == "unsat":
-        return Result(question, len(sets), [together], seconds=time.perf_counter() - started)
-    answers = [together] if len(sets) == 1 else [assume(problem, encode, question, [s], timeout_ms) for s in sets]
-    statuses = [answer.status for answer in answers]
+    answers: list[Answer] = []
+    statuses = ["unsat"]
+    if sets:
+        answers.append(assume(problem, encode, question, sets, timeout_ms, rounds_max=TOGETHER))
+        statuses = [answers[0].status]
+    if statuses != ["unsat"]:
+        statuses = []
+        for goal in sets:
+            tried = _attempts(problem, encode, question, goal, timeout_ms)
+            answers += tried
+            statuses.append(tried[-1].status)
     status = "sat" if "sat" in statuses else "unknown" if "unknown" in statuses else "unsat"
-    return Result(question, len(sets), answers, status, time.perf_counter() - started)
+    action = question.step.ir.name if question.step else FOLLOWS if question.follows else ""
+    return Result(
+        question.label, action, question.lemma, len(sets), status, len(answers), sum(len(a.facts) for a in answers),
+        time.perf_counter() - started,
+    )  # fmt: skip
 
 
-def assume(problem: Problem, encode: Encoder, question: Question, sets: list[list[Term]], timeout_ms: int) -> Answer:
+def _attempts(problem: Problem, encode: Encoder, question: Question, goal: list[Term], timeout_ms: int) -> list[Answer]:
+    """Answers for one goal, up to the first that decides it."""
+    found: list[Answer] = []
+    for attempt in ATTEMPTS:
+        answer = assume(problem, encode, question, [goal], timeout_ms, attempt)
+        if attempt.focused and answer.status == "sat":  # what was not assumed may say no
+            answer = replace(answer, status="unknown")
+        found.append(answer)
+        if answer.status != "unknown":
+            break
+    return found
+
+
+def assume(
+    problem: Problem, encode: Encoder, question: Question, sets: list[list[Term]], timeout_ms: int = 0,
+    attempt: Attempt = ATTEMPTS[0], rounds_max: int = ROUNDS_MAX,
+) -> Answer:  # fmt: skip
     """Can a state that satisfies the lemmas take the step of a question, and one of these sets of clauses be true?"""
     terms = problem.terms
-    query = Query(terms, encode, question.lemma, timeout_ms)
+    query = Query(terms, encode, question.lemma, timeout_ms, attempt)
     local: list[Clause] = []
 
     def state(term: Term) -> None:
@@ -170,13 +248,16 @@ def assume(problem: Problem, encode: Encoder, question: Question, sets: list[lis
             query.speak_of(family(param.sort), step.env[param.name])
         for term in problem.guard(step) if question.lemma != RANGES else ():
             state(term)
-    assumed = problem.assumed if step is not None else []
+    assumed = problem.inductive if question.follows else problem.assumed if step is not None else []
+    if attempt.focused:
+        spoken_of = problem.spoken_of(question)
+        assumed = [one for one in assumed if problem.named(one.lemma).reads() <= spoken_of]
 
     def clauses_now() -> list[Clause]:
         defined = (t for ts in list(problem.symbols.defined_here.values()) for t in ts)
         return [*local, *assumed, *(problem.compiled(t) for t in defined)]
 
-    return query.refute(clauses_now)
+    return query.refute(clauses_now, rounds_max)
 
 
 def without_sizes(spec: Spec, lemmas: Sequence[Predicate]) -> Spec:
@@ -204,6 +285,7 @@ class Unbounded:
     counted: dict[str, int]
     results: list[Result] = field(default_factory=list)
     seconds: float = 0.0
+    workers: int = 1
 
     @property
     def verdict(self) -> str:
@@ -217,26 +299,44 @@ class Unbounded:
         return [r for r in self.results if r.status != "unsat"]
 
 
+@dataclass(frozen=True)
+class Worker:
+    """Asks all questions of one action instance. Each time anew: what is found does not depend on what came before."""
+
+    spec: Spec
+    lemmas: tuple[Predicate, ...]
+    following: tuple[Predicate, ...]
+    timeout_ms: int
+    asked: tuple[str, ...]
+
+    def __call__(self, number: int) -> tuple[int, list[Result]]:
+        """The results of an action instance, by its number (`Problem.questions`)."""
+        problem, encode = Problem(self.spec, self.lemmas, self.following), Encoder()
+        questions = [q for q in problem.questions(number) if not self.asked or q.lemma in self.asked]
+        return number, [ask(problem, encode, question, self.timeout_ms) for question in questions]
+
+
 def prove(
-    spec: Spec, lemmas: Sequence[Predicate], *, timeout_ms: int = 0, actions: Sequence[str] = (),
-    lemmas_asked: Sequence[str] = (),
+    spec: Spec, lemmas: Sequence[Predicate], following: Sequence[Predicate] = (), *, workers: int = 1,
+    timeout_ms: int = 0, actions: Sequence[str] = (), lemmas_asked: Sequence[str] = (),
     progress: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> Unbounded:  # fmt: skip
     """Are the invariants and lemmas together inductive, whatever the sizes? `timeout_ms` limits a query.
 
+    Lemmas that are `following` hold in every state in which the others do: that is asked once, not step by step.
     With `actions` or `lemmas_asked` only these are asked about; then nothing is proved of the specification as a whole.
     """
     started = time.perf_counter()
-    open_spec = without_sizes(spec, lemmas)
-    problem, encode = Problem(open_spec, lemmas), Encoder()
-    proof = Unbounded(open_spec, {name: top + 1 for name, top in open_spec.instance.bounds.items()})
-    questions = [
-        q
-        for q in problem.questions
-        if (not actions or (q.step and q.step.ir.name in actions)) and (not lemmas_asked or q.lemma in lemmas_asked)
-    ]
-    for done, question in enumerate(questions, start=1):
-        proof.results.append(ask(problem, encode, question, timeout_ms))
-        progress(done, len(questions), question.label)
+    open_spec = without_sizes(spec, (*lemmas, *following))
+    labels = [INITIAL, FOLLOWS, *(step.label for step in Problem(open_spec, lemmas).steps)]
+    numbers = [n for n, label in enumerate(labels) if not actions or label.split("(")[0] in actions]
+    proof = Unbounded(open_spec, {name: top + 1 for name, top in open_spec.instance.bounds.items()}, workers=workers)
+    found: dict[int, list[Result]] = {}
+    worker = Worker(open_spec, tuple(lemmas), tuple(following), timeout_ms, tuple(lemmas_asked))
+    with spread(worker, numbers, workers) as outcomes:
+        for done, (number, results) in enumerate(outcomes, start=1):
+            found[number] = results
+            progress(done, len(numbers), labels[number])
+    proof.results = [result for number in sorted(found) for result in found[number]]
     proof.seconds = time.perf_counter() - started
     return proof

@@ -20,9 +20,25 @@ from viewproof.spec.engines.smt.terms import Term
 from viewproof.spec.engines.smt.unbounded.terms import END, OpenTerms, holes, nodes
 
 NO_LIMIT_MS = 4294967295
-ROUNDS_MAX = 60
-PER_CLAUSE = 6
-"""Fillings of a clause that are added in a round."""
+ROUNDS_MAX = 150
+EFFORT = 6_000_000
+"""Limit of one check, in z3's own count of what it did: the same on a machine that is busy (some seconds)."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A way to look for a refutation: where one gets lost, another often does not.
+
+    `per_clause`: fillings of a clause that are added in a round. `focused`: only the lemmas are assumed that speak of
+    what the goal and the guard speak of, and of nothing else.
+    """
+
+    per_clause: int = 6
+    focused: bool = False
+    seed: int = 0
+
+
+ATTEMPTS = (Attempt(), Attempt(focused=True), Attempt(3, seed=1), Attempt(12, True, 2), Attempt(12, seed=3))
 
 
 class Encoder:
@@ -131,11 +147,16 @@ class Answer:
 class Query:
     """One question to z3: are these facts consistent with the clauses?"""
 
-    def __init__(self, terms: OpenTerms, encode: Encoder, about: str, timeout_ms: int = 0) -> None:
+    def __init__(
+        self, terms: OpenTerms, encode: Encoder, about: str, timeout_ms: int = 0, attempt: Attempt = ATTEMPTS[0]
+    ) -> None:  # fmt: skip
         self.about = about
         self.terms = terms
         self.encode = encode
+        self.per_clause = attempt.per_clause
         self.solver: Any = z3.SolverFor("QF_UFIDL")
+        self.solver.set("rlimit", EFFORT)
+        self.solver.set("random_seed", attempt.seed)
         self.timeout_ms = timeout_ms
         self.facts: list[Term] = []
         self._apps: dict[int, Term] = {}
@@ -219,7 +240,7 @@ class Query:
                     deep = max((depth for _, depth, _ in chosen), default=-1)
                     found.append((self.terms.fill(one.term, filled, {}), deep + (1 if own else 2)))
                     count += 1
-                    if count == PER_CLAUSE:
+                    if count == self.per_clause:
                         break
         before = len(self.facts)
         for term, deeper in found:
