@@ -13,6 +13,7 @@ from tests.impl.link import Link
 from tests.impl.net.fuzzed import SAMPLES, frames
 from tests.impl.net.raw import RawConnection, client_hello
 from tests.impl.net.test_connections import resident_bytes_of
+from tests.impl.net.waiting import SECONDS
 from tests.refinement.traces import load
 from viewproof.impl.interface.checks import ContradictionError
 from viewproof.impl.interface.messages import Message
@@ -79,7 +80,7 @@ def serve_while(count: int, directory: Path) -> str:
     with Cluster(directory, cluster=7) as cluster:
         cluster.format()
         cluster.start_all()
-        asyncio.run(cluster.wait_ready())
+        asyncio.run(cluster.wait_ready(SECONDS))
         address = cluster.addresses[0]
         hellos = [None, client_hello(5), client_hello(0)]
         before = resident_bytes_of(cluster.pid(0))
