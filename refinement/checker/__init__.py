@@ -254,7 +254,7 @@ class Plain:
             return None
         try:
             for row in stream:
-                self._event(row)
+                self.take(row)
         except Missing:
             return None
         except Reject as reject:
@@ -268,7 +268,8 @@ class Plain:
         unseen = tuple(self.state.missing())
         return self.verdict("inconclusive" if unseen else "conforms", missing=unseen)
 
-    def _event(self, row: Row) -> None:
+    def take(self, row: Row) -> None:
+        """Judge the next event. Raises `Missing` or `Reject`."""
         event, node = row[_EVENT], row[_NODE]
         state = self.state
         if node >= self.replicas:
@@ -314,7 +315,7 @@ class Plain:
         """Begin again, and replay up to so many events."""
         self._begin()
         for row in islice(rows, events - self.before):
-            self._event(row)
+            self.take(row)
 
     def kept(self, rows: Iterable[Row], first: Row) -> Begun:
         """The state as a value; `rows` are the events that it went through, and later ones."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 from viewproof.refinement.joined.order import Record
+from viewproof.spec.vsr.profiles import profile_options
 
 PANIC = "panic"
 """The system stopped itself: the run is judged up to it."""
@@ -45,6 +47,28 @@ def with_ends(records: list[Record]) -> list[Record]:
         if id(record) in ends and record.event != PANIC:
             found.append(replace(record, event="cut_off", columns={}, text=record.text))
     return found
+
+
+def with_quorums(records: list[Record], replicas: int) -> list[Record]:
+    """The records; what a replica does on messages of several others comes after so many of them: it offers its log
+    once f others entered the view, and the new primary merges once a quorum but itself offered.
+    """
+    entered: dict[int, set[int]] = defaultdict(set)
+    offered: dict[int, set[int]] = defaultdict(set)
+    others = int(profile_options("iggy", max(1, replicas))["quorum_view_change"]) - 1
+    for record in sorted(records, key=lambda r: r.time):
+        view = record.columns.get("view") or 0
+        if record.event == "view_changed":
+            entered[view].add(record.node)
+            record.gives = (*record.gives, ("entered", view, len(entered[view])))
+        elif record.event == "offered":
+            record.needs = (*record.needs, ("entered", view, (replicas - 1) // 2 + 1))
+            if record.node != view % max(1, replicas):
+                offered[view].add(record.node)
+                record.gives = (*record.gives, ("offered", view, len(offered[view])))
+        elif record.event == "merged" and others:
+            record.needs = (*record.needs, ("offered", view, others))
+    return records
 
 
 def alone(record: Record) -> Record:

@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from viewproof.refinement.iggy.files import first_time, own_replica
 from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
 from viewproof.refinement.iggy.names import Names
-from viewproof.refinement.iggy.records import PANIC, alone, look_ahead, up_to_panic, with_ends, without_sessions
+from viewproof.refinement.iggy.records import (
+    PANIC,
+    alone,
+    look_ahead,
+    up_to_panic,
+    with_ends,
+    with_quorums,
+    without_sessions,
+)
 from viewproof.refinement.joined.order import Record, in_order
 from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, Unknown, lines_of, steady
 
@@ -256,21 +264,26 @@ class Reader:
 
 
 def _messages(event: str, node: int, c: Columns) -> tuple[tuple[object, ...], tuple[object, ...]]:
-    """What a record uses of others, and gives them."""
+    """What a record uses of others, and gives them. A commit number that a line shows was made by then."""
+    told = (("commit", c["commit"]),) if c.get("commit") else ()
     match event:
+        case "queued":
+            return (), (("queued", c["op"]),)
+        case "gapped":
+            return ((("queued", c["op"]),) if c["op"] else ()), ()
         case "acked":
             needs = (("in", c["view"], c["sender"]),) if c["view"] and c["sender"] != node else ()
             return needs, ((("commit", c["op"]),) if c["reached"] else ())
         case "executed":
             return (("commit", c["op"]),), ()
+        case "lagging":
+            return ((("commit", c["commit_max"]),) if c["commit_max"] else ()), ()
         case "view_changed":
-            return (), (("asked", c["view"], node),)
-        case "merged":
-            return (), ()
+            return told, ()
         case "elected":
             return (), (("started", c["view"]), ("in", c["view"], node))
         case "adopted":
-            return ((("started", c["view"]),) if c["view"] else ()), (("in", c["view"], node),)
+            return (*((("started", c["view"]),) if c["view"] else ()), *told), (("in", c["view"], node),)
     return (), ()
 
 
@@ -304,7 +317,7 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
         "replicas": reader.replicas, "slots": reader.slots, "metadata": int(judged), "wire": int(reader.wire),
     }  # fmt: skip
     records = without_sessions(group.records) if metadata and not judged else group.records
-    records = steady(records)
+    records = steady(records if reader.ticks else with_quorums(records, reader.replicas))
     records = list(in_order(records, TICKS)) if reader.ticks else with_ends(list(in_order(records)))
     records = [alone(record) for record in records] if reader.partial else look_ahead(records)
     records, missing = up_to_panic(records)
@@ -313,9 +326,7 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     else:
         missing += [f"no line of replica {n} is in the input" for n in range(reader.replicas) if n not in reader.seen]
     late = {} if reader.wire else _late(group.records, reader.from_start)
-    missing += [
-        f"{at.file}:{at.line}: the lines of replica {n} begin late, at op {at.columns['op']}" for n, at in late.items()
-    ]
+    missing += [f"{at.file}:{at.line}: the lines of replica {n} begin late" for n, at in late.items()]
     if reader.wire and not reader.ended:
         missing.append("the end of the run: the log is cut off before the simulator says that it is done")
     if group.names.logs_out:
@@ -328,12 +339,17 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
 
 
 def _late(records: list[Record], from_start: set[int]) -> dict[int, Record]:
-    """The first line of each replica that cannot be its first: it executes a later op, and no start was seen."""
+    """The first line of each replica that was not its first: others print their starts and it does not, or what it
+    executes first is a later op.
+    """
     first: dict[int, Record] = {}
     for record in records:
-        first.setdefault(record.node, record)
+        if record.node >= 0:
+            first.setdefault(record.node, record)
     return {
-        n: at for n, at in first.items() if n not in from_start and at.event == "executed" and at.columns["op"] != 1
+        node: record
+        for node, record in first.items()
+        if node not in from_start and (from_start or (record.event == "executed" and record.columns["op"] != 1))
     }
 
 

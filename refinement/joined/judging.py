@@ -61,7 +61,7 @@ def judge_joined(
             log.add(problem.file, problem.line, problem.field, problem.expected, problem.got)
         if not reading.runs and not log:
             log.add(unit.files[0], 0, "", f"logs of {adapter.name}", "no line that an adapter of it knows")
-        runs = [(run, _rows(run, adapter, options, log)) for run in reading.runs]
+        runs = [(run, rows_of(run, adapter, options, log)) for run in reading.runs]
         clock.until_now("read")
         if not log:
             judged += [_judge(run, rows, reading, options, check_run, log) for run, rows in runs]
@@ -111,7 +111,7 @@ def _as_partial(
     for verdict, facts, errors in judged:
         if verdict is not None and verdict.violations and verdict.run_id in runs:
             at = verdict.violations[0]
-            rows = _rows(runs[verdict.run_id], adapter, options, log)
+            rows = rows_of(runs[verdict.run_id], adapter, options, log)
             end = next((n for n, row in enumerate(rows, 1) if row[-2:] == (at.file, at.line)), len(rows))
             other = judge_run(verdict.run_id, rows[:end], partial, check_run, log)[0]
             refused = other is not None and other.verdict == "violates"
@@ -126,7 +126,8 @@ def _line(texts: Mapping[tuple[str, int], str], place: Violation | Step) -> str:
     return texts.get((place.file, place.line), "")[:TEXT_SHOWN]
 
 
-def _rows(run: LoggedRun, adapter: Adapter, options: AuditOptions, log: ProblemLog) -> list[Row]:
+def rows_of(run: LoggedRun, adapter: Adapter, options: AuditOptions, log: ProblemLog) -> list[Row]:
+    """The records of a run as rows; what is wrong with them goes to the log."""
     return list(_numbered(run, adapter, {*options.without}, log))
 
 

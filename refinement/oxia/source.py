@@ -9,13 +9,14 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from viewproof.refinement.joined.order import Record, in_order
 from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, lines_of, steady
+from viewproof.refinement.oxia.records import by_itself, late, with_duplicates, with_restarts
 
 Fields = Mapping[str, Any]
 SUFFIXES = (".ndjson", ".json", ".log", ".jsonl")
@@ -439,58 +440,15 @@ def _run(
         run.records.append(
             Record(pattern.event, node, line.file, line.number, _time(f), columns, text, needs, gives, about)
         )
-    run.records = list(in_order(_with_duplicates(_with_restarts(steady(run.records)))))
+    begins_late = late(run.records)
+    run.late_nodes = frozenset(begins_late)
+    run.records = list(in_order(with_duplicates(with_restarts(steady(run.records)))))
     if reader.partial:
-        run.records = [_alone(record) for record in run.records]
+        run.records = [by_itself(record) for record in run.records]
     silent = tuple(f"no line of {name} is in the input" for name, at in reader.names.items() if at not in seen)
-    run.missing = (*silent, *(() if coordinator else ("no line of the coordinator is in the input",)))
+    begun = tuple(f"{at.file}:{at.line}: the lines of {reader.ensemble[n]} begin late" for n, at in begins_late.items())
+    run.missing = (*silent, *begun, *(() if coordinator else ("no line of the coordinator is in the input",)))
     return run
-
-
-def _alone(record: Record) -> Record:
-    """The record without what others give it."""
-    columns = {name: value for name, value in record.columns.items() if name != "next"}
-    if record.event == "started":
-        columns = {}
-    for name in ("again", "dropped"):
-        if columns.get(name) == 0:
-            del columns[name]
-    return replace(record, columns=columns)
-
-
-def _with_duplicates(records: list[Record]) -> list[Record]:
-    """An entry that a follower drops has a line that says so, right after."""
-    last: dict[int, Record] = {}
-    for record in records:
-        if record.event == "added":
-            record.columns["dropped"] = 0
-            last[record.node] = record
-        elif record.event == "duplicate":
-            before = last.pop(record.node, None)
-            if before is not None and before.columns["offset"] == record.columns["offset"]:
-                before.columns["dropped"] = 1
-    return records
-
-
-def _with_restarts(records: list[Record]) -> list[Record]:
-    """A process that starts again shows with its first lines what its log and its database came back with."""
-    waiting: dict[int, Record] = {}
-    begun: set[int] = set()
-    found = []
-    for record in records:
-        node = record.node
-        if record.event == "started":
-            if node in begun:
-                waiting[node] = record
-                record.columns = {"head": None, "commit": None}
-                found.append(record)
-            begun.add(node)
-            continue
-        start = waiting.pop(node, None) if record.event in ("created", "on_new_term") else None
-        if start is not None:
-            start.columns = {"head": record.columns["head"], "commit": record.columns.get("commit")}
-        found.append(record)
-    return found
 
 
 def is_merged(lines: Iterable[Line]) -> bool:

@@ -130,7 +130,6 @@ def test_a_server_that_comes_back_without_what_it_acknowledged_is_refused(tmp_pa
         ("Reading entry", "offset", 2),
         ("Apply committed entries", "max-inclusive", 2),
         ("Started leading the shard", "head-offset", 0),
-        ("Follower successfully initialized in new term", "last-entry", {"term": "1", "offset": "0"}),
         ("Appending proposal to WAL", "term", 2),
     ],
 )
@@ -201,6 +200,26 @@ def test_after_a_snapshot_a_server_is_not_known_until_its_lines_show_it(tmp_path
     found = verdict("oxia", shard.write(tmp_path))
     assert found.violations == ()
     assert any("snapshot" in text for text in found.missing)
+
+
+def test_a_server_whose_lines_begin_late_is_not_known(tmp_path: Path) -> None:
+    shard = calm()
+    own = [line for line in shard.lines if line["node"] == "s2"]
+    for line in own[: len(own) // 2]:
+        shard.lines.remove(line)
+    found = verdict("oxia", shard.write(tmp_path))
+    assert (found.verdict, found.violations) == ("inconclusive", ())
+    assert any("the lines of s2 begin late" in text for text in found.missing)
+
+
+def test_a_server_that_answers_its_first_term_with_a_log_began_earlier(tmp_path: Path) -> None:
+    """Or the line is wrong: it is named."""
+    shard = calm()
+    at, line = next((n, x) for n, x in enumerate(shard.lines, 1) if x["message"].startswith("Follower successfully"))
+    line["last-entry"] = {"term": "1", "offset": "0"}
+    found = verdict("oxia", shard.write(tmp_path))
+    assert (found.verdict, found.violations) == ("inconclusive", ())
+    assert any(f":{at}: the lines of {line['node']} begin late" in text for text in found.missing)
 
 
 def test_an_acknowledgement_stands_for_all_below_and_comes_when_it_comes(tmp_path: Path) -> None:
