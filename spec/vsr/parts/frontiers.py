@@ -150,6 +150,31 @@ def frontiers_backed(s: Namespaced) -> Bool:
     )
 
 
+@invariant("frontiers.within", "a frontier counts entries of the log")
+def frontiers_within(s: Namespaced) -> Bool:
+    """Where a normal primary's view began is committed, and the log has as many entries of a namespace above it as the
+    frontier says.
+    """
+    return forall(
+        Replica,
+        lambda r: implies(
+            all_of(s.status[r] == NORMAL, primary(s, s.view[r]) == r),
+            lambda: all_of(
+                s.began[r] <= s.commit_max[r],
+                forall(Namespace, lambda n: number_of(s.frontier[r, n]) <= entries_of(s, r, n)),
+            ),
+        ),
+    )
+
+
+def entries_of(s: Namespaced, r: Replica, n: Namespace) -> Number:
+    """How many entries of a namespace r's log has, from where the view began."""
+    return count(between(Op, s.began[r] + 1, s.op[r]), lambda p: namespace_of(s, s.entry[r, p], p) == n)
+
+
+LEMMAS = (frontiers_within,)
+
+
 def is_acknowledged(s: Namespaced, r: Replica, o: Op) -> Bool:
     """Did a quorum acknowledge r's entry at op o in r's view?"""
     return count(Replica, lambda q: s.ack[s.view[r], q, o] == s.entry[r, o]) >= s.cfg.quorum_replication
@@ -209,6 +234,7 @@ FRONTIERS = Part(
     ),
     invariants=lambda cfg: (frontiers_backed,),
     witnesses=lambda cfg: (frontier_ahead,),
+    lemmas=lambda cfg: LEMMAS,
     faults=FAULTS,
     ranges=lambda cfg, bounds: {"Namespace": cfg.namespaces - 1},
     models={

@@ -22,7 +22,7 @@ from viewproof.spec.vsr import model
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 from viewproof.spec.vsr.lemmas import lemmas_of
 
-NAMES = ("control", "checkpoint", "ring", "drain", "pipeline", "control_checkpoint", "combined")
+NAMES = ("control", "checkpoint", "ring", "drain", "pipeline", "frontiers", "control_checkpoint", "combined")
 LARGE: list[tuple[str, dict[str, Any]]] = [
     ("control", {"views": 3, "ops": 3, "requests": 3, "restarts": 1}),
     ("checkpoint", {"views": 3, "ops": 3, "requests": 3}),
@@ -37,6 +37,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "ring": {"replicas": 2, "views": 2, "ops": 2},
     "drain": {"replicas": 2, "views": 2, "ops": 1},
     "pipeline": {"replicas": 2, "views": 2, "ops": 2},
+    "frontiers": {"views": 2, "ops": 2, "requests": 1},
     "combined": {"replicas": 2, "views": 1, "ops": 2},
     "control_checkpoint": {"replicas": 2, "views": 2, "ops": 1, "restarts": 1},
 }

@@ -42,6 +42,7 @@ WITNESSED: dict[str, list[Sizes]] = {
     ],
     "pipeline": [{}, {**DEEP, "restarts": 1}],
     "append_failure": [{}, {**DEEP, "restarts": 1}],
+    "frontiers": [{}, {"requests": 1, "restarts": 1}, {"replicas": 3, "views": 3, "clients": 1}],
     "discard": [{}, {"views": 3}, {**DEEP}, {"replicas": 2, "views": 4}],
     "clients": [{}, {"requests": 2, "ops": 4}, {"replicas": 2, "views": 3, "ops": 3, "restarts": 1, "incarnations": 2}],
     "sessions": [{"replicas": 3, "ops": 3}, {"replicas": 2, "views": 3, "restarts": 1}],
@@ -80,7 +81,6 @@ NO_LEMMAS = {
     "diskless": "recovery by nonce with other quorums",
     "slots": "those of iggy but one: a request of a client that was evicted comes again",
     "withdrawal": "those of control, of which it changes how a primary asks",
-    "frontiers": "the core's; what a primary keeps of acknowledgements has no lemmas",
     "iggy_clients": "the core's log; what its table keeps has no lemmas",
 }
 """Models of configurations whose lemmas are witnessed under another name."""
