@@ -141,8 +141,13 @@ def main() -> None:
     parser.add_argument(
         "--record", action="store_true", help="keep the table and that of benchmarks.giant, and write docs"
     )
+    parser.add_argument("--make", action="store_true", help="only make the data of all tables")
     options = parser.parse_args()
     data = data_set(Path("build") / "audit", options.runs, options.requests, workers=os.cpu_count() or 1)
+    if options.make:
+        parquet_of(data)
+        giant_data.giant(Path("build"), options.giant)
+        return
     first = audit("local", [str(data)])
     sys.stdout.write(f"the first audit, which compiles what is not in the cache: {first.seconds:.1f} s\n\n")
     rows = list(measured(options.engine or list(ENGINES), data, options))

@@ -50,7 +50,7 @@ def giant(root: Path, events: int) -> Path:
     if folder.exists():
         return folder
     sys.stderr.write(f"making a run of {events:,} events in {folder}\n")
-    draft = root / "giant-draft"
+    draft = root / f"draft-giant-{events}"
     shutil.rmtree(draft, ignore_errors=True)
     result = simulate(1, replicas=NODES, requests=6000, profile=PROFILE, out=draft / "simulated")
     if not result.ok or result.trace is None:
