@@ -33,6 +33,7 @@ from viewproof.refinement.reading import read_rows
 from viewproof.refinement.schema import INDEX, TABLE, Row
 from viewproof.refinement.verdict import AuditOptions, AuditReport, RunVerdict
 
+PIECES = 101
 NODE, SEQ, EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
 
 
@@ -153,6 +154,17 @@ def test_files_that_end_at_different_times_may_come_in_pieces(seed: int, good: l
     pieces = rng.randint(1, 4)
     drawn = {node: sorted(rng.randint(0, top) for _ in range(pieces)) for node, top in last.items()}
     compare(tmp_path, rows, by_node_cuts(rows, [{node: drawn[node][n] for node in last} for n in range(pieces)]))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["good", "changed"])
+def test_a_large_run_cut_at_a_hundred_places_the_report_is_the_same(kind: str, tmp_path: Path) -> None:
+    rng = random.Random(kind)
+    rows = simulated(tmp_path / "run", 9, replicas=3, requests=600)
+    if kind == "changed":
+        rows = change(rng, rows).rows
+    cuts = sorted(rng.sample(range(1, len(rows)), PIECES - 1))
+    compare(tmp_path, rows, [rows[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(rows)], strict=True)])
 
 
 @pytest.mark.long
