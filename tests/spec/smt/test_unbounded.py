@@ -190,6 +190,16 @@ def test_a_model_of_ones_own_is_proved_for_any_number_of_rounds(votes: Path) -> 
     assert "bounded: 3 of Voter; everything else is of any number" in said
 
 
+def test_a_certificate_is_confirmed_and_stale_once_the_specification_is_another_one(votes: Path) -> None:
+    file = votes.with_suffix(".json")
+    assert run(f"{votes}:small", "--json", str(file))[0] == 0
+    again = CliRunner().invoke(cli, ["prove", "--recheck", str(file)])
+    assert (again.exit_code, again.stdout.split()[:2]) == (0, ["confirmed:", "proved"])
+    votes.write_text(votes.read_text().replace("quorum=2", "quorum=3"))
+    stale = CliRunner().invoke(cli, ["prove", "--recheck", str(file)])
+    assert (stale.exit_code, stale.stdout.split()[0]) == (4, "stale:")
+
+
 def test_a_quorum_that_is_too_small_is_not_proved(votes: Path) -> None:
     votes.write_text(votes.read_text().replace("quorum=2", "quorum=1"))
     code, said = run(f"{votes}:small")
