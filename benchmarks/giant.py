@@ -20,6 +20,8 @@ from benchmarks.giant_data import giant
 from benchmarks.text import table
 from benchmarks.watch import Watched, watch
 
+MEMORY_MIB = 4096
+"""Beyond it the audit is stopped: the run was left to the replay that goes row by row and holds all of it."""
 SHOWN = 10
 """Moments of the run at which its memory is shown."""
 
@@ -29,9 +31,9 @@ def audited(data: Path, workers: int) -> tuple[dict[str, Any], Watched]:
     with tempfile.TemporaryDirectory(prefix="bench-giant-") as scratch:
         result = Path(scratch) / "result.json"
         command = [sys.executable, "-m", "viewproof", "audit", str(data), "--workers", str(workers)]
-        watched = watch([*command, "--json", str(result)], {"VSR_REPLAY": "compiled"})
+        watched = watch([*command, "--json", str(result)], {"VSR_REPLAY": "compiled"}, MEMORY_MIB)
         if watched.exit_code:
-            raise SystemExit(f"the audit ended with exit code {watched.exit_code}, expected 0")
+            raise SystemExit(f"exit code {watched.exit_code}, expected 0; {watched.peak_mib:,.0f} MiB at most")
         return json.loads(result.read_text()), watched
 
 

@@ -32,8 +32,12 @@ class Watched:
     memory: tuple[tuple[float, float], ...] = ()
 
 
-def watch(command: Sequence[str], variables: Mapping[str, str] | None = None) -> Watched:
-    """Run `command` with these variables of the environment, its output dropped, to its end. Needs Linux's /proc."""
+def watch(
+    command: Sequence[str], variables: Mapping[str, str] | None = None, most_mib: float = float("inf")
+) -> Watched:
+    """Run `command` with these variables of the environment, its output dropped, to its end, or until it takes more
+    memory than that. Needs Linux's /proc.
+    """
     busy, started = machine_busy_seconds(), time.monotonic()
     memory, seconds = list[tuple[float, float]](), dict[int, float]()
     with subprocess.Popen(
@@ -42,6 +46,8 @@ def watch(command: Sequence[str], variables: Mapping[str, str] | None = None) ->
         while process.poll() is None:
             tree = list(_tree(process.pid))
             memory.append((time.monotonic() - started, sum(map(_memory_kib, tree)) / 1024))
+            if memory[-1][1] > most_mib:
+                process.kill()
             for pid in tree:
                 seconds[pid] = max(seconds.get(pid, 0.0), _own_seconds(pid))
             time.sleep(_SAMPLE_SECONDS)
