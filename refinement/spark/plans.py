@@ -38,7 +38,8 @@ from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
 from viewproof.refinement.spark.balance import Plan, dealt, why
 from viewproof.refinement.spark.remote import fetched, files_at
-from viewproof.refinement.spark.session import BATCH_ROWS, Log, session_for
+from viewproof.refinement.spark.session import BATCH_ROWS, Log, interruptibly, session_for
+from viewproof.refinement.spark.told import Told, telling
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, UnitResult
 
 _RESULTS_A_BATCH = 64
@@ -86,7 +87,8 @@ def audit(
 ) -> AuditReport:
     """Audit all inputs on Spark and report: the same verdicts as the local engine's. Its seconds leave the start out.
 
-    Interrupted, it reports what the first of its two plans has judged, if that was through.
+    Interrupted, it reports what was judged where files are; of runs that are brought together by a shuffle nothing, and
+    on a cluster only if that plan was through.
 
     `check_run` must be importable by name on the executors. A session that is passed in is left open.
     """
@@ -99,10 +101,12 @@ def audit(
             with session_for(session, master, log, conf) as spark:
                 say(f"session ready after {time.monotonic() - started:.1f} s")
                 started = time.monotonic()
-                for found in _audit_units(spark, units, options, check_run, _tasks(master), say):
-                    results += found
-                if inputs.remote:
-                    results += judge_remote(spark, inputs, options, check_run, _tasks(master), say)
+                here = str(spark.conf.get("spark.master", "")).startswith("local")
+                with telling(here, len(units), progress) as told, told.kept(results):
+                    for found in _audit_units(spark, units, options, check_run, _tasks(master), say, told):
+                        results += found
+                    if inputs.remote:
+                        results += judge_remote(spark, inputs, options, check_run, _tasks(master), say)
         except KeyboardInterrupt:
             results, stopped = until_interrupted(replace(inputs, units=units), results)
     if progress and not stopped:
@@ -116,15 +120,16 @@ def _tasks(master: str) -> int:
 
 
 def _audit_units(
-    spark: SparkSession, units: tuple[Unit, ...], options: AuditOptions, check_run: CheckRun, tasks: int, say: Log
-) -> Iterator[list[UnitResult]]:
+    spark: SparkSession, units: tuple[Unit, ...], options: AuditOptions, check_run: CheckRun, tasks: int, say: Log,
+    told: Told,
+) -> Iterator[list[UnitResult]]:  # fmt: skip
     """The results of each plan."""
     whole, mixed = divide(units, options.adapter)
     if whole:
         hands = dealt(whole, tasks, size_of)
         even = why([unit.size for unit in whole], [sum(map(size_of, hand)) for hand in hands], "bytes")
         say(f"{len(whole)} directories with runs of their own: judged where they are, without a shuffle; {even}")
-        results = judge_whole(spark, whole, options, check_run, tasks)
+        results = judge_whole(spark, whole, options, check_run, tasks, told)
         by_name = {unit.name: unit for unit in whole}
         split = {name for group in split_groups(results) for name in group}
         results = [result for result in results if result.unit not in split]
@@ -154,10 +159,11 @@ def divide(units: Iterable[Unit], adapter: str = NATIVE) -> tuple[list[Unit], li
 
 
 def judge_whole(
-    spark: SparkSession, units: list[Unit], options: AuditOptions, check_run: CheckRun, tasks: int
+    spark: SparkSession, units: list[Unit], options: AuditOptions, check_run: CheckRun, tasks: int, told: Told
 ) -> list[UnitResult]:
     """Judge units, each within one task. They are dealt to the tasks by their bytes, the largest first."""
     hands, total = dealt(units, tasks, size_of), sum(unit.size for unit in units)
+    folder = told.folder
     names = msgspec.json.encode(hands)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -165,6 +171,7 @@ def judge_whole(
         for batch in batches:
             for hand in batch.column("id").to_pylist():
                 results = (judge_unit(unit, options, check_run, total) for unit in dealt_units[hand])
+                results = (Told(folder).passed(hand, result) for result in results)
                 while some := list(islice(results, _RESULTS_A_BATCH)):
                     yield _result_batch(some)
 
@@ -188,7 +195,7 @@ def _result_batch(results: Iterable[UnitResult]) -> pa.RecordBatch:
 
 
 def _collect(answers: DataFrame) -> list[UnitResult]:
-    texts = answers.toArrow().column("result").to_pylist()
+    texts = interruptibly(answers.sparkSession, answers.toArrow).column("result").to_pylist()
     return [msgspec.json.decode(text, type=UnitResult) for text in texts]
 
 
@@ -226,7 +233,8 @@ def _judge_files(
     events = files.mapInArrow(decode, _ddl(_EVENTS))
     results = _collect(in_order(events, tasks).mapInArrow(judge, _ddl(_RESULT)))
     state = partial(_state_facts, opened=opened, options=options)
-    broken = contradictions(files.mapInArrow(state, _ddl(_FACTS))) if has_facts(options.adapter) else []
+    facts = files.mapInArrow(state, _ddl(_FACTS))
+    broken = interruptibly(files.sparkSession, partial(contradictions, facts)) if has_facts(options.adapter) else []
     return _without_malformed(results, broken, options)
 
 

@@ -7,20 +7,25 @@ import os
 import socket
 import sys
 import tempfile
+import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from viewproof.refinement.interrupts import held, reinstall
+from viewproof.refinement.interrupts import held, reinstall, shielded_children
 from viewproof.refinement.java import find_java
 
 Log = Callable[[str], None]
+Answer = TypeVar("Answer")
 
 BATCH_ROWS = 8192
+_WAIT_SECONDS = 0.2
 ANSWER_SECONDS = 5.0
 """How long a master may take to accept a connection."""
 
@@ -171,6 +176,36 @@ def _first_line(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
+def interruptibly(spark: SparkSession, work: Callable[[], Answer]) -> Answer:
+    """What `work` gives; a signal ends the wait for it at once, and its jobs.
+
+    Spark's own way to the answer waits for the job that is interrupted, and hides the interrupt behind an error of it.
+    """
+    tag = f"viewproof-{uuid.uuid4().hex}"
+    answer: list[Answer] = []
+    error: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            spark.addTag(tag)
+            answer.append(work())
+        except BaseException as problem:
+            error.append(problem)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_WAIT_SECONDS)
+    except KeyboardInterrupt:
+        with held(), suppress(Exception):  # its Java may be gone already
+            spark.interruptTag(tag)
+        raise
+    if error:
+        raise error[0]
+    return answer[0]
+
+
 @contextmanager
 def session_for(
     given: SparkSession | None, master: str, log: Log | None, conf: Mapping[str, str] | None = None
@@ -188,11 +223,12 @@ def session_for(
     spark = None
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs the traceback of an interrupt
     try:
-        with held():
+        with held(), shielded_children():  # Spark sets a handler of its own, which raises at once
             spark = start_session(master, log, conf)
             reinstall()
         yield spark
     finally:
         with held():
             if spark is not None:
-                spark.stop()
+                with suppress(Exception):  # nothing depends on it any more; its Java may be gone already
+                    spark.stop()

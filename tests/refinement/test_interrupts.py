@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -27,6 +28,7 @@ from viewproof.refinement.discovery import discover
 from viewproof.refinement.schema import Row
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
+ROOT = Path(__file__).parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -153,3 +155,39 @@ def test_no_traceback_whenever_it_comes(workers: str, number: signal.Signals, se
     assert result.returncode == 4, result
     assert "Traceback" not in result.stderr
     assert "to go on: vsr simulate --seed " in result.stdout or "stopped" in result.stderr
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_an_interrupted_audit_in_spark_reports_what_it_has_judged_and_ends_soon(tmp_path: Path) -> None:
+    """Ended within 3 seconds on a machine that does nothing else (`docs/spark.md`); the test waits longer."""
+    runs = 60
+    for number in range(runs):
+        for file in sorted((ROOT / "traces/recorded/kill-primary").iterdir()):
+            to = tmp_path / "t" / f"run-{number}" / file.name
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_text(file.read_text().replace('"run":"kill-primary"', f'"run":"run-{number}"'))
+    (tmp_path / "tmp").mkdir()
+    words = ["audit", "--engine", "spark", "--master", "local[2]", str(tmp_path / "t"), "--json", str(tmp_path / "r")]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "VSR_REPLAY": "python"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "viewproof", *words], env=environment, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    end = time.monotonic() + 300
+    while not [f for f in (tmp_path / "tmp").glob("viewproof-told-*/*.ndjson") if f.stat().st_size]:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    out, said = process.communicate(timeout=60)
+    took = time.monotonic() - began
+    assert process.returncode == 4, (said, out)
+    report = json.loads((tmp_path / "r").read_text())
+    assert "Traceback" not in said
+    assert 0 < len(report["verdicts"]) < runs
+    assert {run["verdict"] for run in report["verdicts"]} == {"conforms"}
+    assert re.search(rf"interrupted: \d+ of {runs} directories judged", out)
+    assert took < 20, took
+    sys.stdout.write(f"{took:.1f} s after the signal\n")
