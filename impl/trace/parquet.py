@@ -4,39 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from viewproof.impl.trace.events import TraceEvent
 
-_STRINGS = frozenset(
-    {
-        "run",
-        "event",
-        "status",
-        "head",
-        "digest",
-        "table",
-        "m_type",
-        "m_checksum",
-        "m_parent",
-        "m_outcome",
-        "m_operation",
-        "m_reply",
-    }
-)
 _REQUIRED = frozenset({"run", "node", "seq", "clock", "event"})
 
 
-def _column_type(name: str) -> pa.DataType:
-    if name == "m_log":
-        return pa.list_(pa.string())
-    return pa.string() if name in _STRINGS else pa.int64()
+def _column_type(annotation: object) -> pa.DataType:
+    """What a field's annotation, whatever else it may be than None, is in Arrow."""
+    kinds: list[Any] = [kind for kind in (get_args(annotation) or (annotation,)) if kind is not type(None)]
+    types: dict[Any, pa.DataType] = {str: pa.string(), int: pa.int64(), tuple[str, ...]: pa.list_(pa.string())}
+    return types[kinds[0]]
 
 
 PARQUET_SCHEMA = pa.schema(
-    [pa.field(name, _column_type(name), nullable=name not in _REQUIRED) for name in TraceEvent.__struct_fields__]
+    [
+        pa.field(name, _column_type(annotation), nullable=name not in _REQUIRED)
+        for name, annotation in get_type_hints(TraceEvent).items()
+    ]
 )
 """Arrow schema of a trace file: the columns of the README in their order."""
 
