@@ -186,4 +186,4 @@ class Tile:
 
 
 def _stamped(text: str, number: int) -> str:
-    return text if not number else f"{number:06x}{text[6:]}"
+    return text if not number else f"x{number:05x}{text[6:]}"  # no text of the simulator has an x

@@ -135,8 +135,10 @@ class Stream:
             reader = Reader(self.system, self.problems)
             with reader.opened(self.file, self.problems) as source:
                 columns = reader.known(source.schema_arrow)
-                for batch in source.iter_batches(batch_size=PART_ROWS, columns=columns, use_threads=False):
-                    yield pa.Table.from_batches([batch])
+                for group in range(source.num_row_groups):  # over several it holds what it read until the last
+                    some = source.iter_batches(PART_ROWS, row_groups=[group], columns=columns, use_threads=False)
+                    for batch in some:
+                        yield pa.Table.from_batches([batch])
             return
         with open_file(self.file) as stream:
             rest = b""
