@@ -15,7 +15,7 @@ from viewproof.impl.groups.group import BOTH_PLANES, SINGLE, Group
 from viewproof.impl.interface.durable import ConfigurationError, Quorums, quorums_default
 from viewproof.impl.sim.cluster import SimCluster
 from viewproof.impl.sim.profile import SimProfile
-from viewproof.impl.sim.run import SimResult, profile_of_run, run_phases, sim_result, stopped_by
+from viewproof.impl.sim.run import SimResult, core_size, profile_of_run, run_phases, sim_result, stopped_by
 
 
 def simulate_groups(
@@ -44,6 +44,7 @@ def simulate_groups(
     in_force = quorums_with(faults)(quorums or quorums_default(replicas), replicas)
     random = Random(seed)
     drawn = profile_of_run(f"seed-{seed}", random, clients, profile, client_profile, features, rot=rot)
+    core_size_min = core_size(drawn, in_force, replicas)
     clusters: dict[Group, SimCluster] = {}
     for group in groups:
         own = drawn if group == SINGLE else replace(drawn, plane=group.plane)
@@ -61,6 +62,5 @@ def simulate_groups(
         )
     for cluster in clusters.values():
         cluster.mates = tuple(mate for mate in clusters.values() if mate is not cluster)
-    core_size_min = max(in_force.replication, in_force.view_change, replicas // 2 + 1)
     failure = stopped_by(lambda: run_phases(tuple(clusters.values()), requests, core_size_min))
     return {group: sim_result(seed, cluster, failure, out, parquet) for group, cluster in clusters.items()}

@@ -162,7 +162,12 @@ class SimProfile:
     @property
     def has_border(self) -> bool:
         """True if who may speak with whom matters."""
-        return self.misconfigured or self.backup > 0 or self.stranger_interval_ticks > 0
+        return self.may_shut_out or self.stranger_interval_ticks > 0
+
+    @property
+    def may_shut_out(self) -> bool:
+        """True if the others may speak with one replica no more."""
+        return self.misconfigured or self.backup > 0
 
     @property
     def client_table(self) -> ClientTableConfig:

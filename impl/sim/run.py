@@ -82,6 +82,7 @@ def simulate(
     random = Random(seed)
     run = f"seed-{seed}"
     drawn = profile_of_run(run, random, clients, profile, client_profile, features, rot=rot)
+    core_size_min = core_size(drawn, in_force, replicas)
     cluster = SimCluster(
         config=drawn.replica_config(run),
         faults=faults,
@@ -93,9 +94,16 @@ def simulate(
         random=random,
         record=out is not None,
     )
-    core_size_min = max(in_force.replication, in_force.view_change, replicas // 2 + 1)
     stopped = stopped_by(lambda: run_phases((cluster,), requests, core_size_min))
     return sim_result(seed, cluster, stopped, out, parquet)
+
+
+def core_size(profile: SimProfile, quorums: Quorums, replicas: int) -> int:
+    """How many replicas must come back in the end. Raises `ConfigurationError` if those that may be are too few."""
+    least = max(quorums.replication, quorums.view_change, replicas // 2 + 1)
+    if profile.may_shut_out and replicas - 1 < least:
+        raise ConfigurationError(f"one replica may be shut out under this profile: of {replicas}, {least} are needed")
+    return least
 
 
 def profile_of_run(

@@ -12,9 +12,10 @@ import click
 from viewproof.api.simulate import Plan, run_seeds
 from viewproof.impl.faults import FAULTS
 from viewproof.impl.groups.group import SINGLE, Group, parse_groups
+from viewproof.impl.interface.durable import ConfigurationError, quorums_default
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import CLIENT_PROFILES, FEATURES_CHOICES
-from viewproof.impl.sim.run import SimResult
+from viewproof.impl.sim.run import SimResult, core_size
 from viewproof.impl.sim.summary import summarise, summary_lines
 from viewproof.refinement.cli.options import json_option_of_maker, protect
 from viewproof.refinement.cli.output import note, save_json, steps
@@ -124,6 +125,8 @@ def simulate(
         raise click.UsageError("--parquet says how traces are written; --out DIR says where, and is missing")
     if profile is not None and not rot:
         raise click.UsageError("--no-rot says which profiles are drawn, --profile names one; two have disks that rot")
+    if profile is not None:
+        _require_enough(profile, replicas)
     protect({"--json": json_file}, directories=[] if out is None else [out])
     plan = Plan(
         replicas,
@@ -157,6 +160,13 @@ def simulate(
         click.echo(f"interrupted: {len(results) // len(plan.groups)} of {runs} seeds have run; to go on: {going_on}")
     save_json(_to_dict(results, plan, code) | ({"stopped": going_on} if going_on else {}), json_file)
     return code
+
+
+def _require_enough(profile: str, replicas: int) -> None:
+    try:
+        core_size(NAMED_PROFILES[profile], quorums_default(replicas), replicas)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error), param_hint="--replicas") from None
 
 
 def _print(results: list[SimResult], failed: list[SimResult], plan: Plan, seconds: float) -> None:

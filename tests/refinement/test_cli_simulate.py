@@ -95,3 +95,9 @@ def test_inspect_shows_a_data_directory_and_its_damage(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "problem: " in result.stdout
     assert vsr("inspect", tmp_path / "nowhere").exit_code == 2
+
+
+def test_a_profile_that_may_shut_a_replica_out_needs_enough_others() -> None:
+    result = vsr("simulate", "--replicas", 2, "--profile", "backups")
+    assert result.exit_code == 2
+    assert "one replica may be shut out under this profile: of 2, 2 are needed" in result.output

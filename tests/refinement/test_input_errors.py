@@ -120,7 +120,8 @@ def test_broken_json(tmp_path: Path) -> None:
     [
         (b"[1, 2]\n", "expected a JSON object, got list"),
         (b"\n", "expected an event, got a blank line"),
-        (b"\xff\xfe\n", "expected valid JSON"),
+        (b"\xff\xfe\n", "expected UTF-8 without a byte order mark"),
+        (b"\xff\n", "expected valid JSON"),
         (b"{} {}\n", "expected valid JSON"),
     ],
 )
