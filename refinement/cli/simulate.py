@@ -125,8 +125,7 @@ def simulate(
         raise click.UsageError("--parquet says how traces are written; --out DIR says where, and is missing")
     if profile is not None and not rot:
         raise click.UsageError("--no-rot says which profiles are drawn, --profile names one; two have disks that rot")
-    if profile is not None:
-        _require_enough(profile, replicas)
+    _require_enough(profile, replicas)
     protect({"--json": json_file}, directories=[] if out is None else [out])
     plan = Plan(
         replicas,
@@ -162,9 +161,10 @@ def simulate(
     return code
 
 
-def _require_enough(profile: str, replicas: int) -> None:
+def _require_enough(profile: str | None, replicas: int) -> None:
     try:
-        core_size(NAMED_PROFILES[profile], quorums_default(replicas), replicas)
+        if profile is not None:
+            core_size(NAMED_PROFILES[profile], quorums_default(replicas), replicas)
     except ConfigurationError as error:
         raise click.BadParameter(str(error), param_hint="--replicas") from None
 
