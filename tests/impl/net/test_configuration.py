@@ -364,7 +364,8 @@ def test_a_directory_from_a_backup_is_refused_and_recovered(tmp_path: Path) -> N
         wait_for(lambda: cluster.exit_code(2) == 2, "replica 2 does not start on it")
         assert "older than what was heard from it" in cluster.log_tail(2)
         assert vsr("recover", data)[0] == 1
-        code, output = vsr("recover", data, "--from-cluster", cluster.address_list())
+        put(cluster, 5)  # the others serve again
+        code, output = vsr("recover", data, "--from-cluster", cluster.address_list(), "--timeout", 60)
         assert code == 0, output
         assert "older than what was heard from it" in output
         cluster.kill(2)

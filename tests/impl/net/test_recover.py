@@ -88,7 +88,7 @@ def test_back_under_the_old_identity(kind: str, tmp_path: Path) -> None:
         with pytest.raises(Exception, match=file):
             asyncio.run(cluster.wait_answering(VICTIM))
         put(cluster, 20)
-        code, output = vsr("recover", data, "--from-cluster", cluster.address_list(), *options)
+        code, output = vsr("recover", data, "--from-cluster", cluster.address_list(), "--timeout", 60, *options)
         assert code == 0, output
         assert (data / "before-recovery-1").is_dir()
         assert "being recovered" in vsr("recover", data)[1]
@@ -150,7 +150,7 @@ def test_a_replica_whose_files_are_whole_is_put_back_for_an_entry_that_fails(tmp
         cluster.kill(VICTIM)
         data = cluster.data_path(VICTIM)
         assert vsr("recover", data, "--entry-fails", 35)[0] == 2
-        recover = ("recover", data, "--from-cluster", cluster.address_list(), "--entry-fails", 35)
+        recover = ("recover", data, "--from-cluster", cluster.address_list(), "--timeout", 60, "--entry-fails", 35)
         code, output = vsr(*recover)
         assert (code, "no other replica has a checkpoint there yet" in output) == (4, True), output
         put(cluster, 30)
