@@ -69,7 +69,8 @@ def domain(rows: list[Row], column: str, value: Any) -> list[Any]:
     """Small values of a column: those that the trace shows, and near ones."""
     if isinstance(value, int):
         return list(range(max(0, value - 1), value + 3))
-    shown = dict.fromkeys([value, *(r[INDEX[column]] for r in rows if r[INDEX[column]] is not None)])
+    found = [value, *(r[INDEX[column]] for r in rows if r[INDEX[column]] is not None)]
+    shown = dict.fromkeys(tuple(one) if isinstance(one, list) else one for one in found)
     return list(shown)[:DOMAIN_MAX]
 
 
