@@ -14,6 +14,7 @@ import platform
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,8 @@ from benchmarks.text import table
 
 ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "benchmarks" / "recorded"
+COLUMNS = 128
+"""What is said below a table is wrapped there."""
 PLACE = re.compile(
     r"(<!-- (?P<name>[\w-]+) of benchmarks/recorded/(?P<file>[\w-]+)\.json -->\n).*?(<!-- end of (?P=name) -->)", re.S
 )
@@ -58,8 +61,10 @@ def _text(file: str, name: str) -> str:
     if kept is None:
         return "\nNot measured yet on a machine that does nothing else.\n\n"
     by = f"`{kept['command']}` on {kept['when']}, commit {kept['commit']}, {kept['machine']}."
-    note = f"\n{kept['note']}" if kept["note"] else ""
-    return f"\n{table(kept['header'], kept['rows'])}\n\n{by}{note}\n\n"
+    said = "\n".join(
+        line for part in (by, kept["note"]) for line in textwrap.wrap(part, COLUMNS, break_long_words=False)
+    )
+    return f"\n{table(kept['header'], kept['rows'])}\n\n{said}\n\n"
 
 
 def _commit() -> str:
