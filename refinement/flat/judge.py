@@ -14,7 +14,7 @@ import os
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 import numpy as np
@@ -28,6 +28,7 @@ from viewproof.refinement.flat.columns import Table, read, runs_of
 from viewproof.refinement.flat.dictionary import NotPlain, Words
 from viewproof.refinement.flat.starting import conforms, started
 from viewproof.refinement.flat.streaming import Hands, judge
+from viewproof.refinement.flat.tables import judge_tables
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.verdict import AuditOptions, CheckRun, RunVerdict
 
@@ -74,7 +75,7 @@ def conforming(
         spent("read")
         return [_judge(table, name, order, large, spent) for name, order in runs_of(table)]
 
-    return _unless_left(unit, options, check_run, log, verdicts)
+    return _unless_left(unit.name, options, check_run, log, verdicts)
 
 
 def streamed(
@@ -89,7 +90,7 @@ def streamed(
 ) -> list[RunVerdict] | None:
     """The same for a large unit that holds one run, whose files are each in order."""
     return _unless_left(
-        unit,
+        unit.name,
         options,
         check_run,
         log,
@@ -107,12 +108,26 @@ def streamed(
     )
 
 
+def of_tables(
+    run_id: str, tables: Iterable[pa.Table], options: AuditOptions, check_run: CheckRun, total: int
+) -> RunVerdict | None:
+    """The verdict on one run whose events come as tables in replay order (`judge_tables`), of an input of so many
+    bytes; None where the run is for the other replay to judge, from its beginning.
+    """
+
+    def verdicts(carried: ProblemLog) -> list[RunVerdict]:
+        return [judge_tables(run_id, tables, adapter(options.adapter).system, carried, _is_large(total))]
+
+    found = _unless_left(run_id, options, check_run, ProblemLog(), verdicts)
+    return found[0] if found else None
+
+
 def _is_large(total: int) -> bool:
     return how() == "compiled" or total >= LARGE_BYTES
 
 
 def _unless_left(
-    unit: Unit,
+    name: str,
     options: AuditOptions,
     check_run: CheckRun,
     log: ProblemLog,
@@ -128,10 +143,10 @@ def _unless_left(
         found = verdicts(carried)
     except _UNREADABLE as why:
         if how() == "compiled":
-            sys.stderr.write(f"{unit.name}: not judged by compiled code: {why}\n")
+            sys.stderr.write(f"{name}: not judged by compiled code: {why}\n")
         return None
-    for name, place in carried.carried.items():
-        log.carry(name, place)
+    for column, place in carried.carried.items():
+        log.carry(column, place)
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -110,10 +110,7 @@ class Stream:
             raise NotPlain(f"{self.file}: events that are not in order")
         if int(part.column("node").max()) >= 1 << 7 or int(clock[-1]) >= 1 << 54:
             raise NotPlain(f"{self.file}: a clock or node out of all bounds")
-        for name in (name for group in self.system.profile.numbered for name in group):
-            cells = part.column(name)
-            if (cells >= LARGE).any() or ((cells < 0) & (cells != NULL)).any():
-                raise NotPlain(f"{name} is to be numbered, and the run is streamed")
+        check_streamed(part)
         self.last = int(clock[-1])
         self.parts.append(Begun(part, clock))
 
@@ -205,13 +202,36 @@ def judge(
 
     Raises `NotPlain`.
     """
+    with Generations(list(vocabulary(system))) as texts:
+        found = batches(files, system, log, texts, hands.threads)
+        return judge_batches(run_id, system, texts, found, spent, large=large, said=hands.said)
+
+
+def check_streamed(part: Part) -> None:
+    """Numbered columns of a part hold numbers that need none. Raises `NotPlain`."""
+    for name in (name for group in part.system.profile.numbered for name in group):
+        cells = part.column(name)
+        if (cells >= LARGE).any() or ((cells < 0) & (cells != NULL)).any():
+            raise NotPlain(f"{name} is to be numbered, and the run is streamed")
+
+
+def judge_batches(
+    run_id: str,
+    system: System,
+    texts: Generations,
+    found: Iterable[tuple[Table, Words]],
+    spent: Callable[[str], None] = lambda phase: None,
+    *,
+    large: bool,
+    said: Callable[[int], None] = lambda events: None,
+) -> RunVerdict:
+    """The same for events that are read: batches, each after the one before, with the order of their rows."""
     began = time.monotonic()
     run: FlatRun | None = None
     first: dict[str, Any] = {}
     code = 0
     with ExitStack() as stack:
-        texts = stack.enter_context(Generations(list(vocabulary(system))))
-        for table, order in batches(files, system, log, texts, hands.threads):
+        for table, order in found:
             spent("read")
             if run is None:
                 first, code = table.record(int(order[0])), int(table.column("run")[0])
@@ -222,7 +242,7 @@ def judge(
                 raise NotPlain(f"more runs than {run_id}")
             if not run.take(table.addresses(), table.facts(), order, 0, len(order)):
                 raise NotPlain(f"{run_id}: event {run.events + 1}: {run.place}")
-            hands.said(run.events)
+            said(run.events)
             spent("check")
         if run is None:
             raise NotPlain(f"{run_id}: no events")

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.refinement.traces import change, put, simulated
@@ -23,6 +24,7 @@ from viewproof.refinement.flat import dictionary, program, starting, streaming
 from viewproof.refinement.flat.columns import read
 from viewproof.refinement.flat.compile import compile_kind
 from viewproof.refinement.flat.dictionary import Dictionary, Generations, NotPlain
+from viewproof.refinement.flat.judge import of_tables
 from viewproof.refinement.flat.shape import vocabulary
 from viewproof.refinement.flat.starting import program_of
 from viewproof.refinement.flat.terms import numbered_columns
@@ -31,7 +33,7 @@ from viewproof.refinement.native import configuration
 from viewproof.refinement.parquet import write_parquet
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.reading import read_rows
-from viewproof.refinement.schema import COLUMNS, INDEX, Row
+from viewproof.refinement.schema import ARROW_SCHEMA, COLUMNS, INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, UnitResult
 from viewproof.spec.vsr.core import normal
 
@@ -287,6 +289,29 @@ def test_threads_say_what_one_says_of_recorded_runs(name: str, in_small_parts: p
         in_small_parts.setenv("VSR_REPLAY", "python")
         assert mine is None or replace(judge_unit(unit, OPTIONS, check_run), unit="unit", spent={}) == mine
         in_small_parts.setenv("VSR_REPLAY", "compiled")
+
+
+@pytest.mark.parametrize("rows_each", [1 << 20, 700, 16])
+def test_a_run_as_tables_of_arrow_is_judged_as_from_its_files(
+    tmp_path: Path, in_small_parts: pytest.MonkeyPatch, rows_each: int
+) -> None:
+    rows = simulated(tmp_path / "run", 4, requests=25)
+    whole = pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=False)) for row in rows], ARROW_SCHEMA)
+
+    def judged(run_id: str, tables: Iterable[pa.Table], options: AuditOptions = OPTIONS) -> Any:
+        return of_tables(run_id, tables, options, check_run, 0)
+
+    def cut(table: pa.Table) -> list[pa.Table]:
+        return [table.slice(at, rows_each) for at in range(0, table.num_rows, rows_each)]
+
+    run_id = str(rows[0][INDEX["run"]])
+    verdict = judged(run_id, cut(whole))
+    assert verdict == replace(check_run(run_id, rows, OPTIONS), seconds=verdict.seconds, recorded=len(rows))
+    assert judged("another", cut(whole)) is None
+    assert judged(run_id, []) is None
+    assert judged(run_id, cut(pa.concat_tables([whole[20:], whole[:20]]))) is None
+    assert judged(run_id, cut(whole.drop_columns(["commit_min"]))) is None
+    assert judged(run_id, cut(whole), replace(OPTIONS, without=("digest",))) is None
 
 
 def test_a_text_that_comes_again_after_it_was_let_go_is_noticed(in_small_parts: pytest.MonkeyPatch) -> None:
