@@ -1,6 +1,7 @@
 """How long a replica takes to boot, against the sizes of its journal and its snapshot: one command, one table.
 
     python -m benchmarks.boot             # or: make bench, tools/dev bench
+    python -m benchmarks.boot --record    # the table of docs/recovery.md
 
 Each row is the median of several boots over real files. `open`: superblock read, journal scanned and synced; `restore`:
 log and snapshot decoded, replica made, until it takes messages; `replay`: what lies above the snapshot is executed,
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.figures import record
 from benchmarks.text import table
 from viewproof.impl.interface.durable import CLIENTS_PAPER, superblock_next
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Commit, Prepare, make_header
@@ -168,8 +170,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(description="Boot time against the sizes of journal and snapshot.")
     parser.add_argument("--repeat", type=int, default=3, help="boots of each row")
+    parser.add_argument("--record", action="store_true", help="keep the table, and write docs/recovery.md")
     options = parser.parse_args(arguments)
-    sys.stdout.write(table(HEADER, [measure(row, options.repeat) for row in ROWS]) + "\n")
+    rows = [measure(row, options.repeat) for row in ROWS]
+    sys.stdout.write(table(HEADER, rows) + "\n")
+    if options.record:
+        note = f"Medians of {options.repeat}; files in the page cache."
+        record("boot", "boot", HEADER, rows, "python -m benchmarks.boot --record", note)
     return 0
 
 

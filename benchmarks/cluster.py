@@ -1,6 +1,7 @@
 """How fast the real cluster is, next to PySyncObj (Raft, also Python) on the same machine: one command, one table.
 
     python -m benchmarks.cluster          # or: make bench, tools/dev bench; needs the extra `bench`
+    python -m benchmarks.cluster --record # the table of docs/cluster-speed.md
 
 Each row is the median of several measurements of each side, taken in turn. Three replicas, each a process with files;
 closed-loop clients put values, each with one request outstanding.
@@ -36,6 +37,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.figures import record
 from benchmarks.text import table
 from benchmarks.watch import machine_busy_seconds
 from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig
@@ -232,6 +234,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of one measurement, after the warm-up (3)")
     parser.add_argument("--repeat", type=int, default=3, help="measurements of each side for one row (3)")
     parser.add_argument("--row", action="append", type=_chosen, help="MODE:CLIENTS:BYTES, only this; may be repeated")
+    parser.add_argument("--record", action="store_true", help="keep the table, and write docs/cluster-speed.md")
     options = parser.parse_args(words)
     if find_spec("pysyncobj") is None:
         raise SystemExit("PySyncObj is not installed: pip install 'viewproof[bench]'")
@@ -240,6 +243,9 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.stderr.write(f"measuring {row.mode}, {row.clients} clients, {row.value_bytes} bytes\n")
         rows.append(compare(row, options.seconds, options.repeat))
     sys.stdout.write(table(HEADER, rows) + "\n")
+    if options.record:
+        note = f"Medians of {options.repeat}, of {options.seconds:g} s each."
+        record("cluster", "cluster", HEADER, rows, "python -m benchmarks.cluster --record", note)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """How fast the real cluster is, next to etcd (Raft, in Go) on the same machine: one command, one table.
 
     python -m benchmarks.etcd             # needs Go, which gets and builds etcd from its source, outside this project
+    python -m benchmarks.etcd --record    # its table in docs/cluster-speed.md
 
 Three replicas and three members, each a process with files, without TLS; closed-loop clients put values, each with one
 request outstanding, all over few connections to the leader. Both flush before they acknowledge: etcd each append to its
@@ -23,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.cluster import REPLICAS, WARM_UP_SECONDS, Measured, Row, busy_seconds, measure_own, median
+from benchmarks.figures import record
 from benchmarks.text import table
 from viewproof.impl.net.cluster import HOST, free_ports
 
@@ -121,6 +123,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of one measurement, after the warm-up (3)")
     parser.add_argument("--repeat", type=int, default=3, help="measurements of each side for one row (3)")
     parser.add_argument("--row", action="append", type=_chosen, help="CLIENTS:BYTES, only this; may be repeated")
+    parser.add_argument("--record", action="store_true", help="keep the table, and write docs/cluster-speed.md")
     options = parser.parse_args(words)
     program()
     rows = []
@@ -128,6 +131,9 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.stderr.write(f"measuring {clients} clients, {value_bytes} bytes\n")
         rows.append(compare(clients, value_bytes, options.seconds, options.repeat))
     sys.stdout.write(table(HEADER, rows) + "\n")
+    if options.record:
+        note = f"Medians of {options.repeat}, of {options.seconds:g} s each."
+        record("cluster", "etcd", HEADER, rows, "python -m benchmarks.etcd --record", note)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
     VSR_TLC=/path/to/tla2tools.jar python -m benchmarks.tlc            # five models
     VSR_TLC=/path/to/tla2tools.jar python -m benchmarks.tlc --models 2 # the first two
     VSR_TLC=/path/to/tla2tools.jar python -m benchmarks.tlc --shapes core   # those that `vsr check core` searches
+    VSR_TLC=/path/to/tla2tools.jar python -m benchmarks.tlc --record        # the table of docs/tla.md
 
 TLC is not part of this project (docs/tla.md says where to get it); it runs with 2 workers on the exported module. The
 explicit engine runs by `vsr check` in a process of its own, with what workers it has by itself.
@@ -27,6 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.figures import record
 from benchmarks.watch import watch
 from viewproof.spec.engines.tla import export, tlc
 from viewproof.spec.protocols import shapes_of
@@ -113,6 +115,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--shapes", choices=sorted(VSR_MODELS), help="instead of five models the shapes of this one")
     parser.add_argument("--tlc-seconds", type=float, default=900.0, help="stop TLC on a model after so long")
     parser.add_argument("--heap", default="4g", help="Java heap of TLC")
+    parser.add_argument("--record", action="store_true", help="keep the table, and write docs/tla.md")
     options = parser.parse_args(words)
     classes = tlc.class_path()
     if classes is None:
@@ -127,6 +130,11 @@ def main(words: Sequence[str] | None = None) -> None:
     fast, slow = sum(row.explicit["seconds"] for row in ended), sum(row.tlc.seconds for row in ended)
     _say(f"{len(ended)} of {len(rows)} were searched to the end by both, with equal verdicts and counts")
     _say(f"seconds in these: TLC {slow:,.1f}, explicit {fast:,.1f}")
+    if options.record:
+        note = (
+            f"A `*`: TLC was stopped after {options.tlc_seconds:g} s; its numbers are those of its last progress line."
+        )
+        record("tlc", "speed", HEADER, [row.cells() for row in rows], "python -m benchmarks.tlc --record", note)
 
 
 if __name__ == "__main__":
