@@ -36,6 +36,8 @@ dealt to temporary files by run first, each of about this size.
 """
 
 BUCKETS_MAX = 256
+TOLD_EVENTS = 100_000
+"""How often it is told how many events of one large run were read."""
 
 
 def judge_run(
@@ -105,16 +107,23 @@ class _Merged:
     again.
     """
 
-    def __init__(self, unit: Unit, run_id: str, options: AuditOptions, log: ProblemLog, empty: list[str]) -> None:
+    def __init__(
+        self, unit: Unit, run_id: str, options: AuditOptions, log: ProblemLog, empty: list[str], hands: Hands = ONE
+    ) -> None:
         self.unit = unit
         self.options = options
         self.run_id = run_id
+        self.seen = hands.seen
         self.to: tuple[ProblemLog, list[str]] = (log, empty)
 
     def __iter__(self) -> Iterator[Row]:
         log, empty = self.to
         self.to = ProblemLog(), []
-        return merge_sorted([_noting_empty(file, self.options, log, empty) for file in self.unit.files], self.run_id)
+        rows = merge_sorted([_noting_empty(file, self.options, log, empty) for file in self.unit.files], self.run_id)
+        for number, row in enumerate(rows, 1):
+            if number % TOLD_EVENTS == 0:
+                self.seen(number)
+            yield row
 
 
 def judge_unit(
@@ -148,7 +157,7 @@ def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: i
     if (run_id := _single_run(unit, options.adapter)) is not None:
         try:
             of_columns = _judge_stream_of_columns(unit, run_id, options, check_run, total, hands)
-            return of_columns or _judge_streaming(unit, run_id, options, check_run)
+            return of_columns or _judge_streaming(unit, run_id, options, check_run, hands)
         except NotStreamableError:
             pass
     return _judge_spilled(unit, options, check_run, min(BUCKETS_MAX, size // max(1, STREAM_BYTES) + 1))
@@ -159,9 +168,9 @@ def _single_run(unit: Unit, adapter: str) -> str | None:
     return runs.pop() if len(runs) == 1 else None
 
 
-def _judge_streaming(unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun) -> UnitResult:
+def _judge_streaming(unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun, hands: Hands) -> UnitResult:
     log, empty, clock = ProblemLog(), list[str](), Spent()
-    judged = judge_run(run_id, _Merged(unit, run_id, options, log, empty), options, check_run, log)
+    judged = judge_run(run_id, _Merged(unit, run_id, options, log, empty, hands), options, check_run, log)
     clock.until_now("read, merge, check")
     return result_of(unit.name, [run_id], [judged], options, log, empty, clock.seconds)
 

@@ -19,7 +19,9 @@ from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, Ru
 from viewproof.refinement.workers import in_processes
 
 Progress = Callable[[int, int, str], None]
-"""`progress(done, total, name)`: called after each unit."""
+"""`progress(done, total, name)`: called after each unit, and while a large one goes on. `name` says how many runs and
+events there were so far, and where.
+"""
 
 
 def audit(
@@ -34,10 +36,9 @@ def audit(
     total, stopped = len(inputs.units), ""
     far = _Far(total, progress)
     try:
-        for done, result in enumerate(_judge_all(inputs.units, options, check_run, workers, far.said), 1):
+        for done, result in enumerate(_judge_all(inputs.units, options, check_run, workers, far), 1):
             results.append(result)
-            if progress:
-                progress(done, total, result.unit)
+            far.judged(done, result)
         results = join_split_runs(inputs, results, options, check_run)
     except KeyboardInterrupt:
         results, stopped = until_interrupted(inputs, results)
@@ -46,17 +47,32 @@ def audit(
 
 
 class _Far:
-    """How far the audit of one large run is, while it goes on."""
+    """How far the audit is: how many runs and events it judged, and how far it came in a large one that goes on."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total, self.progress = total, progress
+        self.runs = self.recorded = 0
         self.unit, self.events = "", 0
+
+    def judged(self, done: int, result: UnitResult) -> None:
+        """A unit is done."""
+        self.runs += len(result.verdicts)
+        self.recorded += sum(verdict.recorded for verdict in result.verdicts)
+        self._tell(done, result.unit)
 
     def said(self, done: int, unit: str, events: int) -> None:
         """So many events of a run plainly conform so far."""
         self.unit, self.events = unit, events
+        self._tell(done, unit, events)
+
+    def seen(self, done: int, unit: str, events: int) -> None:
+        """So many events of a run were read for the replay so far."""
+        self._tell(done, unit, events)
+
+    def _tell(self, done: int, unit: str, events: int = 0) -> None:
         if self.progress:
-            self.progress(done, self.total, f"{unit}: {events:,} events")
+            runs = f"{self.runs:,} run{'' if self.runs == 1 else 's'}"
+            self.progress(done, self.total, f"{runs}, {self.recorded + events:,} events; {unit}")
 
     def text(self, results: Iterable[UnitResult]) -> str:
         """What is to be said of a run that was begun and not judged."""
@@ -95,12 +111,14 @@ def _judge_all(
     options: AuditOptions,
     check_run: CheckRun,
     workers: int,
-    said: Callable[[int, str, int], None],
+    far: _Far,
 ) -> Iterator[UnitResult]:
     judge = partial(judge_unit, options=options, check_run=check_run, total=sum(unit.size for unit in units))
     if workers <= 1 or len(units) <= 1:
         for done, unit in enumerate(units):
-            yield judge(unit, hands=Hands(workers, partial(said, done, unit.name)))
+            yield judge(
+                unit, hands=Hands(workers, partial(far.said, done, unit.name), partial(far.seen, done, unit.name))
+            )
         return
     largest_first = sorted(units, key=lambda unit: -unit.size)
     yield from in_processes(judge, largest_first, min(workers, len(units)), in_order=False)

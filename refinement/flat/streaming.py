@@ -39,10 +39,13 @@ AHEAD = 3
 
 @dataclass(frozen=True)
 class Hands:
-    """For one large run: how many threads read and replay it, and who is told after how many events it is."""
+    """For one large run: how many threads read and replay it, and who is told how far it is: how many events plainly
+    conform (`said`), or were read for the replay that goes row by row (`seen`).
+    """
 
     threads: int = 1
     said: Callable[[int], None] = lambda events: None
+    seen: Callable[[int], None] = lambda events: None
 
 
 ONE = Hands()

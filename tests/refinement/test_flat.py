@@ -384,14 +384,14 @@ def test_an_interrupted_large_run_says_how_far_it_came(tmp_path: Path, in_small_
     said: list[str] = []
 
     def progress(done: int, total: int, name: str) -> None:
-        said.append(f"{done} of {total}: {name.rpartition(': ')[2]}")
+        said.append(f"{done} of {total}: {name.partition(';')[0]}")
         if len(said) == 5:
             raise KeyboardInterrupt
 
     inputs = discover([str(tmp_path)])
     report = local.audit(inputs, OPTIONS, check_run, workers=2, progress=progress)
     assert len(said) == 5
-    events = said[-1].removeprefix("0 of 1: ").removesuffix(" events")
+    events = said[-1].removeprefix("0 of 1: 0 runs, ").removesuffix(" events")
     assert report.stopped.startswith("interrupted: 0 of 1 directories judged; not judged, the first: ")
     assert report.stopped.endswith(f"; its first {events} events conform")
     assert report.exit_code == 4
