@@ -34,6 +34,7 @@ from viewproof.refinement.spark.frames import (
 )
 from viewproof.refinement.spark.frames import read as _read
 from viewproof.refinement.spark.frames import verdicts as _verdicts
+from viewproof.refinement.spark.kept_table import verdicts as _kept_verdicts
 from viewproof.refinement.spark.session import SparkStartError, start_session
 from viewproof.refinement.spark.streams import verdicts as _stream_verdicts
 
@@ -43,6 +44,7 @@ __all__ = [
     "Plan",
     "SparkStartError",
     "audit",
+    "audit_from",
     "audit_stream",
     "causes",
     "coverage",
@@ -77,15 +79,49 @@ def audit(
     of another type, and `viewproof.AuditOptionError`.
     """
     audit_options("native", "core", allow, without, "", configuration)
-    if isinstance(source, str):
-        active = session or SparkSession.getActiveSession()
-        if active is None:
-            raise SparkStartError("there is no Spark session: give one, or make one with start_session()")
-        source = _read(active, source)
     return _verdicts(
-        source, allow=allow, without=without, configuration=configuration, check_run=check_run(interp=interp),
-        tasks=tasks, plan=plan,
+        _events(source, session), allow=allow, without=without, configuration=configuration,
+        check_run=check_run(interp=interp), tasks=tasks, plan=plan,
     )  # fmt: skip
+
+
+def audit_from(
+    states: DataFrame | None,
+    source: DataFrame | str,
+    *,
+    allow: Sequence[str] = (),
+    without: Sequence[str] = (),
+    configuration: Mapping[str, int] | None = None,
+    session: SparkSession | None = None,
+    tasks: int | None = None,
+    plan: Plan | None = None,
+) -> DataFrame:
+    """`audit` that goes on: `states` is what this function gave before (None for the first time), `source` new events
+    of the same runs, or of others. The answer has the columns of `audit`, and `state`, a row for each run of both:
+    what `audit` says of all events ever given. Keep it as a table for the next time.
+
+        today = vsr.audit_from(spark.table("runs_monday"), spark.table("traces_tuesday"))
+        today.write.saveAsTable("runs_tuesday")
+
+    Only new events are replayed, unless some come late. A run with malformed events is an error from then on: go on
+    from the table before, with events that are mended. So is a run whose state is of other options or of another
+    version of the specification. Raises `ColumnError` and `viewproof.AuditOptionError`.
+    """
+    audit_options("native", "core", allow, without, "", configuration)
+    return _kept_verdicts(
+        states, _events(source, session), allow=allow, without=without, configuration=configuration, tasks=tasks,
+        plan=plan,
+    )  # fmt: skip
+
+
+def _events(source: DataFrame | str, session: SparkSession | None) -> DataFrame:
+    """The DataFrame, or that of a path."""
+    if not isinstance(source, str):
+        return source
+    active = session or SparkSession.getActiveSession()
+    if active is None:
+        raise SparkStartError("there is no Spark session: give one, or make one with start_session()")
+    return _read(active, source)
 
 
 def plan(source: DataFrame, tasks: int) -> Plan:

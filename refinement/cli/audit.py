@@ -112,7 +112,7 @@ def audit(
         options = api.audit_options(
             input, profile, allow, without, adapter, configuration, forbid=forbid, partial=is_partial
         )
-        api.require_state(state, input, options, engine, workers, interp=interp)
+        api.require_state(state, input, options, workers, interp=interp)
     except api.AuditOptionError as error:
         raise click.BadParameter(str(error), param_hint=f"--{error.option}") from None
     try:

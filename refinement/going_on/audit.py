@@ -1,4 +1,7 @@
-"""An audit that goes on from what was kept: take the new files, judge the runs that they hold, keep all or nothing."""
+"""An audit that goes on from what was kept: take the new files, judge the runs that they hold, keep all or nothing.
+
+Who takes and judges may be another than this process (`Judged`); what counts is changed here alone.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import viewproof.refinement as refinement_package
 from viewproof.refinement.adapter import BUILT_IN, NATIVE, adapter, rows_of
 from viewproof.refinement.discovery import Inputs
 from viewproof.refinement.going_on.directory import FORMAT, Directory, Taken, opened
+from viewproof.refinement.going_on.in_files import InFiles
 from viewproof.refinement.going_on.inputs import New, classify
 from viewproof.refinement.going_on.runs import Run
 from viewproof.refinement.judging import STREAM_BYTES, by_run, no_collector
@@ -34,22 +38,28 @@ _JUDGES = (
     "refinement/events",
 )
 """Folders of the package that decide what a verdict is."""
-_ALSO = ("schema.py", "global_facts.py", "ordering.py", "going_on/runs.py")
+_ALSO = ("schema.py", "global_facts.py", "ordering.py", "going_on/runs.py", "going_on/kept.py", "going_on/in_files.py")
+Log = Callable[[str], None]
+Judged = Callable[[Directory, Inputs, AuditOptions, Progress | None, Log], Iterator[UnitResult]]
+"""Takes what is new of the inputs and judges their runs, from what the directory has of them: new files of them, and
+what is to be changed in its index, which counts only later. A result with problems ends it, and nothing is changed.
+"""
 
 
 def audit(
     inputs: Inputs, options: AuditOptions, state: Path, *, progress: Progress | None = None,
-    log: Callable[[str], None] = lambda text: None,
+    log: Log = lambda text: None, judged: Judged | None = None, engine: str = "local",
 ) -> AuditReport:  # fmt: skip
     """Audit the new files among the inputs together with what is kept in the directory `state`, and keep the result.
 
     The report is on all runs ever taken. Nothing is kept where the input is malformed, or the audit is interrupted.
-    Raises `StateError` for a directory that cannot be used.
+    Raises `StateError` for a directory that cannot be used. `judged` does the work, by default in this process.
     """
     started = time.monotonic()
+    judged = judged or _judged
     with opened(state, subject(options)) as directory:
         try:
-            results = [result_of_inputs(inputs), *_judged(directory, inputs, options, progress, log)]
+            results = [result_of_inputs(inputs), *judged(directory, inputs, options, progress, log)]
             stopped = ""
         except KeyboardInterrupt:
             directory.changed.clear()
@@ -59,12 +69,14 @@ def audit(
             )
         if not (stopped or any(one.problems or one.problems_more for one in results)):
             directory.commit()
-        elif not stopped:
+        else:
+            directory.sweep()
+        if results and any(one.problems or one.problems_more for one in results):
             log(f"the state in {state} is as it was: the input is malformed")
         results.append(UnitResult("kept", verdicts=tuple(_others(directory, results, options))))
         index = directory.index
         results.append(UnitResult("state", carried=index.carried, unrecognised=index.unrecognised))
-    return AuditReport.combine("local", options, results, seconds=time.monotonic() - started, stopped=stopped)
+    return AuditReport.combine(engine, options, results, seconds=time.monotonic() - started, stopped=stopped)
 
 
 def subject(options: AuditOptions) -> str:
@@ -84,7 +96,7 @@ def subject(options: AuditOptions) -> str:
 
 
 def _judged(
-    directory: Directory, inputs: Inputs, options: AuditOptions, progress: Progress | None, say: Callable[[str], None]
+    directory: Directory, inputs: Inputs, options: AuditOptions, progress: Progress | None, say: Log
 ) -> Iterator[UnitResult]:
     new = list(_new_files(directory, inputs, say))
     log, empty, taken = ProblemLog(), list[str](), list[Taken]()
@@ -107,7 +119,7 @@ def _judged(
     yield UnitResult("files", empty=tuple(empty))
 
 
-def _new_files(directory: Directory, inputs: Inputs, say: Callable[[str], None]) -> Iterator[New]:
+def _new_files(directory: Directory, inputs: Inputs, say: Log) -> Iterator[New]:
     same = 0
     for name in inputs.files:
         found = classify(name, directory.index.files)
@@ -115,8 +127,13 @@ def _new_files(directory: Directory, inputs: Inputs, say: Callable[[str], None])
             yield found
         else:
             same += 1
-    if same:
-        say(f"{same} file{'s' if same > 1 else ''} of these were taken before, and are not read again")
+    say_same(same, say)
+
+
+def say_same(files: int, say: Log) -> None:
+    """Say that so many files are not read."""
+    if files:
+        say(f"{files} file{'s' if files > 1 else ''} of these were taken before, and are not read again")
 
 
 def _rows(file: New, options: AuditOptions, log: ProblemLog, empty: list[str], taken: list[Taken]) -> Iterator[Row]:
@@ -136,7 +153,7 @@ def _judge_bucket(directory: Directory, rows: Iterator[Row], options: AuditOptio
     verdicts: list[RunVerdict] = []
     errors: list[str] = []
     for run_id in run_ids:
-        verdict, said = Run.load(run_id, directory, options).go_on(runs.pop(run_id), log)
+        verdict, said = Run.load(run_id, InFiles(run_id, directory, options), options).go_on(runs.pop(run_id), log)
         errors += said
         if verdict is not None:
             verdicts.append(verdict)
@@ -147,5 +164,5 @@ def _others(directory: Directory, results: list[UnitResult], options: AuditOptio
     """The verdicts on runs that have no new events."""
     judged = {verdict.run_id for result in results for verdict in result.verdicts}
     for run_id in directory.index.runs:
-        if run_id not in judged and (kept := Run.load(run_id, directory, options).kept) is not None:
-            yield kept.verdict
+        if run_id not in judged and (kept := InFiles(run_id, directory, options).load()) is not None:
+            yield kept[0].verdict

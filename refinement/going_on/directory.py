@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -64,11 +65,20 @@ class _File(msgspec.Struct):
 
 @dataclass
 class Directory:
-    """A state directory that this process holds; `changed` are its runs' new entries, for `commit`."""
+    """A state directory that this process holds; `changed` are its runs' new entries, for `commit`.
+
+    `numbers` are those for the files of new runs: by default all that no run has.
+    """
 
     path: Path
     index: Index
     changed: dict[str, Entry] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=count)
+
+    @property
+    def least(self) -> int:
+        """From this number on no run has one."""
+        return 1 + max((entry.number for entry in self.index.runs.values()), default=-1)
 
     @property
     def generation(self) -> int:
@@ -85,9 +95,7 @@ class Directory:
 
     def new_number(self, run: str) -> int:
         """A number for a run's files."""
-        if run in self.index.runs:
-            return self.index.runs[run].number
-        return len(self.index.runs) + sum(name not in self.index.runs for name in self.changed)
+        return self.index.runs[run].number if run in self.index.runs else next(self.numbers)
 
     def commit(self) -> None:
         """From now on the changed runs count."""
@@ -132,6 +140,7 @@ def opened(path: Path, subject: str) -> Iterator[Directory]:
         except OSError:
             raise StateError(f"{path}: another audit is using it") from None
         found = Directory(path, _index(path, subject))
+        found.numbers = count(found.least)
         found.sweep()
         yield found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import merge
@@ -10,76 +10,38 @@ from itertools import chain, islice
 
 import msgspec
 
-from viewproof.refinement.adapter import adapter, has_facts
-from viewproof.refinement.checker import Begun, advance, check_run
+from viewproof.refinement.adapter import has_facts
+from viewproof.refinement.checker import advance, check_run
 from viewproof.refinement.global_facts import RunFacts, merge_facts
-from viewproof.refinement.going_on import frames
-from viewproof.refinement.going_on.directory import Directory, Entry, StateError
-from viewproof.refinement.going_on.frames import DamagedError
+from viewproof.refinement.going_on.kept import Kept, Place
 from viewproof.refinement.judging import judge_run
-from viewproof.refinement.ordering import SequenceGuard, Watched, order_key
-from viewproof.refinement.packing import row_decoder
+from viewproof.refinement.ordering import SequenceGuard, order_key
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
 
 _CLOCK = INDEX["clock"]
-ROWS_A_FRAME = 512
-
-
-class Kept(msgspec.Struct):
-    """What is kept of a run beside its events: the verdict and what else was said of it, the state after its final
-    events, and what was watched of them.
-    """
-
-    verdict: RunVerdict
-    errors: tuple[str, ...] = ()
-    begun: Begun | None = None
-    watched: Watched = msgspec.field(default_factory=Watched)
-    facts: RunFacts | None = None
-
-
-_decode = msgspec.msgpack.Decoder(Kept).decode
 
 
 @dataclass
 class Run:
-    """A run as it was kept (or new), and the events that were not final then."""
+    """A run as it was kept in a place (or new), and the events that were not final then."""
 
     run_id: str
-    directory: Directory
+    place: Place
     options: AuditOptions
-    entry: Entry | None
     kept: Kept | None = None
     waiting: list[Row] = field(default_factory=list)
 
     @classmethod
-    def load(cls, run_id: str, directory: Directory, options: AuditOptions) -> Run:
+    def load(cls, run_id: str, place: Place, options: AuditOptions) -> Run:
         """The run as it was kept. Raises `StateError` for a damaged state."""
-        entry = directory.index.runs.get(run_id)
-        found = cls(run_id, directory, options, entry)
-        if entry is not None:
-            try:
-                pieces = frames.read(directory.state(entry), entry.size)
-                found.kept = _decode(next(pieces))
-                found.waiting = list(found._rows(pieces))
-            except (StopIteration, msgspec.MsgspecError, DamagedError) as error:
-                raise StateError(f"{directory.state(entry)}: the state is damaged: {error}") from None
-        return found
-
-    def _rows(self, pieces: Iterable[bytes]) -> Iterator[Row]:
-        decode = row_decoder(adapter(self.options.adapter).system.table).decode
-        for piece in pieces:
-            yield from map(decode, msgspec.msgpack.decode(piece, type=list[msgspec.Raw]))
+        found = place.load()
+        return cls(run_id, place, options) if found is None else cls(run_id, place, options, found[0], list(found[1]))
 
     def __iter__(self) -> Iterator[Row]:
         """All events that were kept, in replay order."""
-        if self.entry is not None:
-            try:
-                yield from self._rows(frames.read(self.directory.log(self.entry), self.entry.log))
-            except (msgspec.MsgspecError, DamagedError) as error:
-                raise StateError(f"{self.directory.log(self.entry)}: the state is damaged: {error}") from None
-        yield from self.waiting
+        return chain(self.place.final(), self.waiting)
 
     def go_on(self, new: list[Row], log: ProblemLog) -> tuple[RunVerdict | None, tuple[str, ...]]:
         """Judge the run with its new events, and keep it; if something is wrong with them it goes to `log` instead."""
@@ -90,10 +52,9 @@ class Run:
         if afresh:  # events that come late: the whole run is looked at again
             rows: list[Row] = list(merge(self, new, key=order_key))
             kept = Kept(kept.verdict, facts=RunFacts(self.run_id))
-            self.entry = None if self.entry is None else msgspec.structs.replace(self.entry, log=0)
         else:
             rows = list(merge(self.waiting, new, key=order_key))
-        whole = _Whole(self, rows) if kept.begun else rows
+        whole = _Whole(self.place, rows) if kept.begun else rows
         assert kept.facts is not None
         before = (kept.watched, msgspec.msgpack.decode(msgspec.msgpack.encode(kept.facts), type=RunFacts))
         check = partial(check_run, begun=kept.begun, whole=whole) if kept.begun else check_run
@@ -102,10 +63,10 @@ class Run:
             return verdict, tuple(errors)
         verdict, disagreement = merge_facts(verdict, contradictions, self.options)
         said = (*errors, *((disagreement,) if disagreement else ()))
-        self._keep(rows, kept, verdict, said)
+        self._keep(rows, kept, verdict, said, anew=afresh)
         return verdict, said
 
-    def _keep(self, rows: list[Row], kept: Kept, verdict: RunVerdict, said: tuple[str, ...]) -> None:
+    def _keep(self, rows: list[Row], kept: Kept, verdict: RunVerdict, said: tuple[str, ...], *, anew: bool) -> None:
         begun = advance(self.run_id, rows, self.options, kept.begun)
         count = (begun.events if begun else 0) - (kept.begun.events if kept.begun else 0)
         guard = SequenceGuard(ProblemLog())
@@ -114,32 +75,14 @@ class Run:
         through = guard.watch(islice(rows, count))
         for _ in kept.facts.watch(through) if has_facts(self.options.adapter) else through:
             pass
-        now = Kept(verdict, said, begun, guard.kept(), kept.facts)
-        directory, generation = self.directory, self.directory.generation
-        old = self.entry
-        anew = old is None or (not old.log and old.log_generation != generation)
-        entry = Entry(
-            directory.new_number(self.run_id), 0 if old is None else old.log, 0, generation,
-            generation if old is None or anew else old.log_generation,
-        )  # fmt: skip
-        length = (
-            frames.write(directory.log(entry), _batches(rows[:count]), at=entry.log) if count or anew else entry.log
-        )
-        size = frames.write(directory.state(entry), chain([now], _batches(rows[count:])))
-        directory.changed[self.run_id] = msgspec.structs.replace(entry, log=length, size=size)
+        self.place.keep(Kept(verdict, said, begun, guard.kept(), kept.facts), rows[:count], rows[count:], anew=anew)
 
 
 class _Whole:
     """All events of a run: those that are final, and the others."""
 
-    def __init__(self, run: Run, rows: list[Row]) -> None:
-        self.run = run
-        self.rows = rows
+    def __init__(self, place: Place, rows: list[Row]) -> None:
+        self.place, self.rows = place, rows
 
     def __iter__(self) -> Iterator[Row]:
-        final = Run(self.run.run_id, self.run.directory, self.run.options, self.run.entry)
-        return chain(final, self.rows)
-
-
-def _batches(rows: list[Row]) -> Iterator[list[Row]]:
-    return (rows[at : at + ROWS_A_FRAME] for at in range(0, len(rows), ROWS_A_FRAME))
+        return chain(self.place.final(), self.rows)

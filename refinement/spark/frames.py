@@ -188,19 +188,21 @@ def _malformed(batch: pa.RecordBatch, places: range) -> list[tuple[Any, ...]]:
 
 
 def _judged(batches: Iterator[pa.RecordBatch], options: AuditOptions, check_run: CheckRun) -> Iterator[pa.RecordBatch]:
-    for run, events in groupby(_rows(batches), key=itemgetter(0)):
+    for run, events in groupby(rows_of_events(batches), key=itemgetter(0)):
         yield pa.RecordBatch.from_pylist([_verdict(run, events, options, check_run)], schema=VERDICTS)
 
 
-_Event = tuple[str, int, int, int, bytes, str | None]
+Event = tuple[str, int, int, int, bytes, str | None]
+"""A row with the columns of `EVENTS`."""
 
 
-def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[_Event]:
+def rows_of_events(batches: Iterator[pa.RecordBatch]) -> Iterator[Event]:
+    """The rows of batches with the columns of `EVENTS`."""
     for batch in batches:
         yield from zip(*(batch.column(name).to_pylist() for name in EVENTS.names), strict=True)
 
 
-def _verdict(run: str, events: Iterator[_Event], options: AuditOptions, check_run: CheckRun) -> dict[str, Any]:
+def _verdict(run: str, events: Iterator[Event], options: AuditOptions, check_run: CheckRun) -> dict[str, Any]:
     """The row of a run; one with malformed events is not judged."""
     problems: list[str] = []
     carried: dict[tuple[int, int], str] = {}

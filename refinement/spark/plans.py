@@ -46,14 +46,14 @@ _RESULTS_A_BATCH = 64
 _FACTS_HELD = 200_000
 """Facts that a task holds before it hands them on."""
 
-_FILES = ""
+FILES = ""
 """In place of a run id: what is said of a file. No run has this id."""
 
 _READING = "reading "
 """Prefix of the unit's name in what is said of a file."""
 
 _RESULT = pa.schema([("result", pa.string())])
-_EVENTS = pa.schema(
+EVENTS = pa.schema(
     [("run", pa.string()), ("clock", pa.int64()), ("node", pa.int64()), ("seq", pa.int64()), ("row", pa.binary())]
 )
 _FACTS = pa.schema(
@@ -103,10 +103,10 @@ def audit(
                 started = time.monotonic()
                 here = str(spark.conf.get("spark.master", "")).startswith("local")
                 with telling(here, len(units), progress) as told, told.kept(results):
-                    for found in _audit_units(spark, units, options, check_run, _tasks(master), say, told):
+                    for found in _audit_units(spark, units, options, check_run, tasks_of(master), say, told):
                         results += found
                     if inputs.remote:
-                        results += judge_remote(spark, inputs, options, check_run, _tasks(master), say)
+                        results += judge_remote(spark, inputs, options, check_run, tasks_of(master), say)
         except KeyboardInterrupt:
             results, stopped = until_interrupted(replace(inputs, units=units), results)
     if progress and not stopped:
@@ -114,7 +114,7 @@ def audit(
     return AuditReport.combine("spark", options, results, seconds=time.monotonic() - started, stopped=stopped)
 
 
-def _tasks(master: str) -> int:
+def tasks_of(master: str) -> int:
     """How many tasks to cut the work into: several per core here, many where the cluster's size is unknown."""
     return 4 * (os.cpu_count() or 1) if master.startswith("local") else 256
 
@@ -175,7 +175,7 @@ def judge_whole(
                 while some := list(islice(results, _RESULTS_A_BATCH)):
                     yield _result_batch(some)
 
-    return _collect(spark.range(0, len(hands), 1, len(hands)).mapInArrow(judge, _ddl(_RESULT)))
+    return _collect(spark.range(0, len(hands), 1, len(hands)).mapInArrow(judge, ddl(_RESULT)))
 
 
 size_of = attrgetter("size")
@@ -185,7 +185,8 @@ def _absolute(unit: Unit) -> Unit:
     return replace(unit, files=tuple(str(Path(file).absolute()) for file in unit.files))
 
 
-def _ddl(schema: pa.Schema) -> str:
+def ddl(schema: pa.Schema) -> str:
+    """A schema in Spark's words."""
     return ", ".join(f"{field.name} {_DDL[field.type]}" for field in schema)
 
 
@@ -230,10 +231,10 @@ def _judge_files(
     """Judge what is in a table of files, of which `opened` gives those of a batch."""
     decode = partial(_decode, opened=opened, options=options)
     judge = partial(_replay, options=options, check_run=check_run, with_facts=False)
-    events = files.mapInArrow(decode, _ddl(_EVENTS))
-    results = _collect(in_order(events, tasks).mapInArrow(judge, _ddl(_RESULT)))
+    events = files.mapInArrow(decode, ddl(EVENTS))
+    results = _collect(in_order(events, tasks).mapInArrow(judge, ddl(_RESULT)))
     state = partial(_state_facts, opened=opened, options=options)
-    facts = files.mapInArrow(state, _ddl(_FACTS))
+    facts = files.mapInArrow(state, ddl(_FACTS))
     broken = interruptibly(files.sparkSession, partial(contradictions, facts)) if has_facts(options.adapter) else []
     return _without_malformed(results, broken, options)
 
@@ -252,7 +253,7 @@ def _replay(
 ) -> Iterator[pa.RecordBatch]:
     """Judge run after run; what was said of files is handed on."""
     for run_id, pairs in groupby(_packed_of(batches), key=itemgetter(0)):
-        if run_id == _FILES:
+        if run_id == FILES:
             yield _result_batch(msgspec.msgpack.decode(packed, type=UnitResult) for _, packed in pairs)
             continue
         yield _result_batch([judge_packed(run_id, (packed for _, packed in pairs), options, check_run, with_facts)])
@@ -305,7 +306,7 @@ def named(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str, str]]:
             yield unit, file, file
 
 
-def _rows_of(path: str, name: str, log: ProblemLog, options: AuditOptions) -> Iterator[Row]:
+def rows_in(path: str, name: str, log: ProblemLog, options: AuditOptions) -> Iterator[Row]:
     """The rows of a file; they, and what is wrong with it, have its name."""
     if path == name:
         yield from rows_of(path, log, options)
@@ -325,17 +326,17 @@ def _rows_of(path: str, name: str, log: ProblemLog, options: AuditOptions) -> It
 def _decode(batches: Iterator[pa.RecordBatch], opened: Opened, options: AuditOptions) -> Iterator[pa.RecordBatch]:
     """Per event: the columns to bring together and sort by, and the whole row, packed.
 
-    Per file, under the run `_FILES`: the runs in it, and what is malformed or empty.
+    Per file, under the run `FILES`: the runs in it, and what is malformed or empty.
     """
-    for chunk in _chunks(_packed(opened(batches), options)):
-        yield _to_batch(chunk, _EVENTS)
+    for chunk in chunks(_packed(opened(batches), options)):
+        yield to_batch(chunk, EVENTS)
 
 
 def _packed(files: Iterator[tuple[str, str, str]], options: AuditOptions) -> Iterator[Row]:
     for unit, path, name in files:
         log, spent = ProblemLog(), Spent()
         runs: set[str] = set()
-        for row in _rows_of(path, name, log, options):
+        for row in rows_in(path, name, log, options):
             clock, node, seq = order_key(row)
             runs.add(row[0])
             yield row[0], clock, node, seq, pack(row)
@@ -354,18 +355,18 @@ def _packed(files: Iterator[tuple[str, str, str]], options: AuditOptions) -> Ite
             dict(log.carried),
             dict(log.unknown),
         )
-        yield _FILES, 0, 0, 0, pack(result)
+        yield FILES, 0, 0, 0, pack(result)
 
 
 def _state_facts(batches: Iterator[pa.RecordBatch], opened: Opened, options: AuditOptions) -> Iterator[pa.RecordBatch]:
     """Per fact that is stated: its key, its value and where it stands first, each once per file (or part of a file)."""
-    for chunk in _chunks(chain.from_iterable(_facts_in(path, name, options) for _, path, name in opened(batches))):
-        yield _to_batch(chunk, _FACTS)
+    for chunk in chunks(chain.from_iterable(_facts_in(path, name, options) for _, path, name in opened(batches))):
+        yield to_batch(chunk, _FACTS)
 
 
 def _facts_in(path: str, name: str, options: AuditOptions) -> Iterator[Row]:
     first: dict[tuple[Any, ...], Row] = {}
-    for row in _rows_of(path, name, ProblemLog(), options):
+    for row in rows_in(path, name, ProblemLog(), options):
         for key, value in facts_of(row):
             stated = (row[0], *key, value)
             order = order_key(row)
@@ -378,7 +379,8 @@ def _facts_in(path: str, name: str, options: AuditOptions) -> Iterator[Row]:
     yield from (stated + place for stated, place in first.items())
 
 
-def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """So many rows at a time as a batch has."""
     chunk: list[Row] = []
     for row in rows:
         chunk.append(row)
@@ -389,14 +391,15 @@ def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield chunk
 
 
-def _to_batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+def to_batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows as columns."""
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _packed_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
-    """(run, packed row); what `_decode` says of files as (`_FILES`, packed result)."""
+    """(run, packed row); what `_decode` says of files as (`FILES`, packed result)."""
     for batch in batches:
         yield from zip(batch.column("run").to_pylist(), batch.column("row").to_pylist(), strict=True)
 

@@ -49,10 +49,15 @@ def files_at(spark: SparkSession, addresses: Iterable[str], suffixes: tuple[str,
 
 
 def fetched(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, str, str]]:
-    """Per file its unit, where its content is on this machine as long as it is looked at, and its address."""
+    """Per file its unit, where its content is on this machine as long as it is looked at, and its address. One without
+    a content is read under its own name.
+    """
     for batch in batches:
         columns = (batch.column(name) for name in ("unit", "file", "content"))
         for unit, file, content in zip(*columns, strict=True):
+            if not content.is_valid:
+                yield unit.as_py(), file.as_py(), file.as_py()
+                continue
             with _kept(file.as_py(), content.as_buffer()) as path:
                 yield unit.as_py(), path, file.as_py()
 

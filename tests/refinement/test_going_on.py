@@ -331,7 +331,6 @@ def test_two_audits_at_once_are_refused(good: list[Row], tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["--engine", "spark"], "--engine spark"),
         (["--workers", "2"], "--workers"),
         (["--interp"], "--interp"),
         (["--input", "tigerbeetle"], "logs of tigerbeetle"),

@@ -101,21 +101,18 @@ def audit_from(
     if not paths:
         raise AuditOptionError("paths", "an audit needs at least one path")
     options = audit_options("native", "core", allow, without, adapter, configuration, forbid=forbid, partial=partial)
-    require_state(state, "native", options, "local", 1, interp=False)
+    require_state(state, "native", options, 1, interp=False)
     inputs = survey_inputs(map(str, paths), options)
     return judge_inputs(
         inputs, options, check_run(), engine="local", master="", workers=1, state=state, progress=progress, log=log
     )
 
 
-def require_state(
-    state: str | Path | None, input: str, options: AuditOptions, engine: str, workers: int, *, interp: bool
-) -> None:
+def require_state(state: str | Path | None, input: str, options: AuditOptions, workers: int, *, interp: bool) -> None:
     """Refuses what an audit with a state cannot do."""
     if state is None:
         return
     lacks = {
-        "--engine spark": engine == "spark",
         "--workers": workers > 1,
         "--interp": interp,
         f"logs of {input}": input != "native",
@@ -235,8 +232,13 @@ def judge_inputs(
     if state is not None:
         with held():
             from viewproof.refinement import going_on
+        say = log or (lambda text: None)
         try:
-            return going_on.audit(inputs, options, Path(state), progress=progress, log=log or (lambda text: None))
+            if engine == "local":
+                return going_on.audit(inputs, options, Path(state), progress=progress, log=say)
+            with held():
+                from viewproof.refinement import spark
+            return spark.audit_from(Path(state), inputs, options, master=master, log=log, progress=progress, conf=conf)
         except going_on.StateError as error:
             raise AuditOptionError("state", str(error)) from None
     if engine == "local":
