@@ -77,6 +77,18 @@ class World:
             return False
         return True
 
+    def claim(self, condition: bool, at: str, text: str) -> None:
+        """Raises `Broken` if the condition does not hold."""
+        if not condition:
+            raise Broken(at, text)
+
+    def count(self, name: str, most: int) -> None:
+        """One more of what is counted. Raises `Refused` if that is more than `most`."""
+        done = self.at(name)
+        self.need(done < most)
+        setattr(self.store, f"v_{name}", done + 1)
+        self.owned.add(name)
+
     def do(self, action: str, **args: int) -> None:
         """Take a step. Raises `Refused`, or `Broken` if only claims are false."""
         program = self.program
@@ -98,11 +110,15 @@ class Program:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        irs = tuple(map(self._as_modelled, model.spec.action_irs))
+        other = {action.name: action for action in model.instead}
+        spec = replace(model.spec, actions=tuple(other.get(action.name, action) for action in model.spec.actions))
+        irs = tuple(map(self._as_modelled, spec.action_irs))
         self.strict: Replay = compile_spec(model.spec, irs)
         self.layout = self.strict.layout
         self.shapes = {var.name: self.layout.shape(var) for var in model.spec.schema.vars.values()}
+        self.shapes |= dict.fromkeys(model.counters, "scalar")
         self.inits = {var.name: var.init for var in model.spec.schema.vars.values()}
+        self.inits |= dict.fromkeys(model.counters, 0)
         self.params = {ir.name: tuple(p.name for p in ir.params) for ir in irs}
         self.writes = {ir.name: ir.writes() for ir in irs}
         self.claims = {
@@ -114,7 +130,13 @@ class Program:
         self.loose: Replay = compile_spec(model.spec, tuple(self._without_claims(ir) for ir in irs))
         self.readers = {name: self._reader(name) for name in self.shapes}
         self.numbers: dict[tuple[str, Any], int] = {}
-        self.fresh = self.layout.new_store()
+        self.fresh = self.first()
+
+    def first(self) -> Store:
+        """All variables at their initial values, nothing counted."""
+        store = self.layout.new_store()
+        store.__dict__.update((f"v_{name}", 0) for name in self.model.counters)
+        return store
 
     def _as_modelled(self, ir: ActionIR) -> ActionIR:
         """The action without the guards that it lacks in the model. Raises `SpecError` if it has no such guard."""
@@ -189,27 +211,22 @@ Key = tuple[int, ...]
 
 
 def search(
-    model: Model, check: Callable[[State], str] | None = None, most: int = 1 << 30, lead: Sequence[str] = ()
-) -> Found:
+    model: Model, check: Callable[[State], str] | None = None, most: int = 1 << 30, lead: Sequence[str] = (),
+    deepest: int = 1 << 30,
+) -> Found:  # fmt: skip
     """All states up to `most`, breadth first; stops at the first that is broken, with a shortest run of strides.
 
     With `lead` only those after strides of these names were taken, of each the first that is enabled ("write:2": the
-    first whose first argument is 2).
+    first whose first argument is 2). `deepest`: no further than that many strides.
     """
     program, found = Program(model), Found()
     names = list(program.shapes)
     place = {name: at for at, name in enumerate(names)}
-    world = World(program, program.layout.new_store())
+    world = World(program, program.first())
     model.start(world)
     program.rest(world)
     for name in lead:
-        wanted, _, who = name.partition(":")
-        world = next(
-            then
-            for stride, choice, then, _ in _next(program, world.store)
-            if stride.name == wanted and (not who or choice[0] == int(who))
-        )
-        program.rest(world)
+        world = _led(program, world, name)
     first = tuple(program.frozen(world.store, name) for name in names)
     parents: dict[Key, tuple[Key, str] | None] = {first: None}
     queue: deque[tuple[Key, Store, int]] = deque([(first, world.store, 0)])
@@ -228,6 +245,9 @@ def search(
         key, store, depth = queue.popleft()
         if check is not None and (wrong := check(program.layout.to_state(store))):
             return end(key, "", wrong, "")
+        if depth == deepest:
+            found.complete = False
+            continue
         for stride, choice, then, broken in _next(program, store):
             text = f"{stride.name}({', '.join(map(str, choice))})"
             if broken is not None:
@@ -248,6 +268,17 @@ def search(
                 return found
             queue.append((after, then.store, depth + 1))
     return found
+
+
+def _led(program: Program, world: World, name: str) -> World:
+    """The world after the first enabled stride that `name` names. Raises `SpecError` if there is none."""
+    wanted, _, text = name.partition(":")
+    choice = tuple(map(int, text.split(","))) if text else ()
+    for stride, chosen, then, _ in _next(program, world.store):
+        if stride.name == wanted and chosen[: len(choice)] == choice:
+            program.rest(then)
+            return then
+    raise SpecError(f"{name} is not enabled")
 
 
 def _next(program: Program, store: Store) -> Iterator[tuple[Stride, Choice, World, Broken | None]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.definitions import Action, Spec
 
 Choice = tuple[int, ...]
 
@@ -26,6 +26,12 @@ class World(Protocol):
     def do(self, action: str, **args: int) -> None:
         """Take a step; if it may not be taken, the stride is not enabled."""
 
+    def claim(self, condition: bool, at: str, text: str) -> None:
+        """What the step `at` must not have made false: if it did, the search stops, and names the text."""
+
+    def count(self, name: str, most: int) -> None:
+        """One more of what happens at most so often; if it happened so often, the stride is not enabled."""
+
 
 @dataclass(frozen=True)
 class Stride:
@@ -42,7 +48,8 @@ class Model:
 
     A guard that reads one of `history` is a claim: it must hold wherever all other guards of its step do; but for
     actions in `conditions` it is a guard like any other. Variables in `passing` are initial between strides.
-    `lacks` are guards that steps do without: the action, and what the guard's text has.
+    `lacks` are guards that steps do without: the action, and what the guard's text has. `instead` stand in for the
+    actions of their names. `counters` are what `World.count` counts.
     """
 
     spec: Spec
@@ -52,6 +59,8 @@ class Model:
     conditions: frozenset[str] = frozenset()
     passing: tuple[str, ...] = ()
     lacks: tuple[tuple[str, str], ...] = ()
+    instead: tuple[Action, ...] = ()
+    counters: tuple[str, ...] = ()
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Bounded models of the June 2022 build: its steps in the runs in which a replica takes them.
 
-Left out: jumps ahead, headers asked for, rot and torn writes, answers to a recovery.
+Left out: headers asked for, torn writes, slots that rot while the process runs. Jumps ahead, and votes with fewer
+headers than there are, are tried only where a mistake needs them.
 """
 
 from __future__ import annotations
@@ -8,34 +9,16 @@ from __future__ import annotations
 from viewproof.spec.lang.strides import Model, Stride, World
 from viewproof.spec.vsr.tigerbeetle.config import Cluster
 from viewproof.spec.vsr.tigerbeetle.june_2022 import spec_2022
+from viewproof.spec.vsr.tigerbeetle.mistakes_2022 import GAPS, MISTAKES
 from viewproof.spec.vsr.tigerbeetle.sorts import ROOT
-from viewproof.spec.vsr.tigerbeetle.state_2022 import EQL, KIND, NIL, SLOTS, VIEW_CHANGE
-from viewproof.spec.vsr.tigerbeetle.strides import Lacks, Strides
+from viewproof.spec.vsr.tigerbeetle.state_2022 import EQL, KIND, NIL, NORMAL, RECOVERING, SLOTS, VIEW_CHANGE, VSR
+from viewproof.spec.vsr.tigerbeetle.strides import Sizes, Strides
 
 HISTORY = frozenset({"canonical", "canonical_view", "prepared", "acked", "promise", "took_part", "promised"})
 """What only invariants read: guards that read it are claims."""
 PASSING = ("current", "walk_of", "walk_top", "walk_left", "walked")
-COMMITTED = ("request", "on_prepare:2", "write:0", "write:2", "on_prepare_ok", "commit")
-"""The first primary executed a prepare that one backup holds, and the next primary lacks."""
-ACKNOWLEDGED = (
-    *("request", "on_prepare", "on_prepare", "acknowledge", "acknowledge", "acknowledge"),
-    *("timeout", "on_start_view_change"),
-)
-"""All hold a prepare and acknowledged it, one leaves the view, and the next primary follows."""
-FAULTS = {
-    "acknowledges what is not durable": Lacks(
-        (("acknowledge", "is_clean"), ("acknowledge", "disk_body")), "I11", "send_nack", ACKNOWLEDGED
-    ),
-    "commits on one acknowledgement": Lacks((("commit", "oks("),), "I2", "start_view", ("request", "write", "commit")),
-    "merges one vote": Lacks(
-        (("do_view_change_quorum", "count("), ("merge_log", "count(")), "I2", "start_view", COMMITTED
-    ),
-    "cuts without nacks": Lacks(
-        (("nack_quorum", "count("), ("discard_ops", "any_of(")), "I2", "discard_ops", COMMITTED
-    ),
-    "view.solo_keeps_view": Lacks((), "I7", "on_request"),
-}  # fmt: skip
-"""Name → guards that steps lack. The last one is how the build is: without the guard I7 is a claim."""
+EMPTY_JOURNAL = frozenset({"recover_empty", "finish_recovery", "send_nack"})
+"""Steps which the build takes where they are not safe, once a process that lost its memory takes part: conditions."""
 
 
 class June(Strides):
@@ -48,20 +31,26 @@ class June(Strides):
             self.boot(w, r)
             w.do("recover_empty", r=r)
 
-    def boot(self, w: World, r: int) -> None:
-        """The slots of r's journal are decided by what is on disk."""
+    def boot(self, w: World, r: int, rot: int = 0) -> None:
+        """The slots of r's journal are decided by what is on disk; that of op `rot` is broken."""
         for o in range(SLOTS):
             held = w.at("disk_body", r, o) != 0
-            w.do("recover_slot", r=r, o=o, d=EQL if held else NIL, b=int(held))
+            broken = o == rot != 0
+            w.do("recover_slot", r=r, o=o, d=VSR if broken else EQL if held else NIL, b=int(held and not broken))
         w.do("journal_recovered", r=r)
 
     def header(self, w: World, r: int, o: int) -> int:
         """The header of the slot."""
         return w.at("entry", r, o)
 
-    def headers(self, w: World, r: int) -> int:
-        """How many headers r's journal has up to its head."""
-        return sum(self.header(w, r, o) != 0 for o in range(w.at("op", r) + 1))
+    def headers(self, w: World, r: int, low: int = 0) -> int:
+        """How many headers r's journal has from an op up to its head."""
+        return sum(self.header(w, r, o) != 0 for o in range(low, w.at("op", r) + 1))
+
+    def tells(self, w: World, r: int, kind: str, *more: int) -> int:
+        """The number of a message that tells r's log as it is."""
+        log = [self.header(w, r, o) for o in range(1, w.at("op", r) + 1)]
+        return self.message(kind, r, *(w.at(name, r) for name in ("view", "log_view", "commit_max")), *more, *log)
 
     def request(self, w: World, r: int, c: int) -> None:
         """The primary prepares a client's registration, and sends it to all."""
@@ -86,6 +75,7 @@ class June(Strides):
     def commit(self, w: World, r: int) -> None:
         """The primary executes the head of its pipeline, and tells its commit number."""
         w.do("commit", r=r, e=w.at("pipeline", r, w.at("commit_min", r) + 1))
+        self.executed(w, r)
         self.tell_commit(w, r)
 
     # --- view change -------------------------------------------------------------------------------------------------
@@ -112,8 +102,10 @@ class June(Strides):
         if not w.can("start_view_change_quorum", r=r):
             return
         w.do("start_view_change_quorum", r=r)
-        vote, leader = self.message("do_view_change", w.at("view", r), r), self.leader(w, r)
-        w.do("do_view_change", r=r, m=vote, low=0, h=self.headers(w, r))
+        top, leader = w.at("op", r), self.leader(w, r)
+        low = top if self.mistake == "nack.below_window" else 0
+        vote = self.tells(w, r, "do_view_change", low)
+        w.do("do_view_change", r=r, m=vote, low=low, h=self.headers(w, r, low))
         self.to(w, r, vote, leader)
         if leader == r:
             self.on_do_view_change(w, r, vote)
@@ -132,11 +124,11 @@ class June(Strides):
         self.repair_headers(w, r)
 
     def repair_headers(self, w: World, r: int) -> None:
-        """Headers below the head are those that it is linked to."""
+        """Headers below the head are those that it is linked to, as far as messages brought them."""
         for o in range(w.at("op", r) - 1, w.at("commit_min", r), -1):
-            e = w.at("p_parent", self.header(w, r, o + 1))
-            if self.header(w, r, o) != e:
-                w.do("repair_header", r=r, o=o, e=e, g=2 if self.header(w, r, o) else 0)
+            e, here = w.at("p_parent", self.header(w, r, o + 1)), self.header(w, r, o)
+            if here != e and w.can("repair_header", r=r, o=o, e=e, g=2 if here else 0):
+                w.do("repair_header", r=r, o=o, e=e, g=2 if here else 0)
 
     def fetch(self, w: World, r: int, o: int) -> None:
         """A replica asks for a prepare of its log that it has not got; the new primary then waits for nacks, too."""
@@ -177,7 +169,7 @@ class June(Strides):
             w.do("pipeline_push", r=r, o=o, e=self.header(w, r, o))
         w.do("start_view", r=r)
         k = w.at("commit_max", r)
-        m = self.message("start_view", w.at("view", r), w.at("op", r), k)
+        m = self.tells(w, r, "start_view")
         w.do("send_start_view", r=r, m=m, low=0, h=self.headers(w, r), k=k)
         self.to(w, r, m, *self.others(r))
 
@@ -189,6 +181,18 @@ class June(Strides):
         w.do("install_log", r=r)
         self.repair_headers(w, r)
         w.do("follow_view", r=r)
+
+    def jump(self, w: World, r: int, m: int) -> None:
+        """A backup takes a prepare further ahead: its log has a gap."""
+        w.do("receive", r=r, m=m)
+        w.do("jump_ahead", r=r, o=w.at("m_op", m) - 1)
+        w.do("on_prepare", r=r)
+
+    def discard_gap(self, w: World, r: int, o: int) -> None:
+        """What enough votes never had, although they have what is below it, is dropped from the merged log."""
+        w.do("discard_header", r=r, o=o)
+
+    # --- crashes -----------------------------------------------------------------------------------------------------
 
     def crash(self, w: World, r: int) -> None:
         """A cluster of one dies, and starts again with what is on disk, all of which it executes."""
@@ -204,6 +208,44 @@ class June(Strides):
             self.execute(w, r)
         w.do("recover_single", r=r)
 
+    def lose_memory(self, w: World, r: int, rot: int) -> None:
+        """A replica of several dies, and starts again: as new if its journal is empty, else it asks the others."""
+        w.count("crashes", self.sizes.crashes)
+        if rot:
+            w.count("rots", self.sizes.rots)
+        w.do("crash", r=r)
+        w.do("restart", r=r)
+        self.boot(w, r, rot)
+        if w.can("recover_empty", r=r):
+            w.do("recover_empty", r=r)
+            return
+        nonce = w.at("crashes")
+        m = self.message("recovery", r, nonce)
+        w.do("start_recovery", r=r, n=nonce)
+        w.do("send_recovery", r=r, m=m)
+        self.to(w, r, m, *self.others(r))
+
+    def on_recovery(self, w: World, r: int, m: int) -> None:
+        """A normal replica answers with its log, unless it did so, or it is too late."""
+        asker, n = w.at("m_from", m), w.at("m_nonce", m)
+        answer = self.tells(w, r, "recovery_response", n)
+        w.need(w.at("status", r) == NORMAL and w.at("nonce", asker) == n and not w.at("sent", answer, asker))
+        w.do("receive", r=r, m=m)
+        w.do("answer_recovery", r=r, m=answer, n=n, low=0, h=self.headers(w, r))
+        self.to(w, r, answer, asker)
+
+    def on_recovery_response(self, w: World, r: int, m: int) -> None:
+        """An answer is kept; with enough of them the replica takes the log of the newest view's primary."""
+        w.need(w.at("status", r) == RECOVERING and w.at("response_of", r, w.at("m_from", m)) != m)
+        w.do("receive", r=r, m=m)
+        w.do("on_answer", r=r, q=w.at("m_from", m))
+        for b in self.others(r):
+            if w.can("recover_log", r=r, b=b):
+                w.do("recover_log", r=r, b=b)
+                self.repair_headers(w, r)
+                w.do("finish_recovery", r=r, b=b)
+                return
+
     def strides(self) -> tuple[Stride, ...]:
         """All of them."""
         local = (
@@ -214,6 +256,15 @@ class June(Strides):
         )
         if self.n == 1:
             return (*local, Stride("crash", self.replicas, self.crash))
+        crashes = (
+            Stride("crash", self.crashes, self.lose_memory),
+            self.on("recovery", self.on_recovery, every=True),
+            self.on("recovery_response", self.on_recovery_response),
+        )
+        gaps = (
+            Stride("jump", self.arrivals("prepare"), self.jump),
+            Stride("discard_gap", self.slots, self.discard_gap),
+        )
         return (
             *local,
             self.on("prepare", self.on_prepare),
@@ -230,14 +281,19 @@ class June(Strides):
             Stride("discard", self.slots, self.discard),
             Stride("start_view", self.replicas, self.start_view),
             self.on("start_view", self.on_start_view),
+            *(crashes if self.sizes.crashes else ()),
+            *(gaps if self.mistake in GAPS else ()),
         )
 
 
-def model_2022(n: int = 2, views: int = 1, ops: int = 1, clients: int = 1, fault: str = "") -> Model:
-    """`n` replicas, views 0 .. `views`, ops 1 .. `ops`; a fault is one of `FAULTS`."""
-    quorum = n // 2 + 1
-    strides = June(n, views, ops, clients, KIND)
-    spec = spec_2022(Cluster(n, quorum, quorum, nodes=n))
-    conditions = frozenset() if fault == "view.solo_keeps_view" else frozenset({"on_request"})
-    lacks = FAULTS[fault].guards if fault else ()
-    return Model(spec, strides.start, strides.strides(), HISTORY, conditions, PASSING, lacks)
+def model_2022(mistake: str = "", **sizes: int) -> Model:
+    """The model of a size (`Sizes`; views 0 .. `views`, ops 1 .. `ops`), with one of `MISTAKES` or none."""
+    how, size = MISTAKES.get(mistake), Sizes(**sizes)
+    quorum = size.n // 2 + 1
+    strides = June(size, KIND, mistake)
+    spec = spec_2022(Cluster(size.n, quorum, quorum, nodes=size.n))
+    unsafe = {"on_request"} | (EMPTY_JOURNAL if size.crashes else set())
+    return Model(
+        spec, strides.start, strides.strides(), HISTORY, frozenset(unsafe - ({how.at} if how else set())), PASSING,
+        how.guards if how else (), how.instead if how else (), ("crashes", "rots"),
+    )  # fmt: skip

@@ -6,33 +6,54 @@ Clients register, no more; op 0 is the root. Of a cluster of one crashes are tri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from viewproof.spec.lang import Action
 from viewproof.spec.lang.strides import Choice, Names, Stride, World
 from viewproof.spec.vsr.tigerbeetle.sorts import ROOT
 
 
 @dataclass(frozen=True)
-class Lacks:
-    """A mistake: steps without a guard. (action, what the guard's text has), the invariant that breaks, the step whose
-    claim shows it; `lead` are strides taken before what is searched.
+class Mistake:
+    """A mistake: steps without a guard (action, what the guard's text has), or actions in place of those of their
+    names, or what the strides do otherwise (`Strides.mistake`). The invariant that breaks, the step whose claim shows
+    it; `lead` are strides taken before what is searched, `sizes` those of the model.
     """
 
     guards: tuple[tuple[str, str], ...]
     breaks: str
     at: str
     lead: tuple[str, ...] = ()
+    instead: tuple[Action, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=lambda: {"n": 3})
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How far a model reaches: replicas, the last view, ops, clients, crashes, slots that rot in a crash, and entries
+    in the client table (0: as many as there are clients).
+    """
+
+    n: int = 2
+    views: int = 1
+    ops: int = 1
+    clients: int = 1
+    crashes: int = 0
+    rots: int = 0
+    table: int = 0
 
 
 class Strides:
-    """The strides of a cluster of `n` replicas and `clients`, up to a view and an op; `kinds` are those of messages."""
+    """The strides of a cluster, up to a size; `kinds` are those of messages, `mistake` names what they do wrong."""
 
     header: Callable[[World, int, int], int]
     """The prepare that r's journal has at op o."""
-    acknowledging: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    """Kinds of messages in which a replica says its view."""
 
-    def __init__(self, n: int, views: int, ops: int, clients: int, kinds: Mapping[str, object]) -> None:
-        self.n, self.views, self.ops, self.clients = n, views, ops, clients
+    def __init__(self, sizes: Sizes, kinds: Mapping[str, object], mistake: str = "") -> None:
+        self.sizes, self.mistake = sizes, mistake
+        self.n, self.views, self.ops, self.clients = sizes.n, sizes.views, sizes.ops, sizes.clients
         self.kinds = {name: int(kind) for name, kind in kinds.items()}  # type: ignore[call-overload]
         self.message, self.prepare = Names(), Names(first=ROOT + 1)
 
@@ -51,26 +72,32 @@ class Strides:
         return ((r, o) for r in range(self.n) for o in range(1, w.at("op", r) + 1))
 
     def askers(self, w: World) -> Iterator[Choice]:
-        """A primary with room, and a client of its view (alone: any)."""
+        """A primary with room, and a client of its view (alone, or with more ops: any)."""
+        every = self.n == 1 or self.ops > 1
         for r in range(self.n):
             for c in range(1, self.clients + 1):
-                if w.at("op", r) < self.ops and (self.n == 1 or c == 1 + w.at("view", r) % self.clients):
+                if w.at("op", r) < self.ops and (every or c == 1 + w.at("view", r) % self.clients):
                     yield r, c
 
-    def arrivals(self, kind: str) -> Callable[[World], Iterator[Choice]]:
-        """Any message of a kind that was sent to a replica, of its view or a later one."""
+    def crashes(self, w: World) -> Iterator[Choice]:
+        """Any replica, and the slot of its journal that is found broken when it starts again; 0 = none."""
+        rots = range(self.ops + 1 if w.at("rots") < self.sizes.rots else 1)
+        return ((r, o) for r in range(self.n) for o in rots)
+
+    def arrivals(self, kind: str, every: bool = False) -> Callable[[World], Iterator[Choice]]:
+        """Any message of a kind that was sent to a replica, of its view or a later one, or (`every`) of any."""
 
         def found(w: World) -> Iterator[Choice]:
             for m in list(self.message.kinds.get(kind, ())):
                 for r in range(self.n):
-                    if w.at("sent", m, r) and w.at("m_view", m) >= w.at("view", r):
+                    if w.at("sent", m, r) and (every or w.at("m_view", m) >= w.at("view", r)):
                         yield r, m
 
         return found
 
-    def on(self, kind: str, take: Callable[[World, int, int], None]) -> Stride:
+    def on(self, kind: str, take: Callable[[World, int, int], None], every: bool = False) -> Stride:
         """The stride of receiving a message of that kind."""
-        return Stride(f"on_{kind}", self.arrivals(kind), take)
+        return Stride(f"on_{kind}", self.arrivals(kind, every), take)
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
@@ -90,7 +117,9 @@ class Strides:
     # --- normal operation --------------------------------------------------------------------------------------------
 
     def ask(self, w: World, r: int, c: int) -> int:
-        """A client's registration reaches r; the number of what is prepared of it there."""
+        """A client's registration reaches r; the number of what is prepared of it there. None comes late."""
+        late = any(w.at("p_client", w.at("canonical", o)) == c for o in range(1, self.ops + 1))
+        w.need(not late or self.mistake == "table.replayed_register")
         m, h = self.message("request", c), self.prepare("request", c)
         w.do("ask", m=m, h=h, c=c, s=0, x=0, u=1, register=1)
         w.do("client_send", m=m, q=r, k=self.kinds["request"])
@@ -152,3 +181,13 @@ class Strides:
     def execute(self, w: World, r: int) -> None:
         """A replica executes the next op that it knows to be committed."""
         w.do("execute", r=r, e=self.header(w, r, w.at("commit_min", r) + 1))
+        self.executed(w, r)
+
+    def executed(self, w: World, r: int) -> None:
+        """A client that has no room loses its session; what was executed is no request that was executed before."""
+        o = w.at("commit_min", r)
+        sessions = [c for c in range(1, self.clients + 1) if w.at("session", r, c)]
+        if self.sizes.table and len(sessions) > self.sizes.table:
+            w.do("evict", r=r, c=min(sessions, key=lambda c: w.at("replied", r, c)))
+        asked = [w.at("p_asked", w.at("canonical", p)) for p in range(1, o + 1)]
+        w.claim(asked[-1] not in asked[:-1], "commit", "a request is executed at one op (I8)")

@@ -298,10 +298,10 @@ def merge_log(state: July, r: Replica, h: Op, k: Op) -> None:
             lambda o: all_of(
                 canonical_at(state, r, o) != 0,
                 denied(state, r, o, canonical_at(state, r, o)) < nack_quorum(state),
-                copied(state, r, o, canonical_at(state, r, o)),
             ),
         )
     )
+    require(forall(between(Op, low, h), lambda o: copied(state, r, o, canonical_at(state, r, o))))
     require(any_of(h == top, denied(state, r, h + 1, canonical_at(state, r, h + 1)) >= nack_quorum(state)))
     require(k == largest(state.commit_max[r], low))
     require(
