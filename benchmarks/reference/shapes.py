@@ -8,6 +8,7 @@ from typing import Any, Literal, NotRequired, TypedDict, get_type_hints
 
 import msgspec
 
+from benchmarks.reference.changes import DiffAudit
 from viewproof.impl.net.bench import BenchResult
 from viewproof.impl.net.framing import Position, Status
 from viewproof.impl.net.record import RecordResult, RoundsResult
@@ -456,6 +457,7 @@ REPORTS: Mapping[str, tuple[Any, ...]] = {
     "prove": (Proof, CoverReport, Bounded, Unbounded, Needed, Houdini, Witnesses, Recheck),
     "mutate": (Mutants,),
     "diff": (Diff,),
+    "diff-audit": (DiffAudit,),
     "export": (Exported, Graph),
     "record": (Record, Rounds),
     "bench": (Bench,),

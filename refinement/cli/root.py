@@ -28,6 +28,7 @@ COMMANDS = {
     "cluster": "viewproof.refinement.cli.server:cluster",
     "explore": "viewproof.refinement.cli.explore:explore",
     "diff": "viewproof.refinement.cli.diff:diff",
+    "diff-audit": "viewproof.refinement.cli.diff_audit:diff_audit",
     "export": "viewproof.refinement.cli.export:export",
     "format": "viewproof.refinement.cli.server:format_data",
     "mutate": "viewproof.refinement.cli.mutate:mutate",

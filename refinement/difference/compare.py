@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from viewproof.refinement.difference.audits import audited
 from viewproof.refinement.difference.texts import Change, changes
 from viewproof.refinement.difference.versions import Version
 from viewproof.spec.engines import mutate
@@ -110,7 +111,7 @@ def compare(old: Version, new: Version, plan: Plan, note: Callable[[str], None] 
             found.mutants[model] = _mutants(pairs, names, plan)
     for traces in plan.corpora:
         note(f"auditing {traces}")
-        one, two = old.audited(traces), new.audited(traces)
+        one, two = ({run: str(told["verdict"]) for run, told in audited(v, [traces]).items()} for v in (old, new))
         pairs_of = {run: (one.get(run, "not read"), two.get(run, "not read")) for run in (*one, *two)}
         found.audits[str(traces)] = {run: both for run, both in pairs_of.items() if both[0] != both[1]}
     return found

@@ -47,20 +47,6 @@ class Version:
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
-    def audited(self, traces: Path) -> dict[str, str]:
-        """Run → verdict, of an audit of these traces by this version. Raises `SpecError`."""
-        with tempfile.TemporaryDirectory() as folder:
-            answer = Path(folder) / "answer.json"
-            module = self.package.removesuffix("spec") + "refinement.cli"
-            run = f"import sys; sys.path.insert(0, '.'); from {module} import cli; cli()"
-            command = [sys.executable, "-c", run, "audit", str(traces.resolve()), "--json", str(answer)]
-            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
-            if not answer.exists():
-                last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-                raise SpecError(f"{self.name}: {traces} cannot be audited: {last}")
-            runs = json.loads(answer.read_text())["runs"]
-        return {str(run["run_id"]): str(run["verdict"]) for run in runs}
-
 
 @contextmanager
 def versions(names: Sequence[str], repository: Path) -> Iterator[list[Version]]:

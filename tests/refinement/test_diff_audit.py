@@ -1,0 +1,110 @@
+"""`vsr diff-audit OLD NEW TRACES`: whose verdict changes, and by which guard; nothing is judged twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from viewproof.refinement.cli import cli
+
+STEADY = Path("traces/recorded/steady")
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["diff-audit", *map(str, words)])
+
+
+def report(tmp_path: Path, name: str, traces: Path, *words: str) -> Path:
+    file = tmp_path / f"{name}.json"
+    CliRunner().invoke(cli, ["audit", str(traces), "--json", str(file), *words])
+    return file
+
+
+def without_ack(folder: Path) -> Path:
+    """The shipped run with a wrong digest in one event."""
+    shutil.copytree(STEADY, folder)
+    lines = (folder / "replica-1.ndjson").read_text().splitlines()
+    at = [n for n, line in enumerate(lines) if '"execute"' in line][20]
+    lines[at] = json.dumps(json.loads(lines[at]) | {"digest": "x" * 16})
+    (folder / "replica-1.ndjson").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_reports_are_compared_and_the_guard_is_named(tmp_path: Path) -> None:
+    good, bad = report(tmp_path, "good", STEADY), report(tmp_path, "bad", without_ack(tmp_path / "bad"))
+    answer = tmp_path / "answer.json"
+    done = run(good, bad, STEADY, "--json", answer)
+    assert done.exit_code == 1, done.output
+    found: dict[str, Any] = json.loads(answer.read_text())
+    [changed], [cause] = found["changed"], found["causes"]
+    assert (changed["run_id"], changed["old"]["verdict"], changed["new"]["verdict"]) == (
+        "steady",
+        "conforms",
+        "violates",
+    )
+    assert (cause["verdicts"], cause["runs"]) == ("conforms -> violates", ["steady"])
+    assert cause["by"] == changed["new"]["by"] != ""
+    assert changed["new"]["at"].startswith(str(tmp_path / "bad" / "replica-1.ndjson"))
+    assert found["judged"] == {"old": 0, "new": 0}
+    assert "conforms -> violates: 1 runs" in done.stdout
+    back = run(bad, good, STEADY)
+    assert (back.exit_code, "violates -> conforms" in back.stdout) == (0, True)
+
+
+def test_settings_are_compared_and_the_same_is_not_judged_again(tmp_path: Path) -> None:
+    good = report(tmp_path, "good", STEADY)
+    done = run(good, ":without=m_commit", STEADY)
+    assert (done.exit_code, done.stderr) == (0, "auditing by :without=m_commit\n")
+    assert "conforms -> inconclusive: 1 runs: missing: m_commit of on_request" in done.stdout
+    answer = tmp_path / "answer.json"
+    same = run(":", ".", STEADY, "--json", answer)
+    assert (same.exit_code, json.loads(answer.read_text())["judged"]) == (0, {"old": 1, "new": 0})
+    assert "no run changes its verdict" in same.stdout
+
+
+def test_what_cannot_be_compared_is_refused_by_name(tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "t.ndjson").write_text("{\n")
+    malformed = report(tmp_path, "malformed", broken)
+    for words, text in (
+        ((":colour=red", ":"), "expected KEY=VALUE with a KEY of input, profile"),
+        ((other, ":"), "other.json: expected a report of vsr audit --json"),
+        ((malformed, ":"), "not all of the traces were judged"),
+        (("no such version", ":"), "no such version is no directory, and no revision"),
+        ((".", ":", "--engine", "spark", "--master", "spark://host:7077"), "have the version that is installed there"),
+    ):
+        done = run(*words[:2], STEADY, *words[2:])
+        assert done.exit_code == 2, done.output
+        assert text in done.stderr, done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_changed_guard_is_named_and_other_runs_are_left_alone(engine: str, tmp_path: Path) -> None:
+    """A copy of the program in which a backup takes no prepare above op 50."""
+    new = tmp_path / "new"
+    for part in ("spec", "refinement", "impl", "viewproof"):
+        skip = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(part, new / part, symlinks=True, ignore=skip)
+    file = new / "spec" / "vsr" / "core" / "normal.py"
+    text = file.read_text()
+    at = text.index("def on_prepare(")
+    guard = text.index("    require(", at)
+    file.write_text(text[:guard] + "    require(o <= 50)\n" + text[guard:])
+    traces = tmp_path / "traces"
+    shutil.copytree(STEADY, traces / "steady")
+    shutil.copytree("traces/recorded/kill-primary", traces / "kill-primary")
+    answer = tmp_path / "answer.json"
+    words = ["--engine", "spark", "--master", "local[2]"] if engine == "spark" else []
+    done = run(".", new, traces, "--json", answer, *words)
+    assert done.exit_code == 1, done.output
+    found = json.loads(answer.read_text())
+    assert {one["new"]["action"] for one in found["changed"]} == {"on_prepare"}
