@@ -80,7 +80,14 @@ OPTIONS = (
     click.argument("name", metavar="MODEL", type=ModelName(), required=False),
     *SIZE_OPTIONS,
     size_option,
-    click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on."),
+    click.option(
+        "--fault",
+        "faults",
+        multiple=True,
+        type=click.Choice(sorted(FAULTS)),
+        metavar="NAME",
+        help="Switch a mistake on.",
+    ),
     click.option("--invariant", "invariants", multiple=True, help="Only this invariant (I1 …); may be repeated."),
 )
 

@@ -254,7 +254,12 @@ def cluster(
 @click.option("--kill/--no-kill", default=True, show_default=True, help="Kill the primary with SIGKILL under load.")
 @click.option("--rounds", type=click.IntRange(0), default=0, help="Instead: rounds of killing a random process.")
 @click.option(
-    "--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on in every replica."
+    "--fault",
+    "faults",
+    multiple=True,
+    type=click.Choice(sorted(FAULTS)),
+    metavar="NAME",
+    help="Switch a mistake on in every replica.",
 )
 @click.option(
     "--client-slots",

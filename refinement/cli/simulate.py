@@ -63,7 +63,9 @@ def rest_command(plan: Plan, seeds: range, workers: int) -> str:
     "--clients", type=click.IntRange(1), default=3, show_default=True, help="At least; a harsh profile has more."
 )
 @click.option("--requests", type=click.IntRange(0), default=200, show_default=True, help="Requests per run.")
-@click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), help="Switch a mistake on.")
+@click.option(
+    "--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), metavar="NAME", help="Switch a mistake on."
+)
 @click.option(
     "--rot/--no-rot",
     default=True,

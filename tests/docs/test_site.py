@@ -7,9 +7,14 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from tests.refinement.browser import browser, flaws, needs_browser
 
 ROOT = Path(__file__).resolve().parents[2]
 FETCHED = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*(?:src|href)="(?:https?:)?//[^"]*', re.IGNORECASE)
@@ -49,3 +54,26 @@ def test_the_search_knows_pages_lessons_and_reference(site: Path) -> None:
     index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
     places = {document["location"] for document in index["docs"]}
     assert {"docs/course/2-quorums.html", "docs/reference/language.html#all_of", "docs/audit.html"} <= places
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and says nothing of it."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.long
+@needs_browser
+def test_in_a_browser_pages_fit_and_can_be_read(site: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    pages = ("index", "docs/faults", "docs/audit", "docs/course/1-copying-a-log", "docs/reference/commands")
+    try:
+        for dark in (False, True):  # the site keeps its first choice of light or dark: a browser for each
+            with browser() as driver:
+                for page in pages:
+                    found = flaws(driver, f"http://127.0.0.1:{server.server_port}/{page}.html", modes=(dark,))
+                    assert [text for text in found if not re.search(r": 1\.00 ", text)] == [], "1.00: out of sight"
+    finally:
+        server.shutdown()

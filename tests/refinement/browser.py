@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,7 +34,7 @@ const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q -
 function ground(element) {
   const layers = [];
   for (let e = element; e; e = e.parentElement) {
-    const rect = e.matches("a.step") && e.querySelector("rect");
+    const rect = e.matches(".step") ? e.querySelector("rect") : e.querySelector(":scope > rect.ground");
     layers.push(rgba(rect ? getComputedStyle(rect).fill : getComputedStyle(e).backgroundColor));
   }
   return layers.reduceRight((low, top) => over(top, low), [255, 255, 255, 1]);
@@ -85,12 +85,16 @@ def look(driver: Any, width: int, *, dark: bool) -> None:
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
 
-def flaws(driver: Any) -> list[str]:
-    """At every width, light and dark: is the page wider than the window, is a text too pale? And what failed in it."""
+def flaws(driver: Any, address: str = "", modes: Sequence[bool] = (False, True)) -> list[str]:
+    """At every width, light and dark (`modes`): is the page wider than the window, is a text too pale? And what failed
+    in it. An address is opened anew for each; without one it is the page at hand.
+    """
     found = []
     for width in WIDTHS:
-        for dark in (False, True):
+        for dark in modes:
             look(driver, width, dark=dark)
+            if address:
+                driver.get(address)
             where = f"{width} px, {'dark' if dark else 'light'}"
             if driver.execute_script("return document.documentElement.scrollWidth > innerWidth"):
                 found.append(f"{where}: wider than the window")

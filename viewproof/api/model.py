@@ -22,7 +22,8 @@ class ModelSize:
         """In words; those that not every model of the protocol has only where they are given."""
         sizes = {"replicas": self.replicas, **vars(self.bounds)}
         told = {name: n for name, n in sizes.items() if n or name in self.protocol.core_sizes}
-        return ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in told.items())
+        quorums = [f"{name.replace('_', ' ')} {told.pop(name)}" for name in list(told) if name.startswith("quorum")]
+        return ", ".join([*(f"{n} {name[:-1] if n == 1 else name}" for name, n in told.items()), *quorums])
 
 
 def fault_model(name: str, faults: Sequence[str]) -> Any:
