@@ -12,6 +12,8 @@ from pathlib import Path
 _SAMPLE_SECONDS = 0.25
 """Reading the memory of a large process takes milliseconds itself."""
 
+_MODULES = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path("build/python").absolute())}
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -36,12 +38,15 @@ def watch(
     command: Sequence[str], variables: Mapping[str, str] | None = None, most_mib: float = float("inf")
 ) -> Watched:
     """Run `command` with these variables of the environment, its output dropped, to its end, or until it takes more
-    memory than that. Needs Linux's /proc.
+    memory than that. Python's compiled modules are kept, as where a package is installed. Needs Linux's /proc.
     """
     busy, started = machine_busy_seconds(), time.monotonic()
     memory, seconds = list[tuple[float, float]](), dict[int, float]()
     with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **(variables or {})}
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **_MODULES, **(variables or {})},
     ) as process:
         while process.poll() is None:
             tree = list(_tree(process.pid))

@@ -12,7 +12,6 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -134,7 +133,7 @@ def survey(
             search.named(given, found)
     by_directory: dict[str, list[str]] = {}
     for file in search.files.values():
-        by_directory.setdefault(str(Path(file).parent), []).append(file)
+        by_directory.setdefault(os.path.dirname(file) or os.curdir, []).append(file)
     return Inputs(
         units=tuple(Unit(name, tuple(sorted(found))) for name, found in sorted(by_directory.items())),
         empty=tuple(search.empty),

@@ -16,7 +16,7 @@ from operator import itemgetter
 
 from viewproof.refinement.adapter import adapter, first_run_of, has_facts, rows_of
 from viewproof.refinement.discovery import Unit
-from viewproof.refinement.flat.judge import conforming, streamed
+from viewproof.refinement.flat.judge import applies, conforming, streamed
 from viewproof.refinement.flat.streaming import ONE, Hands
 from viewproof.refinement.global_facts import Contradiction, RunFacts, merge_facts
 from viewproof.refinement.ordering import NotStreamableError, SequenceGuard, Watched, merge_sorted, order_key
@@ -133,15 +133,50 @@ def judge_unit(
 
     `total` are the bytes of the whole input: a large one is worth compiling for. `hands` are for one large run.
     """
+    plain = judge_plain(unit, options, check_run, total, hands)
+    return plain or judge_by_rows(unit, options, check_run, hands)
+
+
+def judge_plain(
+    unit: Unit, options: AuditOptions, check_run: CheckRun, total: int, hands: Hands = ONE
+) -> UnitResult | None:
+    """The same where all runs plainly conform, by compiled code; None where they are to be judged row by row."""
+    if not applies(options, check_run):
+        return None
     try:
-        return _judge_unit(unit, options, check_run, total, hands)
+        return _judge_plain(unit, options, total, hands)
     except Exception as error:
-        if os.environ.get("VSR_DEBUG"):
-            raise
-        return UnitResult(unit.name, tool_errors=(f"{unit.name}: {type(error).__name__}: {error}",))
+        return _failed(unit, error)
 
 
-def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: int, hands: Hands) -> UnitResult:
+def judge_by_rows(unit: Unit, options: AuditOptions, check_run: CheckRun, hands: Hands = ONE) -> UnitResult:
+    """The same without compiled code."""
+    try:
+        return _judge_by_rows(unit, options, check_run, hands)
+    except Exception as error:
+        return _failed(unit, error)
+
+
+def _failed(unit: Unit, error: Exception) -> UnitResult:
+    if os.environ.get("VSR_DEBUG"):
+        raise error
+    return UnitResult(unit.name, tool_errors=(f"{unit.name}: {type(error).__name__}: {error}",))
+
+
+def _judge_plain(unit: Unit, options: AuditOptions, total: int, hands: Hands) -> UnitResult | None:
+    log, clock = ProblemLog(), Spent()
+    verdicts: list[RunVerdict] | None = None
+    if unit.size <= STREAM_BYTES:
+        verdicts = conforming(unit, options, log, clock.until_now, total)
+    elif (run_id := _single_run(unit, options.adapter)) is not None:
+        verdicts = streamed(unit, run_id, options, log, clock.until_now, total, hands)
+    if verdicts is None:
+        return None
+    judged: list[Judged] = [(verdict, [], []) for verdict in verdicts]
+    return result_of(unit.name, [v.run_id for v in verdicts], judged, options, log, (), clock.seconds)
+
+
+def _judge_by_rows(unit: Unit, options: AuditOptions, check_run: CheckRun, hands: Hands) -> UnitResult:
     found = adapter(options.adapter)
     if found.streamed is not None:
         from viewproof.refinement.streamed import judge_streamed
@@ -153,11 +188,10 @@ def _judge_unit(unit: Unit, options: AuditOptions, check_run: CheckRun, total: i
         return judge_joined(unit, found, options, check_run)
     size = unit.size
     if size <= STREAM_BYTES:
-        return _judge_columns(unit, options, check_run, total) or _judge_sorted(unit, options, check_run)
+        return _judge_sorted(unit, options, check_run)
     if (run_id := _single_run(unit, options.adapter)) is not None:
         try:
-            of_columns = _judge_stream_of_columns(unit, run_id, options, check_run, total, hands)
-            return of_columns or _judge_streaming(unit, run_id, options, check_run, hands)
+            return _judge_streaming(unit, run_id, options, check_run, hands)
         except NotStreamableError:
             pass
     return _judge_spilled(unit, options, check_run, min(BUCKETS_MAX, size // max(1, STREAM_BYTES) + 1))
@@ -185,30 +219,6 @@ def _noting_empty(file: str, options: AuditOptions, log: ProblemLog, empty: list
         yield from rows
     elif len(log.problems) + log.more == problems_before and not holds_nothing(file):
         empty.append(f"{file}: the file holds no event")
-
-
-def _judge_columns(unit: Unit, options: AuditOptions, check_run: CheckRun, total: int) -> UnitResult | None:
-    """The verdicts where all runs plainly conform, by compiled code; None where they are to be judged row by row."""
-    log, clock = ProblemLog(), Spent()
-    return _of_columns(unit, conforming(unit, options, check_run, log, clock.until_now, total), options, log, clock)
-
-
-def _judge_stream_of_columns(
-    unit: Unit, run_id: str, options: AuditOptions, check_run: CheckRun, total: int, hands: Hands
-) -> UnitResult | None:
-    """The same for a unit that is one large run."""
-    log, clock = ProblemLog(), Spent()
-    verdicts = streamed(unit, run_id, options, check_run, log, clock.until_now, total, hands)
-    return _of_columns(unit, verdicts, options, log, clock)
-
-
-def _of_columns(
-    unit: Unit, verdicts: list[RunVerdict] | None, options: AuditOptions, log: ProblemLog, clock: Spent
-) -> UnitResult | None:
-    if verdicts is None:
-        return None
-    judged: list[Judged] = [(verdict, [], []) for verdict in verdicts]
-    return result_of(unit.name, [v.run_id for v in verdicts], judged, options, log, (), clock.seconds)
 
 
 def _judge_sorted(unit: Unit, options: AuditOptions, check_run: CheckRun) -> UnitResult:

@@ -1,4 +1,5 @@
-"""The local engine: one unit after another, in this process or in a pool of processes.
+"""The local engine: one unit after another, or several workers: threads where compiled code judges, which lets other
+threads run, and processes for what is left to the replay that goes row by row.
 
 Memory grows neither with the number of units nor with that of runs in one: a unit of any size is streamed, or dealt to
 temporary files by run. Only a single large run whose files are not in order is sorted in memory as a whole.
@@ -6,6 +7,7 @@ temporary files by run. Only a single large run whose files are not in order is 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -14,9 +16,9 @@ from functools import partial
 from viewproof.refinement.adapter import first_run_of
 from viewproof.refinement.discovery import Inputs, Unit
 from viewproof.refinement.flat.streaming import Hands
-from viewproof.refinement.judging import judge_unit
+from viewproof.refinement.judging import judge_by_rows, judge_plain, judge_unit
 from viewproof.refinement.verdict import AuditOptions, AuditReport, CheckRun, RunVerdict, UnitResult
-from viewproof.refinement.workers import in_processes
+from viewproof.refinement.workers import in_processes, in_threads
 
 Progress = Callable[[int, int, str], None]
 """`progress(done, total, name)`: called after each unit, and while a large one goes on. `name` says how many runs and
@@ -113,15 +115,31 @@ def _judge_all(
     workers: int,
     far: _Far,
 ) -> Iterator[UnitResult]:
-    judge = partial(judge_unit, options=options, check_run=check_run, total=sum(unit.size for unit in units))
+    total = sum(unit.size for unit in units)
     if workers <= 1 or len(units) <= 1:
         for done, unit in enumerate(units):
-            yield judge(
-                unit, hands=Hands(workers, partial(far.said, done, unit.name), partial(far.seen, done, unit.name))
-            )
+            hands = Hands(workers, partial(far.said, done, unit.name), partial(far.seen, done, unit.name))
+            yield judge_unit(unit, options, check_run, total, hands)
         return
-    largest_first = sorted(units, key=lambda unit: -unit.size)
-    yield from in_processes(judge, largest_first, min(workers, len(units)), in_order=False)
+
+    def plain(unit: Unit, stopped: threading.Event) -> UnitResult | None:
+        return judge_plain(unit, options, check_run, total, Hands(1, partial(_go_on, stopped)))
+
+    left = []
+    for unit, result in in_threads(plain, sorted(units, key=lambda unit: -unit.size), min(workers, len(units))):
+        if result is None:
+            left.append(unit)
+        else:
+            yield result
+    if left:
+        by_rows = partial(judge_by_rows, options=options, check_run=check_run)
+        yield from in_processes(by_rows, left, min(workers, len(left)), in_order=False)
+
+
+def _go_on(stopped: threading.Event, events: int) -> None:
+    """Nobody is told how far a large run beside others is; it is not judged to its end where all is interrupted."""
+    if stopped.is_set():
+        raise RuntimeError(f"stopped after {events:,} events")
 
 
 def join_split_runs(

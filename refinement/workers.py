@@ -1,14 +1,17 @@
-"""Work for several processes, ended cleanly at any moment: also if a signal kills the workers in the middle of a
-task.
+"""Work for several processes, or threads, ended cleanly at any moment: also if a signal kills the workers in the middle
+of a task.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from typing import TypeVar
 
 from viewproof.refinement.interrupts import ignore_interrupts, shielded_children
@@ -70,3 +73,46 @@ def _ahead(
         waiting = [future for future in waiting if future not in done]
         for future in done:
             yield future.result()
+
+
+def in_threads(
+    task: Callable[[Item, threading.Event], Result], items: Iterable[Item], workers: int
+) -> Iterator[tuple[Item, Result]]:
+    """Each item with `task` of it, as they come, by `workers` threads: for tasks that seldom hold Python's lock.
+
+    The threads are gone when the iterator ends, is closed or is interrupted: a task is given an event that is set then,
+    which long ones look at. Raises what a task raises.
+    """
+    left, taking, stopped = iter(items), threading.Lock(), threading.Event()
+    found: queue.SimpleQueue[tuple[Item, Result] | BaseException | None] = queue.SimpleQueue()
+
+    def serve() -> None:
+        try:
+            while not stopped.is_set():
+                with taking:
+                    some = list(islice(left, 1))
+                if not some:
+                    break
+                found.put((some[0], task(some[0], stopped)))
+        except BaseException as error:
+            found.put(error)
+        found.put(None)
+
+    threads = [threading.Thread(target=serve) for _ in range(workers)]
+    try:
+        for thread in threads:
+            thread.start()
+        ended = 0
+        while ended < workers:
+            one = found.get()
+            if isinstance(one, BaseException):
+                raise one
+            if one is None:
+                ended += 1
+            else:
+                yield one
+    finally:
+        stopped.set()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()

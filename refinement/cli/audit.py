@@ -20,7 +20,6 @@ from viewproof.refinement import baseline
 from viewproof.refinement.cli.options import OutputFile, configuration_of, json_option, protect
 from viewproof.refinement.cli.output import note, save_json, steps
 from viewproof.refinement.discovery import Inputs
-from viewproof.refinement.reports import audit as audit_page
 from viewproof.refinement.reports import github, junit, sarif, table, text
 from viewproof.refinement.reports.escape import printable
 from viewproof.refinement.verdict import EXIT_ERROR, AuditReport, CheckRun
@@ -144,6 +143,12 @@ def _baseline(file: Path | None) -> baseline.Baseline | None:
         raise click.BadParameter(str(error), param_hint="--baseline") from None
 
 
+def _save_page(report: AuditReport, file: Path) -> None:
+    from viewproof.refinement.reports.audit import write  # its templates take longer to load than a small audit
+
+    write(report, file)
+
+
 def _save_baseline(report: AuditReport, file: Path) -> None:
     """Write what is known, and what was found."""
     found = (baseline.Known(v.cause, v.rule_id, v.action, f"{v.file}:{v.line}: {v.message}") for v in report.violations)
@@ -214,7 +219,7 @@ def publish(report: AuditReport, files: Files, *, why: bool = False) -> int:
         ("--json", files.json, partial(save_json, report.to_dict())),
         ("--junit", files.junit, partial(junit.write, report)),
         ("--sarif", files.sarif, partial(sarif.write, report)),
-        ("--html", files.html, partial(audit_page.write, report)),
+        ("--html", files.html, partial(_save_page, report)),
         ("--violations", files.violations, partial(table.write_violations, report)),
         ("--write-baseline", files.write_baseline, partial(_save_baseline, report)),
     )

@@ -318,7 +318,8 @@ class Reader:
             self.items = np.concatenate([self.items, np.zeros(len(self.items), np.int64)])
         self.items[self.item_count : self.item_count + size] = codes
         words[:], ends[:] = offsets[:-1] + self.item_count, offsets[1:] + self.item_count
-        words[~np.asarray(lists.is_valid())] = NULL
+        there = pc.cast(lists.is_valid(), pa.uint8())  # as bytes: `to_numpy` would import pandas, for a second
+        words[np.frombuffer(there.buffers()[1], np.uint8)[: len(lists)] == 0] = NULL
         self.item_count += size
         return True
 

@@ -38,7 +38,7 @@ LARGE_BYTES = 256 << 20
 """From so much input on, kinds of configurations that are not in the cache are compiled: seconds for each."""
 KEPT_BYTES = 256 << 20
 """Most freed memory that is kept."""
-_TRIM, _MAPPED = -1, -3
+_TRIM, _MAPPED, _ARENAS = -1, -3, -8
 """The numbers of `mallopt` in glibc."""
 _UNREADABLE = (NotPlain, OSError, EOFError, zlib.error, zstandard.ZstdError, pa.ArrowException)
 
@@ -50,6 +50,7 @@ def _keep_freed_memory() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
+        mallopt(_ARENAS, 1)  # others give back what is free, whatever the next number says
         mallopt(_TRIM, KEPT_BYTES)
         mallopt(_MAPPED, KEPT_BYTES // 4)
 
@@ -59,12 +60,18 @@ def how() -> str:
     return os.environ.get("VSR_REPLAY", "auto")
 
 
+def applies(options: AuditOptions, check_run: CheckRun) -> bool:
+    """May runs be judged here, under these options?"""
+    plain = AuditOptions(profile=options.profile)
+    return how() != "python" and check_run is replayed and options == plain and options.adapter == NATIVE
+
+
 def conforming(
-    unit: Unit, options: AuditOptions, check_run: CheckRun, log: ProblemLog, spent: Callable[[str], None], total: int
+    unit: Unit, options: AuditOptions, log: ProblemLog, spent: Callable[[str], None], total: int
 ) -> list[RunVerdict] | None:
     """The verdicts on a unit's runs, of an input of so many bytes; None where they are for the other replay to judge.
 
-    `spent(phase)` is told when one ends.
+    `spent(phase)` is told when one ends. The options are such that it `applies`.
     """
     large = _is_large(total)
     if not large and unit.size < SMALL_BYTES:
@@ -75,14 +82,13 @@ def conforming(
         spent("read")
         return [_judge(table, name, order, large, spent) for name, order in runs_of(table)]
 
-    return _unless_left(unit.name, options, check_run, log, verdicts)
+    return _unless_left(unit.name, log, verdicts)
 
 
 def streamed(
     unit: Unit,
     run_id: str,
     options: AuditOptions,
-    check_run: CheckRun,
     log: ProblemLog,
     spent: Callable[[str], None],
     total: int,
@@ -91,8 +97,6 @@ def streamed(
     """The same for a large unit that holds one run, whose files are each in order."""
     return _unless_left(
         unit.name,
-        options,
-        check_run,
         log,
         lambda carried: [
             judge(
@@ -115,10 +119,13 @@ def of_tables(
     bytes; None where the run is for the other replay to judge, from its beginning.
     """
 
+    if not applies(options, check_run):
+        return None
+
     def verdicts(carried: ProblemLog) -> list[RunVerdict]:
         return [judge_tables(run_id, tables, adapter(options.adapter).system, carried, _is_large(total))]
 
-    found = _unless_left(run_id, options, check_run, ProblemLog(), verdicts)
+    found = _unless_left(run_id, ProblemLog(), verdicts)
     return found[0] if found else None
 
 
@@ -127,16 +134,9 @@ def _is_large(total: int) -> bool:
 
 
 def _unless_left(
-    name: str,
-    options: AuditOptions,
-    check_run: CheckRun,
-    log: ProblemLog,
-    verdicts: Callable[[ProblemLog], list[RunVerdict]],
+    name: str, log: ProblemLog, verdicts: Callable[[ProblemLog], list[RunVerdict]]
 ) -> list[RunVerdict] | None:
     """The verdicts, unless the unit is left to the other replay: None then."""
-    plain = AuditOptions(profile=options.profile)
-    if how() == "python" or check_run is not replayed or options != plain or options.adapter != NATIVE:
-        return None
     _keep_freed_memory()
     carried = ProblemLog()
     try:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from viewproof.refinement.events.system import System
 from viewproof.refinement.flat.compile import compile_kind, keep_shape, kept_shape, shape_file
 from viewproof.refinement.flat.shape import STOPPED, Shape
 from viewproof.refinement.flat.terms import NULL
-from viewproof.spec.engines.llvm.objects import function, kept, link, objects
+from viewproof.spec.engines.llvm.objects import cache_dir, function, kept, link, objects
 from viewproof.spec.lang import SpecError
 
 Words = NDArray[np.int64]
@@ -123,6 +124,12 @@ class FlatRun:
         return int(self.words[4])
 
 
+@lru_cache(maxsize=1 << 12)
+def _kept(directory: Path, key: str) -> bytes | None:
+    """The object code of that name, which most kinds have in common; None if it is not in the cache there."""
+    return kept(key)
+
+
 @lru_cache(maxsize=64)
 def flat_program(
     system: System, cfg: Any, given: tuple[str, ...], *, optional: bool, has_facts: bool, own: bool, compiles: bool
@@ -136,9 +143,10 @@ def flat_program(
     started = time.perf_counter()
     file = shape_file(system, cfg, given, optional, has_facts) if own else None
     shape = kept_shape(file) if file is not None else None
-    codes = [kept(key) for key in shape.keys] if shape is not None else []
+    codes = [_kept(cache_dir(), key) for key in shape.keys] if shape is not None else []
     compiled = 0
     if shape is None or None in codes:
+        _kept.cache_clear()
         shape, units, _ = compile_kind(system, cfg, given, optional=optional, has_facts=has_facts)
         if not compiles and any(kept(key) is None for key in shape.keys):
             raise SpecError("this kind of configuration is not compiled yet, and the input is not large")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from functools import lru_cache
@@ -13,6 +14,9 @@ from viewproof.refinement.flat.dictionary import NotPlain
 from viewproof.refinement.flat.program import FlatProgram, FlatRun, flat_program
 from viewproof.refinement.verdict import RunVerdict
 from viewproof.spec.lang import SpecError
+
+_making = threading.Lock()
+"""A kind is made by one thread; others that need it, too, wait."""
 
 
 def started(system: System, first: Mapping[str, Any], large: bool, *, streamed: bool = False) -> FlatRun:
@@ -49,7 +53,8 @@ def program_of(system: System, first: Mapping[str, Any], large: bool) -> tuple[F
     except SpecError as error:
         raise NotPlain(str(error)) from error
     optional = any(first[column] is not None for column in system.optional)
-    found = _known(system, cfg, tuple(sorted(numbers)), optional, large)
+    with _making:
+        found = _known(system, cfg, tuple(sorted(numbers)), optional, large)
     if isinstance(found, str):
         raise NotPlain(found)
     return found, numbers

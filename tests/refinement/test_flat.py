@@ -28,7 +28,7 @@ from viewproof.refinement.flat.judge import of_tables
 from viewproof.refinement.flat.shape import vocabulary
 from viewproof.refinement.flat.starting import program_of
 from viewproof.refinement.flat.terms import numbered_columns
-from viewproof.refinement.judging import judge_unit
+from viewproof.refinement.judging import judge_plain, judge_unit
 from viewproof.refinement.native import configuration
 from viewproof.refinement.parquet import write_parquet
 from viewproof.refinement.problems import ProblemLog
@@ -61,7 +61,7 @@ def both(files: Iterable[Path], patch: pytest.MonkeyPatch) -> tuple[UnitResult |
     """What compiled code says, None if nothing; and what the other replay says."""
     unit = Unit("unit", tuple(map(str, files)))
     patch.setenv("VSR_REPLAY", "compiled")
-    mine = judging._judge_columns(unit, OPTIONS, check_run, 0)
+    mine = judge_plain(unit, OPTIONS, check_run, 0)
     patch.setenv("VSR_REPLAY", "python")
     other = judge_unit(unit, OPTIONS, check_run)
     patch.setenv("VSR_REPLAY", "compiled")
@@ -251,11 +251,24 @@ def in_small_parts(compiled: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def streamed(files: Iterable[Path], threads: int, said: Any = None) -> UnitResult | None:
     """What compiled code says of one run that is streamed, None if nothing."""
     unit = Unit("unit", tuple(map(str, files)))
-    run_id = judging._single_run(unit, NATIVE)
-    assert run_id is not None
-    hands = streaming.Hands(threads, said or (lambda events: None))
-    mine = judging._judge_stream_of_columns(unit, run_id, OPTIONS, check_run, 0, hands)
+    mine = judge_plain(unit, OPTIONS, check_run, 0, streaming.Hands(threads, said or (lambda events: None)))
     return None if mine is None else replace(mine, spent={})
+
+
+def test_workers_say_what_one_says_where_some_runs_are_left_to_rows(
+    tmp_path: Path, compiled: pytest.MonkeyPatch
+) -> None:
+    for seed in range(6):
+        rows = simulated(tmp_path / "made" / str(seed), seed, requests=8)
+        if seed % 3 == 1:
+            rows[40] = put(rows[40], commit_min=77)
+        (tmp_path / "runs" / str(seed)).mkdir(parents=True)
+        written(rows, tmp_path / "runs" / str(seed) / "trace.ndjson")
+    inputs = discover([str(tmp_path / "runs")])
+    one, two = (local.audit(inputs, OPTIONS, check_run, workers=workers) for workers in (1, 2))
+    assert sorted(verdict.verdict for verdict in one.verdicts) == ["conforms"] * 4 + ["violates"] * 2
+    assert [replace(v, seconds=0) for v in one.verdicts] == [replace(v, seconds=0) for v in two.verdicts]
+    assert (one.tool_errors, one.exit_code) == (two.tool_errors, two.exit_code) == ((), 1)
 
 
 def test_a_large_run_is_streamed_with_the_same_report(tmp_path: Path, in_small_parts: pytest.MonkeyPatch) -> None:
@@ -330,7 +343,7 @@ def test_a_text_that_comes_again_after_it_was_let_go_is_noticed(in_small_parts: 
         assert not texts.plain()
 
 
-def test_a_stream_out_of_order_is_left_to_the_other_replay(tmp_path: Path, compiled: pytest.MonkeyPatch) -> None:
+def test_a_stream_out_of_order_is_left_to_the_other_replay(tmp_path: Path, in_small_parts: pytest.MonkeyPatch) -> None:
     rows = simulated(tmp_path / "run", 4, requests=10)
     file = written([*rows[20:], *rows[:20]], tmp_path / "trace.ndjson")
     assert streamed([file], 1) is None

@@ -48,10 +48,13 @@ def unit(title: str, source: str) -> Unit:
 
 def cache_dir() -> Path:
     """Where compiled units are kept: $VSR_CACHE, else viewproof in the user's cache directory (XDG)."""
-    own = os.environ.get("VSR_CACHE")
+    return _cache_dir(os.environ.get("VSR_CACHE"), os.environ.get("XDG_CACHE_HOME"))
+
+
+@cache
+def _cache_dir(own: str | None, base: str | None) -> Path:
     if own:
         return Path(own) / "explicit"
-    base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "viewproof" / "explicit"
 
 
