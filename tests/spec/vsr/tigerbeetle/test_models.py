@@ -34,7 +34,12 @@ LARGE: list[tuple[str, dict[str, int], tuple[int, int, int]]] = [
     ("2026", {}, (3644, 6154, 25)),
     ("2026", {"crashes": 1}, (22315, 39457, 26)),
 ]
-DEEP: list[tuple[str, dict[str, int], int, tuple[int, int, int]]] = []
+DEEP: list[tuple[str, dict[str, int], int, tuple[int, int, int]]] = [
+    ("2022", {}, 9, (13496, 35951, 9)),
+    ("2026", {}, 8, (3794, 12810, 8)),
+    ("2022", {"crashes": 1, "rots": 1}, 6, (8318, 18351, 6)),
+    ("2026", {"crashes": 1, "rots": 1}, 6, (4467, 13398, 6)),
+]
 """Family, sizes (and how many strides deep) → states, strides taken, depth."""
 
 
@@ -48,7 +53,7 @@ def core_holds(family: str, n: int) -> Callable[[State], str]:
         if text in seen:
             return ""
         seen.add(text)
-        return next((one.id for one in spec.invariants if one.id in HELD and not holds(spec, one, core)), "")
+        return next((one.id for one in spec.invariants if one.id in HELD and not holds(spec, one, core, core)), "")
 
     return check
 
