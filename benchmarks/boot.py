@@ -131,7 +131,7 @@ def boot(directory: Path) -> Boot:
     data = open_data_file(directory)
     opened = time.perf_counter()
     durable = data.durable_state()
-    replica = Replica(durable, ReplicaConfig(traced=False))
+    replica = Replica(durable, ReplicaConfig(traced=False), source=data.segments)
     replica.boot()
     booted = time.perf_counter()
     journal_bytes, snapshot_bytes = data.journal_bytes, len(durable.snapshot)

@@ -11,13 +11,14 @@ from viewproof.impl.faults.stand_ins import StandIns
 from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.durable import BootRefusedError, SuperblockState
 from viewproof.impl.interface.messages import Prepare
+from viewproof.impl.machine.partition_log import SegmentRef
 from viewproof.impl.replica.boot import Boot
 from viewproof.impl.replica.checkpoints import Checkpoints, CheckpointWork
 from viewproof.impl.replica.journal import Journal
 from viewproof.impl.replica.log import Log
 from viewproof.impl.replica.restore import Restorer
 from viewproof.impl.storage.file import File
-from viewproof.impl.storage.segments import FoundSegment, SegmentRef, SegmentStore
+from viewproof.impl.storage.segments import FoundSegment, SegmentStore
 
 
 class ExecutesJournal(ExecutesAnyOp):
@@ -178,7 +179,7 @@ class EndsWhereIndexEnds(LosesMessages):
     """What the index does not list is not there."""
 
     def trusted(self, item: FoundSegment) -> FoundSegment:
-        if item.problem or item.indexed == len(item.segment.positions):
+        if item.problem or item.segment is None or item.indexed == len(item.segment.positions):
             return item
         item.segment.cut(item.segment.base + item.indexed)
         return replace(item, problem=INDEX_ENDS)
@@ -201,7 +202,23 @@ class TakesMissingSegments(LosesMessages):
         return not item.missing and super().is_refused(item)
 
 
+class SnapshotsFirst(SegmentStore):
+    """A snapshot may be referred to before the segments that it names are flushed."""
+
+    def sync(self, file: File) -> None:
+        """They are left to the system."""
+
+
+class TrustsTheDisk(SegmentStore):
+    """What is read of a segment is taken for what was written."""
+
+    def is_right(self, ref: SegmentRef, content: bytes) -> bool:
+        return len(content) == ref.size
+
+
 STAND_INS: StandIns = {
+    "storage.snapshot_before_segments": {"segments": SnapshotsFirst},
+    "storage.reads_unverified": {"segments": TrustsTheDisk},
     "boot.replays_uncommitted": {"commit_path": ExecutesJournal},
     "boot.replays_over_gap": {"disk": ReadsOverGaps},
     "boot.view_from_last_prepare": {"boot": TakesViewOfLastPrepare},

@@ -15,10 +15,11 @@ is still to be installed may well be of the old log_view and fit the old head, y
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 from viewproof.impl.interface.ranges import Clock, Number, Op, Place, View
+from viewproof.impl.machine.partition_log import SegmentRef
 
 
 class ConfigurationError(ValueError):
@@ -156,8 +157,7 @@ class DurableState:
 
     `snapshot` is empty without a checkpoint, or if it is unreadable; else its checksum is the superblock's. `relics`
     counts records of the journal at or below the checkpoint: a drain was cut short. With `damage` the journal has lost
-    some of the log, and `log` is empty. `segments`: if the snapshot is unreadable, what is whole of its segments of
-    messages, by namespace and first offset, each from its beginning.
+    some of the log, and `log` is empty. `lost`: segments of messages that the snapshot names and that cannot be read.
     """
 
     superblock: SuperblockState
@@ -165,7 +165,12 @@ class DurableState:
     snapshot: bytes = b""
     relics: int = 0
     damage: DamagedLog | None = None
-    segments: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    lost: tuple[SegmentRef, ...] = ()
+
+    @property
+    def unreadable(self) -> bool:
+        """True if the executed prefix cannot be loaded from this disk alone."""
+        return self.superblock.checkpoint > 0 and (not self.snapshot or bool(self.lost))
 
 
 def superblock_formatted(

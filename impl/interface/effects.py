@@ -4,10 +4,11 @@ The host's duties:
 
 * `Emit`: the event is written to the trace file before any later effect of the list leaves the process;
 * `Send`, `SendClient`: best effort; loss, delay, repeat and reorder are allowed;
-* `AppendPrepares`, `DrainJournal`, `WriteSuperblock`, `WriteSnapshot`: start the write; when it is durable (after
-  fsync) call `Replica.on_io_done(effect)` with the same effect, or, if nothing of it counts and the storage can go on,
-  `Replica.on_io_failed(effect, error)`. At most one write to each of journal, superblock and snapshots is in flight.
-  They may complete in any order. The replica itself holds back everything that depends on them.
+* `AppendPrepares`, `DrainJournal`, `WriteSuperblock`, `WriteSnapshot`, `WriteSegment`: start the write; when it is
+  durable (after fsync) call `Replica.on_io_done(effect)` with the same effect, or, if nothing of it counts and the
+  storage can go on, `Replica.on_io_failed(effect, error)`. At most one write to each of journal, superblock, snapshots
+  and segments is in flight. They may complete in any order. The replica itself holds back everything that depends on
+  them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 
 from viewproof.impl.interface.durable import SuperblockState
 from viewproof.impl.interface.messages import Eviction, Message, Prepare, Reply
+from viewproof.impl.machine.partition_log import Segment, SegmentRef
 from viewproof.impl.trace.events import TraceEvent
 
 
@@ -56,12 +58,21 @@ class WriteSuperblock(msgspec.Struct, frozen=True):
 class WriteSnapshot(msgspec.Struct, frozen=True):
     """Make the snapshot at `op` durable, atomically, beside the one that the superblock refers to.
 
-    `data` is what `impl.machine.snapshot` encoded, `checksum` its checksum.
+    `data` is what `impl.machine.snapshot` encoded, `checksum` its checksum. The segments that it names are durable
+    before it is: what is not on the disk of them is in `held`. Those go on growing; what counts is named by size.
     """
 
     op: int
     checksum: str
     data: bytes
+    held: tuple[Segment, ...] = ()
+
+
+class WriteSegment(msgspec.Struct, frozen=True):
+    """Make a segment that came from another replica durable, atomically, in place of what is on the disk of it."""
+
+    ref: SegmentRef
+    content: bytes
 
 
 class DrainJournal(msgspec.Struct, frozen=True):
@@ -82,7 +93,7 @@ class Emit(msgspec.Struct, frozen=True, gc=False):
     event: TraceEvent
 
 
-IoEffect: TypeAlias = AppendPrepares | DrainJournal | WriteSuperblock | WriteSnapshot
+IoEffect: TypeAlias = AppendPrepares | DrainJournal | WriteSuperblock | WriteSnapshot | WriteSegment
 """The effects whose completion the host reports."""
 
 Effect: TypeAlias = Send | SendClient | IoEffect | Emit

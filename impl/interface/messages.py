@@ -43,6 +43,7 @@ from viewproof.impl.interface.ranges import (
     Reason,
     View,
 )
+from viewproof.impl.machine.partition_log import SegmentRef
 
 CHECKSUM_BYTES = 16
 """Size of a checksum, bytes (it is written as twice as many hexadecimal digits)."""
@@ -294,25 +295,41 @@ class Nack(msgspec.Struct, frozen=True, tag="nack", array_like=True, gc=False):
 
 
 class RequestSnapshot(msgspec.Struct, frozen=True, tag="request_snapshot", array_like=True, gc=False):
-    """Asks for the snapshot of this op and checksum from byte `offset` on, up to byte `end` (0: what a chunk takes).
-
-    Offset -1: for its outline (`impl.machine.snapshot_outline`).
-    """
+    """Asks for the snapshot of this op and checksum from byte `offset` on."""
 
     op: Place
     checksum: Checksum
-    offset: PlaceOrNone
+    offset: Place
     replica: Index
     clock: Clock = 0
-    end: Place = 0
 
 
 class SnapshotChunk(msgspec.Struct, frozen=True, tag="snapshot_chunk", array_like=True, gc=False):
-    """Bytes of a snapshot from `offset` on (-1: its outline); `data_checksum` is that of `data` (`checksum_chunk`)."""
+    """Bytes of a snapshot from `offset` on; `data_checksum` is that of `data` (`checksum_chunk`)."""
 
     op: Place
     checksum: Checksum
-    offset: PlaceOrNone
+    offset: Place
+    data: Annotated[bytes, Meta(max_length=CHUNK_SIZE_MAX)]
+    data_checksum: Checksum
+    replica: Index
+    clock: Clock = 0
+
+
+class RequestSegment(msgspec.Struct, frozen=True, tag="request_segment", array_like=True, gc=False):
+    """Asks for a segment of messages, or how it begins, as a snapshot names it (`ref`), from byte `offset` on."""
+
+    ref: SegmentRef
+    offset: Place
+    replica: Index
+    clock: Clock = 0
+
+
+class SegmentChunk(msgspec.Struct, frozen=True, tag="segment_chunk", array_like=True, gc=False):
+    """Bytes of the segment `ref` from `offset` on; `data_checksum` is that of `data` (`checksum_chunk`, op 0)."""
+
+    ref: SegmentRef
+    offset: Place
     data: Annotated[bytes, Meta(max_length=CHUNK_SIZE_MAX)]
     data_checksum: Checksum
     replica: Index
@@ -339,6 +356,8 @@ Message: TypeAlias = (
     | Nack
     | RequestSnapshot
     | SnapshotChunk
+    | RequestSegment
+    | SegmentChunk
 )
 """Everything that travels between replicas, and between clients and replicas."""
 
@@ -383,7 +402,7 @@ def register_result(incarnation: int) -> bytes:
 
 def checksum_chunk(op: int, offset: int, data: bytes) -> str:
     """Checksum of a part of a snapshot: blake2b-128 over op and offset (little-endian 64 bits) and the bytes."""
-    numbers = struct.pack("<Qq", op, offset)
+    numbers = struct.pack("<QQ", op, offset)
     return hashlib.blake2b(numbers + data, digest_size=CHECKSUM_BYTES, person=b"chunk").hexdigest()
 
 

@@ -35,7 +35,7 @@ REPLICAS_MAX = 1 << 16
 """Replicas have indices of 16 bits."""
 
 CHUNK_SIZE_MAX = 1 << 25
-"""Largest part of a snapshot in one message, bytes; its outline is one part."""
+"""Largest part of a snapshot or segment in one message, bytes."""
 
 
 class Jump(msgspec.Struct, frozen=True):

@@ -6,6 +6,9 @@ A segment starts with a header, then holds one record per message. Layout, big-e
 The checksum of a record is that of its namespace, offset and message, so a record is never taken for another's.
 
 The next offset of a partition is what its messages say: one above the last, by the records themselves.
+
+Only the last segments of a partition are in memory: those that no snapshot on the disk names whole. The others are
+known by what they hold (`SegmentRef`), and read from the disk when their messages are asked for (`SegmentSource`).
 """
 
 from __future__ import annotations
@@ -13,7 +16,14 @@ from __future__ import annotations
 import hashlib
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from viewproof.impl.interface.ranges import BODY_SIZE_MAX, Place
 
 SEGMENT_MAGIC = b"VSRSEGMT"
 FORMAT_VERSION = 1
@@ -27,8 +37,99 @@ HEAD_BYTES = _HEAD.size + CHECKSUM_SIZE
 RECORD_BYTES = _RECORD.size
 
 
+HASHES_MODULUS = 1 << 128
+
+CACHE_BYTES = 32 << 20
+"""Bytes of segments that were read from the disk and are kept for the next poll."""
+
+Key = tuple[int, int]
+"""Namespace and first offset: they name a segment, for ever."""
+
+Sixteen = Annotated[bytes, Meta(min_length=CHECKSUM_SIZE, max_length=CHECKSUM_SIZE)]
+Namespace = Annotated[int, Meta(ge=0)]
+
+
 class SegmentError(ValueError):
     """Bytes are no segment, or not the one expected; the text says what and where."""
+
+
+class SegmentRef(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """A segment, or how one begins, by what it holds: offsets base .. end - 1 in `size` bytes.
+
+    `checksum` is that of these bytes, `hashes` the sum of the hashes of its messages, big-endian.
+    """
+
+    namespace: Namespace
+    base: Place
+    end: Place
+    size: Place
+    checksum: Sixteen
+    hashes: Sixteen
+
+    @property
+    def key(self) -> Key:
+        """Which segment it is."""
+        return self.namespace, self.base
+
+
+class SegmentLostError(Exception):
+    """Segments that a snapshot names cannot be read from this disk; the text names file and reason."""
+
+    def __init__(self, refs: Sequence[SegmentRef], reason: str) -> None:
+        super().__init__(reason)
+        self.refs = tuple(refs)
+
+
+class SegmentSource(Protocol):
+    """Where segments are read from that are not in memory."""
+
+    def read(self, ref: SegmentRef) -> bytes:
+        """Its bytes, verified. Raises `SegmentLostError`."""
+
+
+class NoSegments:
+    """Nothing is on the disk."""
+
+    def read(self, ref: SegmentRef) -> bytes:
+        """Raises `SegmentLostError`."""
+        raise SegmentLostError((ref,), f"there is no disk to read segment {ref.base} of namespace {ref.namespace} from")
+
+
+class SegmentCache:
+    """Segments from `source`, with where their records begin; the last ones read are kept, up to `size` bytes."""
+
+    def __init__(self, source: SegmentSource, size: int = CACHE_BYTES) -> None:
+        self._source = source
+        self._size = size
+        self._kept: OrderedDict[SegmentRef, tuple[bytes, list[int]]] = OrderedDict()
+        self.held = 0
+
+    def read(self, ref: SegmentRef) -> bytes:
+        """As of the source."""
+        return self.segment(ref)[0]
+
+    def segment(self, ref: SegmentRef) -> tuple[bytes, list[int]]:
+        """The bytes of a segment, and where its records begin. Raises `SegmentLostError`."""
+        found = self._kept.get(ref)
+        if found is None:
+            content = self._source.read(ref)
+            found = self._kept[ref] = content, record_positions(content)
+            self.held += _cost(found)
+            while self.held > self._size and len(self._kept) > 1:
+                _, oldest = self._kept.popitem(last=False)
+                self.held -= _cost(oldest)
+        self._kept.move_to_end(ref)
+        return found
+
+
+def _cost(kept: tuple[bytes, list[int]]) -> int:
+    """Bytes of memory that a segment in the cache takes, about."""
+    return len(kept[0]) + 40 * len(kept[1])
+
+
+def checksum_segment(content: bytes) -> bytes:
+    """blake2b-128 of a segment's bytes."""
+    return hashlib.blake2b(content, digest_size=CHECKSUM_SIZE, person=b"segmentfile").digest()
 
 
 def record_hash(person: bytes, namespace: int, number: int, data: bytes) -> int:
@@ -59,6 +160,13 @@ class Segment:
     def end(self) -> int:
         """Offset that follows the last message."""
         return self.base + len(self.positions)
+
+    @property
+    def ref(self) -> SegmentRef:
+        """What it holds now."""
+        content = bytes(self.content)
+        hashes = (self.hashes % HASHES_MODULUS).to_bytes(CHECKSUM_SIZE, "big")
+        return SegmentRef(self.namespace, self.base, self.end, len(content), checksum_segment(content), hashes)
 
     def takes(self, length: int) -> bool:
         """True if a message of so many bytes belongs here, not into the next segment."""
@@ -159,14 +267,25 @@ def _scan_record(segment: Segment, data: bytes, at: int) -> str:
     return ""
 
 
+def read_record(content: bytes, position: int) -> bytes:
+    """The message of the record that begins there, in a segment known to be good."""
+    length = _RECORD.unpack_from(content, position)[1]
+    return content[position + RECORD_BYTES : position + RECORD_BYTES + length]
+
+
 class PartitionLog:
-    """The segments of one partition, by offset; each but the last is closed."""
+    """The segments of one partition, by offset; each but the last is closed.
 
-    __slots__ = ("namespace", "segment_bytes", "segments")
+    `sealed` are on the disk alone; the `segments` that follow are in memory, the last one always.
+    """
 
-    def __init__(self, namespace: int, segment_bytes: int = SEGMENT_BYTES) -> None:
+    __slots__ = ("cache", "namespace", "sealed", "segment_bytes", "segments")
+
+    def __init__(self, namespace: int, segment_bytes: int = SEGMENT_BYTES, cache: SegmentCache | None = None) -> None:
         self.namespace = namespace
         self.segment_bytes = segment_bytes
+        self.cache = cache or SegmentCache(NoSegments())
+        self.sealed: list[SegmentRef] = []
         self.segments: list[Segment] = []
 
     @property
@@ -174,10 +293,26 @@ class PartitionLog:
         """Offset that the next message gets."""
         return self.segments[-1].end if self.segments else 0
 
-    def segment(self, base: int) -> Segment | None:
-        """The segment whose first offset is `base`."""
+    @property
+    def refs(self) -> list[SegmentRef]:
+        """What each segment holds."""
+        return [*self.sealed, *(segment.ref for segment in self.segments)]
+
+    @property
+    def hashes(self) -> int:
+        """The sum of the hashes of all messages."""
+        sealed = sum(int.from_bytes(ref.hashes, "big") for ref in self.sealed)
+        return sealed + sum(segment.hashes for segment in self.segments)
+
+    def held(self, base: int) -> Segment | None:
+        """The segment in memory whose first offset is `base`."""
         at = bisect_left(self.segments, base, key=lambda segment: segment.base)
         return self.segments[at] if at < len(self.segments) and self.segments[at].base == base else None
+
+    def is_sealed(self, ref: SegmentRef) -> bool:
+        """True if this very segment is on the disk alone."""
+        at = bisect_left(self.sealed, ref.base, key=lambda each: each.base)
+        return at < len(self.sealed) and self.sealed[at] == ref
 
     def append(self, message: bytes) -> int:
         """Adds a message at the end, in another segment if need be; returns its hash."""
@@ -185,34 +320,65 @@ class PartitionLog:
             self.segments.append(Segment(self.namespace, self.end, self.segment_bytes))
         return self.segments[-1].append(message)
 
-    def read(self, offset: int, count: int) -> tuple[bytes, ...]:
-        """Up to `count` messages from `offset` on."""
-        return tuple(self._messages(offset, min(self.end, offset + count)))
+    def release(self, durable: Iterable[SegmentRef]) -> None:
+        """Gives up the memory of segments that are closed and durable as they are, from the first on."""
+        for ref in durable:
+            first = self.segments[0]
+            if len(self.segments) > 1 and (first.base, first.end) == (ref.base, ref.end):
+                self.sealed.append(ref)
+                del self.segments[0]
 
-    def _messages(self, start: int, stop: int) -> Iterator[bytes]:
-        for segment in self.segments:
-            if segment.end > start:
-                for offset in range(max(start, segment.base), min(stop, segment.end)):
-                    yield segment.message(offset)
-            if segment.end >= stop:
+    def messages(self, start: int, stop: int) -> Iterator[bytes]:
+        """The messages of the offsets start .. stop - 1, as far as there are any. Raises `SegmentLostError`."""
+        first = bisect_left(self.sealed, start + 1, key=lambda ref: ref.end)
+        for ref in self.sealed[first:]:
+            if ref.base >= stop:
                 return
+            content, positions = self.cache.segment(ref)
+            for offset in range(max(start, ref.base), min(stop, ref.end)):
+                yield read_record(content, positions[offset - ref.base])
+        for segment in self.segments:
+            for offset in range(max(start, segment.base), min(stop, segment.end)):
+                yield segment.message(offset)
 
     @classmethod
-    def of_segments(cls, namespace: int, contents: Sequence[bytes], segment_bytes: int = SEGMENT_BYTES) -> PartitionLog:
-        """The log in these segments, verified. Raises `SegmentError` unless they are what appending would have made."""
-        log = cls(namespace, segment_bytes)
-        for content in contents:
-            segment, reason = scan_segment(content, namespace, log.end)
-            if reason:
-                raise SegmentError(f"segment of namespace {namespace} from offset {log.end}: {reason}")
-            if segment.segment_bytes != segment_bytes:
+    def of_refs(
+        cls, namespace: int, refs: Sequence[SegmentRef], source: SegmentSource, cache: SegmentCache, segment_bytes: int
+    ) -> PartitionLog:
+        """The log of these segments; the last is read. Raises `SegmentLostError` if it cannot be.
+
+        Raises `SegmentError` unless they are what appending would have made, as far as that can be told.
+        """
+        log = cls(namespace, segment_bytes, cache)
+        end = 0
+        for ref in refs:
+            if (ref.namespace, ref.base) != (namespace, end) or ref.end <= ref.base:
                 raise SegmentError(
-                    f"segments of namespace {namespace} roll at {segment.segment_bytes} bytes, here at {segment_bytes}:"
-                    " segment_bytes is the same on every replica, for ever"
+                    f"segment of namespace {ref.namespace} with offsets {ref.base}..{ref.end - 1}, expected"
+                    f" {namespace} from {end}"
                 )
-            if not segment.positions:
-                raise SegmentError(f"segment of namespace {namespace} from offset {log.end}: it holds no message")
-            if log.segments and log.segments[-1].takes(len(segment.message(segment.base))):
-                raise SegmentError(f"segment of namespace {namespace} from offset {log.end} begins too early")
-            log.segments.append(segment)
+            if not HEAD_BYTES + RECORD_BYTES <= ref.size <= max(segment_bytes, SEGMENT_BYTES_LARGEST):
+                raise SegmentError(f"segment of namespace {namespace} from offset {end}: {ref.size} bytes")
+            end = ref.end
+        if not refs:
+            return log
+        last = refs[-1]
+        segment, reason = scan_segment(source.read(last), namespace, last.base)
+        if reason or segment.ref != last:
+            raise SegmentError(
+                f"segment of namespace {namespace} from offset {last.base}: {reason or 'it holds other messages'}"
+            )
+        if segment.segment_bytes != segment_bytes:
+            raise SegmentError(
+                f"segments of namespace {namespace} roll at {segment.segment_bytes} bytes, here at {segment_bytes}:"
+                " segment_bytes is the same on every replica, for ever"
+            )
+        begins_late = refs[-2].size + RECORD_BYTES + len(segment.message(last.base)) if len(refs) > 1 else 0
+        if 0 < begins_late <= segment_bytes:
+            raise SegmentError(f"segment of namespace {namespace} from offset {last.base} begins too early")
+        log.sealed, log.segments = list(refs[:-1]), [segment]
         return log
+
+
+SEGMENT_BYTES_LARGEST = HEAD_BYTES + RECORD_BYTES + BODY_SIZE_MAX
+"""A segment of one message may be larger than the size at which segments roll."""

@@ -11,10 +11,22 @@ from typing import TypeAlias
 import msgspec
 
 from viewproof.impl.machine.namespaces import NAMESPACE_MAX
-from viewproof.impl.machine.partition_log import SEGMENT_BYTES, PartitionLog, record_hash
+from viewproof.impl.machine.partition_log import (
+    SEGMENT_BYTES,
+    NoSegments,
+    PartitionLog,
+    Segment,
+    SegmentCache,
+    SegmentRef,
+    SegmentSource,
+    record_hash,
+)
 
 POLL_MAX = 1024
 """Most messages that one poll returns."""
+
+POLL_BYTES_MAX = 1 << 20
+"""A poll ends with the message that brings it to so many bytes."""
 
 
 class AppendMessages(
@@ -102,9 +114,12 @@ class Partitions:
     it modulo its own modulus.
     """
 
-    __slots__ = ("digest", "logs", "offsets", "segment_bytes")
+    __slots__ = ("cache", "digest", "logs", "offsets", "segment_bytes", "source")
 
-    def __init__(self, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, segment_bytes: int = SEGMENT_BYTES, source: SegmentSource | None = None) -> None:
+        """`source`: where segments are read from that are not in memory any more."""
+        self.source = source or NoSegments()
+        self.cache = SegmentCache(self.source)
         self.logs: dict[int, PartitionLog] = {}
         self.offsets: dict[Reader, int] = {}
         self.digest = 0
@@ -119,24 +134,42 @@ class Partitions:
         """Appends and returns the offset of the first of them."""
         log = self.logs.get(namespace)
         if log is None:
-            log = self.logs[namespace] = PartitionLog(namespace, self.segment_bytes)
+            log = self.logs[namespace] = PartitionLog(namespace, self.segment_bytes, self.cache)
         first = log.end
         for message in messages:
             self.digest += log.append(message)
         return first
 
-    def restore(self, log: PartitionLog) -> None:
-        """Takes a partition that is not here yet."""
-        self.logs[log.namespace] = log
-        self.digest += sum(segment.hashes for segment in log.segments)
+    def restore(self, namespace: int, refs: list[SegmentRef]) -> None:
+        """Takes a partition that is not here yet. Raises `SegmentError`, `SegmentLostError`."""
+        log = PartitionLog.of_refs(namespace, refs, self.source, self.cache, self.segment_bytes)
+        self.logs[namespace] = log
+        self.digest += log.hashes
+
+    def held(self) -> tuple[Segment, ...]:
+        """The segments in memory."""
+        return tuple(segment for _, log in sorted(self.logs.items()) for segment in log.segments)
+
+    def release(self, durable: list[tuple[int, list[SegmentRef]]]) -> None:
+        """Gives up the memory of segments that a snapshot on the disk names whole."""
+        for namespace, refs in durable:
+            if namespace in self.logs:
+                self.logs[namespace].release(refs)
 
     def read(self, namespace: int, offset: int, count: int) -> tuple[bytes, ...]:
-        """Up to `count` messages from `offset` on."""
+        """Up to `count` messages from `offset` on, and at most so many bytes. Raises `SegmentLostError`."""
         log = self.logs.get(namespace)
-        return () if log is None else log.read(offset, count)
+        found: list[bytes] = []
+        size = 0
+        for message in () if log is None else log.messages(offset, offset + count):
+            found.append(message)
+            size += len(message)
+            if size >= POLL_BYTES_MAX:
+                break
+        return tuple(found)
 
     def poll(self, namespace: int, offset: int, count: int) -> Polled:
-        """The messages from `offset` on, at most `count` and `POLL_MAX`."""
+        """The messages from `offset` on, at most `count` and `POLL_MAX`. Raises `SegmentLostError`."""
         return Polled(offset, self.read(namespace, offset, min(count, POLL_MAX)), self.end(namespace))
 
     def store_offset(self, reader: Reader, offset: int) -> bool:

@@ -3,6 +3,8 @@
 The bytes are a function of the executed prefix: the same on every replica that takes one at the same op, so any of
 them can be sent to a replica that lacks it. Layout, big-endian: magic (8 bytes), format version (16 bits), cluster (64
 bits), op (64 bits), then a MessagePack array of `Contents`. The checksum is that of all of it, and kept elsewhere.
+
+The messages of partitions are not in it: it names the segments that hold them, with a checksum of each.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import msgspec
 from viewproof.impl.interface.messages import CHECKSUM_BYTES, PrepareHeader
 
 MAGIC = b"VSRSNAPS"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _HEAD = struct.Struct(">8sHQQ")
 HEAD_SIZE = _HEAD.size
 """Bytes before the contents."""
@@ -23,6 +25,16 @@ HEAD_SIZE = _HEAD.size
 
 class SnapshotError(ValueError):
     """The bytes are no snapshot, or not the one expected; the text says why."""
+
+
+class SnapshotFormatError(SnapshotError):
+    """The snapshot is of another format version."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(
+            f"snapshot of format version {version}; this program reads {FORMAT_VERSION}: start the replica with the"
+            " version that wrote it"
+        )
 
 
 class Contents(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -45,21 +57,9 @@ class Snapshot(msgspec.Struct, frozen=True):
 _DECODER: msgspec.msgpack.Decoder[Contents] = msgspec.msgpack.Decoder(Contents)
 
 
-class SnapshotHash:
-    """The checksum of a snapshot that comes in parts."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=CHECKSUM_BYTES, person=b"snapshot")
-
-    def update(self, data: bytes) -> str:
-        """Takes the next part. Returns the checksum so far, 32 hexadecimal digits."""
-        self._hash.update(data)
-        return self._hash.hexdigest()
-
-
-def checksum_snapshot(data: bytes) -> str:
+def checksum_snapshot(data: bytes | bytearray) -> str:
     """blake2b-128 of a snapshot's bytes, 32 hexadecimal digits."""
-    return SnapshotHash().update(data)
+    return hashlib.blake2b(data, digest_size=CHECKSUM_BYTES, person=b"snapshot").hexdigest()
 
 
 def encode_snapshot(cluster: int, contents: Contents) -> Snapshot:
@@ -67,6 +67,16 @@ def encode_snapshot(cluster: int, contents: Contents) -> Snapshot:
     op = contents.header.op
     data = _HEAD.pack(MAGIC, FORMAT_VERSION, cluster, op) + msgspec.msgpack.encode(contents)
     return Snapshot(op, checksum_snapshot(data), data)
+
+
+def is_manifest_of_version_1(content: bytes) -> bool:
+    """True if this is, undamaged, the file of a snapshot with partitions in format version 1."""
+    start = len(_MANIFEST_1) + CHECKSUM_BYTES
+    checksum = hashlib.blake2b(content[start:], digest_size=CHECKSUM_BYTES, person=b"segmentfile").digest()
+    return content[:start] == _MANIFEST_1 + checksum
+
+
+_MANIFEST_1 = b"VSRSNAPM"
 
 
 def decode_snapshot(data: bytes, *, cluster: int | None = None, op: int | None = None) -> Contents:
@@ -80,7 +90,7 @@ def decode_snapshot(data: bytes, *, cluster: int | None = None, op: int | None =
     if magic != MAGIC:
         raise SnapshotError(f"not a snapshot (magic {magic!r})")
     if version != FORMAT_VERSION:
-        raise SnapshotError(f"snapshot of format version {version}; this program reads {FORMAT_VERSION}")
+        raise SnapshotFormatError(version)
     if cluster is not None and its_cluster != cluster:
         raise SnapshotError(f"snapshot of cluster {its_cluster}, expected {cluster}")
     try:

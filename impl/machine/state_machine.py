@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.machine.partition_log import SEGMENT_BYTES, PartitionLog, SegmentError
+from viewproof.impl.machine.partition_log import SEGMENT_BYTES, SegmentError, SegmentRef, SegmentSource
 from viewproof.impl.machine.partitions import (
     Appended,
     AppendMessages,
@@ -141,12 +141,12 @@ class StateError(ValueError):
 class State(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The contents as plain values, each list rising: the encoded form of a state machine.
 
-    `partitions`: the segments of each namespace, as bytes (`impl.machine.partition_log`). `offsets`: namespace, whether
-    the reader is a consumer group, its number, stored offset.
+    `partitions`: the segments of each namespace by what they hold (`impl.machine.partition_log`). `offsets`: namespace,
+    whether the reader is a consumer group, its number, stored offset.
     """
 
     pairs: list[tuple[bytes, bytes]]
-    partitions: list[tuple[int, list[bytes]]]
+    partitions: list[tuple[int, list[SegmentRef]]]
     offsets: list[tuple[int, bool, int, int]]
 
 
@@ -157,7 +157,7 @@ def decode_state(data: bytes) -> State:
     """The values in a state's bytes; nothing else is verified. Raises `StateError`."""
     try:
         return _STATE_DECODER.decode(data)
-    except msgspec.DecodeError as error:
+    except _NO_OPERATION as error:
         raise StateError(f"the state does not decode: {error}") from error
 
 
@@ -169,18 +169,23 @@ def encode_state(state: State) -> bytes:
 class StateMachine:
     """The store and the partitions. `apply` is a function of the contents, the plane and the body only.
 
-    With `namespace` it takes operations of that partition alone.
+    With `namespace` it takes operations of that partition alone. `source`: where it reads segments that are not in
+    memory any more; whatever that is, they are the same.
     """
 
     __slots__ = ("_store_digest", "namespace", "partitions", "plane", "store")
 
     def __init__(
-        self, plane: Plane = Plane.SINGLE, segment_bytes: int = SEGMENT_BYTES, namespace: int | None = None
+        self,
+        plane: Plane = Plane.SINGLE,
+        segment_bytes: int = SEGMENT_BYTES,
+        namespace: int | None = None,
+        source: SegmentSource | None = None,
     ) -> None:
         self.plane = plane
         self.namespace = namespace
         self.store: dict[bytes, bytes] = {}
-        self.partitions = Partitions(segment_bytes)
+        self.partitions = Partitions(segment_bytes, source)
         self._store_digest = 0
 
     @property
@@ -189,7 +194,10 @@ class StateMachine:
         return (self._store_digest + self.partitions.digest) % DIGEST_MODULUS
 
     def apply(self, body: bytes) -> bytes:
-        """Applies an encoded operation and returns the encoded result; never raises on a bad body."""
+        """Applies an encoded operation and returns the encoded result; never raises on a bad body.
+
+        Raises `SegmentLostError` if a poll asks for messages that cannot be read; nothing is changed then.
+        """
         try:
             operation = _OPERATION_DECODER.decode(body)
         except _NO_OPERATION:
@@ -249,7 +257,7 @@ class StateMachine:
         logs = sorted(partitions.logs.items())
         state = State(
             sorted(self.store.items()),
-            [(namespace, [bytes(segment.content) for segment in log.segments]) for namespace, log in logs],
+            [(namespace, log.refs) for namespace, log in logs],
             [(*reader, offset) for reader, offset in sorted(partitions.offsets.items())],
         )
         return encode_state(state)
@@ -261,25 +269,29 @@ class StateMachine:
         plane: Plane = Plane.SINGLE,
         segment_bytes: int = SEGMENT_BYTES,
         namespace: int | None = None,
+        source: SegmentSource | None = None,
     ) -> StateMachine:
-        """The state machine of these contents. Raises `StateError` if the bytes are not canonical contents."""
+        """The state machine of these contents. Raises `StateError` if the bytes are not canonical contents.
+
+        Raises `SegmentLostError` if the last segment of a partition cannot be read from `source`.
+        """
         state = decode_state(data)
         _check_rising("key", [key for key, _ in state.pairs])
         _check_rising("namespace", [namespace for namespace, _ in state.partitions])
         _check_rising("consumer", [reader for *reader, _ in state.offsets])
-        machine = cls(plane, segment_bytes, namespace)
+        machine = cls(plane, segment_bytes, namespace, source)
         for key, value in state.pairs:
             machine._set(key, value)
-        for namespace, contents in state.partitions:
+        for number, refs in state.partitions:
             try:
-                machine.partitions.restore(PartitionLog.of_segments(namespace, contents, segment_bytes))
+                machine.partitions.restore(number, refs)
             except SegmentError as error:
                 raise StateError(f"the state is not one: {error}") from error
-        for namespace, group, consumer, offset in state.offsets:
-            if not machine.partitions.store_offset((namespace, group, consumer), offset):
+        for number, group, consumer, offset in state.offsets:
+            if not machine.partitions.store_offset((number, group, consumer), offset):
                 raise StateError(
                     f"the state is not one: offset {offset} of {'group' if group else 'consumer'} {consumer} is above"
-                    f" the end of namespace {namespace}"
+                    f" the end of namespace {number}"
                 )
         return machine
 

@@ -30,10 +30,12 @@ from viewproof.impl.interface.effects import (
     IoEffect,
     Send,
     SendClient,
+    WriteSegment,
     WriteSnapshot,
     WriteSuperblock,
 )
 from viewproof.impl.interface.messages import Message, Reply
+from viewproof.impl.machine.partition_log import SegmentLostError
 from viewproof.impl.net.framing import Position, Status, frame_message
 from viewproof.impl.net.inbound import Inbound
 from viewproof.impl.net.links import PeerLink
@@ -43,6 +45,7 @@ from viewproof.impl.replica import Replica, ReplicaConfig
 from viewproof.impl.replica.proposals import EntryFailedError, UnknownEntryError
 from viewproof.impl.storage.data_file import DataFile
 from viewproof.impl.storage.file import StorageError, WriteRefusedError
+from viewproof.impl.storage.snapshots import SegmentsGoneError
 from viewproof.impl.trace.events import TraceEvent
 from viewproof.impl.trace.files import TraceError, TraceWriter
 
@@ -53,6 +56,7 @@ _WRITE_NAMES: dict[type, str] = {
     AppendPrepares: "append",
     WriteSuperblock: "superblock",
     WriteSnapshot: "snapshot",
+    WriteSegment: "segment",
     DrainJournal: "drain",
 }
 
@@ -103,7 +107,6 @@ class GroupHost:
         self._evidence = data.evidence()
         self._refused: dict[type, str] = {}
         durable = data.durable_state()
-        self._log_problems()
         self.replica = Replica(
             durable,
             ReplicaConfig(
@@ -125,7 +128,9 @@ class GroupHost:
             seq=trace.seq if trace is not None else 0,
             clock=trace.clock if trace is not None else 0,
             parts=parts_with(config.faults, config.replica),
+            source=data.segments,
         )
+        self._log_problems()
         if data.superblock.recovery:
             logger.warning("%s: recovers from the cluster; it takes part in nothing until then", data.path)
         elif self.replica.state.log_repair is not None:
@@ -207,6 +212,7 @@ class GroupHost:
         except (TraceError, OSError) as error:
             self._process.fail(ServerError(str(error)))
         self._step(self.replica.on_tick)
+        self._log_problems()
 
     def on_message(self, message: Message) -> None:
         """A message of this group arrived."""
@@ -225,6 +231,13 @@ class GroupHost:
             self._process.fail(ServerError(f"{self._name()}: {error}"))
         except ContradictionError as error:
             self._process.fail(ServerError(f"{self._name()}: {error}; {self._kept(error)}"))
+        except SegmentLostError as error:
+            self._process.fail(
+                ServerError(
+                    f"{self._name()}: {error}; there is no other replica: restore the file from a backup, or give up"
+                    " what is lost and start with --accept-loss"
+                )
+            )
         except InvariantError as error:
             self._process.fail(ServerError(f"{self._name()} contradicts itself: {error}"))
         except Exception as error:  # a bug: its state is unknown now, so it must not go on
@@ -323,7 +336,9 @@ class GroupHost:
         elif isinstance(effect, WriteSuperblock):
             self._data.write_superblock(effect.superblock)
         elif isinstance(effect, WriteSnapshot):
-            self._data.write_snapshot(effect.op, effect.data)
+            self._data.write_snapshot(effect.op, effect.data, effect.held)
+        elif isinstance(effect, WriteSegment):
+            self._data.write_segment(effect.ref, effect.content)
         else:
             self._data.drain(effect.op, effect.stale, effect.end)
 
@@ -349,7 +364,8 @@ class GroupHost:
             if self._refused.get(type(effect)) != text:
                 logger.warning("%s", text)
             self._refused[type(effect)] = text
-            self._step(self.replica.on_io_failed, effect, str(error))
+            lost = error.refs if isinstance(error, SegmentsGoneError) else ()
+            self._step(self.replica.on_io_failed, effect, str(error), lost)
         elif error is not None:
             self._process.fail(ServerError(str(error) if isinstance(error, StorageError) else repr(error)))
             return
@@ -364,6 +380,9 @@ class GroupHost:
         for problem in self._data.problems[self._known_problems :]:
             logger.warning("%s", problem)
         self._known_problems = len(self._data.problems)
+        for note in self.replica.segments.notes:
+            logger.warning("%s: %s", self._name(), note)
+        self.replica.segments.notes.clear()
 
     async def close(self) -> None:
         """Waits for the write in flight; the process is stopping."""

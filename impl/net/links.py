@@ -32,6 +32,8 @@ __all__ = ["PeerLink"]
 BACKOFF_SECONDS_MIN = 0.02
 BACKOFF_SECONDS_MAX = 1.0
 CONNECT_TIMEOUT_SECONDS = 2.0
+HELLO_SECONDS_MAX = 2.0
+"""A peer that took the connection and has said nothing for so long is mute."""
 UNACKNOWLEDGED_SECONDS_MAX = 5.0
 
 
@@ -73,6 +75,7 @@ class PeerLink:
         self._outgoing: list[bytes] = []
         self._refusal = ""
         self._expires_at = float("inf")
+        self._made_at = float("inf")
         self._random = random.Random(f"{peers.replica}-{peer}")
 
     def send(self, frame: bytes) -> None:
@@ -137,6 +140,7 @@ class PeerLink:
         if dialled is not self._dialled:
             return False
         self._transport = transport
+        self._made_at = asyncio.get_running_loop().time()
         self._reader = FrameReader(HELLO_SIZE_MAX)
         self._expires_at = expiry_of(transport)
         _set_user_timeout(transport)
@@ -204,7 +208,13 @@ class PeerLink:
         self._lost.set()
 
     def look(self) -> None:
-        """A certificate that has ended ends the connection."""
+        """A certificate that has ended ends the connection; one to which nobody answers is a problem."""
+        now = asyncio.get_running_loop().time()
+        if self._transport is not None and not self.connected and now - self._made_at > HELLO_SECONDS_MAX:
+            where = f"replica {self.peer} at {address_text(self._address)}"
+            self._note(
+                "mute", f"{where}: the connection is taken, and no hello comes: a process hangs, or is no replica"
+            )
         if self.connected and time.time() > self._expires_at:
             self._close(f"replica {self.peer} at {address_text(self._address)}: its certificate has expired", "expired")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 __all__ = ["OUTCOMES", "GroupMetrics", "Histogram", "Sample", "exposition", "serve_metrics"]
 
-WRITES = ("append", "superblock", "snapshot", "drain")
+WRITES = ("append", "superblock", "snapshot", "segment", "drain")
 """Kinds of durable writes."""
 
 OUTCOMES = ("replied", "evicted", "not_primary", "repeated", "refused", "dropped")

@@ -251,8 +251,6 @@ class Server:
             except TlsError as error:
                 self._peers.note(self._peers.replica, "tls", f"the certificates before go on: {error}")
                 self._host.log.note(f"the certificates before go on: {error}")
-            for link in self.links.values():
-                link.look()
 
     async def _tick(self) -> None:
         """Ticks at a fixed rate; a process that was held up does not make up for the ticks it missed."""
@@ -266,6 +264,8 @@ class Server:
             if number % POSITION_TICKS == 0:
                 self._tell_positions()
                 self._forget_clients()
+                for link in self.links.values():
+                    link.look()
             self.flush()
 
     def _on_peer_message(self, number: int, message: Message) -> None:

@@ -12,7 +12,9 @@ from enum import Enum, auto
 from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.durable import SuperblockState
 from viewproof.impl.interface.effects import DrainJournal, WriteSnapshot
-from viewproof.impl.machine.snapshot import Contents, Snapshot, encode_snapshot
+from viewproof.impl.machine.partition_log import Segment
+from viewproof.impl.machine.snapshot import Contents, Snapshot, decode_snapshot, encode_snapshot
+from viewproof.impl.machine.state_machine import decode_state
 from viewproof.impl.replica.acknowledgements import Acknowledgements
 from viewproof.impl.replica.journal import Journal
 from viewproof.impl.replica.outbox import Outbox
@@ -36,11 +38,13 @@ class Stage(Enum):
 class CheckpointWork:
     """A checkpoint in progress; `checksum` is that of the entry at the snapshot's op.
 
-    `installed`: it came from another replica and is in use already; only the drain is left.
+    `held`: the segments of messages that were in memory when it was taken. `installed`: it came from another replica,
+    and is in use already; only the drain is left.
     """
 
     snapshot: Snapshot
     checksum: str
+    held: tuple[Segment, ...] = ()
     stage: Stage = Stage.WRITE
     installed: bool = False
     not_before: int = 0
@@ -73,10 +77,10 @@ class Checkpoints:
         if not interval or state.commit_min % interval or state.commit_min <= state.checkpoint:
             return
         header = state.log[self.op_taken()].header
-        contents = Contents(
-            header, state.state_machine.to_bytes(), state.client_table.to_bytes(), state.enabled.to_bytes()
-        )
-        taken = CheckpointWork(encode_snapshot(state.superblock.cluster, contents), header.checksum)
+        machine = state.state_machine
+        contents = Contents(header, machine.to_bytes(), state.client_table.to_bytes(), state.enabled.to_bytes())
+        snapshot = encode_snapshot(state.superblock.cluster, contents)
+        taken = CheckpointWork(snapshot, header.checksum, machine.partitions.held())
         if self.work is None:
             self.work = taken
             self.advance()
@@ -94,7 +98,7 @@ class Checkpoints:
             return
         if work.stage is Stage.WRITE and writes.snapshot_writing is None:
             work.stage = Stage.WRITING
-            writes.write_snapshot(work.snapshot)
+            writes.write_snapshot(work.snapshot, work.held)
         elif work.stage is Stage.REFER and writes.superblock_writing is None and writes.checkpoint_writing is None:
             work.stage = Stage.REFERRING
             writes.write_checkpoint(work.snapshot, work.checksum)
@@ -107,10 +111,13 @@ class Checkpoints:
         self.journal.drain(work.snapshot.op, stale=self.state.target is None)
 
     def on_snapshot_written(self, io: WriteSnapshot) -> None:
-        """A snapshot is durable."""
+        """A snapshot is durable, and so are the segments that it names: those that are closed leave memory."""
         work = self.work
         if work is not None and work.stage is Stage.WRITING and work.snapshot.op == io.op:
             work.stage = Stage.REFER
+            work.held = ()
+            named = decode_state(decode_snapshot(io.data).state_machine)
+            self.state.state_machine.partitions.release(named.partitions)
 
     def on_referred(self, superblock: SuperblockState) -> None:
         """The superblock refers to the snapshot in progress."""
@@ -161,5 +168,5 @@ class Checkpoints:
         state.commit_min = restored.op
         state.commit_max = max(state.commit_max, restored.op)
         self._keep(snapshot)
-        self.work = CheckpointWork(snapshot, header.checksum, Stage.DRAIN, installed=True)
+        self.work = CheckpointWork(snapshot, header.checksum, stage=Stage.DRAIN, installed=True)
         self.next = None

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from viewproof.impl.interface.checks import InvariantError
 from viewproof.impl.interface.messages import PrepareHeader, PrepareOk
+from viewproof.impl.machine.partition_log import SegmentLostError
 from viewproof.impl.replica.acknowledgements import Acknowledgements
 from viewproof.impl.replica.checkpoints import Checkpoints
 from viewproof.impl.replica.outbox import Outbox
 from viewproof.impl.replica.proposals import apply_entry
 from viewproof.impl.replica.replies import Replies, asked_columns
+from viewproof.impl.replica.segments import SegmentFetch
 from viewproof.impl.replica.state import State, Status
 
 
@@ -25,12 +27,14 @@ class CommitPath:
         acknowledgements: Acknowledgements,
         replies: Replies,
         checkpoints: Checkpoints,
+        segments: SegmentFetch,
     ) -> None:
         self.state = state
         self.out = out
         self.acknowledgements = acknowledgements
         self.replies = replies
         self.checkpoints = checkpoints
+        self.segments = segments
 
     def begin(self) -> None:
         """Boot: what the log holds above the snapshot is not executed, as it need not be committed (I13)."""
@@ -99,12 +103,16 @@ class CommitPath:
                 return
 
     def execute(self, op: int) -> None:
-        """Applies the committed entry at `op`."""
+        """Applies the committed entry at `op`; not yet if it is a poll of messages that have to be fetched first."""
         self.require_next(op)
         state, config = self.state, self.state.config
         prepare = state.log[op]
         header = prepare.header
-        result = apply_entry(state, prepare)
+        try:
+            result = apply_entry(state, prepare)
+        except SegmentLostError as error:
+            self.segments.on_lost(error)
+            return
         reply, evicted = self.replies.record_executed(header, result)
         self.raise_commit_min(header)
         state.forget_digests()

@@ -138,9 +138,12 @@ class Installation:
 
     def _has_snapshot(self, target: InstallTarget, wanted: WantedSnapshot) -> bool:
         """True once the snapshot is here and durable; else the next step towards that is taken."""
+        if wanted.restored is None and wanted.snapshot is None:
+            self.transfer.fetch_snapshot(target, wanted)
+        elif wanted.restored is None and wanted.snapshot is not None:
+            self.transfer.load(target, wanted, wanted.snapshot)
         restored = wanted.restored
         if restored is None:
-            self.transfer.fetch_snapshot(target, wanted)
             return False
         if wanted.op <= self.state.commit_min or not _connects_to(target.headers, restored.header):
             self.out.ignore("start_view: its snapshot is not below its log")
@@ -148,7 +151,7 @@ class Installation:
             return False
         if wanted.durable or self.writes.snapshot_writing is not None or restored.snapshot is None:
             return wanted.durable
-        self.writes.write_snapshot(restored.snapshot)
+        self.writes.write_snapshot(restored.snapshot, restored.state_machine.partitions.held())
         return False
 
     def on_snapshot_written(self, io: WriteSnapshot) -> None:

@@ -157,7 +157,7 @@ class LogRecovery:
 
     def _on_installed(self, target: InstallTarget) -> None:
         """An installation before the boot ends the repair."""
-        self.state.log_repair = self.state.segments_whole = None
+        self.state.log_repair = None
         self.start_views.on_installed(target, "recover", log_view_found=self.log_view_found)
         self.journal.hold_only(self.state.log)
         self._erase_rest()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias
 
 from viewproof.impl.interface.messages import Prepare, PrepareHeader, make_header, register_result
+from viewproof.impl.machine.partition_log import SegmentLostError
 from viewproof.impl.machine.state_machine import StateMachine
 from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.features import FeatureState, UnknownEntryError, require_supported
@@ -170,14 +171,15 @@ def read_proposal(prepare: Prepare) -> Proposal:
 def apply_entry(executed: Executed, prepare: Prepare) -> bytes:
     """Applies a committed entry and returns its result.
 
-    Raises `UnknownEntryError`, then nothing was changed, or `EntryFailedError`: no operation of any client does that.
+    Raises `UnknownEntryError` or `SegmentLostError`, then nothing was changed, or `EntryFailedError`: no operation of
+    any client does that.
     """
     header = prepare.header
     op = header.op
     proposal = read_proposal(prepare)
     try:
         result = proposal.apply(executed, op)
-    except UnknownEntryError:
+    except (UnknownEntryError, SegmentLostError):
         raise
     except Exception as error:
         raise EntryFailedError(

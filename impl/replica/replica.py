@@ -11,7 +11,14 @@ from typing import Any
 
 from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.durable import DurableState
-from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, Effect, IoEffect, WriteSnapshot
+from viewproof.impl.interface.effects import (
+    AppendPrepares,
+    DrainJournal,
+    Effect,
+    IoEffect,
+    WriteSegment,
+    WriteSnapshot,
+)
 from viewproof.impl.interface.messages import (
     Commit,
     DoViewChange,
@@ -27,17 +34,21 @@ from viewproof.impl.interface.messages import (
     Request,
     RequestDoViewChange,
     RequestPrepare,
+    RequestSegment,
     RequestSnapshot,
     RequestStartView,
+    SegmentChunk,
     SnapshotChunk,
     StartView,
     StartViewChange,
     Supports,
 )
+from viewproof.impl.machine.partition_log import NoSegments, SegmentLostError, SegmentRef, SegmentSource
 from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.outbox import Outbox
 from viewproof.impl.replica.parts import RIGHT, Parts
 from viewproof.impl.replica.restore import Restorer
+from viewproof.impl.replica.segments import SegmentFetch
 from viewproof.impl.replica.state import State, Status
 from viewproof.impl.replica.status import StatusMachine
 from viewproof.impl.replica.timeouts import Timeouts
@@ -47,20 +58,30 @@ Handler = Callable[[Any], None]
 """Takes a message of the type that it is listed for."""
 
 _OF_CLIENTS = (Request, Reply, Eviction)
+_WITHOUT_SNAPSHOT = (SnapshotChunk, RequestSegment, SegmentChunk)
 
 
 class Replica:
     """One replica of the core protocol: its state, its components, and which of them handles what.
 
-    `Replica(durable, config, seq=…, clock=…)`: `seq` and `clock` continue the trace of the node (0 if it is new). Call
-    `boot()` once before anything else. Raises `ConfigurationError` for quorums that do not intersect.
+    `Replica(durable, config, seq=…, clock=…)`: `seq` and `clock` continue the trace of the node (0 if it is new);
+    `source` reads the segments of messages on its disk. Call `boot()` once before anything else. Raises
+    `ConfigurationError` for quorums that do not intersect.
     """
 
     def __init__(
-        self, durable: DurableState, config: ReplicaConfig, *, seq: int = 0, clock: int = 0, parts: Parts = RIGHT
+        self,
+        durable: DurableState,
+        config: ReplicaConfig,
+        *,
+        seq: int = 0,
+        clock: int = 0,
+        parts: Parts = RIGHT,
+        source: SegmentSource | None = None,
     ) -> None:
         block = durable.superblock
-        restorer = Restorer(block, config, client_table=parts.client_table, features=parts.features)
+        source = source or NoSegments()
+        restorer = Restorer(block, config, client_table=parts.client_table, features=parts.features, source=source)
         quorums = parts.quorums(block.quorums, block.replica_count)
         state = self.state = State(durable, config, quorums, restorer.durable(durable), seq=seq, clock=clock)
         out = self.out = Outbox(state)
@@ -70,11 +91,12 @@ class Replica:
         acks = self.acknowledgements = parts.acknowledgements(state, out, parts.pace(state))
         replies = self.replies = parts.replies(state, out)
         checkpoints = self.checkpoints = parts.checkpoints(state, out, writes, journal, acks)
-        commit_path = self.commit_path = parts.commit_path(state, out, acks, replies, checkpoints)
+        segments = self.segments = SegmentFetch(state, out, source)
+        commit_path = self.commit_path = parts.commit_path(state, out, acks, replies, checkpoints, segments)
         normal = self.normal = parts.normal(state, out, journal, acks, commit_path)
         self.requests = parts.requests(state, out, normal, replies)
         self.control = parts.control(state, out, normal)
-        transfer = self.transfer = SnapshotTransfer(state, out, restorer)
+        transfer = self.transfer = SnapshotTransfer(state, out, restorer, segments)
         install = self.installation = parts.installation(state, out, writes, journal, checkpoints, transfer)
         start_views = self.start_views = parts.start_views(state, out, acks, commit_path, install, status)
         pre_votes = self.pre_votes = parts.pre_votes(state, out)
@@ -125,6 +147,7 @@ class Replica:
         self.state.ticks += 1
         self.writes.retry()
         self.checkpoints.advance()
+        self.segments.advance()
         if self.state.status is Status.RECOVERING:
             recovery = self.log_recovery if self.snapshot_recovery.lost is None else self.snapshot_recovery
             recovery.ask()
@@ -145,6 +168,9 @@ class Replica:
             self.checkpoints.on_snapshot_written(io)
             self.installation.on_snapshot_written(io)
             self.snapshot_recovery.on_snapshot_written()
+        elif isinstance(io, WriteSegment):
+            self.segments.on_written(io)
+            self.snapshot_recovery.ask()
         elif io.superblock is self.writes.checkpoint_writing:
             self.checkpoints.on_referred(io.superblock)
         else:
@@ -152,12 +178,15 @@ class Replica:
         self._go_on()
         return self.out.take()
 
-    def on_io_failed(self, io: IoEffect, error: str) -> list[Effect]:
+    def on_io_failed(self, io: IoEffect, error: str, lost: tuple[SegmentRef, ...] = ()) -> list[Effect]:
         """A durable write failed and nothing of it counts, now or after a crash; `error` says why.
 
-        A superblock or snapshot is written again after a while. What an append held is no longer in the log.
+        A superblock or snapshot is written again after a while. What an append held is no longer in the log. `lost`:
+        segments of messages that were found to be gone; raises `SegmentLostError` if nobody else has them.
         """
         self.out.io_errors.append(error)
+        if lost:
+            self.segments.on_lost(SegmentLostError(lost, error))
         if isinstance(io, AppendPrepares):
             self._on_append_failed(io)
         elif isinstance(io, DrainJournal):
@@ -220,18 +249,22 @@ class Replica:
             PrepareResponse: self.installation.on_prepare_response,
             RequestSnapshot: self.transfer.on_request_snapshot,
             SnapshotChunk: self._on_snapshot_chunk,
+            RequestSegment: self.segments.on_request_segment,
+            SegmentChunk: self._on_segment_chunk,
             Nack: self._on_misdirected,
             Reply: self._on_misdirected,
             Eviction: self._on_misdirected,
         }
 
     def _handlers_recovering(self) -> dict[type, Handler]:
-        """Who handles each type of message before that: with the snapshot lost only its chunks are of use."""
+        """Who handles each type of message before that; with the snapshot lost only `_WITHOUT_SNAPSHOT` are of use."""
         recovery = self.log_recovery
         return {
             SnapshotChunk: self._on_snapshot_chunk,
             RequestPrepare: recovery.on_request_prepare,
             RequestSnapshot: self.transfer.on_request_snapshot,
+            RequestSegment: self.segments.on_request_segment,
+            SegmentChunk: self._on_segment_chunk,
             PrepareResponse: recovery.on_prepare_response,
             Nack: recovery.on_nack,
             StartView: recovery.on_start_view,
@@ -241,7 +274,7 @@ class Replica:
 
     def _on_message_recovering(self, message: Message) -> None:
         handler = self._handlers_before_boot.get(type(message))
-        lost = self.snapshot_recovery.lost is not None and not isinstance(message, SnapshotChunk)
+        lost = self.snapshot_recovery.lost is not None and not isinstance(message, _WITHOUT_SNAPSHOT)
         if handler is None or lost:
             self.out.ignore("any: not booted")
         else:
@@ -279,4 +312,11 @@ class Replica:
             self.snapshot_recovery.on_snapshot_chunk(message)
         else:
             self.transfer.on_snapshot_chunk(message)
+            self.installation.advance()
+
+    def _on_segment_chunk(self, message: SegmentChunk) -> None:
+        self.segments.on_segment_chunk(message)
+        if self.snapshot_recovery.lost is not None:
+            self.snapshot_recovery.ask()
+        else:
             self.installation.advance()

@@ -154,10 +154,8 @@ class State:
         self.log_repair = LogRepair.of(durable)
         self.ticks = 0
         self.timers = Timers()
-        unreadable = block.checkpoint > 0 and not durable.snapshot
         self._digest = self._table_digest = ""
-        self.segments_whole = durable.segments if unreadable else None
-        self.load(() if unreadable else durable.log, restored)
+        self.load(() if durable.unreadable else durable.log, restored)
 
     def load(self, log: tuple[Prepare, ...], restored: Restored) -> None:
         """What the replica starts with: a log, and below it all that a snapshot holds."""
@@ -239,18 +237,3 @@ class State:
     def shown(self, number: int) -> int | None:
         """The value of the columns m_session and m_incarnation: absent where sessions are off."""
         return number if self.clients.sessions else None
-
-    # Messages of partitions that are here
-
-    @property
-    def has_segments(self) -> bool:
-        """True if there are segments that a snapshot from others need not bring."""
-        return bool(self.state_machine.partitions.logs if self.segments_whole is None else self.segments_whole)
-
-    def own_segment(self, namespace: int, base: int) -> bytes | None:
-        """What is here of a segment, from its beginning: executed, or whole on the disk of a replica not booted."""
-        if self.segments_whole is not None:
-            return self.segments_whole.get((namespace, base))
-        log = self.state_machine.partitions.logs.get(namespace)
-        segment = None if log is None else log.segment(base)
-        return None if segment is None else bytes(segment.content)

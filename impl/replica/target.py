@@ -7,25 +7,26 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from viewproof.impl.interface.messages import CHECKSUM_NONE, PrepareHeader
-from viewproof.impl.replica.arrival import Arrival
+from viewproof.impl.machine.partition_log import SegmentRef
+from viewproof.impl.machine.snapshot import Snapshot
 from viewproof.impl.replica.restore import Restored
 
 
 @dataclass(slots=True)
 class WantedSnapshot:
-    """A snapshot that comes in chunks: what is here so far, of `size` bytes."""
+    """A snapshot that comes in chunks: what is here so far, of `size` bytes.
+
+    `snapshot` is all of it, verified, `segments` what it names; `restored` once those are on this disk.
+    """
 
     op: int
     checksum: str
     size: int
-    arrival: Arrival = field(default_factory=Arrival)
+    received: bytearray = field(default_factory=bytearray)
+    snapshot: Snapshot | None = None
+    segments: tuple[SegmentRef, ...] = ()
     restored: Restored | None = None
     durable: bool = False
-
-    @property
-    def received(self) -> bytearray:
-        """The bytes that are here, from the first on."""
-        return self.arrival.received
 
 
 @dataclass(slots=True)

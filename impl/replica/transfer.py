@@ -1,18 +1,18 @@
 """State transfer: a snapshot fetched in verified chunks, from any replica that has it (seed 003).
 
-A transfer resumes where it stopped: a lost chunk is asked for again, from another replica if need be. A replica that
-has segments of messages asks for the snapshot's outline first, and then only for what it lacks
-(`impl.replica.arrival`). The whole is verified against the checksum that the start_view named before it is written.
+A transfer resumes where it stopped: a lost chunk is asked for again, from another replica if need be. The whole is
+verified against the checksum that the start_view named. It names segments of messages; those that are not on this disk
+are fetched then, one after the other (`impl.replica.segments`), so that memory holds one of them.
 """
 
 from __future__ import annotations
 
 from viewproof.impl.interface.messages import RequestSnapshot, SnapshotChunk, checksum_chunk
+from viewproof.impl.machine.partition_log import SegmentLostError
 from viewproof.impl.machine.snapshot import Snapshot, SnapshotError
-from viewproof.impl.machine.snapshot_outline import decode_outline, encode_outline
-from viewproof.impl.replica.arrival import NO_OUTLINE, OUTLINE, Arrival
 from viewproof.impl.replica.outbox import Outbox
 from viewproof.impl.replica.restore import Restorer
+from viewproof.impl.replica.segments import SegmentFetch
 from viewproof.impl.replica.state import State
 from viewproof.impl.replica.target import InstallTarget, WantedSnapshot
 
@@ -20,42 +20,25 @@ from viewproof.impl.replica.target import InstallTarget, WantedSnapshot
 class SnapshotTransfer:
     """Fetches snapshots, and serves those who do."""
 
-    def __init__(self, state: State, out: Outbox, restorer: Restorer) -> None:
+    def __init__(self, state: State, out: Outbox, restorer: Restorer, segments: SegmentFetch) -> None:
         self.state = state
         self.out = out
         self.restorer = restorer
-        self._outline_sent: tuple[str, bytes] = ("", b"")
+        self.segments = segments
 
     def on_request_snapshot(self, message: RequestSnapshot) -> None:
         """Sends the chunk asked for, if the snapshot is here."""
         for snapshot in (self.state.snapshot, self.state.snapshot_before):
             if snapshot is None or (snapshot.op, snapshot.checksum) != (message.op, message.checksum):
                 continue
-            data = self._part_of(snapshot, message.offset, message.end)
+            offset = message.offset
+            data = snapshot.data[offset : offset + self.state.config.snapshot_chunk_bytes]
             if data:
-                checksum = checksum_chunk(snapshot.op, message.offset, data)
-                fields = (message.op, message.checksum, message.offset, data, checksum)
+                checksum = checksum_chunk(snapshot.op, offset, data)
+                fields = (message.op, message.checksum, offset, data, checksum)
                 self.out.send(message.replica, SnapshotChunk(*fields, self.state.node, self.state.clock))
                 return
         self.out.ignore("request_snapshot: no such snapshot")
-
-    def _part_of(self, snapshot: Snapshot, offset: int, end: int) -> bytes:
-        """What is sent of a snapshot to who asks for the bytes from `offset` on; empty if it cannot be said."""
-        if offset == OUTLINE:
-            return self._outline_of(snapshot)
-        if not 0 <= offset < len(snapshot.data):
-            return b""
-        stop = offset + self.state.config.snapshot_chunk_bytes
-        return snapshot.data[offset : min(stop, end) if end > offset else stop]
-
-    def _outline_of(self, snapshot: Snapshot) -> bytes:
-        if self._outline_sent[0] != snapshot.checksum:
-            try:
-                self._outline_sent = snapshot.checksum, encode_outline(snapshot.data)
-            except SnapshotError as error:
-                self.out.io_errors.append(str(error))
-                return b""
-        return self._outline_sent[1]
 
     def on_snapshot_chunk(self, message: SnapshotChunk) -> None:
         """The next bytes of the snapshot that is being fetched."""
@@ -64,69 +47,60 @@ class SnapshotTransfer:
         if target is None or wanted is None or (wanted.op, wanted.checksum) != (message.op, message.checksum):
             self.out.ignore("snapshot_chunk: not of a snapshot that is being fetched")
             return
-        if not self._takes(wanted.arrival, message, wanted.size):
+        if wanted.snapshot is not None or not self.is_next(message, wanted.received, wanted.size):
+            self.out.ignore("snapshot_chunk: not the next one")
             return
         target.attempts = 0
         self.state.timers.heard_at = self.state.ticks
-        if not self.take_chunk(wanted.arrival, message, wanted.size):
-            target.shift += 1
+        wanted.received += message.data
         if len(wanted.received) == wanted.size:
             self._verify(target, wanted)
 
-    def _takes(self, arrival: Arrival, message: SnapshotChunk, size: int) -> bool:
-        """True if a chunk is the one that is wanted next, whole, of a snapshot of `size` bytes."""
-        offset, _ = arrival.wanted
-        if message.offset != offset or not message.data or (offset >= 0 and offset + len(message.data) > size):
-            self.out.ignore("snapshot_chunk: not the next one")
+    def is_next(self, message: SnapshotChunk, received: bytearray, size: int) -> bool:
+        """True if a chunk is the one that is wanted next, whole, of a snapshot of `size` bytes (0: not known)."""
+        if message.offset != len(received) or not message.data:
             return False
-        if message.data_checksum != checksum_chunk(message.op, message.offset, message.data):
-            self.out.ignore("snapshot_chunk: checksum")
+        if size and message.offset + len(message.data) > size:
             return False
-        return True
-
-    def take_chunk(self, arrival: Arrival, message: SnapshotChunk, size: int) -> bool:
-        """Takes what was asked for, of a snapshot of `size` bytes (0: not known).
-
-        False if something is wrong with it, or with what came before.
-        """
-        if message.offset != OUTLINE:
-            return arrival.take(message.data, self.state.own_segment)
-        try:
-            outline = decode_outline(message.data)
-            if size not in (0, outline.size):
-                raise SnapshotError(f"the outline is of {outline.size} bytes, the snapshot has {size}")
-            arrival.take_outline(outline, self.state.own_segment)
-        except SnapshotError as error:
-            self.out.io_errors.append(str(error))
-            arrival.outline = NO_OUTLINE
-            return False
-        return True
+        return message.data_checksum == checksum_chunk(message.op, message.offset, message.data)
 
     def _verify(self, target: InstallTarget, wanted: WantedSnapshot) -> None:
         """All of it is here: it is verified as a whole; a bad one is fetched anew, from the next replica."""
         snapshot = Snapshot(wanted.op, wanted.checksum, bytes(wanted.received))
         try:
-            wanted.restored = self.restorer.snapshot(snapshot)
+            wanted.segments = self.restorer.segments(snapshot)
         except SnapshotError as error:
-            self.out.io_errors.append(str(error))
-            self.out.ignore("snapshot_chunk: the snapshot is bad")
-            wanted.arrival = Arrival.plain()
-            target.shift += 1
+            self.refuse(target, wanted, error)
+        else:
+            wanted.snapshot = snapshot
+
+    def refuse(self, target: InstallTarget, wanted: WantedSnapshot, error: SnapshotError) -> None:
+        """A snapshot that came is none: it is fetched anew, from the next replica."""
+        self.out.io_errors.append(str(error))
+        self.out.ignore("snapshot_chunk: the snapshot is bad")
+        wanted.received = bytearray()
+        wanted.snapshot = None
+        target.shift += 1
+
+    def load(self, target: InstallTarget, wanted: WantedSnapshot, snapshot: Snapshot) -> None:
+        """Takes the next step towards a snapshot whose segments are all on this disk; then it is restored."""
+        if not self.segments.require(wanted.segments):
+            if self.segments.is_given_up:
+                self.state.target = None
+            return
+        try:
+            wanted.restored = self.restorer.snapshot(snapshot)
+        except SegmentLostError as error:
+            self.segments.forget(error.refs)
+        except SnapshotError as error:
+            self.refuse(target, wanted, error)
 
     def fetch_snapshot(self, target: InstallTarget, wanted: WantedSnapshot) -> None:
         """Asks for the next chunk, at once after one arrived, else once per repair timeout."""
         to = self.next_source(target)
         if to is not None:
-            self.outline_unneeded(wanted.arrival)
-            offset, end = wanted.arrival.wanted
-            self.out.send(
-                to, RequestSnapshot(wanted.op, wanted.checksum, offset, self.state.node, self.state.clock, end)
-            )
-
-    def outline_unneeded(self, arrival: Arrival) -> None:
-        """Goes on without the outline if nothing is here that it could spare."""
-        if arrival.outline is None and not self.state.has_segments:
-            arrival.outline = NO_OUTLINE
+            offset = len(wanted.received)
+            self.out.send(to, RequestSnapshot(wanted.op, wanted.checksum, offset, self.state.node, self.state.clock))
 
     def next_source(self, target: InstallTarget) -> int | None:
         """The replica to ask for what the installation lacks: its source first, then the others in turn.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.durable import SuperblockState, superblock_next
 from viewproof.impl.interface.effects import IoEffect, WriteSnapshot, WriteSuperblock
+from viewproof.impl.machine.partition_log import Segment
 from viewproof.impl.machine.snapshot import Snapshot
 from viewproof.impl.replica.outbox import Outbox
 from viewproof.impl.replica.state import State
@@ -106,10 +107,10 @@ class Writes:
         )
         self.out.effects.append(WriteSuperblock(self.superblock_writing))
 
-    def write_snapshot(self, snapshot: Snapshot) -> None:
-        """Starts the write of a snapshot beside the one in use."""
+    def write_snapshot(self, snapshot: Snapshot, held: tuple[Segment, ...]) -> None:
+        """Starts the write of a snapshot beside the one in use; `held` are its segments in memory."""
         check(self.snapshot_writing is None, "one snapshot write at a time")
-        self.snapshot_writing = WriteSnapshot(snapshot.op, snapshot.checksum, snapshot.data)
+        self.snapshot_writing = WriteSnapshot(snapshot.op, snapshot.checksum, snapshot.data, held)
         self.out.effects.append(self.snapshot_writing)
 
     def on_snapshot_written(self, io: WriteSnapshot) -> None:

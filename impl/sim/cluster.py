@@ -14,7 +14,6 @@ from random import Random
 from viewproof.impl.faults import parts_with, segments_with, stand_in
 from viewproof.impl.interface.durable import BootRefusedError, DurableState, Quorums, superblock_formatted
 from viewproof.impl.interface.effects import (
-    AppendPrepares,
     DrainJournal,
     Effect,
     Emit,
@@ -25,6 +24,7 @@ from viewproof.impl.interface.effects import (
     WriteSuperblock,
 )
 from viewproof.impl.interface.messages import Message, Prepare, Request
+from viewproof.impl.machine.partition_log import SegmentLostError, SegmentRef
 from viewproof.impl.replica import Replica, ReplicaConfig, Status
 from viewproof.impl.replica.features import SUPPORTS_ALL, UnknownEntryError
 from viewproof.impl.sim.border import SimBorder
@@ -57,7 +57,7 @@ from viewproof.impl.sim.repair_situations import RepairSituations
 from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.sim.rot import Rot
 from viewproof.impl.sim.situations import Situations
-from viewproof.impl.sim.storage import SimStorage
+from viewproof.impl.sim.storage import WRITES, SimStorage
 from viewproof.impl.trace.events import TraceEvent, encode_line
 
 COUNTED_EVENTS = frozenset(
@@ -75,15 +75,6 @@ COUNTED_EVENTS = frozenset(
     }
 )
 """Events that the statistics count."""
-
-WRITES: dict[type, str] = {
-    AppendPrepares: "appends",
-    DrainJournal: "drains",
-    WriteSnapshot: "snapshots",
-    WriteSuperblock: "superblock_writes",
-}
-"""Name of each kind of durable write in the statistics."""
-
 
 DOWNGRADED = 0.4
 """Probability that a process comes back without features, where members withdraw them."""
@@ -130,6 +121,8 @@ class SimCluster:
             )
             for node in range(replica_count)
         ]
+        for storage in self.storages[1:]:
+            storage.segments.taken = self.storages[0].segments.taken
         self.parts = [parts_with(faults, node) for node in range(replica_count)]
         self.supports = supports_drawn(profile.features, replica_count, random)
         self.replicas: list[Replica | None] = [None] * replica_count
@@ -246,7 +239,8 @@ class SimCluster:
     def _replica(self, node: int, durable: DurableState) -> Replica:
         config = self.config if self.border is None else self.border.config_of(node)
         config = replace(config, supports=self.supports[node], nonce=self.incarnations[node] + 1)
-        return Replica(durable, config, seq=self.seqs[node], clock=self.clocks[node], parts=self.parts[node])
+        parts, source = self.parts[node], self.storages[node].segments
+        return Replica(durable, config, seq=self.seqs[node], clock=self.clocks[node], parts=parts, source=source)
 
     def _upgrade(self, node: int, error: UnknownEntryError) -> None:
         """A replica needs a feature that was taken away from it, and has it from now on. Raises `error` otherwise."""
@@ -419,16 +413,22 @@ class SimCluster:
         if error is not None:
             self._on_io_failed(node, replica, io, error)
             return
-        self.storages[node].finish(io)
+        try:
+            self.storages[node].finish(io)
+        except SegmentLostError as gone:
+            self._on_io_failed(node, replica, io, str(gone), gone.refs)
+            return
         self.statistics[WRITES[type(io)]] += 1
         if isinstance(io, DrainJournal) and io.end is not None:
             self.statistics["discards"] += 1
-        if replica.snapshot_recovery.lost is not None:
+        if replica.snapshot_recovery.lost is not None and isinstance(io, WriteSnapshot):
             self.statistics["snapshots_repaired"] += 1
             self.lost.discard(node)
         self._run_effects(node, replica, self._takes(node, partial(replica.on_io_done, io)))
 
-    def _on_io_failed(self, node: int, replica: Replica, io: IoEffect, error: str) -> None:
+    def _on_io_failed(
+        self, node: int, replica: Replica, io: IoEffect, error: str, lost: tuple[SegmentRef, ...] = ()
+    ) -> None:
         """A write failed. Of a superblock write it may be unknown what it left: then the process stops."""
         self.statistics[f"{WRITES[type(io)]}_failed"] += 1
         if isinstance(io, WriteSuperblock) and self.random.random() < 0.5:
@@ -437,7 +437,7 @@ class SimCluster:
             self.on_stop(node)
             return
         self.storages[node].fail(io)
-        self._run_effects(node, replica, self._takes(node, partial(replica.on_io_failed, io, error)))
+        self._run_effects(node, replica, self._takes(node, partial(replica.on_io_failed, io, error, lost)))
 
     def deliver_request(self, to: int, request: Request) -> None:
         """A client's request arrives at a replica."""

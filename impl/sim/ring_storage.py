@@ -158,7 +158,7 @@ class RingStorage(SimStorage):
         the disk has failed, or (a cluster of one) the journal is damaged.
         """
         self._open()
-        data = self._snapshot_in_use()
+        data, lost = self._snapshot_in_use()
         superblock = self.superblock
         try:
             self.journal = RingJournal.open(self.file, superblock)
@@ -176,9 +176,9 @@ class RingStorage(SimStorage):
             self.statistics["boots_damaged"] += 1
             if damage.op_max > damage.head_op:
                 self.statistics["boots_head_uncertain"] += 1
-            return DurableState(superblock, (), data, 0, damage, self._segments_held(data))
+            return DurableState(superblock, (), data, 0, damage, lost)
         log = self.journal.log(superblock)
-        return DurableState(superblock, log, data, segments=self._segments_held(data))
+        return DurableState(superblock, log, data, lost=lost)
 
     def _is_headed(self, cell: int) -> bool:
         """True if the header ring names what the prepare ring has in a cell: damage to the prepare will be seen."""

@@ -2,62 +2,100 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 
+from viewproof.impl.machine.partition_log import Key, SegmentRef
 from viewproof.impl.storage.file import MemoryFileSystem
-from viewproof.impl.storage.segments import SegmentFileError, SegmentStore, decode_manifest
+from viewproof.impl.storage.segments import Loaded, SegmentStore, segments_named
 
 DAMAGES = ("snapshot", "cut", "missing", "flipped")
 """What befalls a snapshot, in turn: its own file is lost, or a segment that it names is cut, lost or altered."""
 
 
 class SegmentFiles:
-    """The messages in the snapshots of one replica."""
+    """The messages in the snapshots of one replica.
+
+    `taken`: files of closed segments that were struck, at any replica: of each one replica loses its copy, once.
+    `struck`: those gone here; `rotten`: those altered here.
+    """
 
     def __init__(self, segments: type[SegmentStore], replica: int) -> None:
         self.kind = segments
         self.files = MemoryFileSystem()
         self.store = segments(self.files, "disk")
         self.damages = replica + 1
+        self.taken: set[str] = set()
+        self.struck: set[str] = set()
+        self.rotten: set[str] = set()
 
     def crash(self) -> None:
         """The process dies, the power goes: what was not flushed is gone."""
         self.files.crash()
         self.store = self.kind(self.files, "disk")
 
-    def load(self, content: bytes) -> tuple[bytes | None, int]:
-        """The snapshot in `content`, None if its segments are damaged, and how many indexes were wrong."""
-        try:
-            data = self.store.load(content)
-        except SegmentFileError:
-            return None, 0
-        return data, len(self.store.rebuild_indexes())
+    def read(self, ref: SegmentRef) -> bytes:
+        """The bytes of a segment. Raises SegmentLostError."""
+        return self.store.read(ref)
 
-    def strike(self, random: Random) -> str:
-        """Removes or cuts a file of a running process, behind its back. Returns what was done, "" without files."""
+    def load(self, data: bytes) -> tuple[Loaded, int]:
+        """A snapshot with what is here of its segments, and how many indexes were wrong. Raises SegmentFileError."""
+        loaded = self.store.load(data)
+        return loaded, len(self.store.rebuild_indexes())
+
+    def explains(self, lost: Collection[SegmentRef]) -> bool:
+        """True if all of these were struck."""
+        return {self.store.path(ref.key) for ref in lost} <= self.struck | self.rotten
+
+    def mend(self, ref: SegmentRef, content: bytes) -> None:
+        """A segment comes from another replica."""
+        self.store.write(ref, content)
+        self.struck.discard(self.store.path(ref.key))
+        self.rotten.discard(self.store.path(ref.key))
+
+    def strike(self, random: Random, memory: Collection[Key]) -> str:
+        """Removes, cuts or alters a file of a running process, behind its back; `memory`: segments that it still has.
+
+        Returns what was done, "" without files, and for a segment that another replica has lost.
+        """
         names = [name for name in self.files.names("disk") if self.files.size_of(f"disk/{name}")]
         if not names:
             return ""
-        file = self.files.open(f"disk/{random.choice(names)}")
-        if random.random() < 0.5:
-            self.files.remove(file.path)
+        path = f"disk/{random.choice(names)}"
+        kind = random.choice(("removed", "removed", "cut", "altered"))
+        closed = path.endswith(".log") and path not in {self.store.path(key) for key in memory}
+        if closed and path in self.taken:
+            return ""
+        if closed:
+            self.taken.add(path)
+            (self.rotten if kind == "altered" else self.struck).add(path)
+        elif kind == "altered":
+            kind = "cut"
+        file = self.files.open(path)
+        if kind == "removed":
+            self.files.remove(path)
             self.files.sync_directory("disk")
-            return "removed"
-        file.truncate(random.randrange(file.size()))
+            return kind
+        at = random.randrange(file.size())
+        if kind == "altered":  # of the last message, so that what is wrong is a message
+            at = file.size() - 1
+            file.write_at(at, bytes([file.read_at(at, 1)[0] ^ 1]))
+        else:
+            file.truncate(at)
         file.sync()
-        return "cut"
+        return kind
 
-    def damage(self, content: bytes) -> str:
-        """Damages a segment of the snapshot whose file holds `content`, or says that the file itself is to be lost.
+    def damage(self, data: bytes) -> str:
+        """Damages a segment of a snapshot, or says that its own file is to be lost.
 
         Returns which of `DAMAGES` it is.
         """
-        manifest = decode_manifest(content)
-        kind = DAMAGES[self.damages % len(DAMAGES)] if manifest is not None else DAMAGES[0]
+        refs = segments_named(data) if data else []
+        kind = DAMAGES[self.damages % len(DAMAGES)] if refs else DAMAGES[0]
         self.damages += 1
-        if manifest is None or kind == DAMAGES[0]:
+        if kind == DAMAGES[0]:
             return DAMAGES[0]
-        ref = manifest.segments[-1]
+        ref = refs[-1]
         file = self.files.open(self.store.path(ref.key))
         if kind == "missing":
             self.files.remove(file.path)

@@ -6,18 +6,41 @@ and dropped at recovery. A crash during any other write leaves what was before o
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from random import Random
 
 from viewproof.impl.interface.durable import BootRefusedError, DurableState, SuperblockState
-from viewproof.impl.interface.effects import AppendPrepares, DrainJournal, IoEffect, WriteSnapshot, WriteSuperblock
+from viewproof.impl.interface.effects import (
+    AppendPrepares,
+    DrainJournal,
+    IoEffect,
+    WriteSegment,
+    WriteSnapshot,
+    WriteSuperblock,
+)
 from viewproof.impl.interface.messages import Prepare
+from viewproof.impl.machine.partition_log import Key, SegmentLostError, SegmentRef
 from viewproof.impl.machine.snapshot import checksum_snapshot
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.segment_files import DAMAGES, SegmentFiles
 from viewproof.impl.storage.segments import SegmentFileError, SegmentStore
 
-_NAMES: dict[type, str] = {WriteSuperblock: "superblock", WriteSnapshot: "snapshot", DrainJournal: "drain"}
+_NAMES: dict[type, str] = {
+    WriteSuperblock: "superblock",
+    WriteSnapshot: "snapshot",
+    WriteSegment: "segment",
+    DrainJournal: "drain",
+}
+
+WRITES: dict[type, str] = {
+    AppendPrepares: "appends",
+    DrainJournal: "drains",
+    WriteSnapshot: "snapshots",
+    WriteSegment: "segments_fetched",
+    WriteSuperblock: "superblock_writes",
+}
+"""Name of each kind of durable write in the statistics."""
 
 RECORD_HEADER_BYTES = 128
 """Size of a record's header, bytes: what a torn write is measured against."""
@@ -81,9 +104,9 @@ class SimStorage:
         return random.randint(1, slowest)
 
     def finish(self, io: IoEffect) -> None:
-        """The write is durable."""
-        self.in_flight.remove(io)
+        """The write is durable. Raises SegmentLostError if a snapshot names what is neither on disk nor in memory."""
         self._take_effect(io)
+        self.in_flight.remove(io)
 
     def holds(self, op: int, checksum: str) -> bool:
         """True if the entry is durable here, as a record or in the snapshot in use."""
@@ -101,7 +124,7 @@ class SimStorage:
             return "disk full"
         elif isinstance(io, AppendPrepares):
             probability, reason = profile.append_failure, "short write"
-        elif isinstance(io, WriteSnapshot):
+        elif isinstance(io, WriteSnapshot | WriteSegment):
             probability, reason = profile.snapshot_failure, "I/O error"
         else:
             probability, reason = profile.drain_failure, "I/O error"
@@ -133,12 +156,16 @@ class SimStorage:
         if isinstance(io, AppendPrepares):
             self._append(io)
         elif isinstance(io, WriteSnapshot):
-            self._strike_running()
+            self._strike_running([(segment.namespace, segment.base) for segment in io.held])
             try:
-                self.snapshots[io.op] = (io.checksum, self.segments.store.store(io.data))
+                self.segments.store.store(io.data, io.held)
             except SegmentFileError as error:
                 raise StorageError(f"replica {self.superblock.replica}: {error}") from error
+            self.segments.struck.clear()
+            self.snapshots[io.op] = (io.checksum, io.data)
             self.snapshot_damaged &= io.op != self.superblock.checkpoint
+        elif isinstance(io, WriteSegment):
+            self.segments.mend(io.ref, io.content)
         elif isinstance(io, DrainJournal):
             self._drain(io.op, stale=io.stale)
             self.unsynced = []
@@ -146,10 +173,10 @@ class SimStorage:
             self.snapshot_damaged &= io.superblock.checkpoint == self.superblock.checkpoint
             self.superblock = io.superblock
 
-    def _strike_running(self) -> None:
-        """Now and then a segment or an index vanishes, or is cut, while the process runs."""
+    def _strike_running(self, memory: list[Key]) -> None:
+        """Now and then a segment or an index vanishes, is cut or altered, while the process runs."""
         vanish = self.profile.vanish
-        if vanish and self.random.random() < vanish and (done := self.segments.strike(self.random)):
+        if vanish and self.random.random() < vanish and (done := self.segments.strike(self.random, memory)):
             self.statistics[f"{done} while running"] += 1
 
     def _drain(self, op: int, *, stale: bool) -> None:
@@ -174,7 +201,8 @@ class SimStorage:
                 continue
             name = _NAMES[type(io)]
             if self.random.random() < 0.5:
-                self._take_effect(io)
+                with contextlib.suppress(SegmentLostError):
+                    self._take_effect(io)
                 self.statistics[f"crash_{name}_new"] += 1
             else:
                 self.statistics[f"crash_{name}_old"] += 1
@@ -201,7 +229,7 @@ class SimStorage:
         failed.
         """
         self._open()
-        data = self._snapshot_in_use()
+        data, lost = self._snapshot_in_use()
         superblock = self.superblock
         checkpoint = superblock.checkpoint
         found = self.log_at_boot()
@@ -209,27 +237,33 @@ class SimStorage:
         relics = sum(record.prepare.header.op <= checkpoint for record in self.records)
         self._drain(checkpoint, stale=False)
         self.snapshots = {op: snapshot for op, snapshot in self.snapshots.items() if op == checkpoint}
-        return DurableState(superblock, log, data, relics, None, self._segments_held(data))
+        return DurableState(superblock, log, data, relics, None, lost)
 
-    def _segments_held(self, data: bytes) -> dict[tuple[int, int], bytes]:
-        """What is whole of the segments, if the snapshot is damaged."""
-        return self.segments.store.held() if self.superblock.checkpoint and not data else {}
-
-    def _snapshot_in_use(self) -> bytes:
-        """The snapshot that the superblock refers to, with its segments; empty without one, and if it is damaged."""
+    def _snapshot_in_use(self) -> tuple[bytes, tuple[SegmentRef, ...]]:
+        """The snapshot in use, empty without one and if it is lost; those of its segments that are lost."""
         superblock = self.superblock
-        if superblock.checkpoint == 0:
-            return b""
-        checksum, content = self.snapshots.get(superblock.checkpoint, ("", b""))
-        data, mended = self.segments.load(content)
+        checkpoint = superblock.checkpoint
+        if checkpoint == 0:
+            return b"", ()
+        checksum, content = self.snapshots.get(checkpoint, ("", b""))
+        if checksum != superblock.snapshot:
+            if not self.snapshot_damaged:
+                raise StorageError(f"replica {superblock.replica}: no snapshot of op {checkpoint}")
+            return b"", ()
+        try:
+            loaded, mended = self.segments.load(content)
+        except SegmentFileError as error:
+            raise StorageError(f"replica {superblock.replica}: {error}") from error
         self.statistics["indexes_rebuilt"] += mended
-        if (checksum != superblock.snapshot or data is None) and not self.snapshot_damaged:
-            raise StorageError(f"replica {superblock.replica}: no snapshot of op {superblock.checkpoint}")
-        found = checksum_snapshot(data) if data else ""
-        if data and found != superblock.snapshot and self.segments.store.is_whole(found, superblock.snapshot):
+        if loaded.lost and not self.snapshot_damaged and not self.segments.explains(loaded.lost):
+            reasons = "; ".join(loaded.problems)
+            raise StorageError(f"replica {superblock.replica}: the snapshot of op {checkpoint} names: {reasons}")
+        self.statistics["segments_lost"] += len(loaded.lost)
+        found = checksum_snapshot(loaded.data)
+        if found != superblock.snapshot and self.segments.store.is_whole(found, superblock.snapshot):
             self.superblock = replace(superblock, snapshot=found)
-            self.snapshots[superblock.checkpoint] = (found, content)
-        return data or b""
+            self.snapshots[checkpoint] = (found, loaded.data)
+        return loaded.data, loaded.lost
 
     def damage_snapshot(self) -> bool:
         """The snapshot in use, or a segment of it, cannot be read any more; false if there is none that can."""

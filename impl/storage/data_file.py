@@ -20,6 +20,7 @@ from viewproof.impl.interface.durable import (
     validate_quorums,
 )
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare
+from viewproof.impl.machine.partition_log import Segment, SegmentRef
 from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
 from viewproof.impl.storage.evidence import (
     OUTDATED_NAME,
@@ -94,69 +95,93 @@ class DataFile:
         """Size of the journal, bytes."""
         return self._journal.size
 
+    @property
+    def segments(self) -> SegmentStore:
+        """Where the replica reads segments of messages that are not in memory."""
+        return self._snapshots.segments
+
     def durable_state(self) -> DurableState:
         """Superblock, snapshot and log as they are durable now.
 
-        Without a snapshot that can be read, if there are others to fetch it from; this is a problem then. Raises
-        SnapshotFileError if there are none, JournalError if the log cannot be used.
+        Without a snapshot that can be read, or without some segments of it, if there are others to fetch them from;
+        this is a problem then. Raises SnapshotFileError if there are none, JournalError if the log cannot be used.
         """
+        found = self._snapshot()
         state = self._superblock.state
-        snapshot: Snapshot | None = None
-        base: str | None = None
-        try:
-            snapshot, base = self._snapshot()
-        except SnapshotFileError as error:
-            snapshot, base = self._without_snapshot(error)
-            state = self._superblock.state
-        data = b"" if snapshot is None else snapshot.data
-        if snapshot is not None:
+        data, base = b"", None if state.checkpoint else CHECKSUM_NONE
+        lost: tuple[SegmentRef, ...] = ()
+        if found is not None:
+            snapshot, base, lost = found
+            data = snapshot.data
             state = replace(state, snapshot=snapshot.checksum)
-        segments = self._snapshots.held_segments() if state.checkpoint and not data else {}
         damage = self._journal.damage(state)
         if damage is not None:
-            return DurableState(state, (), data, 0, damage, segments)
+            return DurableState(state, (), data, 0, damage, lost)
         relics = self._journal.relics(state.checkpoint)
-        return DurableState(state, self._journal.log(state, base), data, relics, None, segments)
+        return DurableState(state, self._journal.log(state, base), data, relics, None, lost)
 
-    def _without_snapshot(self, error: SnapshotFileError) -> tuple[Snapshot | None, str | None]:
-        """The snapshot in use cannot be read: it is fetched, or, if there is nowhere to fetch it from, refused.
+    def _snapshot(self) -> tuple[Snapshot, str, tuple[SegmentRef, ...]] | None:
+        """The snapshot in use, the checksum of the entry at its op, and which of its segments are to be fetched.
 
-        With `accept_loss` what is left of it becomes the snapshot in use.
+        None without one, or if it cannot be read and is to be fetched. With `accept_loss` what is left of it becomes
+        the snapshot in use.
         """
-        state = self._superblock.state
-        if state.replica_count > 1:
-            if self._accept_loss:
-                raise SnapshotFileError(
-                    f"{error}. Refusing to accept the loss: this is one of {state.replica_count} replicas, the others"
-                    " hold what is lost here; start it without --accept-loss"
-                ) from error
-            self.problems.append(f"{error}. It is fetched from the other replicas, if one still has it")
-            return None, None
-        if not self._accept_loss:
-            raise SnapshotFileError(
-                f"{error}; but there is no other replica. Restore the file from a backup, or give up what is lost and"
-                " start with --accept-loss"
-            ) from error
-        op = state.checkpoint
-        data, losses = self._snapshots.salvage(op)
-        checksum = checksum_snapshot(data)
-        self._snapshots.write(op, data)
-        self.write_superblock(replace(state, snapshot=checksum, sequence=state.sequence + 1))
-        self.problems += [f"loss accepted: {loss}" for loss in losses]
-        return self._snapshot()
-
-    def _snapshot(self) -> tuple[Snapshot | None, str]:
-        """The snapshot that the superblock refers to, and the checksum of the entry at its op."""
-        state = self._superblock.state
-        if state.checkpoint == 0:
-            return None, CHECKSUM_NONE
-        snapshot = self._snapshots.read(state.checkpoint, state.snapshot)
+        if self._superblock.state.checkpoint == 0:
+            return None
+        try:
+            snapshot, base, lost, reason = self._read_snapshot()
+        except SnapshotFileError as error:
+            if self._others_have(str(error), error):
+                return None
+            snapshot, base, lost, reason = self._salvaged()
+        if lost and not self._others_have(
+            f"{self._snapshots.path(snapshot.op)}: its messages cannot be read: {reason}"
+        ):
+            snapshot, base, lost, reason = self._salvaged()
         self.problems += self._snapshots.rebuild_indexes()
+        return snapshot, base, lost
+
+    def _read_snapshot(self) -> tuple[Snapshot, str, tuple[SegmentRef, ...], str]:
+        """Raises SnapshotFileError. One that nobody else holds is read with all its messages."""
+        state = self._superblock.state
+        thorough = state.replica_count == 1
+        snapshot, lost, reason = self._snapshots.read(state.checkpoint, state.snapshot, thorough=thorough)
         try:
             contents = decode_snapshot(snapshot.data, cluster=state.cluster, op=state.checkpoint)
         except SnapshotError as error:
             raise SnapshotFileError(f"{self._snapshots.path(state.checkpoint)}: {error}") from error
-        return snapshot, contents.header.checksum
+        return snapshot, contents.header.checksum, lost, reason
+
+    def _others_have(self, reason: str, error: Exception | None = None) -> bool:
+        """True if what is unreadable of the snapshot in use is to be fetched; false if its loss is accepted.
+
+        Raises SnapshotFileError if it is to be refused.
+        """
+        replicas = self._superblock.state.replica_count
+        if replicas == 1 and self._accept_loss:
+            return False
+        if replicas == 1:
+            raise SnapshotFileError(
+                f"{reason}; but there is no other replica. Restore the file from a backup, or give up what is lost and"
+                " start with --accept-loss"
+            ) from error
+        if self._accept_loss:
+            raise SnapshotFileError(
+                f"{reason}. Refusing to accept the loss: this is one of {replicas} replicas, the others hold what is"
+                " lost here; start it without --accept-loss"
+            ) from error
+        self.problems.append(f"{reason}. It is fetched from the other replicas, if one still has it")
+        return True
+
+    def _salvaged(self) -> tuple[Snapshot, str, tuple[SegmentRef, ...], str]:
+        """What is left of the snapshot in use becomes the snapshot in use. Raises SnapshotFileError."""
+        state = self._superblock.state
+        op = state.checkpoint
+        data, losses = self._snapshots.salvage(op, state.snapshot)
+        self._snapshots.write(op, data)
+        self.write_superblock(replace(state, snapshot=checksum_snapshot(data), sequence=state.sequence + 1))
+        self.problems += [f"loss accepted: {loss}" for loss in losses]
+        return self._read_snapshot()
 
     def clean_up(self) -> None:
         """Finishes a drain that was cut short, and removes what no one refers to. What cannot be done is a problem."""
@@ -178,10 +203,17 @@ class DataFile:
         self._journal.append(prepares, repair)
         self._keep_files()
 
-    def write_snapshot(self, op: int, data: bytes) -> None:
-        """Durable when it returns (effect WriteSnapshot). Raises WriteRefusedError."""
-        self._snapshots.write(op, data)
+    def write_snapshot(self, op: int, data: bytes, held: Sequence[Segment] = ()) -> None:
+        """Durable when it returns, with its segments (effect WriteSnapshot); `held` are those in memory.
+
+        Raises WriteRefusedError; SegmentsGoneError if segments are neither here nor in memory.
+        """
+        self._snapshots.write(op, data, held)
         self.problems += self._snapshots.mended()
+
+    def write_segment(self, ref: SegmentRef, content: bytes) -> None:
+        """Durable when it returns (effect WriteSegment). Raises WriteRefusedError."""
+        self._snapshots.write_segment(ref, content)
 
     def drain(self, op: int, stale: bool = False, end: int | None = None) -> None:
         """Durable when it returns (effect DrainJournal). Raises JournalError, WriteRefusedError if it can go on.

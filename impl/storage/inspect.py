@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from viewproof.impl.interface.durable import SuperblockState
 from viewproof.impl.interface.messages import CHECKSUM_NONE, PrepareHeader
-from viewproof.impl.machine.partition_log import SEGMENT_BYTES, segment_bytes_of
-from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_snapshot, decode_snapshot
-from viewproof.impl.machine.state_machine import StateError, decode_state
+from viewproof.impl.machine.partition_log import SEGMENT_BYTES, SegmentLostError, segment_bytes_of
+from viewproof.impl.machine.snapshot import Snapshot, SnapshotError, checksum_snapshot
+from viewproof.impl.machine.state_machine import StateError
 from viewproof.impl.replica.config import ReplicaConfig
 from viewproof.impl.replica.features import FEATURES_ANY
 from viewproof.impl.replica.restore import Restorer
@@ -22,7 +22,7 @@ from viewproof.impl.storage.journal import Journal
 from viewproof.impl.storage.overlay import OverlayFile
 from viewproof.impl.storage.ring import RingJournal
 from viewproof.impl.storage.ring_file import is_ring
-from viewproof.impl.storage.segments import SegmentFileError, SegmentStore
+from viewproof.impl.storage.segments import SegmentFileError, SegmentStore, segments_named
 from viewproof.impl.storage.snapshots import SNAPSHOT_PREFIX
 from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy
 
@@ -190,20 +190,20 @@ def _snapshot_view(files: FileSystem, directory: str, name: str, superblock: Sup
     number = name.removeprefix(SNAPSHOT_PREFIX)
     op = int(number) if number.isdigit() else 0
     in_use = superblock is not None and op > 0 and op == superblock.checkpoint
-    try:
-        data = SegmentStore(files, directory).load(content)
-    except (SegmentFileError, OSError) as error:
-        return SnapshotView(name, op, len(content), "", in_use, str(error))
-    checksum = checksum_snapshot(data)
+    checksum = checksum_snapshot(content)
     wrong = SnapshotView(name, op, len(content), checksum, in_use, "")
     if in_use and superblock is not None and checksum != superblock.snapshot:
         return replace(wrong, reason=f"checksum {checksum}, the superblock says {superblock.snapshot}")
     if superblock is None:
         return replace(wrong, reason="without a superblock nothing says what it should hold")
     try:
-        config = ReplicaConfig(supports=FEATURES_ANY, segment_bytes=_segment_bytes(data))
-        restored = Restorer(superblock, config).snapshot(Snapshot(op, checksum, data))
-    except (SnapshotError, StateError) as error:
+        store = SegmentStore(files, directory)
+        lost = store.load(content, thorough=True).problems
+        if lost:
+            return replace(wrong, reason="; ".join(lost))
+        config = ReplicaConfig(supports=FEATURES_ANY, segment_bytes=_segment_bytes(store, content))
+        restored = Restorer(superblock, config, source=store).snapshot(Snapshot(op, checksum, content))
+    except (SnapshotError, StateError, SegmentFileError, SegmentLostError, OSError) as error:
         return replace(wrong, reason=str(error))
     return replace(
         wrong,
@@ -220,11 +220,9 @@ def _snapshot_view(files: FileSystem, directory: str, name: str, superblock: Sup
     )
 
 
-def _segment_bytes(snapshot: bytes) -> int:
-    """The size at which the segments in a snapshot roll. Raises SnapshotError, StateError."""
-    state = decode_state(decode_snapshot(snapshot).state_machine)
-    segments = (content for _, contents in state.partitions for content in contents)
-    return next((segment_bytes_of(content) for content in segments), SEGMENT_BYTES)
+def _segment_bytes(store: SegmentStore, snapshot: bytes) -> int:
+    """The size at which the segments in a snapshot roll. Raises SnapshotError, StateError, SegmentLostError."""
+    return next((segment_bytes_of(store.read(ref)) for ref in segments_named(snapshot)), SEGMENT_BYTES)
 
 
 def _copy_view(file: MemoryFile, copy: int) -> CopyView:

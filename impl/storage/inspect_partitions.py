@@ -9,17 +9,11 @@ import os
 from dataclasses import dataclass
 
 from viewproof.impl.interface.durable import SuperblockState
+from viewproof.impl.machine.snapshot import SnapshotError, checksum_snapshot, decode_snapshot
 from viewproof.impl.machine.state_machine import State, StateError, decode_state
 from viewproof.impl.storage.data_file import SUPERBLOCK_NAME, DataFileError
 from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem
-from viewproof.impl.storage.segments import (
-    SEGMENT_PREFIX,
-    FoundSegment,
-    Manifest,
-    SegmentFileError,
-    SegmentStore,
-    decode_manifest,
-)
+from viewproof.impl.storage.segments import SEGMENT_PREFIX, FoundSegment, SegmentFileError, SegmentStore
 from viewproof.impl.storage.snapshots import SNAPSHOT_PREFIX
 from viewproof.impl.storage.superblock import Superblock
 
@@ -97,31 +91,35 @@ def inspect_partitions(path: str | os.PathLike[str], file_system: FileSystem | N
     superblock = _superblock(files, os.path.join(directory, SUPERBLOCK_NAME))
     left = {name for name in files.names(directory) if name.startswith(SEGMENT_PREFIX)}
     checkpoint = superblock.checkpoint
-    manifest = None
-    if checkpoint:
-        snapshot = os.path.join(directory, f"{SNAPSHOT_PREFIX}{checkpoint}")
-        try:
-            manifest = decode_manifest(_content(files, snapshot))
-        except SegmentFileError as error:
-            raise SegmentFileError(f"{snapshot}: {error}. `vsr inspect` and `vsr recover` say what to do") from error
+    state = _state(files, os.path.join(directory, f"{SNAPSHOT_PREFIX}{checkpoint}"), superblock) if checkpoint else None
     views: tuple[PartitionView, ...] = ()
     problems: list[str] = []
-    if manifest is not None:
+    if state is not None:
         store = SegmentStore(files, directory)
+        named = [ref for _, refs in state.partitions for ref in refs]
         try:
-            found, state = store.find(manifest), decode_state(manifest.contents.state_machine)
-        except (OSError, StateError) as error:
+            found = list(store.find(named, thorough=True))
+        except OSError as error:
             raise SegmentFileError(f"{directory}: cannot read its segments: {error}") from error
-        views = _views(store, manifest, found, state)
-        left -= {
-            os.path.basename(path(ref.key)) for ref in manifest.segments for path in (store.path, store.index_path)
-        }
+        views = _views(store, found, state)
+        left -= {os.path.basename(path(ref.key)) for ref in named for path in (store.path, store.index_path)}
         problems = [text for item in found for text in (item.problem, item.index_problem) if text]
     problems += [_above_end(view, stored) for view in views for stored in view.offsets if stored.above_end]
     problems += [
         f"{os.path.join(directory, name)}: of entries above the checkpoint, written anew" for name in sorted(left)
     ]
     return PartitionInspection(directory, checkpoint, views, tuple(problems), superblock.replica_count)
+
+
+def _state(files: FileSystem, path: str, superblock: SuperblockState) -> State:
+    """The state in the snapshot in use."""
+    content = _content(files, path)
+    try:
+        if checksum_snapshot(content) != superblock.snapshot:
+            raise SnapshotError("its checksum is not the one in the superblock: it is damaged")
+        return decode_state(decode_snapshot(content).state_machine)
+    except (SnapshotError, StateError) as error:
+        raise SegmentFileError(f"{path}: {error}. `vsr inspect` and `vsr recover` say what to do") from error
 
 
 def _above_end(view: PartitionView, stored: StoredOffset) -> str:
@@ -132,11 +130,9 @@ def _above_end(view: PartitionView, stored: StoredOffset) -> str:
     )
 
 
-def _views(
-    store: SegmentStore, manifest: Manifest, found: list[FoundSegment], state: State
-) -> tuple[PartitionView, ...]:
+def _views(store: SegmentStore, found: list[FoundSegment], state: State) -> tuple[PartitionView, ...]:
     views: list[PartitionView] = []
-    for namespace in sorted({ref.namespace for ref in manifest.segments}):
+    for namespace in [namespace for namespace, refs in state.partitions if refs]:
         segments = [_segment_view(store, item) for item in found if item.ref.namespace == namespace]
         end = segments[-1].end
         durable = next((segment.readable for segment in segments if segment.readable < segment.end), end)
@@ -152,7 +148,7 @@ def _views(
 def _segment_view(store: SegmentStore, item: FoundSegment) -> SegmentView:
     ref = item.ref
     name = os.path.basename(store.path(ref.key))
-    readable = ref.end if not item.problem else min(item.segment.end, ref.end)
+    readable = min(item.segment.end, ref.end) if item.problem and item.segment is not None else ref.end
     return SegmentView(name, ref.base, ref.end, ref.size, readable, item.problem, item.indexed, item.index_problem)
 
 

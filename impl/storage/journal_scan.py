@@ -69,8 +69,18 @@ def read_record(file: File, offset: int) -> tuple[Record | None, bytes, str]:
     return record, body, reason
 
 
+BEYOND_BYTES_MAX = 1 << 37
+"""So much may lie behind the mark, which becomes durable later than what it says: more than a disk writes by then."""
+
+
 def scan(file: File, durable_end: int) -> Scanned:
     """Reads all; bytes below ``durable_end`` are known to have been durable. Raises OSError, JournalError."""
+    size = file.size()
+    if size > durable_end + BEYOND_BYTES_MAX:
+        raise JournalError(
+            f"{file.path}: the file has {size} bytes, of which {durable_end} were durable when it was last marked: no "
+            "append is so large, so something else made it so long. Nothing is read; `vsr recover` says what to do"
+        )
     return _Scan(file, durable_end).run()
 
 

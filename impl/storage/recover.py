@@ -218,12 +218,14 @@ def _journal(
 
 def _snapshot(files: FileSystem, directory: str, agreed: SuperblockState, findings: list[Finding]) -> None:
     snapshots = Snapshots(files, directory)
+    file = snapshots.path(agreed.checkpoint)
     try:
-        snapshots.read(agreed.checkpoint, agreed.snapshot)
+        _, _, reason = snapshots.read(agreed.checkpoint, agreed.snapshot, thorough=True)
     except SnapshotFileError as error:
+        reason = str(error).removeprefix(f"{file}: ")
+    if reason:
         remedy = Remedy.RESTORE if agreed.replica_count == 1 else Remedy.START_OR_CLUSTER
-        file = snapshots.path(agreed.checkpoint)
-        findings.append(Finding(file, str(error).removeprefix(f"{file}: "), remedy))
+        findings.append(Finding(file, reason, remedy))
 
 
 def _copy_of(files: FileSystem, path: str) -> tuple[MemoryFile | None, str]:

@@ -1,12 +1,12 @@
 """Segment files: the messages of partitions, beside the snapshot that names them (docs/groups.md, "Segments").
 
-A snapshot with partitions is split: ``segment-NAMESPACE-BASE.log`` holds the bytes of a segment
-(`impl.machine.partition_log`), only appended to, and the snapshot's file a manifest: all else, with size and checksum
-of each segment. Segments are flushed before the manifest is written, and the superblock refers to it after that; what a
-segment holds beyond the size in the manifest belongs to entries that are executed again.
+``segment-NAMESPACE-BASE.log`` holds the bytes of a segment (`impl.machine.partition_log`), only appended to. A snapshot
+names its segments, with size and checksum of each. They are flushed before its own file is written, and the superblock
+refers to it after that; what a segment holds beyond the size in the snapshot belongs to entries that are executed
+again.
 
 ``segment-NAMESPACE-BASE.index`` maps offsets to positions. It is flushed only when its segment is closed, so it may
-lag; nothing is taken from it: at boot it is compared with the messages, and rebuilt from them.
+lag; nothing is taken from it: it is compared with the messages when they are read, and rebuilt from them.
 """
 
 from __future__ import annotations
@@ -15,98 +15,73 @@ import errno
 import hashlib
 import os
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
-from viewproof.impl.machine.partition_log import HEAD_BYTES, Segment, SegmentError, record_positions, scan_segment
-from viewproof.impl.machine.snapshot import HEAD_SIZE, Contents, SnapshotError, decode_snapshot
+from viewproof.impl.machine.partition_log import (
+    HEAD_BYTES,
+    Key,
+    Segment,
+    SegmentError,
+    SegmentLostError,
+    SegmentRef,
+    checksum_segment,
+    record_positions,
+    scan_segment,
+)
+from viewproof.impl.machine.snapshot import HEAD_SIZE, SnapshotError, decode_snapshot
 from viewproof.impl.machine.state_machine import State, StateError, decode_state, encode_state
 from viewproof.impl.storage.file import File, FileSystem, StorageError, write_atomically
 
-__all__ = ["SEGMENT_PREFIX", "Manifest", "SegmentFileError", "SegmentRef", "SegmentStore", "decode_manifest"]
+__all__ = ["SEGMENT_PREFIX", "FoundSegment", "Loaded", "SegmentFileError", "SegmentStore", "segments_named"]
 
 SEGMENT_PREFIX = "segment-"
-MANIFEST_MAGIC = b"VSRSNAPM"
 CHECKSUM_SIZE = 16
 _ENTRY = struct.Struct(">QQ8s")
 ENTRY_BYTES = _ENTRY.size
 
-Key = tuple[int, int]
-
 
 class SegmentFileError(StorageError):
-    """A segment that the snapshot in use names is missing, short or damaged; the text names file and remedy."""
-
-
-class SegmentRef(msgspec.Struct, frozen=True, array_like=True):
-    """One segment as a manifest names it: offsets base .. end - 1, in `size` bytes."""
-
-    namespace: int
-    base: int
-    end: int
-    size: int
-    checksum: bytes
-
-    @property
-    def key(self) -> Key:
-        """Namespace and base: they name the file."""
-        return self.namespace, self.base
-
-
-class Manifest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A snapshot without its segments: `head` as it is, `contents` with a state whose partitions are empty."""
-
-    head: bytes
-    contents: Contents
-    segments: list[SegmentRef]
-
-
-_DECODER: msgspec.msgpack.Decoder[Manifest] = msgspec.msgpack.Decoder(Manifest)
-
-
-def _checksum(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=CHECKSUM_SIZE, person=b"segmentfile").digest()
-
-
-def _encode_manifest(manifest: Manifest) -> bytes:
-    body = msgspec.msgpack.encode(manifest)
-    return MANIFEST_MAGIC + _checksum(body) + body
-
-
-def decode_manifest(content: bytes) -> Manifest | None:
-    """The manifest in a snapshot's file; None if the file holds a snapshot as it is. Raises SegmentFileError."""
-    if content[: len(MANIFEST_MAGIC)] != MANIFEST_MAGIC:
-        return None
-    start = len(MANIFEST_MAGIC) + CHECKSUM_SIZE
-    if _checksum(content[start:]) != content[len(MANIFEST_MAGIC) : start]:
-        raise SegmentFileError("the manifest's checksum is wrong: it is damaged")
-    try:
-        return _DECODER.decode(memoryview(content)[start:])
-    except msgspec.DecodeError as error:
-        raise SegmentFileError(f"the manifest does not decode: {error}") from error
+    """Segments cannot be used as they are; the text names file and reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSegment:
-    """What a segment's file held. `problem`: why it is not what the manifest says, or "". `indexed`: entries of the
-    index that are right, from the first; `index_problem`: what else is in it, or "".
+    """What a segment's file held. `segment`: None if nothing needs it. `problem`: why it is not what the snapshot says,
+    or "". `indexed`: entries of the index that are right, from the first; `index_problem`: what else is in it, or "".
     """
 
     ref: SegmentRef
-    segment: Segment
+    segment: Segment | None
     missing: bool
     problem: str
     indexed: int
     index_problem: str
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A snapshot as it was read; of what it names, `lost` cannot be read, for these reasons."""
+
+    data: bytes
+    lost: tuple[SegmentRef, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def segments_named(data: bytes) -> list[SegmentRef]:
+    """The segments that a snapshot names, by namespace and offset. Raises SnapshotError, StateError."""
+    return [ref for _, refs in decode_state(decode_snapshot(data).state_machine).partitions for ref in refs]
+
+
 class SegmentStore:
-    """The segment files in one data directory.
+    """The segment files in one data directory; `impl.machine.partition_log.SegmentSource` of its replica.
 
     A file that vanished or was cut while the process runs is written again from memory, before anything is added to it;
-    `mended` takes each by name.
+    `mended` takes each by name. What is not in memory any more is lost, and comes from another replica.
+
+    Thread use: one write at a time; `read` at any time.
     """
 
     def __init__(self, files: FileSystem, directory: str) -> None:
@@ -124,35 +99,88 @@ class SegmentStore:
         """The index of a segment."""
         return self.path(key).removesuffix(".log") + ".index"
 
-    def store(self, data: bytes) -> bytes:
-        """What the file of this snapshot is to hold; its segments are durable when this returns.
+    # Reading
 
-        Raises OSError: what is durable by then stays, and the next attempt writes the rest once more. Raises
-        SegmentFileError if what is durable is not of the same log.
+    def read(self, ref: SegmentRef) -> bytes:
+        """The bytes of a segment, verified. Raises SegmentLostError."""
+        path = self.path(ref.key)
+        try:
+            content = self._content(path, ref.size)
+        except OSError as error:
+            raise SegmentLostError((ref,), f"{path}: {error.strerror or error}") from error
+        if content is None:
+            raise SegmentLostError((ref,), f"{path} does not exist")
+        if not self.is_right(ref, content):
+            raise SegmentLostError((ref,), f"{path}: {self._difference(ref, content)}")
+        return content
+
+    def is_right(self, ref: SegmentRef, content: bytes) -> bool:
+        """True if these are the bytes of the segment."""
+        return len(content) == ref.size and checksum_segment(content) == ref.checksum
+
+    def _difference(self, ref: SegmentRef, content: bytes) -> str:
+        if len(content) < ref.size:
+            return f"{len(content)} bytes, the snapshot says {ref.size}"
+        return "its checksum is not the one in the snapshot"
+
+    def _content(self, path: str, size: int | None = None) -> bytes | None:
+        if not self._files.exists(path):
+            return None
+        file = self._files.open(path)
+        try:
+            return file.read_at(0, file.size() if size is None else size)
+        finally:
+            file.close()
+
+    # Writing
+
+    def store(self, data: bytes, held: Sequence[Segment] = ()) -> None:
+        """The segments that a snapshot names are durable when this returns. `held`: those in memory.
+
+        Raises OSError: what is durable by then stays, and the next attempt writes the rest once more; SegmentLostError
+        if some are neither here nor in memory; SegmentFileError if what is durable is not of the same log.
         """
         try:
-            contents = decode_snapshot(data)
-            state = decode_state(contents.state_machine)
+            refs = segments_named(data)
         except (SnapshotError, StateError):
-            return data
-        refs: list[SegmentRef] = []
-        for namespace, segments in state.partitions:
-            base = 0
-            for number, content in enumerate(segments, start=1):
-                refs.append(self._write(namespace, base, content, closed=number < len(segments)))
-                base = refs[-1].end
-        if not refs:
-            return data
-        rest = State(state.pairs, [], state.offsets)
-        kept = msgspec.structs.replace(contents, state_machine=encode_state(rest))
-        return _encode_manifest(Manifest(data[:HEAD_SIZE], kept, refs))
+            return
+        memory = {(segment.namespace, segment.base): segment for segment in held}
+        last = {ref.namespace: ref.base for ref in refs}
+        lost: list[SegmentRef] = []
+        for ref in refs:
+            segment = memory.get(ref.key)
+            if segment is not None:
+                self._write(ref, segment, closed=ref.base != last[ref.namespace])
+            elif not self._is_kept(ref):
+                lost.append(ref)
+        if lost:
+            paths = ", ".join(self.path(ref.key) for ref in lost[:3])
+            raise SegmentLostError(lost, f"{len(lost)} segments are gone or cut, {paths} first")
 
-    def _write(self, namespace: int, base: int, content: bytes, *, closed: bool) -> SegmentRef:
+    def write(self, ref: SegmentRef, content: bytes) -> None:
+        """A segment that came from another replica, in place of what is here of it; durable when this returns.
+
+        Raises OSError.
+        """
+        entries = _index_entries(ref.namespace, ref.base, record_positions(content))
+        write_atomically(self._files, self.path(ref.key), content)
+        self._write_index(ref, ref.base, entries, synced=False)
+        self._durable[ref.key] = ref
+
+    def _write(self, ref: SegmentRef, segment: Segment, *, closed: bool) -> None:
         """Writes what is not durable of a segment, or no longer there."""
-        before = self._durable.get((namespace, base), SegmentRef(namespace, base, base, 0, b""))
-        if before.size == len(content) and not self._lacks(before):
-            return before
-        if before.size and _checksum(content[: before.size]) != before.checksum:
+        nothing = SegmentRef(ref.namespace, ref.base, ref.base, 0, b"", b"")
+        before = self._durable.get(ref.key, nothing)
+        lacks = self._lacks(before)
+        if before.size == ref.size and before.checksum == ref.checksum and not lacks:
+            return
+        content = bytes(segment.content[: ref.size])
+        differs = before.size <= ref.size and checksum_segment(content[: before.size]) != before.checksum
+        if before.size > ref.size:  # as it came from a replica that had executed more
+            if not lacks and content == self._content(self.path(ref.key), ref.size):
+                return
+            differs, before = not lacks, before if not lacks else nothing
+        if before.size and differs:
             raise SegmentFileError(
                 f"{self.path(before.key)}: its {before.size} durable bytes are not how the segment of the state begins:"
                 " they are not of one log"
@@ -160,7 +188,6 @@ class SegmentStore:
         if before.size:
             self._keep(before, content)
         positions = record_positions(content, max(before.size, HEAD_BYTES))
-        ref = SegmentRef(namespace, base, before.end + len(positions), len(content), _checksum(content))
         file = self.open_to_add(before)
         try:
             file.write_at(before.size, content[before.size :])
@@ -169,31 +196,45 @@ class SegmentStore:
             self.sync(file)
         finally:
             file.close()
-        self._write_index(ref, before.end, _index_entries(namespace, before.end, positions), synced=closed)
+        self._write_index(ref, before.end, _index_entries(ref.namespace, before.end, positions), synced=closed)
         self._durable[ref.key] = ref
-        return ref
 
     def _lacks(self, ref: SegmentRef) -> bool:
         """True if the segment's file, or its index, is gone or shorter than it was written."""
-        index = (ref.end - ref.base) * ENTRY_BYTES
-        return self._is_short(self.path(ref.key), ref.size) or self._is_short(self.index_path(ref.key), index)
+        return self._is_short(self.path(ref.key), ref.size) or self._lacks_index(ref)
+
+    def _lacks_index(self, ref: SegmentRef) -> bool:
+        return self._is_short(self.index_path(ref.key), (ref.end - ref.base) * ENTRY_BYTES)
 
     def _is_short(self, path: str, size: int) -> bool:
         return (self._files.size_of(path) or 0) < size
 
+    def _is_kept(self, ref: SegmentRef) -> bool:
+        """True if a segment that is not in memory is on the disk; its index is made again if it is not."""
+        if self._is_short(self.path(ref.key), ref.size):
+            return False
+        if self._lacks_index(ref):
+            try:
+                self._keep_index(ref, self.read(ref))
+            except SegmentLostError:
+                return False
+        return True
+
     def _keep(self, ref: SegmentRef, content: bytes) -> None:
         """Writes the durable part of a segment again from memory, if its file is gone or was cut; its index as well."""
-        path, index_path = self.path(ref.key), self.index_path(ref.key)
+        path = self.path(ref.key)
         found = self._files.size_of(path)
         if self.is_to_mend(found, ref.size):
             what = "is gone" if found is None else f"was cut to {found} bytes"
             write_atomically(self._files, path, content[: ref.size])
             self.mended.append(f"{path}: it {what} while the process ran: its {ref.size} bytes were written again")
-        index_size = (ref.end - ref.base) * ENTRY_BYTES
-        if self._is_short(index_path, index_size):
-            positions = record_positions(content[: ref.size])
-            write_atomically(self._files, index_path, _index_entries(ref.namespace, ref.base, positions))
-            self.mended.append(f"{index_path}: it was gone or cut while the process ran: written again")
+        if self._lacks_index(ref):
+            self._keep_index(ref, content[: ref.size])
+
+    def _keep_index(self, ref: SegmentRef, content: bytes) -> None:
+        path = self.index_path(ref.key)
+        write_atomically(self._files, path, _index_entries(ref.namespace, ref.base, record_positions(content)))
+        self.mended.append(f"{path}: it was gone or cut while the process ran: written again")
 
     def is_to_mend(self, found: int | None, size: int) -> bool:
         """True if a file of which `size` bytes are durable is not there, or has fewer (`found`)."""
@@ -239,23 +280,36 @@ class SegmentStore:
             error.filename = file.path
             raise
 
-    def find(self, manifest: Manifest) -> list[FoundSegment]:
-        """What is there of each segment of a manifest. Raises OSError only for what is no missing file."""
-        return [self._find(ref) for ref in manifest.segments]
+    # Opening
+
+    def find(self, refs: Sequence[SegmentRef], *, thorough: bool) -> Iterator[FoundSegment]:
+        """What is there of each segment: of the last one of a namespace all of it is read, and `thorough` of each.
+
+        Else its file is there, and long enough. Raises OSError only for what is no missing file.
+        """
+        last = {ref.namespace: ref.base for ref in refs}
+        for ref in refs:
+            is_last = ref.base == last[ref.namespace]
+            if not (thorough or is_last or self._lacks(ref)):
+                yield FoundSegment(ref, None, False, "", ref.end - ref.base, "")
+                continue
+            item = self._find(ref)
+            yield item if is_last or item.problem or item.index_problem else replace(item, segment=None)
 
     def _find(self, ref: SegmentRef) -> FoundSegment:
         path = self.path(ref.key)
-        data = self._content(path)
-        if data is None:
+        content = self._content(path, ref.size)
+        if content is None:
             return self._found(ref, Segment(*ref.key), f"{path} does not exist", missing=True)
-        good = data[: ref.size]
         try:
-            segment, reason = scan_segment(good, *ref.key)
+            segment, reason = scan_segment(content, *ref.key)
         except SegmentError as error:
             return self._found(ref, Segment(*ref.key), f"{path}: {error}")
-        if not reason and len(good) < ref.size:
-            reason = f"{len(good)} bytes, the snapshot says {ref.size}: it was cut off after offset {segment.end - 1}"
-        elif not reason and (_checksum(good) != ref.checksum or segment.end != ref.end):
+        if not reason and len(content) < ref.size:
+            reason = (
+                f"{len(content)} bytes, the snapshot says {ref.size}: it was cut off after offset {segment.end - 1}"
+            )
+        elif not reason and segment.ref != ref:
             reason = "its checksum is not the one in the snapshot"
         return self._found(ref, segment, f"{path}: {reason}" if reason else "")
 
@@ -279,37 +333,30 @@ class SegmentStore:
             )
         return FoundSegment(ref, segment, missing, problem, right, reason)
 
-    def _content(self, path: str) -> bytes | None:
-        if not self._files.exists(path):
-            return None
-        file = self._files.open(path)
-        try:
-            return file.read_at(0, file.size())
-        finally:
-            file.close()
+    def load(self, data: bytes, *, thorough: bool = False) -> Loaded:
+        """A snapshot whose checksum was verified, and which of its segments are not here.
 
-    def load(self, content: bytes) -> bytes:
-        """The snapshot whose file holds `content`, with its segments. Raises SegmentFileError naming each bad file."""
-        manifest = decode_manifest(content)
-        if manifest is None:
-            return content
-        found = [self.trusted(item) for item in self.find(manifest)]
-        self._durable = {item.ref.key: item.ref for item in _leading(found)}
-        problems = [item.problem for item in found if item.problem and self.is_refused(item)]
-        if problems:
-            raise SegmentFileError("; ".join(problems))
+        Raises SnapshotError, StateError if it is none; SegmentFileError if messages are missing that must not be.
+        """
+        found = [self.trusted(item) for item in self.find(segments_named(data), thorough=thorough)]
+        self._durable = {item.ref.key: item.ref for item in found if not item.problem}
+        refused = [item for item in found if item.problem and self.is_refused(item)]
         self._lagging = [item for item in found if item.index_problem and not item.problem]
+        if refused:
+            return Loaded(data, tuple(item.ref for item in refused), tuple(item.problem for item in refused))
+        if all(not item.problem for item in found):
+            return Loaded(data)
         lowered: list[str] = []
-        data = _joined(manifest, found, lowered)
+        data = _cut(data, found, lowered)
         self.require_complete(lowered)
-        return data
+        return Loaded(data)
 
     def trusted(self, item: FoundSegment) -> FoundSegment:
         """What counts of a segment found: the messages, whatever the index says."""
         return item
 
     def is_refused(self, item: FoundSegment) -> bool:
-        """True if a segment with a problem ends the loading: always."""
+        """True if a segment with a problem counts as lost: always."""
         return True
 
     def require_complete(self, lowered: Sequence[str]) -> None:
@@ -318,30 +365,16 @@ class SegmentStore:
             raise SegmentFileError("; ".join(lowered))
 
     def is_whole(self, found: str, expected: str) -> bool:
-        """True if a snapshot read with its segments is that of the superblock, by its checksum."""
+        """True if a snapshot as it was loaded is that of the superblock, by its checksum."""
         return found == expected
 
-    def held(self) -> dict[Key, bytes]:
-        """What is whole of each segment file that is here, from its beginning, whatever a manifest says of it."""
-        found: dict[Key, bytes] = {}
-        for name in self._files.names(self._directory):
-            namespace, _, base = name.removeprefix(SEGMENT_PREFIX).removesuffix(".log").partition("-")
-            if not (name.startswith(SEGMENT_PREFIX) and name.endswith(".log") and base.isdigit()):
-                continue
-            try:
-                key = int(namespace, 16), int(base)
-                segment, _ = scan_segment(self._content(os.path.join(self._directory, name)) or b"", *key)
-            except (ValueError, OSError):
-                continue  # not a segment that can be read: its messages come from the others
-            if segment.positions:
-                found[key] = bytes(segment.content)
-        return found
-
     def rebuild_indexes(self) -> list[str]:
-        """Makes the indexes say what the segments just loaded hold; returns what was wrong, or cannot be mended."""
+        """Makes the indexes say what the segments just read hold; returns what was wrong, or cannot be mended."""
         problems: list[str] = []
         for item in self._lagging:
             segment = item.segment
+            if segment is None:
+                continue
             entries = _index_entries(segment.namespace, segment.base, segment.positions)
             try:
                 self._write_index(item.ref, segment.base, entries, synced=True)
@@ -351,47 +384,46 @@ class SegmentStore:
         self._lagging = []
         return problems
 
-    def salvage(self, content: bytes) -> tuple[bytes, list[str]]:
-        """The snapshot with what is left of its messages, and what is lost. Raises SegmentFileError for a bad manifest.
+    def salvage(self, data: bytes) -> tuple[bytes, list[str]]:
+        """The snapshot with what is left of its messages, and what is lost. Raises SnapshotError, StateError.
 
         A partition ends before its first message that is lost; stored offsets above are lowered to its end.
         """
-        manifest = decode_manifest(content)
-        if manifest is None:
-            return content, []
-        found = self.find(manifest)
+        found = list(self.find(segments_named(data), thorough=True))
         losses = [item.problem for item in found if item.problem]
-        self._durable = {item.ref.key: item.ref for item in _leading(found)}
-        data = _joined(manifest, found, losses)
-        return data, losses
+        left = _cut(data, found, losses)
+        self._durable = {ref.key: ref for ref in segments_named(left)}
+        return left, losses
 
 
 def _index_entries(namespace: int, start: int, positions: list[int]) -> bytes:
     return b"".join(
-        _ENTRY.pack(offset, position, _checksum(struct.pack(">QQQ", namespace, offset, position))[:8])
+        _ENTRY.pack(offset, position, _entry_checksum(struct.pack(">QQQ", namespace, offset, position)))
         for offset, position in enumerate(positions, start=start)
     )
 
 
-def _leading(found: list[FoundSegment]) -> list[FoundSegment]:
-    """The segments that are whole, of each namespace up to the first that is not."""
-    broken = {item.ref.namespace: item.ref.base for item in reversed(found) if item.problem}
-    return [item for item in found if item.ref.base < broken.get(item.ref.namespace, item.ref.end)]
+def _entry_checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=CHECKSUM_SIZE, person=b"segmentfile").digest()[:8]
 
 
-def _joined(manifest: Manifest, found: list[FoundSegment], lowered: list[str]) -> bytes:
+def _cut(data: bytes, found: Sequence[FoundSegment], lowered: list[str]) -> bytes:
     """The snapshot with these segments. A partition ends where messages are missing.
 
     Stored offsets above that are lowered to the end; `lowered` takes each by name.
     """
-    partitions: dict[int, list[bytes]] = {}
+    contents = decode_snapshot(data)
+    state = decode_state(contents.state_machine)
+    partitions: dict[int, list[SegmentRef]] = {namespace: [] for namespace, _ in state.partitions}
     ends: dict[int, int] = {}
-    for segment in (item.segment for item in found):
-        contents = partitions.setdefault(segment.namespace, [])
-        if segment.base == ends.get(segment.namespace, 0) and segment.positions:
-            contents.append(bytes(segment.content))
-            ends[segment.namespace] = segment.end
-    state = decode_state(manifest.contents.state_machine)
+    for item in found:
+        namespace, base = item.ref.key
+        if base != ends.get(namespace, 0):
+            continue
+        ref = item.ref if not item.problem or item.segment is None else item.segment.ref
+        if ref.end > ref.base:
+            partitions[namespace].append(ref)
+            ends[namespace] = ref.end
     offsets = []
     for namespace, group, consumer, offset in state.offsets:
         end = ends.get(namespace, 0)
@@ -399,6 +431,7 @@ def _joined(manifest: Manifest, found: list[FoundSegment], lowered: list[str]) -
             reader = f"{'group' if group else 'consumer'} {consumer}"
             lowered.append(f"stored offset {offset} of {reader} is above the end {end} of namespace {namespace}")
         offsets.append((namespace, group, consumer, min(offset, end)))
-    whole = State(state.pairs, sorted(partitions.items()), offsets)
-    contents_whole = msgspec.structs.replace(manifest.contents, state_machine=encode_state(whole))
-    return manifest.head + msgspec.msgpack.encode(contents_whole)
+    left = State(state.pairs, sorted(partitions.items()), offsets)
+    return data[:HEAD_SIZE] + msgspec.msgpack.encode(
+        msgspec.structs.replace(contents, state_machine=encode_state(left))
+    )

@@ -8,8 +8,18 @@ The messages of partitions lie in segment files beside it (`impl.storage.segment
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
-from viewproof.impl.machine.snapshot import Snapshot, checksum_snapshot
+from viewproof.impl.machine.partition_log import Segment, SegmentLostError, SegmentRef
+from viewproof.impl.machine.snapshot import (
+    Snapshot,
+    SnapshotError,
+    SnapshotFormatError,
+    checksum_snapshot,
+    decode_snapshot,
+    is_manifest_of_version_1,
+)
+from viewproof.impl.machine.state_machine import StateError
 from viewproof.impl.storage.file import (
     TEMPORARY_SUFFIX,
     FileSystem,
@@ -19,7 +29,7 @@ from viewproof.impl.storage.file import (
 )
 from viewproof.impl.storage.segments import SEGMENT_PREFIX, SegmentFileError, SegmentStore
 
-__all__ = ["SNAPSHOT_PREFIX", "SnapshotFileError", "Snapshots"]
+__all__ = ["SNAPSHOT_PREFIX", "SegmentsGoneError", "SnapshotFileError", "Snapshots"]
 
 SNAPSHOT_PREFIX = "snapshot-"
 
@@ -31,67 +41,113 @@ class SnapshotFileError(StorageError):
     """The snapshot that the superblock refers to cannot be read; the text names file and remedy."""
 
 
+class SegmentsGoneError(WriteRefusedError):
+    """A snapshot cannot be written, or the journal not be drained: `refs`, which it names, are gone from the disk."""
+
+    def __init__(self, message: str, refs: Sequence[SegmentRef]) -> None:
+        super().__init__(message)
+        self.refs = tuple(refs)
+
+
 class Snapshots:
     """The snapshots in one data directory, their messages in `segments`."""
 
     def __init__(self, files: FileSystem, directory: str, segments: type[SegmentStore] = SegmentStore) -> None:
         self._files = files
         self._directory = directory
-        self._segments = segments(files, directory)
-        self._newest = (0, b"", 0)  # op and bytes of the last one that was written or read, and size of its file
+        self.segments = segments(files, directory)
+        self._newest: tuple[int, bytes, Sequence[Segment]] = (0, b"", ())
+        """Op and bytes of the last snapshot that was written or read, and the segments that were in memory then."""
 
     def path(self, op: int) -> str:
         """The file of the snapshot at ``op``."""
         return os.path.join(self._directory, f"{SNAPSHOT_PREFIX}{op}")
 
-    def write(self, op: int, data: bytes) -> None:
-        """Durable when it returns. Raises WriteRefusedError; the snapshots before are then as they were."""
+    def write(self, op: int, data: bytes, held: Sequence[Segment] = ()) -> None:
+        """Durable when it returns. `held`: segments in memory. Raises WriteRefusedError; the snapshots before are then
+        as they were.
+        """
         path = self.path(op)
         try:
-            content = self._segments.store(data)
-            write_atomically(self._files, path, content)
+            self.segments.store(data, held)
+            write_atomically(self._files, path, data)
+        except SegmentLostError as error:
+            raise SegmentsGoneError(f"{path}: cannot write the snapshot of op {op}: {error}", error.refs) from error
         except OSError as error:
             self._remove_temporary(path)
             raise WriteRefusedError(
                 f"{error.filename or path}: cannot write the snapshot of op {op}: {error.strerror or error}"
             ) from error
-        self._newest = op, data, len(content)
+        self._newest = op, data, held
+
+    def write_segment(self, ref: SegmentRef, content: bytes) -> None:
+        """A segment that came from another replica; durable when it returns. Raises WriteRefusedError."""
+        path = self.segments.path(ref.key)
+        try:
+            self.segments.write(ref, content)
+        except OSError as error:
+            self._remove_temporary(path)
+            raise WriteRefusedError(
+                f"{error.filename or path}: cannot write the segment: {error.strerror or error}"
+            ) from error
 
     def keep(self, op: int) -> None:
         """Writes the snapshot at ``op`` again if a file of it is gone or was cut since. Raises WriteRefusedError.
 
         It is the last one that was written or read; without messages that can be read there is none to look after.
         """
-        newest, data, size = self._newest
+        newest, data, held = self._newest
         if newest != op:
             return
         path = self.path(op)
         found = self._files.size_of(path)
-        gone = found is None or found < size
-        if gone or self._segments.lacking():
-            self.write(op, data)
+        gone = found is None or found < len(data)
+        if gone or self.segments.lacking():
+            self.write(op, data, held)
         if gone:
-            what = "is gone" if found is None else f"was cut to {found} of {size} bytes"
-            self._segments.mended.append(f"{path}: it {what} while the process ran: it was written again")
+            what = "is gone" if found is None else f"was cut to {found} of {len(data)} bytes"
+            self.segments.mended.append(f"{path}: it {what} while the process ran: it was written again")
+        self._newest = op, data, ()
 
     def mended(self) -> list[str]:
         """What was written again since this was last asked, because it vanished or was cut while the process ran."""
-        found, self._segments.mended = self._segments.mended, []
+        found, self.segments.mended = self.segments.mended, []
         return found
 
-    def read(self, op: int, checksum: str) -> Snapshot:
-        """The verified snapshot at ``op``. Raises SnapshotFileError."""
+    def read(self, op: int, checksum: str, *, thorough: bool = False) -> tuple[Snapshot, tuple[SegmentRef, ...], str]:
+        """The verified snapshot at ``op``, which of its segments cannot be read, and why. Raises SnapshotFileError.
+
+        All its segments are read if `thorough`, else the last of each partition. Raises StorageError for another
+        format.
+        """
         path = self.path(op)
         content = self._content(path)
-        data = self._loaded(path, content)
-        found = checksum_snapshot(data)
-        if not self._segments.is_whole(found, checksum):
+        try:
+            if is_manifest_of_version_1(content):
+                raise SnapshotFormatError(1)
+            self._require(path, content, checksum)
+            decode_snapshot(content)
+        except SnapshotFormatError as error:
+            raise StorageError(f"{path}: {error}") from error
+        except SnapshotError as error:
+            raise SnapshotFileError(f"{path}: {error}. {_REMEDY}") from error
+        try:
+            loaded = self.segments.load(content, thorough=thorough)
+        except (SegmentFileError, SnapshotError, StateError, OSError) as error:
+            raise SnapshotFileError(f"{path}: {error}. {_REMEDY}") from error
+        found = checksum if loaded.data is content else checksum_snapshot(loaded.data)
+        if not self.segments.is_whole(found, checksum):
+            raise SnapshotFileError(f"{path}: its messages are not those of the snapshot. {_REMEDY}")
+        self._newest = op, loaded.data, ()
+        return Snapshot(op, found, loaded.data), loaded.lost, "; ".join(loaded.problems)
+
+    def _require(self, path: str, content: bytes, checksum: str) -> None:
+        found = checksum_snapshot(content)
+        if found != checksum:
             raise SnapshotFileError(
-                f"{path}: the snapshot ({len(data)} bytes) has the checksum {found}, the superblock says {checksum}: "
-                f"it is damaged. {_REMEDY}"
+                f"{path}: the snapshot ({len(content)} bytes) has the checksum {found}, the superblock says {checksum}:"
+                f" it is damaged. {_REMEDY}"
             )
-        self._newest = op, data, len(content)
-        return Snapshot(op, found, data)
 
     def _content(self, path: str) -> bytes:
         try:
@@ -105,29 +161,21 @@ class Snapshots:
                 f"{path}: cannot read the snapshot that the superblock refers to: {error.strerror or error}. {_REMEDY}"
             ) from error
 
-    def _loaded(self, path: str, content: bytes) -> bytes:
-        try:
-            return self._segments.load(content)
-        except (SegmentFileError, OSError) as error:
-            raise SnapshotFileError(f"{path}: its messages cannot be read: {error}. {_REMEDY}") from error
-
     def rebuild_indexes(self) -> list[str]:
         """Makes the indexes of the segments that were read last right; returns what was wrong with them."""
-        return self._segments.rebuild_indexes()
+        return self.segments.rebuild_indexes()
 
-    def held_segments(self) -> dict[tuple[int, int], bytes]:
-        """What is whole of the segments here, by namespace and first offset; the snapshot in use is unreadable."""
-        return self._segments.held()
-
-    def salvage(self, op: int) -> tuple[bytes, list[str]]:
+    def salvage(self, op: int, checksum: str) -> tuple[bytes, list[str]]:
         """What is left of the snapshot at ``op``, whose segments are damaged, and what is lost.
 
         Raises SnapshotFileError.
         """
         path = self.path(op)
+        content = self._content(path)
+        self._require(path, content, checksum)
         try:
-            return self._segments.salvage(self._content(path))
-        except (SegmentFileError, OSError) as error:
+            return self.segments.salvage(content)
+        except (SnapshotError, StateError, OSError) as error:
             raise SnapshotFileError(f"{path}: nothing can be saved: {error}") from error
 
     def ops(self) -> list[int]:

@@ -144,8 +144,8 @@ class Directories:
             with contextlib.suppress(StorageError):
                 look("d", files())
         try:
-            durable = open_data_file("d", file_system=files()).durable_state()
-            Replica(durable, replace(config, nonce=1)).boot()
+            data = open_data_file("d", file_system=files())
+            Replica(data.durable_state(), replace(config, nonce=1), source=data.segments).boot()
         except (StorageError, SnapshotError, BootRefusedError):
             return False
         return True

@@ -19,6 +19,7 @@ from viewproof.impl.interface.durable import (
 )
 from viewproof.impl.interface.effects import AppendPrepares, Effect, Emit, IoEffect, Send, SendClient, WriteSuperblock
 from viewproof.impl.interface.messages import Eviction, Message, PreVote, Reply, Request
+from viewproof.impl.machine.partition_log import SegmentSource
 from viewproof.impl.machine.state_machine import Operation, encode_operation
 from viewproof.impl.replica import Replica, ReplicaConfig
 from viewproof.impl.replica.state import LONG_AGO
@@ -31,6 +32,10 @@ class Storage(Protocol):
     """What a link needs of a replica's disk."""
 
     in_flight: list[IoEffect]
+
+    @property
+    def segments(self) -> SegmentSource:
+        """Where the replica reads segments of messages."""
 
     def start(self, io: IoEffect) -> object:
         """A write begins."""
@@ -97,7 +102,8 @@ class Link:
         seq, clock = (own[-1].seq, own[-1].clock) if own else (0, 0)
         config = replace(self.config, supports=self.supports[node])
         durable, parts = self.storages[node].recover(), parts_with(self.faults, node)
-        self.replicas[node] = Replica(durable, config, seq=seq, clock=clock, parts=parts)
+        source = self.storages[node].segments
+        self.replicas[node] = Replica(durable, config, seq=seq, clock=clock, parts=parts, source=source)
         self.handle(node, self.replicas[node].boot())
 
     def crash(self, node: int) -> None:

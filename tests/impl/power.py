@@ -8,14 +8,16 @@ from pathlib import Path
 
 from tests.impl.link import Link
 from viewproof.impl.interface.durable import CLIENTS_PAPER, DurableState
-from viewproof.impl.interface.effects import AppendPrepares, IoEffect, WriteSnapshot, WriteSuperblock
+from viewproof.impl.interface.effects import AppendPrepares, IoEffect, WriteSegment, WriteSnapshot, WriteSuperblock
 from viewproof.impl.interface.messages import Message, Request
+from viewproof.impl.machine.partition_log import SegmentSource
 from viewproof.impl.machine.state_machine import Append, encode_operation
 from viewproof.impl.replica import ReplicaConfig, Status
 from viewproof.impl.storage.data_file import DataFile, format_data_file, open_data_file
 from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.records import MARK_OFFSET
 from viewproof.impl.storage.ring_file import Geometry
+from viewproof.impl.storage.snapshots import SegmentsGoneError
 from viewproof.impl.trace.events import encode_line
 
 Choice = Callable[[int], int]
@@ -128,9 +130,17 @@ class FileStorage:
         elif isinstance(io, WriteSuperblock):
             data.write_superblock(io.superblock)
         elif isinstance(io, WriteSnapshot):
-            data.write_snapshot(io.op, io.data)
+            data.write_snapshot(io.op, io.data, io.held)
+        elif isinstance(io, WriteSegment):
+            data.write_segment(io.ref, io.content)
         else:
             data.drain(io.op, io.stale, io.end)
+
+    @property
+    def segments(self) -> SegmentSource:
+        """Where segments of messages are read."""
+        assert self.data is not None
+        return self.data.segments
 
     def recover(self) -> DurableState:
         """Opens the data file, that of a process that is gone. Raises PowerLossError."""
@@ -195,7 +205,8 @@ class PowerLink(Link):
             self.start(node)
         except WriteRefusedError as error:
             self.outcomes.append("went on")
-            self.handle(node, self.replicas[node].on_io_failed(io, str(error)))
+            lost = error.refs if isinstance(error, SegmentsGoneError) else ()
+            self.handle(node, self.replicas[node].on_io_failed(io, str(error), lost))
         except StorageError:
             self.outcomes.append("stopped")
             self.stop(node)

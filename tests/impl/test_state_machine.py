@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.checks import InvariantError, check
 from viewproof.impl.interface.messages import Prepare, decode, encode, make_header, prepare_is_valid
+from viewproof.impl.machine.partitions import POLL_BYTES_MAX, AppendMessages
 from viewproof.impl.machine.state_machine import (
     Append,
     CompareAndSet,
@@ -123,3 +125,12 @@ def test_what_is_no_operation_is_invalid_on_every_replica_however_deep_its_stack
         return StateMachine().apply(body) if levels == 0 else deeper(levels - 1)
 
     assert {decode_result(deeper(levels)) for levels in (0, 300, 600)} == {Invalid()}
+
+
+def test_a_poll_ends_with_the_message_that_brings_it_to_its_most_bytes() -> None:
+    machine = StateMachine(Plane.PARTITIONS)
+    half = bytes(POLL_BYTES_MAX // 2)
+    for _ in range(4):
+        machine.apply(encode_operation(AppendMessages(5, (half,))))
+    machine.apply(encode_operation(AppendMessages(5, (bytes(POLL_BYTES_MAX - 100),))))
+    assert [len(machine.partitions.read(5, offset, 9)) for offset in range(6)] == [2, 2, 2, 2, 1, 0]

@@ -197,7 +197,9 @@ class World:
         )
         seq, clock = self._clocks[node]
         parts = parts_with(self.setup.faults, node)
-        self.replicas[node] = Replica(self.disks[node].recover(), config, seq=seq, clock=clock, parts=parts)
+        disk = self.disks[node]
+        source = disk.segments
+        self.replicas[node] = Replica(disk.recover(), config, seq=seq, clock=clock, parts=parts, source=source)
         self._carry_out(node, self.replicas[node].boot())
 
     def crash(self, node: int, torn: int) -> None:

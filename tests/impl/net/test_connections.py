@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.impl.net.raw import RawConnection, client_hello
-from tests.impl.net.waiting import wait_for
+from tests.impl.net.waiting import SECONDS, wait_for
 from viewproof.impl.interface.durable import superblock_formatted
 from viewproof.impl.interface.messages import Request
+from viewproof.impl.net import links
 from viewproof.impl.net.address import Address
 from viewproof.impl.net.cluster import free_ports
 from viewproof.impl.net.configuration import configuration_of
@@ -34,6 +35,7 @@ from viewproof.impl.net.framing import (
 )
 from viewproof.impl.net.inbound import InboundHost
 from viewproof.impl.net.limits import CLIENT_BYTES_MAX, Limits, LogBudget, limits_of
+from viewproof.impl.net.links import PeerLink
 from viewproof.impl.net.listener import Listener
 from viewproof.impl.net.peers import Peers
 from viewproof.impl.net.sync_client import SyncClient
@@ -290,3 +292,26 @@ def test_nobody_is_harmed_by_a_connection_that_ends_at_once(tmp_path: Path) -> N
         with SyncClient([address], 7) as client:
             client.put(b"k", b"v")
     assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def test_a_peer_that_takes_the_connection_and_says_nothing_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "HELLO_SECONDS_MAX", 0.05)
+    lines: list[str] = []
+
+    async def run() -> tuple[str, ...]:
+        mute = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        known = peers()
+        known.addresses = (ADDRESSES[0], mute.sockets[0].getsockname(), ADDRESSES[2])
+        link = PeerLink(1, known, LogBudget(lines.append))
+        task = asyncio.get_running_loop().create_task(link.keep_up())
+        while len(known.problems()) == 0:
+            await asyncio.sleep(0.01)
+            link.look()
+        link.look()
+        task.cancel()
+        mute.close()
+        return known.problems()
+
+    problem = asyncio.run(asyncio.wait_for(run(), SECONDS))
+    assert len(lines) == len(problem) == 1
+    assert "the connection is taken, and no hello comes" in problem[0]

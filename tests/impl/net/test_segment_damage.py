@@ -56,10 +56,11 @@ def test_each_damage_is_named_and_repaired(tmp_path: Path) -> None:
             known = len(cluster.log_path(VICTIM).read_text())
             cluster.start(VICTIM)
             wait_level(cluster)
+            send(cluster, sent, 12)
+            wait_level(cluster)
             said = cluster.log_path(VICTIM).read_text()[known:]
             assert str(path) in said
             assert outcome in said
-            send(cluster, sent, 12)
         wait_level(cluster)
         cluster.stop_all()
         for replica in range(3):

@@ -12,6 +12,7 @@ import pytest
 from viewproof.impl.interface.durable import CLIENTS_PAPER, superblock_next
 from viewproof.impl.interface.messages import Prepare, make_header
 from viewproof.impl.machine.snapshot import Contents, Snapshot, encode_snapshot
+from viewproof.impl.machine.state_machine import StateMachine
 from viewproof.impl.storage.data_file import DataFile, DataFileError, format_data_file, open_data_file
 from viewproof.impl.storage.file import FileSystem, MemoryFileSystem, RealFileSystem, WriteRefusedError
 from viewproof.impl.storage.journal import FILE_HEADER_SIZE, JournalError
@@ -29,7 +30,7 @@ def entries(count: int, view: int = 0) -> list[Prepare]:
 
 
 def snapshot_at(prepare: Prepare) -> Snapshot:
-    return encode_snapshot(7, Contents(prepare.header, b"state", b"table", b"features"))
+    return encode_snapshot(7, Contents(prepare.header, StateMachine().to_bytes(), b"table", b"features"))
 
 
 def formatted(directory: str, files: FileSystem) -> DataFile:

@@ -357,3 +357,16 @@ def test_records_written_before_a_kill_are_synced_at_open() -> None:
     assert Journal.open(file, 7, 1).log(SUPERBLOCK) == tuple(entries)
     file.crash()
     assert Journal.open(file, 7, 1).log(SUPERBLOCK) == tuple(entries)
+
+
+def test_a_journal_that_something_else_made_long_is_refused_unread() -> None:
+    """As a sparse file of 1 TiB: it would be read to its end."""
+
+    class Sparse(MemoryFile):
+        def size(self) -> int:
+            return 1 << 40
+
+    file, journal = formatted()
+    journal.append(chain(1))
+    with pytest.raises(JournalError, match=r"1099511627776 bytes, of which \d+ were durable"):
+        Journal.open(Sparse("journal", bytes(file.durable)), 7, 1)

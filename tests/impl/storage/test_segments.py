@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.impl.storage.test_drain import entries as chain
@@ -12,16 +15,25 @@ from viewproof.impl.faults import segments_with
 from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.durable import superblock_next
 from viewproof.impl.interface.messages import Prepare
-from viewproof.impl.machine.partition_log import PartitionLog, SegmentError, scan_segment
-from viewproof.impl.machine.partitions import AppendMessages, StoreOffset
-from viewproof.impl.machine.snapshot import Contents, Snapshot, decode_snapshot, encode_snapshot
-from viewproof.impl.machine.state_machine import StateMachine, encode_operation
+from viewproof.impl.machine.partition_log import (
+    PartitionLog,
+    SegmentCache,
+    SegmentError,
+    SegmentLostError,
+    SegmentRef,
+    SegmentSource,
+    scan_segment,
+)
+from viewproof.impl.machine.partitions import AppendMessages, Poll, StoreOffset
+from viewproof.impl.machine.snapshot import Contents, Snapshot, SnapshotFormatError, decode_snapshot, encode_snapshot
+from viewproof.impl.machine.state_machine import StateMachine, decode_state, encode_operation
 from viewproof.impl.replica.client_table import ClientTable
 from viewproof.impl.replica.features import FeatureState
 from viewproof.impl.storage.data_file import DataFile, format_data_file, open_data_file
-from viewproof.impl.storage.file import MemoryFileSystem, StorageError, WriteRefusedError
+from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.inspect_partitions import inspect_partitions
-from viewproof.impl.storage.snapshots import SnapshotFileError
+from viewproof.impl.storage.segments import segments_named
+from viewproof.impl.storage.snapshots import SegmentsGoneError, SnapshotFileError
 
 NAMESPACE = 7
 SIZE = 150
@@ -44,7 +56,7 @@ def snapshot_of(entry: Prepare, machine: StateMachine, data: DataFile) -> Snapsh
 def checkpoint(data: DataFile, entry: Prepare, machine: StateMachine) -> Snapshot:
     """Makes the state the checkpoint at the entry's op."""
     snapshot = snapshot_of(entry, machine, data)
-    data.write_snapshot(snapshot.op, snapshot.data)
+    data.write_snapshot(snapshot.op, snapshot.data, machine.partitions.held())
     before = data.superblock
     data.write_superblock(
         superblock_next(
@@ -104,26 +116,41 @@ def test_every_byte_flipped(kind: str) -> None:
     files, snapshot = prepared(3)
     paths = ["d/snapshot-2"] if kind == "snapshot" else segment_paths(files, kind)
     outcomes = set()
+    closed = {name.removesuffix(".log") + kind for name in segment_paths(files)[:-1]}
     for path in paths:
-        for position in range(len(files.files[path].durable)):
+        if kind == ".index" and path in closed:
+            continue  # nothing is taken from it
+        for position in range(len(files.files[path].content)):
             files, _ = prepared(3)
             file = files.files[path]
             file.write_at(position, bytes([file.content[position] ^ 0x20]))
             file.sync()
             data = open_data_file("d", file_system=files)
-            found = data.durable_state().snapshot
+            state = data.durable_state()
             problems = " ".join(data.problems)
+            if not problems:
+                assert path in closed, "only a closed one is not read at the start"
+                lost = [ref for ref in segments_named(snapshot.data) if data.segments.path(ref.key) == path]
+                with pytest.raises(SegmentLostError, match=path):
+                    data.segments.read(lost[0])
+                assert not inspect_partitions("d", files).whole
+                data.close()
+                continue
             assert path in problems, (path, position, problems)
-            assert found == (snapshot.data if kind == ".index" else b""), (path, position)
+            assert state.snapshot == (b"" if kind == "snapshot" else snapshot.data), (path, position)
+            assert [data.segments.path(ref.key) for ref in state.lost] == ([path] if kind == ".log" else [])
             outcome = "rebuilt from the messages" if kind == ".index" else "fetched from the other replicas"
             assert outcome in problems
             outcomes.add(outcome)
             if kind == ".log":
                 assert not inspect_partitions("d", files).whole
+            machine = machine_with(7, 7)
+            for segment in machine.partitions.held():
+                data.write_segment(segment.ref, bytes(segment.content))
             data.write_snapshot(2, snapshot.data)
             data.close()
             data = open_data_file("d", file_system=files)
-            assert (data.durable_state().snapshot, data.problems) == (snapshot.data, [])
+            assert (data.durable_state(), data.problems) == (replace(state, snapshot=snapshot.data, lost=()), [])
             data.close()
     assert len(outcomes) == 1
 
@@ -139,8 +166,9 @@ def test_every_cut_and_every_missing_file(kind: str) -> None:
             else:
                 files.files[path].truncate(size)
             data = open_data_file("d", file_system=files)
-            found = data.durable_state().snapshot
-            assert found == (snapshot.data if kind == ".index" else b"")
+            state = data.durable_state()
+            assert state.snapshot == snapshot.data
+            assert bool(state.lost) == (kind == ".log")
             assert path in " ".join(data.problems)
             assert not (size < 0 and kind == ".log" and files.exists(path)), "a missing segment is not made anew"
             data.close()
@@ -188,16 +216,16 @@ def test_a_failed_sync_is_an_error(faults: frozenset[str]) -> None:
     snapshot = snapshot_of(log[2], machine_with(8, 7), data)
     if not faults:
         with pytest.raises(WriteRefusedError, match=last):
-            data.write_snapshot(3, snapshot.data)
+            data.write_snapshot(3, snapshot.data, machine_with(8, 7).partitions.held())
         files.files[last].sync_errno = None
-        data.write_snapshot(3, snapshot.data)
+        data.write_snapshot(3, snapshot.data, machine_with(8, 7).partitions.held())
         return
     data.append(log[2:])
     checkpoint(data, log[2], machine_with(8, 7))
     data.close()
     files.crash()
     files.files[last].sync_errno = None
-    assert open_data_file("d", file_system=files).durable_state().snapshot == b""
+    assert len(open_data_file("d", file_system=files).durable_state().lost) == 1
 
 
 def test_the_next_offset_comes_from_the_messages() -> None:
@@ -207,15 +235,12 @@ def test_the_next_offset_comes_from_the_messages() -> None:
         index = segment_paths(files, ".index")[-1]
         files.files[index].truncate(files.files[index].size() - 24)
         data = open_data_file("d", file_system=files, segments=segments_with(faults))
-        contents = data.durable_state().snapshot
-        start = contents.index(b"VSRSEGMT")
-        assert start > 0
-        machine = restored(contents)
+        machine = restored(data.durable_state().snapshot, data.segments)
         assert machine.partitions.end(NAMESPACE) == end
 
 
-def restored(data: bytes) -> StateMachine:
-    return StateMachine.from_bytes(decode_snapshot(data).state_machine, Plane.PARTITIONS, SIZE)
+def restored(data: bytes, source: SegmentSource) -> StateMachine:
+    return StateMachine.from_bytes(decode_snapshot(data).state_machine, Plane.PARTITIONS, SIZE, source=source)
 
 
 def test_a_state_of_another_log_is_not_written_over_a_segment() -> None:
@@ -225,25 +250,98 @@ def test_a_state_of_another_log_is_not_written_over_a_segment() -> None:
     other = StateMachine(Plane.PARTITIONS, SIZE)
     other.apply(encode_operation(AppendMessages(NAMESPACE, (b"another", b"log"))))
     with pytest.raises(StorageError, match="not of one log"):
-        data.write_snapshot(3, snapshot_of(chain(3)[2], other, data).data)
+        data.write_snapshot(3, snapshot_of(chain(3)[2], other, data).data, other.partitions.held())
 
 
-def test_segments_of_another_size_are_refused() -> None:
+class Memory(dict[SegmentRef, bytes]):
+    """Segments in memory, as a source."""
+
+    def read(self, ref: SegmentRef) -> bytes:
+        return self[ref]
+
+
+def test_segments_that_do_not_follow_one_another_are_refused() -> None:
     log = PartitionLog(NAMESPACE, SIZE)
     for number in range(5):
         log.append(b"message %d" % number)
-    contents = [bytes(segment.content) for segment in log.segments]
-    assert PartitionLog.of_segments(NAMESPACE, contents, SIZE).read(0, 9) == log.read(0, 9)
+    refs = log.refs
+    source = Memory({segment.ref: bytes(segment.content) for segment in log.segments})
+    cache = SegmentCache(source)
+    found = PartitionLog.of_refs(NAMESPACE, refs, source, cache, SIZE)
+    assert list(found.messages(0, 9)) == list(log.messages(0, 9))
+    assert (len(found.segments), found.hashes, found.refs) == (1, log.hashes, refs)
     for wrong, size, reason in (
-        (contents, SIZE + 1, "roll at 150 bytes, here at 151"),
-        (contents[1:], SIZE, "expected 7 from 0"),
-        (contents[:1] + contents[2:], SIZE, "expected 7 from"),
-        ([contents[0][:-1]], SIZE, "has 8 of 9 bytes"),
+        (refs, SIZE + 1, "roll at 150 bytes, here at 151"),
+        (refs[1:], SIZE, "expected 7 from 0"),
+        (refs[:1] + refs[2:], SIZE, "expected 7 from"),
+        ([msgspec.structs.replace(refs[0], size=1)], SIZE, "1 bytes"),
     ):
         with pytest.raises(SegmentError, match=reason):
-            PartitionLog.of_segments(NAMESPACE, wrong, size)
+            PartitionLog.of_refs(NAMESPACE, wrong, source, cache, size)
+    source[refs[-1]] = source[refs[0]]
+    with pytest.raises(SegmentError, match="expected 7 from"):
+        PartitionLog.of_refs(NAMESPACE, refs, source, cache, SIZE)
     with pytest.raises(SegmentError, match="too few"):
         scan_segment(b"", NAMESPACE, 0)
+
+
+def test_memory_holds_the_last_segment_and_those_that_were_read_last() -> None:
+    """A checkpoint of 40 segments: polls are answered from the files, of which the cache keeps a few."""
+    files = MemoryFileSystem()
+    format_data_file("d", 1, 0, 3, file_system=files)
+    data = open_data_file("d", file_system=files)
+    log = chain(1)
+    data.append(log)
+    machine = machine_with(80)
+    expected = machine.partitions.read(NAMESPACE, 0, 80)
+    snapshot = checkpoint(data, log[0], machine)
+    machine.partitions.release(decode_state(decode_snapshot(snapshot.data).state_machine).partitions)
+    assert len(machine.partitions.held()) == 1
+    assert machine.to_bytes() == decode_snapshot(snapshot.data).state_machine
+    again = restored(snapshot.data, data.segments)
+    again.partitions.cache._size = 500
+    assert (again.digest, again.partitions.end(NAMESPACE)) == (machine.digest, 80)
+    for offset in (*range(80), *range(79, -1, -7)):
+        assert again.partitions.read(NAMESPACE, offset, 3) == expected[offset : offset + 3]
+        assert again.partitions.cache.held <= 500
+    assert again.partitions.read(NAMESPACE, 0, 99) == expected
+    path = segment_paths(files)[3]
+    files.files[path].content[-1] ^= 1
+    with pytest.raises(SegmentLostError, match=path):
+        again.apply(encode_operation(Poll(NAMESPACE, 0, 80)))
+
+
+def test_a_checkpoint_over_a_segment_that_is_gone_waits_for_it() -> None:
+    """It is not in memory any more: the write is refused by name, and goes through once another replica gave it."""
+    for name, size in ((0, None), (1, 40)):
+        files, _ = prepared(3)
+        data = open_data_file("d", file_system=files)
+        data.durable_state()
+        path = segment_paths(files)[name]
+        files.remove(path) if size is None else files.files[path].truncate(size)
+        machine = machine_with(8, 7)
+        tail = machine.partitions.held()[-2:]
+        after = snapshot_of(chain(3)[2], machine, data)
+        with pytest.raises(SegmentsGoneError, match=path) as gone:
+            data.write_snapshot(3, after.data, tail)
+        assert not files.exists("d/snapshot-3")
+        (ref,) = gone.value.refs
+        content = next(bytes(each.content) for each in machine.partitions.held() if each.ref == ref)
+        data.write_segment(ref, content)
+        data.write_snapshot(3, after.data, tail)
+        assert data.segments.read(ref) == content
+        data.close()
+
+
+def test_a_snapshot_of_an_earlier_format_is_refused_by_name() -> None:
+    files, snapshot = prepared(3)
+    body = b"\x90"
+    checksum = hashlib.blake2b(body, digest_size=16, person=b"segmentfile").digest()
+    files.files["d/snapshot-2"] = MemoryFile("d/snapshot-2", b"VSRSNAPM" + checksum + body)
+    with pytest.raises(StorageError, match=r"snapshot-2: snapshot of format version 1; this program reads 2"):
+        open_data_file("d", file_system=files).durable_state()
+    with pytest.raises(SnapshotFormatError, match="format version 1"):
+        decode_snapshot(snapshot.data[:8] + b"\0\1" + snapshot.data[10:])
 
 
 def test_format_refuses_over_segments(tmp_path: Path) -> None:
