@@ -50,7 +50,7 @@ def alternatives(allow: tuple[str, ...]) -> Alternatives:
             raise SpecError(f"{id} cannot be allowed in an audit: no trace event shows {mistake.added[0].name}")
         if mistake.unshown:
             raise SpecError(f"{id} cannot be allowed in an audit: no trace shows {mistake.unshown}")
-        for act in mistake.actions:
+        for act in (*mistake.actions, *(one.action for one in mistake.if_there)):
             name = f"{act.name}__{id.replace('.', '_')}"
             added.append((act.name, named(name, act)))
             by_action[act.name] = (*by_action.get(act.name, ()), name)

@@ -30,7 +30,8 @@ def beside(of: Action, act: Action) -> StandIn:
 
 @dataclass(frozen=True)
 class Fault:
-    """One mistake: `stands_in` replaces actions, `comes_on_top` adds some, `configure` changes the configuration.
+    """One mistake: `stands_in` replaces actions, `if_there` those that not every configuration has, `comes_on_top` adds
+    some, `configure` changes the configuration.
 
     `drops`: the guards, as they stand in the specification, that the stand-ins take away, or ask of something else
     (another op, another nonce); they keep all others, those of every part included. `refuses` says why it cannot show
@@ -39,6 +40,7 @@ class Fault:
 
     id: str
     stands_in: tuple[StandIn, ...] = ()
+    if_there: tuple[StandIn, ...] = ()
     drops: tuple[str, ...] = ()
     comes_on_top: tuple[StandIn, ...] = ()
     configure: Callable[[Any], Any] = field(default=lambda cfg: cfg)
@@ -76,7 +78,9 @@ class Fault:
     def apply_to(self, spec: Spec) -> Spec:
         """The specification with the mistake, and all that parts put around the actions that it is a mistake of."""
         more = [spec.in_place_of(one.of[0].name, one.action) for one in self.comes_on_top]
-        return spec.with_actions({act.name: act for act in self.actions}, more)
+        there = {act.name for act in spec.actions}
+        others = (one.action for one in self.if_there if one.action.name in there)
+        return spec.with_actions({act.name: act for act in (*self.actions, *others)}, more)
 
     def require_standing(self, standing: Mapping[str, Action]) -> None:
         """Raises `SpecError` where a part has replaced an action that it is a mistake of."""

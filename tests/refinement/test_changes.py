@@ -194,8 +194,8 @@ def test_a_dropped_prepare_was_sent(column: str, tmp_path: Path) -> None:
         assert (verdict.verdict, verdict.violations[0].line) == ("violates", rows[at][-1])
 
 
-def test_a_permitted_deviation_is_used_and_reported(tmp_path: Path) -> None:
-    fault = "boot.view_from_last_prepare"
+@pytest.mark.parametrize("fault", ["boot.view_from_last_prepare", "commit.fence_on_commit_max"])
+def test_a_permitted_deviation_is_used_and_reported(fault: str, tmp_path: Path) -> None:
     for seed in range(20):
         rows = simulated(tmp_path / str(seed), seed, requests=60, faults=frozenset({fault}))
         strict = check_run("run", rows, AuditOptions())

@@ -266,14 +266,6 @@ FAULTS = (
         drops=("o == state.commit_max[r] + 1",),
     ),
     Fault(
-        "commit.fence_on_commit_max",
-        (
-            instead_of(normal.on_prepare, act=on_prepare_fenced),
-            instead_of(view_change.on_start_view, act=on_start_view_fenced),
-            instead_of(view_change.start_view, act=start_view_fenced),
-        ),
-    ),
-    Fault(
         "commit.false_ack_after_start_view",
         (instead_of(view_change.on_start_view, act=on_start_view_false_ack),),
     ),
