@@ -46,16 +46,15 @@ def parsing(files: tuple[str, ...]) -> float:
     """Processor seconds a line to match the logs' lines with the tables."""
     lines, seconds = 0, 0.0
     for file in files:
-        content = [line for chunk in Lines(Segment(file)).chunks() for line in chunk]
-        cluster = Source((JUNE, JULY), COLUMNS_OF_ROWS).find_cluster(content)
+        blocks = list(Lines(Segment(file)).blocks())
+        cluster = Source((JUNE, JULY), COLUMNS_OF_ROWS).find_cluster(b"".join(blocks))
         if cluster is None:
             continue
         parser = Parser(cluster.family.table)
         started = time.process_time()
-        for number, line in enumerate(content):
-            parser.match(line, number)
+        for block in blocks:
+            lines += max(last for _, last in parser.rows(block, 1))
         seconds += time.process_time() - started
-        lines += len(content)
     return seconds / lines
 
 

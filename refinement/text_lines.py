@@ -72,6 +72,11 @@ class TextLines:
 
     def chunks(self) -> Iterator[list[str]]:
         """Lists of whole lines, without their ends; a last line that is not ended is left out."""
+        for block in self.blocks():
+            yield block.decode("utf-8", "replace").removesuffix("\n").split("\n")
+
+    def blocks(self) -> Iterator[bytes]:
+        """The same as bytes, each line with its end, which is that of one system."""
         left = self.end - self.start if self.end else -1
         with open_log(self.file) as stream:
             if self.start:
@@ -82,16 +87,15 @@ class TextLines:
                 if not data:
                     break
                 left -= len(data) if left > 0 else 0
-                end = data.rfind(b"\n")
-                if end < 0:
+                end = data.rfind(b"\n") + 1
+                if not end:
                     rest += data
                     if len(rest) > LINE_MAX:
                         self.cut = f"it has {LineTooLongError()}, and is not read from there on"
                         break
                     continue
-                whole, rest = rest + data[:end], data[end + 1 :]
-                text = whole.decode("utf-8", "replace")
-                yield (text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text).split("\n")
+                whole, rest = rest + data[:end], data[end:]
+                yield whole.replace(b"\r\n", b"\n") if b"\r" in whole else whole
             if rest and not self.cut:
                 self.cut = "its last line is cut off and not judged"
 

@@ -120,7 +120,7 @@ class Dictionary:
 
     def text(self, code: int) -> str:
         """The string of a code."""
-        return self.bytes[self.starts[code] : self.starts[code + 1]].tobytes().decode()
+        return self.bytes[self.starts[code] : self.starts[code + 1]].tobytes().decode("utf-8", "replace")
 
 
 @lru_cache(maxsize=16)

@@ -6,7 +6,7 @@ What has a long name (a checksum, a client's id) gets a number, in order of appe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -85,54 +85,80 @@ COLUMNS: Final = (
 """The columns of a message, in the order of `Headers.of`."""
 PLACE: Final = {name: place for place, name in enumerate(COLUMNS)}
 _CHECKSUMS: Final = ("m_parent", "m_prepare", "m_asked")
+_CONTEXT: Final = ("client", "request", "request_checksum")
+_OWN: Final = ("command", "checksum", "operation", "client", "size", "context", *_CONTEXT)
+"""Fields that are more than a column."""
 
 
 class Headers:
-    """Headers as columns; one that is seen again is taken apart once."""
-
-    LIMIT = 100_000
+    """Headers as columns."""
 
     def __init__(self, form: Form, names: Names) -> None:
         self.form = form
         self.names = names
-        self.known: dict[str, tuple[Any, ...]] = {}
+        by_command = (name for one in form.by_command.values() for name in one.values())
+        unused = (name for some in form.unused.values() for name in some)
+        self.wanted = frozenset((*_OWN, *form.fields.values(), *by_command, *unused))
+        self.shapes: dict[str, tuple[re.Pattern[str], tuple[str, ...]]] = {}
+        self.plans: dict[str, list[tuple[int, str, Callable[[str], int | None]]]] = {}
 
     def of(self, text: str) -> tuple[Any, ...]:
         """The columns of the message with that header."""
-        found = self.known.get(text)
-        if found is None:
-            if len(self.known) > self.LIMIT:
-                self.known.clear()
-            found = self.known[text] = self._columns(text, dict(_FIELD.findall(text)))
-        return found
+        name = text.partition("{")[0]
+        shape = self.shapes.get(name)
+        found = shape[0].fullmatch(text) if shape else None
+        if shape and found:
+            return self._columns(text, dict(zip(shape[1], found.groups(), strict=True)))
+        fields = dict(_FIELD.findall(text))
+        self.shapes[name] = self._shape(name, tuple(fields))
+        return self._columns(text, fields)
+
+    def _shape(self, name: str, fields: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str, ...]]:
+        """Headers of these fields, in this order, with plain values; and those that matter."""
+        parts = [rf"\.{one} ?= ?" + (r"([^, ]+)" if one in self.wanted else r"[^, ]+") for one in fields]
+        return re.compile(rf"{name}\{{ {', '.join(parts)} \}}"), tuple(one for one in fields if one in self.wanted)
+
+    def _plan(self, command: str) -> list[tuple[int, str, Callable[[str], int | None]]]:
+        """Columns that show a field of messages of this command: the place, the field, what its text means."""
+        form, names = self.form, self.names
+        special = dict.fromkeys(_CHECKSUMS, names.checksums.of) | {"m_nonce": names.nonces.of}
+        columns = {**form.fields, **form.by_command.get(command, {})}
+        return [(PLACE[column], name, special.get(column, _number)) for column, name in columns.items()]
 
     def _columns(self, text: str, fields: Mapping[str, str]) -> tuple[Any, ...]:
-        form, names = self.form, self.names
-        command = fields.get("command", "").rpartition(".")[2]
-        checksum, operation = fields.get("checksum", ""), fields.get("operation", "")
+        form, names, get = self.form, self.names, fields.get
+        command = get("command", "").rpartition(".")[2]
+        plan = self.plans.get(command)
+        if plan is None:
+            plan = self.plans[command] = self._plan(command)
+        checksum, operation = get("checksum", ""), get("operation", "")
         content = text.replace(checksum, "", 1) if checksum else text
-        shown: dict[str, Any] = {
-            "message": names.messages.of(text, f"{command} {checksum}"),
-            "m_content": names.contents.of(content, f"header of a {command}"),
-            "m_command": command,
-            "kind": form.kinds.get(command, form.other),
-            "m_checksum": names.checksums.of(checksum),
-            "m_client": names.clients.of(fields.get("client", "")),
-            "m_operation": names.operations.of(operation),
-            "m_register": int(operation.endswith(".register")),
-            "m_reply": names.replies.of(_reply(text, fields), f"reply {checksum}") if command == "reply" else None,
-            "m_unused": int(any(fields.get(name, "").strip("0") for name in form.unused.get(command, ()))),
-        }
-        shown["m_headers"], shown["m_rest"] = divmod((_number(fields.get("size", "")) or 0) - form.size, form.size)
-        for column, name in {**form.fields, **form.by_command.get(command, {})}.items():
+        shown: list[Any] = [None] * len(COLUMNS)
+        shown[_MESSAGE] = names.messages.of(text, f"{command} {checksum}")
+        shown[_CONTENT] = names.contents.of(content, f"header of a {command}")
+        shown[_COMMAND] = command
+        shown[_KIND] = form.kinds.get(command, form.other)
+        shown[_CHECKSUM] = names.checksums.of(checksum)
+        shown[_CLIENT] = names.clients.of(get("client", ""))
+        shown[_OPERATION] = names.operations.of(operation)
+        shown[_REGISTER] = int(operation.endswith(".register"))
+        if command == "reply":
+            shown[_REPLY] = names.replies.of(_reply(text, fields), f"reply {checksum}")
+        shown[_UNUSED] = int(any(get(name, "").strip("0") for name in form.unused.get(command, ())))
+        shown[_HEADERS], shown[_REST] = divmod((_number(get("size", "")) or 0) - form.size, form.size)
+        for place, name, meaning in plan:
             if name in fields:
-                shown[column] = self._value(column, fields[name])
-        return tuple(shown.get(column) for column in COLUMNS)
+                shown[place] = meaning(fields[name])
+        return tuple(shown)
 
-    def _value(self, column: str, text: str) -> int | None:
-        if column == "m_nonce":
-            return self.names.nonces.of(text)
-        return self.names.checksums.of(text) if column in _CHECKSUMS else _number(text)
+
+_MESSAGE, _CONTENT, _COMMAND, _KIND, _CHECKSUM, _CLIENT, _OPERATION, _REGISTER, _REPLY, _UNUSED, _HEADERS, _REST = (
+    PLACE[name]
+    for name in (
+        "message", "m_content", "m_command", "kind", "m_checksum", "m_client", "m_operation", "m_register", "m_reply",
+        "m_unused", "m_headers", "m_rest",
+    )
+)  # fmt: skip
 
 
 def _number(text: str) -> int | None:
@@ -144,4 +170,4 @@ def _reply(text: str, fields: Mapping[str, str]) -> str:
     context = fields.get("context", "").strip("0")
     if not context:
         return text
-    return " ".join((context, *(fields.get(name, "") for name in ("client", "request", "request_checksum"))))
+    return " ".join((context, *(fields.get(name, "") for name in _CONTEXT)))

@@ -3,12 +3,48 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
+import numpy as np
+
+from viewproof.refinement.flat import text as text_source
 from viewproof.refinement.text_lines import CHUNK, Segment, TextLines, is_packed
+from viewproof.refinement.tigerbeetle import matching
+from viewproof.spec.engines.llvm.objects import Unit, function, link, objects, signatures
 
 END_OF_RUN: Final = b"          PASSED ("
 """How the last line of a run begins."""
+PADDING: Final = bytes(16)
+
+
+@cache
+def _functions() -> dict[str, Any]:
+    """The compiled functions of `matching`, and what keeps them."""
+    units = [Unit(m.__name__, m.__name__, Path(str(m.__file__)).read_text()) for m in (matching, text_source)]
+    engine = link(objects(units)[0])
+    return {"": engine} | {name: function(engine, name, count) for name, count in signatures(units[0]).items()}
+
+
+def call(name: str, *given: Any) -> int:
+    """What a compiled function returns."""
+    result: int = _functions()[name](*given)
+    return result
+
+
+def marked(block: bytes, marks: Sequence[bytes], most: int = 64) -> tuple[int, list[tuple[int, int]]]:
+    """How many lines there are, and those that begin with a mark: which, and where."""
+    text, literals = (np.frombuffer(part + PADDING, np.uint8) for part in (block, b"".join(marks)))
+    ends = np.cumsum([len(mark) for mark in marks])
+    table = np.array([(int.from_bytes(m[:8], "little"), e - len(m), len(m)) for m, e in zip(marks, ends, strict=True)])
+    out = np.zeros(1 + 2 * most, np.int64)
+    begin = text.ctypes.data
+    found = call("beginnings", begin, begin + len(block), table, len(marks), literals, out, most)
+    if found > most:
+        return marked(block, marks, found)
+    return int(out[0]), [(int(mark), int(at)) for mark, at in out[1 : 1 + 2 * found].reshape(-1, 2)]
 
 
 class Lines(TextLines):
@@ -23,29 +59,22 @@ def segments(file: str) -> list[Segment]:
     """The runs of a file: a plain file is searched for ends of runs; a packed one is one segment, split when read."""
     if is_packed(file):
         return [Segment(file)]
-    starts, lines = [(0, 1)], [1]
-    size = os.path.getsize(file)
+    starts, line, begin = [(0, 1)], 1, 0
     with open(file, "rb") as stream:
-        position, carry = 0, b""
-        while data := stream.read(CHUNK << 3):
-            block = carry + data
-            base = position - len(carry)
-            found = block.find(END_OF_RUN)
-            counted = 0
-            while found >= 0:
-                end = block.find(b"\n", found)
-                if end < 0:
-                    break
-                lines[0] += block.count(b"\n", counted, end + 1)
-                counted = end + 1
-                starts.append((base + end + 1, lines[0]))
-                found = block.find(END_OF_RUN, end)
-            keep = max(block.rfind(b"\n") + 1, counted)
-            lines[0] += block.count(b"\n", counted, keep)
-            position += len(data)
-            carry = block[keep:]
-    ends = [start for start, _ in starts[1:]] + [size]
-    parts = [(s, e, n) for (s, n), e in zip(starts, ends, strict=True) if not _blank(file, s, e)]
+        carry = b""
+        while data := stream.read(CHUNK):
+            whole, newline, rest = data.rpartition(b"\n")
+            if not newline:
+                carry += data
+                continue
+            block = carry + whole + newline
+            lines, ends = marked(block, (END_OF_RUN,))
+            for _, at in ends:
+                end = block.index(b"\n", at) + 1
+                starts.append((begin + end, line + marked(block[:end], ())[0]))
+            begin, line, carry = begin + len(block), line + lines, rest
+    ends_of = [start for start, _ in starts[1:]] + [os.path.getsize(file)]
+    parts = [(s, e, n) for (s, n), e in zip(starts, ends_of, strict=True) if not _blank(file, s, e)]
     several = len(parts) > 1
     return [Segment(file, s, e, n, i if several else 0) for i, (s, e, n) in enumerate(parts, 1)] or [Segment(file)]
 

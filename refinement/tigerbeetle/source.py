@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
+from viewproof.refinement.flat.dictionary import Dictionary
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import Row
 from viewproof.refinement.text_lines import Segment
 from viewproof.refinement.tigerbeetle.headers import COLUMNS as MESSAGE
 from viewproof.refinement.tigerbeetle.headers import Form, Headers, Names
-from viewproof.refinement.tigerbeetle.parse import Parser
-from viewproof.refinement.tigerbeetle.reading import Lines
+from viewproof.refinement.tigerbeetle.parse import FIRST, UNKNOWN, Parser
+from viewproof.refinement.tigerbeetle.reading import Lines, marked
 from viewproof.refinement.tigerbeetle.table import Pattern, Table
 
 SEARCH_LINES: Final = 200_000
@@ -24,24 +26,32 @@ NODES_MAX: Final = 12
 """Replicas and standbys of the largest cluster."""
 
 INIT: Final = re.compile(
-    r"\[\w+\] \(replica\): \d+(?P<mark>[a-zA-Z]?): init: replica_count=(?P<n>\d+) "
-    r"quorum_view_change=(?P<q_v>\d+) quorum_replication=(?P<q_r>\d+)(?P<release> release=\S+)?$"
+    rb"\[\w+\] \(replica\): \d+[a-zA-Z]?: init: replica_count=(?P<n>\d+) "
+    rb"quorum_view_change=(?P<q_v>\d+) quorum_replication=(?P<q_r>\d+)(?P<release> release=\S+)?$",
+    re.MULTILINE,
 )
 """The line of a replica that starts: the first that tells family and configuration."""
-_STANDBYS = re.compile(r"\s+standbys=(\d+)$")
+_INIT: Final = b": init: replica_count="
+_STANDBYS = re.compile(rb"^[^\S\n]+standbys=(\d+)$", re.MULTILINE)
 _PANIC = re.compile(r"(thread \d+ )?panic: (.*)")
 _NO_PROGRESS: Final = ("unable to complete transitions_max before ticks_max", "no state convergence")
 """Panics of the simulator that say that it gave up waiting, not that something is wrong."""
-_PASSED: Final = "          PASSED ("
-_SEED: Final = "          SEED="
-_SIMULATOR: Final = "[info] (simulator): "
-_FIRST_2022: Final = "[debug] (journal): 0: slot_count="
-_SECOND_2022 = re.compile(r"\[debug\] \(journal\): 1: slot_count=|\[debug\] \(vsr\): \d+: ping_timeout started$")
+_PASSED: Final = b"          PASSED ("
+_SEED: Final = b"          SEED="
+_SIMULATOR: Final = b"[info] (simulator): \n"
+_FIRST_2022: Final = b"[debug] (journal): 0: slot_count="
+_SECOND_2022 = re.compile(rb"\[debug\] \(journal\): 1: slot_count=|\[debug\] \(vsr\): \d+: ping_timeout started\n")
 """Where a replica crashes, its memory is set up anew, too: the next line about it says so."""
 _BOUNDS: Final = (_PASSED, _SEED, _FIRST_2022)
 """The last line of a run, and the first ones of the next, where the one before was cut off."""
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\ufffd]")
 _LETTERS: Final = {"n": "normal", "v": "view_change", "r": "recovering", "h": "recovering_head"}
+
+
+def _letter(text: str) -> str:
+    return _LETTERS.get(text.lower(), text)
+
+
 RECENT: Final = 400
 """Lines of which the text is kept, to tell what led to a violation."""
 NOBODY: Final = -1
@@ -70,45 +80,64 @@ class Cluster:
     nodes: int
 
 
-Make = Callable[[int, tuple[str, ...]], Row]
-_TEXTS: Final[Mapping[str, Callable[[str], Any]]] = {"w": str, "t": str, "e": str}
+class Memo(dict[int, Any]):
+    """What the texts of one kind of field mean, by their codes as rows have them; each is looked at once."""
+
+    def __init__(self, texts: Dictionary, convert: Callable[[str], Any]) -> None:
+        super().__init__()
+        self.texts = texts
+        self.convert = convert
+
+    def __missing__(self, code: int) -> Any:
+        found = self[code] = self.convert(self.texts.text(-1 - code))
+        return found
+
+
+Make = Callable[[list[int]], Row]
 
 
 class Records:
     """Makes the rows of a run from matched lines; `columns` are those of a row, in order, without file and line."""
 
-    def __init__(self, segment: Segment, cluster: Cluster, columns: tuple[str, ...]) -> None:
+    def __init__(self, segment: Segment, cluster: Cluster, columns: tuple[str, ...], texts: Dictionary) -> None:
         self.names = Names()
         self.headers = Headers(cluster.family.form, self.names)
         self.index = {name: place for place, name in enumerate(columns)}
         self.width = len(columns)
+        self.begin = self.index[MESSAGE[0]]
         self.segment = segment
         self.cluster = cluster
-        self.makers = [self._maker(pattern) if pattern.event else None for pattern in cluster.family.table.patterns]
+        self.memos: dict[Any, Memo] = {}
+        self.texts = texts
+        self.makers = [self._maker(pattern) for pattern in cluster.family.table.patterns]
+
+    def _memo(self, key: Any, convert: Callable[[str], Any]) -> Memo:
+        return self.memos.setdefault(key, Memo(self.texts, convert))
 
     def _maker(self, pattern: Pattern) -> Make:
-        """The function that makes the row of a line of that pattern."""
-        fields: list[tuple[int, int, Callable[[str], Any]]] = []
-        begin = -1
-        for group, (name, kind) in enumerate(pattern.fields):
+        """The function that makes the row of what the parser found in a line of that pattern."""
+        fields: list[tuple[int, int, Memo]] = []
+        message, headers = 0, None
+        for place, (name, kind) in enumerate(pattern.fields, FIRST):
             if kind == "m":
-                begin, message = self.index[MESSAGE[0]], group
+                message, headers = place, self._memo("m", self.headers.of)
             elif kind == "k":
-                fields.append((self.index["mark_status"], group, lambda text: _LETTERS.get(text.lower(), text)))
-                fields.append((self.index["mark_leads"], group, lambda text: int(text.isupper())))
+                fields.append((self.index["mark_status"], place, self._memo("k", _letter)))
+                fields.append((self.index["mark_leads"], place, self._memo("K", lambda text: int(text.isupper()))))
             else:
-                fields.append((self.index[name], group, self._converter(name, kind)))
+                fields.append((self.index[name], place, self._memo((name, kind), self._converter(name, kind))))
         blank: list[Any] = [None] * (self.width + 2)
         blank[0], blank[1], blank[4], blank[-2] = self.segment.run_id, NOBODY, pattern.event, self.segment.file
-        end = begin + len(MESSAGE)
+        begin = self.begin
 
-        def make(number: int, groups: tuple[str, ...]) -> Row:
+        def make(values: list[int]) -> Row:
             row = blank.copy()
-            row[2] = row[3] = row[-1] = number
-            for place, group, convert in fields:
-                row[place] = convert(groups[group])
-            if begin >= 0:
-                row[begin:end] = self.headers.of(groups[message])
+            row[2] = row[3] = row[-1] = values[1]
+            for place, at, memo in fields:
+                value = values[at]
+                row[place] = value if value >= 0 else memo[value]
+            if headers is not None:
+                row[begin:-2] = headers[values[message]]
             return tuple(row)
 
         return make
@@ -124,11 +153,9 @@ class Records:
             return {"client": names.clients, "nonce": names.nonces, "id": names.files}[name].of
         if name == "bits":
             return lambda text: int(text, 2) if text.strip("01") == "" else 0
-        if kind == "b":
-            return lambda text: int(text == "true")
         if name == "from_status":
             return lambda text: text.removeprefix("vsr.replica.Status.")
-        return _TEXTS.get(kind, int)
+        return str if kind in "wte" else int
 
     def panic(self, number: int, text: str) -> Row:
         """The record of a process that stopped itself."""
@@ -154,53 +181,80 @@ class LogRun:
         self.segment = segment
         self.cluster = cluster
         self.parser = Parser(cluster.family.table)
-        self.records = Records(segment, cluster, columns)
+        self.records = Records(segment, cluster, columns, self.parser.texts)
         self.parts = parts
         self.line = segment.first_line - 1
         self.passed = False
         self.damaged: list[int] = []
-        self.recent: deque[tuple[int, str]] = deque(maxlen=RECENT)
+        self.found: list[list[int]] = []
+        self.before: list[list[int]] = []
         self.rows = self._rows()
 
     def _rows(self) -> Iterator[Row]:
-        rows = (row for lines in self.parts for row in self.records_of(lines))
+        rows = (row for block in self.parts for row in self.records_of(block))
         row = next(rows, None)
         if row is not None:
             yield self.records.first(row)
             yield from rows
 
-    def records_of(self, lines: list[str]) -> Iterator[Row]:
+    def records_of(self, block: bytes) -> Iterator[Row]:
         """The rows of the next lines."""
-        match, makers, recent = self.parser.match, self.records.makers, self.recent
-        number = self.line
-        for line in lines:
-            number += 1
-            if line[:1] != "[":
-                self.line = number
-                if (panic := self._outside(line)) is not None:
-                    recent.append((number, line))
-                    yield self.records.panic(number, panic)
-                continue
-            found = match(line, number)
-            if found is not None and (make := makers[found[0]]) is not None:
-                self.line = number
-                recent.append((number, line))
-                yield make(number, found[1])
-        self.line = number
+        makers = self.records.makers
+        for found, last in self.parser.rows(block, self.line + 1):
+            self.found = found
+            for values in found:
+                pattern = values[0]
+                if pattern >= 0:
+                    self.line = values[1]
+                    yield makers[pattern](values)
+                elif (row := self._other(pattern, values[1], _line(block, values[2]))) is not None:
+                    yield row
+            self.before = [*self.before, *found][-RECENT:]
+            self.line = last
+        self.passed = self.passed or block.startswith(_PASSED, block.rfind(b"\n", 0, -1) + 1)
 
-    def _outside(self, line: str) -> str | None:
-        """A line that no subsystem printed, the end of the run, or of the process (then: what it says)."""
-        if line.startswith(_PASSED):
-            self.passed = True
-        elif (panic := _PANIC.match(line)) and not any(text in line for text in _NO_PROGRESS):
-            return panic[2]
+    def _other(self, pattern: int, number: int, line: str) -> Row | None:
+        """A line without an event: one that no pattern explains; what the process says that ends; or damage."""
+        if pattern == UNKNOWN:
+            self.parser.note_unknown(line, number)
+        elif panic := _PANIC.match(line):
+            if not any(text in line for text in _NO_PROGRESS):
+                self.line = number
+                return self.records.panic(number, panic[2])
         elif _NO_TEXT.search(line):
-            self.damaged.append(self.line)
+            self.damaged.append(number)
         return None
+
+    def _again(self) -> Iterator[tuple[int, bytes]]:
+        """The lines up to the last that gave a row, read again, in blocks with the number of the first."""
+        number = self.segment.first_line
+        for block in Lines(self.segment).blocks():
+            lines = block.split(b"\n", self.line - number + 1)
+            yield number, block[: len(block) - len(lines[-1])] if len(lines) > self.line - number + 1 else block
+            number += len(lines) - 1
+            if number > self.line:
+                break
+
+    @cached_property
+    def _texts(self) -> dict[int, str]:
+        """The last lines that gave a row."""
+        wanted = {values[1] for values in (*self.before, *self.found)}
+        lines = ((n, line) for first, block in self._again() for n, line in enumerate(block.split(b"\n"), first))
+        return {n: line.decode("utf-8", "replace") for n, line in lines if n in wanted}
 
     def text(self, line: int) -> str:
         """What one of the last lines says; "" for others."""
-        return next((text for number, text in self.recent if number == line), "")
+        return self._texts.get(line, "")
+
+    def _counts(self, *, violated: bool) -> list[int]:
+        """Lines by pattern, up to a violation."""
+        parser = self.parser
+        if violated:
+            parser = Parser(self.cluster.family.table)
+            for number, block in self._again():
+                for _ in parser.rows(block, number):
+                    pass
+        return parser.counts.tolist()
 
     def rest(self) -> None:
         """Go to the end of the run, whose lines are not looked at any more."""
@@ -215,11 +269,11 @@ class LogRun:
 
     def notes(self, *, violated: bool) -> tuple[str, ...]:
         """What became of the lines: how many there are of each role, and which no pattern explains."""
-        counts, cluster = self.parser.counts, self.cluster
+        parser, cluster = self.parser, self.cluster
         by_role: Counter[str] = Counter()
-        for count, pattern in zip(counts.by_pattern, self.parser.patterns, strict=True):
+        for count, pattern in zip(self._counts(violated=violated), parser.patterns, strict=True):
             by_role[pattern.role] += count
-        unknown = counts.unknown.total()
+        unknown = parser.unknown.total()
         standbys = f" and {cluster.nodes - cluster.replicas} standbys" * (cluster.nodes > cluster.replicas)
         summary = (
             f"{cluster.family.profile}, {cluster.replicas} replicas{standbys}"
@@ -232,39 +286,56 @@ class LogRun:
             share = f"{by_role['step']:,} of {changing:,} ({100 * by_role['step'] / changing:.1f} %)"
             summary += f"; of the lines that change a replica's state {share} are checked"
         shapes = [
-            f"unexplained, {count} times, first at line {counts.first_unknown[shape]}: {shape}"
-            for shape, count in counts.unknown.most_common(UNKNOWN_SHOWN)
+            f"unexplained, {count} times, first at line {parser.first_unknown[shape]}: {shape}"
+            for shape, count in parser.unknown.most_common(UNKNOWN_SHOWN)
         ]
-        if len(counts.unknown) > UNKNOWN_SHOWN:
-            shapes.append(f"… and {len(counts.unknown) - UNKNOWN_SHOWN} more shapes of unexplained lines")
+        if len(parser.unknown) > UNKNOWN_SHOWN:
+            shapes.append(f"… and {len(parser.unknown) - UNKNOWN_SHOWN} more shapes of unexplained lines")
         if violated or self.passed:
             return (summary, *shapes)
         cut = self.parts.cut() or "it ends before the simulator says that it is done"
         return (summary, *shapes, f"the log is cut off: {cut}; judged up to there")
 
 
-class Parts:
-    """The lines of one run in lists; `beyond` are those at hand that follow its end, `number` is that of the first."""
+def _init(head: bytes) -> re.Match[bytes] | None:
+    """The first line of a replica that starts."""
+    at = head.find(_INIT)
+    while at >= 0:
+        if found := INIT.match(head, head.rfind(b"\n", 0, at) + 1):
+            return found
+        at = head.find(_INIT, at + 1)
+    return None
 
-    def __init__(self, head: list[str], source: Iterator[list[str]], lines: Lines, first: int) -> None:
-        self.chunk: list[str] | None = head
+
+def _line(block: bytes, begin: int) -> str:
+    """The line that begins there, without its end."""
+    return block[begin : block.index(b"\n", begin)].decode("utf-8", "replace")
+
+
+class Parts:
+    """The lines of one run in blocks; `beyond` are those at hand that follow its end, `number` is that of the first."""
+
+    def __init__(self, head: bytes, source: Iterator[bytes], lines: Lines, first: int) -> None:
+        self.block: bytes | None = head
         self.source = source
         self.lines = lines
         self.number = first
-        self.begun = next((i for i, line in enumerate(head) if INIT.match(line)), 0)
-        self.before = ""
-        self.beyond: list[str] | None = None
+        found = _init(head)
+        self.begun = found.start() if found else 0
+        self.before = b""
+        self.beyond: bytes | None = None
 
     def __iter__(self) -> Parts:
         return self
 
-    def __next__(self) -> list[str]:
-        if self.chunk is None or self.beyond is not None:
+    def __next__(self) -> bytes:
+        if self.block is None or self.beyond is not None:
             raise StopIteration
-        own, self.beyond = _split_at_end(self.chunk, self.begun, self.before)
-        self.begun, self.before = 0, self.chunk[-1]
-        self.number += len(own)
-        self.chunk = next(self.source, None) if self.beyond is None else None
+        end, lines = _end_of_run(self.block, self.begun, self.before)
+        own, self.beyond = (self.block, None) if end is None else (self.block[:end], self.block[end:])
+        self.begun, self.before = 0, self.block[-len(_SIMULATOR) - 1 :]
+        self.number += lines
+        self.block = next(self.source, None) if self.beyond is None else None
         return own
 
     def cut(self) -> str:
@@ -272,23 +343,26 @@ class Parts:
         return self.lines.cut if self.beyond is None else ""
 
 
-def _split_at_end(chunk: list[str], begun: int, before: str) -> tuple[list[str], list[str] | None]:
-    """The lines up to the end of a run, and those beyond it (None: it does not end here).
+def _end_of_run(block: bytes, begun: int, before: bytes) -> tuple[int | None, int]:
+    """Where the lines of a run end (None: they do not end here), and how many they are.
 
-    From line `begun` on another run may start; `before` is the line before the first.
+    From `begun` on another run may start; `before` is what ends before the block.
     """
-    for position, line in enumerate(chunk):
-        if line.startswith(_BOUNDS):
-            if line.startswith(_PASSED):
-                return chunk[: position + 1], chunk[position + 1 :]
-            starts = (
-                any(_SECOND_2022.match(later) for later in chunk[position + 3 : position + 4])
-                if line.startswith(_FIRST_2022)
-                else (chunk[position - 1] if position else before) == _SIMULATOR
-            )
-            if starts and position >= begun:
-                return chunk[:position], chunk[position:]
-    return chunk, None
+    lines, found = marked(block, _BOUNDS)
+    for mark, at in found:
+        end = at
+        if _BOUNDS[mark] == _PASSED:
+            end = block.index(b"\n", at) + 1
+        elif _BOUNDS[mark] == _FIRST_2022:
+            third = at
+            for _ in range(3):
+                third = block.find(b"\n", third) + 1 or len(block)
+            if not _SECOND_2022.match(block, third) or at < begun:
+                continue
+        elif not (b"\n" + (block[:at] or before)).endswith(b"\n" + _SIMULATOR) or at < begun:
+            continue
+        return end, marked(block[:end], ())[0]
+    return None, lines
 
 
 class Source:
@@ -304,16 +378,16 @@ class Source:
         What is no such log, or not of the profile, goes to `log`. Raises `OSError`.
         """
         lines = Lines(segment)
-        source = lines.chunks()
-        pending: list[str] = []
+        source = lines.blocks()
+        pending = b""
         number, count = segment.first_line, 0
         while True:
             part = replace(
                 segment, first_line=number, ordinal=segment.ordinal or (count + 1 if count else 0),
                 part=count + 1 if count and segment.ordinal else 0,
             )  # fmt: skip
-            head = list(pending)
-            while (cluster := self.find_cluster(head)) is None and len(head) < SEARCH_LINES:
+            head = pending
+            while (cluster := self.find_cluster(head)) is None and head.count(b"\n") < SEARCH_LINES:
                 if (more := next(source, None)) is None:
                     break
                 head += more
@@ -325,26 +399,21 @@ class Source:
             run = LogRun(part, cluster, self.columns, parts)
             count += 1
             yield run
-            pending, number = parts.beyond or [], parts.number
-            if not any(line.strip() for line in pending):
+            pending, number = parts.beyond or b"", parts.number
+            if not pending.strip():
                 return
 
-    def find_cluster(self, lines: list[str]) -> Cluster | None:
+    def find_cluster(self, head: bytes) -> Cluster | None:
         """Family and configuration, from the first replica that starts and the simulator's own settings."""
-        standbys = 0
-        for line in lines:
-            if line[:1] != "[":
-                if found := _STANDBYS.match(line):
-                    standbys = int(found[1])
-                continue
-            if "init: replica_count=" in line and (init := INIT.match(line)):
-                name = "2026" if init["release"] else "2022"
-                family = next((f for f in self.families if f.name == name), None)
-                if family is None:
-                    return None
-                n = int(init["n"])
-                return Cluster(family, n, int(init["q_v"]), int(init["q_r"]), n + standbys)
-        return None
+        init = _init(head)
+        if init is None:
+            return None
+        name = "2026" if init["release"] else "2022"
+        family = next((f for f in self.families if f.name == name), None)
+        if family is None:
+            return None
+        n, standbys = int(init["n"]), _STANDBYS.findall(head, 0, init.start())
+        return Cluster(family, n, int(init["q_v"]), int(init["q_r"]), n + (int(standbys[-1]) if standbys else 0))
 
     @staticmethod
     def _is_judged(segment: Segment, cluster: Cluster, profile: str, log: ProblemLog) -> bool:
@@ -358,10 +427,10 @@ class Source:
         return True
 
     @staticmethod
-    def _no_log(segment: Segment, head: list[str], log: ProblemLog) -> None:
+    def _no_log(segment: Segment, head: bytes, log: ProblemLog) -> None:
         expected = (
             "the debug log of a TigerBeetle simulator (June 2022 or July 2026), with the line of a replica that starts"
         )
-        first = next((line for line in head if line.strip()), "")
+        first = next((line for line in head.decode("utf-8", "replace").split("\n") if line.strip()), "")
         got = f"no such line; it begins with: {first[:80]}" if first else "an empty file"
         log.add(segment.file, segment.first_line, "", expected, got)

@@ -30,20 +30,7 @@ Role = Literal["step", "message", "check", "change", "note"]
 change: changes a replica's state, as a step before it says, and is counted only; note: counted only.
 """
 
-_FIELD = re.compile(r"\{(\w*)(?::(\w))?\}")
-_REGEX = {
-    "d": r"(\d{1,39})",
-    "w": r"([\w.@|]+)",
-    "c": r"([0-9a-f]+)",
-    "x": r"([0-9a-f]+)",
-    "k": r"([a-zA-Z]?)",
-    "p": r" *(\d{1,39})",
-    "e": r"(.)",
-    "u": r"[ _]*(\d{1,39})",
-    "t": r"(.*)",
-    "m": r"(\w+\{ .*\})",
-    "b": r"(true|false)",
-}
+FIELD = re.compile(r"\{(\w*)(?::(\w))?\}")
 
 
 @dataclass(frozen=True)
@@ -58,18 +45,7 @@ class Pattern:
     @property
     def fields(self) -> tuple[tuple[str, str], ...]:
         """(name, kind) of the fields that are kept, in order."""
-        return tuple((name, kind or "d") for name, kind in _FIELD.findall(self.text) if name)
-
-    @property
-    def regex(self) -> str:
-        """The regular expression that a whole line's text must match."""
-        parts, last = [], 0
-        for found in _FIELD.finditer(self.text):
-            parts.append(re.escape(self.text[last : found.start()]))
-            name, kind = found[1], found[2] or "d"
-            parts.append(_REGEX[kind] if name else ".*?")
-            last = found.end()
-        return "".join(parts) + re.escape(self.text[last:])
+        return tuple((name, kind or "d") for name, kind in FIELD.findall(self.text) if name)
 
     @property
     def word(self) -> str:

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from tests.refinement.tigerbeetle.by_regex import Parser, regex_of
 from viewproof.refinement.checker.compile import compile_program
 from viewproof.refinement.checker.whole import Whole
 from viewproof.refinement.text_lines import Segment
-from viewproof.refinement.tigerbeetle.parse import Parser
 from viewproof.refinement.tigerbeetle.profile import COLUMNS_OF_ROWS, JULY, JUNE, SYSTEM_2022, SYSTEM_2026
 from viewproof.refinement.tigerbeetle.reading import Lines
 from viewproof.refinement.tigerbeetle.source import Cluster, LogRun, Parts, Source
@@ -69,7 +69,7 @@ class Judge:
 
     def __init__(self, segment: Segment, cluster: Cluster, options: AuditOptions) -> None:
         system = SYSTEM_2022 if cluster.family is JUNE else SYSTEM_2026
-        none = Parts([], iter(()), Lines(segment), 1)
+        none = Parts(b"", iter(()), Lines(segment), 1)
         self.run = LogRun(segment, cluster, COLUMNS_OF_ROWS, none)
         first = self.run.records.first((None,) * (len(COLUMNS_OF_ROWS) + 2))
         cfg = system.profile.configure(dict(zip(system.names, first, strict=False)), frozenset())
@@ -77,7 +77,7 @@ class Judge:
 
     def feed(self, lines: list[str]) -> bool:
         """Judge lines; False once one is refused."""
-        return self.whole.feed(self.run.records_of(lines))
+        return self.whole.feed(self.run.records_of("".join(f"{line}\n" for line in lines).encode()))
 
     @property
     def violation(self) -> Violation | None:
@@ -92,7 +92,7 @@ class Bench:
         self.options = options
         self.segment = Segment(file)
         self.lines = [line for chunk in Lines(self.segment).chunks() for line in chunk]
-        cluster = SOURCE.find_cluster(self.lines)
+        cluster = SOURCE.find_cluster("".join(f"{line}\n" for line in self.lines).encode())
         if cluster is None:
             raise ValueError(f"{file}: no log of a TigerBeetle simulator")
         self.cluster = cluster
@@ -110,7 +110,7 @@ class Bench:
             standby = pattern.event == "acknowledge" and int(_node(line)) >= cluster.replicas
             if pattern.role == "step" and not standby:
                 self.steps.append(number)
-            self._note_fields(number, line, pattern.regex, [name for name, _ in pattern.fields])
+            self._note_fields(number, line, regex_of(pattern), [name for name, _ in pattern.fields])
             self.checksums += _CHECKSUM.findall(line)[:1]
 
     def _note_fields(self, number: int, line: str, regex: str, names: list[str]) -> None:

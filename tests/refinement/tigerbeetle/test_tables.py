@@ -11,10 +11,9 @@ from viewproof.refinement.events import System
 from viewproof.refinement.events.lines import Step
 from viewproof.refinement.tigerbeetle.headers import PLACE as PLACE_IN_HEADER
 from viewproof.refinement.tigerbeetle.headers import Headers, Names
-from viewproof.refinement.tigerbeetle.parse import Parser
 from viewproof.refinement.tigerbeetle.profile import JULY, JUNE, SYSTEM_2022, SYSTEM_2026, Cluster
 from viewproof.refinement.tigerbeetle.source import Family
-from viewproof.refinement.tigerbeetle.table import Pattern, Table, notes, step
+from viewproof.refinement.tigerbeetle.table import Pattern
 from viewproof.spec.engines.interp import Blocked
 from viewproof.spec.engines.interp import step as interp_step
 from viewproof.spec.engines.replay import TAKEN, compile_spec
@@ -64,19 +63,6 @@ def test_every_action_of_the_specification_is_used(system: System) -> None:
     assert {line.action for line in lines if isinstance(line, Step)} == {action.name for action in spec.actions}
 
 
-def test_fields_are_taken_out_of_a_line() -> None:
-    table = Table("t", (step("s", "{node}: go: op={op} by {who:w} ({sure:b})", "go"),), ("s",))
-    assert Parser(table).match("[debug] (s): 3: go: op=12 by x_y (true)", 1) == (0, ("3", "12", "x_y", "true"))
-
-
-def test_a_protocol_line_without_a_pattern_is_noted_and_other_lines_are_not() -> None:
-    parser = Parser(Table("t", notes("s", "{node}: known {}"), ("s",)))
-    for number, line in enumerate(["[warn] (s): 1: odd 77", "[warn] (s): 1: odd 78", "[warn] (other): 1: odd"], 1):
-        assert parser.match(line, number) is None
-    assert parser.counts.unknown == {"[warn] (s): N: odd N": 2}
-    assert parser.counts.first_unknown == {"[warn] (s): N: odd N": 1}
-
-
 def shown(family: Family, text: str, *columns: str) -> tuple[object, ...]:
     """Columns of a header."""
     found = Headers(family.form, Names()).of(text)
@@ -108,9 +94,3 @@ def test_a_reboot_of_the_compiled_steps_and_the_interpreter_agree() -> None:
         assert (taken != TAKEN) == isinstance(result, Blocked)
         if isinstance(result, Blocked):
             assert taken == result.conjunct
-
-
-def test_a_note_with_an_open_end_hides_no_event() -> None:
-    table = Table("t", (*notes("s", "{node}: go: {}"), step("s", "{node}: go: op={op}", "go")), ("s",))
-    assert Parser(table).match("[debug] (s): 3: go: op=12", 1) == (1, ("3", "12"))
-    assert Parser(table).match("[debug] (s): 3: go: slowly", 1) == (0, ("3",))
