@@ -69,15 +69,14 @@ def add(summaries: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[
 
 
 def summary_lines(summary: Mapping[str, Mapping[str, int]], runs: int) -> list[str]:
-    """The summary as text: what was met, and in a campaign (`CAMPAIGN` runs) also what was met too seldom."""
-    lines: list[str] = []
-    for section, counts in summary.items():
-        met = [f"{name} {count:,}" for name, count in counts.items() if count]
-        lines.append(f"{section}: {len(met)} of {len(counts)} met: " + ("; ".join(met) or "none"))
-    if runs >= CAMPAIGN:
-        rare = [f"{name} {count}" for counts in summary.values() for name, count in counts.items() if count < ENOUGH]
-        lines.append(f"met less than {ENOUGH} times: {'; '.join(rare) or 'nothing'}")
-    return lines
+    """The summary as text: how much was met; in a campaign (`CAMPAIGN` runs) also what, and what was met too seldom."""
+    met = {section: [f"{name} {n:,}" for name, n in counts.items() if n] for section, counts in summary.items()}
+    told = [f"{section}: {len(met[section])} of {len(counts)}" for section, counts in summary.items()]
+    if runs < CAMPAIGN:
+        return [f"situations met (--json has all): {'; '.join(told)}"]
+    lines = [f"{text} met: " + ("; ".join(met[section]) or "none") for section, text in zip(met, told, strict=True)]
+    rare = [f"{name} {count}" for counts in summary.values() for name, count in counts.items() if count < ENOUGH]
+    return [*lines, f"met less than {ENOUGH} times: {'; '.join(rare) or 'nothing'}"]
 
 
 def main(paths: list[str]) -> int:

@@ -48,8 +48,9 @@ appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
+appender.stderr.layout.pattern = spark: %p %c{1}: %m%notEmpty{ (%ex{short.message})}%n
 """
+"""What Spark logs of its own: errors, each on a line, without the stack."""
 
 
 class SparkStartError(Exception):
