@@ -76,6 +76,7 @@ class Tls:
         self.directory = directory
         self._paths = [directory / name for name in (CA_NAME, CERTIFICATE_NAME, KEY_NAME)]
         self._seen = self._stamps()
+        self._contents = self._read()
         self.accepting, self.dialling = self._load()
 
     def refresh(self) -> bool:
@@ -84,7 +85,11 @@ class Tls:
         if stamps == self._seen:
             return False
         self._seen = stamps
+        contents = self._read()
+        if contents == self._contents:
+            return False
         self.accepting, self.dialling = self._load()
+        self._contents = contents
         return True
 
     def _stamps(self) -> tuple[tuple[int, int, int], ...]:
@@ -93,6 +98,12 @@ class Tls:
         except OSError as error:
             raise TlsError(f"{error.filename}: {error.strerror}") from error
         return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in found)
+
+    def _read(self) -> tuple[bytes, ...]:
+        try:
+            return tuple(path.read_bytes() for path in self._paths)
+        except OSError as error:
+            raise TlsError(f"{error.filename}: {error.strerror}") from error
 
     def _load(self) -> tuple[ssl.SSLContext, ssl.SSLContext]:
         contexts = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -261,7 +261,7 @@ def test_the_command_makes_what_every_other_command_takes(tmp_path: Path) -> Non
         before = (tmp_path / "tls" / "replica-0" / "certificate.pem").read_bytes()
         assert vsr("authority", tmp_path / "tls", *addresses)[0] == 0
         assert (tmp_path / "tls" / "replica-0" / "certificate.pem").read_bytes() != before
-        wait_for(lambda: renewals(cluster, 0) == 1, "the process takes the renewed certificate")
+        wait_for(lambda: renewals(cluster, 0) >= 1, "the process takes the renewed certificate")
         assert vsr("status", *addresses, "--tls", tmp_path / "tls" / "clients")[0] == 0
 
 
