@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from viewproof.refinement.adapter import Adapter, Streamed
 from viewproof.refinement.events import Deviations, Event, Profile, System
-from viewproof.refinement.tigerbeetle import events_2022, events_2026, patterns_2022, patterns_2026
+from viewproof.refinement.tigerbeetle import events_2022, events_2026
 from viewproof.refinement.tigerbeetle.columns import COLUMNS
 from viewproof.refinement.tigerbeetle.headers import Form
 from viewproof.refinement.tigerbeetle.reading import segments
 from viewproof.refinement.tigerbeetle.source import Family, Source
+from viewproof.refinement.tigerbeetle.table import table_of
 from viewproof.spec.lang import Action, Spec, SpecError
 from viewproof.spec.vsr.tigerbeetle import july_2026, june_2022, state_2022, state_2026
 from viewproof.spec.vsr.tigerbeetle.config import Cluster
@@ -90,7 +91,7 @@ _FORM_2026: Final = Form(
     by_command={"prepare_ok": {"m_prepare": "prepare_checksum"}, "commit": {"m_prepare": "commit_checksum"}},
     unused={},
 )  # fmt: skip
-JULY: Final = Family("2026", july_2026.PROFILE, july_2026.PROFILE, patterns_2026.TABLE, _FORM_2026)
+JULY: Final = Family("2026", july_2026.PROFILE, july_2026.PROFILE, table_of("2026"), _FORM_2026)
 SYSTEM_2026: Final = _system(july_2026.PROFILE, events_2026.EVENTS, july_2026.spec_2026, july_2026.DEVIATIONS)
 
 _UNUSED_2022: Final = {
@@ -125,7 +126,7 @@ _FORM_2022: Final = Form(
     },
     unused=_UNUSED_2022,
 )  # fmt: skip
-JUNE: Final = Family("2022", june_2022.PROFILE, june_2022.PROFILE, patterns_2022.TABLE, _FORM_2022)
+JUNE: Final = Family("2022", june_2022.PROFILE, june_2022.PROFILE, table_of("2022"), _FORM_2022)
 SYSTEM_2022: Final = _system(june_2022.PROFILE, events_2022.EVENTS, june_2022.spec_2022, june_2022.DEVIATIONS)
 
 

@@ -1,4 +1,4 @@
-"""Tables of log lines: pattern → event, compiled to a dispatcher by subsystem and first word.
+"""Tables of log lines: pattern → event (`lines_2022.txt`, `lines_2026.txt`), which `parse` compiles.
 
 A pattern is the text of a line after `[level] (subsystem): `, with typed fields in braces:
 
@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from importlib.resources import files
+from typing import Final
 
-Role = Literal["step", "message", "check", "change", "note"]
+ROLES: Final = ("step", "message", "check", "change", "note")
 """step: changes a replica's state, and is checked; message: sent or received; check: its values are compared;
 change: changes a replica's state, as a step before it says, and is counted only; note: counted only.
 """
@@ -40,7 +41,7 @@ class Pattern:
     subsystem: str
     text: str
     event: str
-    role: Role
+    role: str
 
     @property
     def fields(self) -> tuple[tuple[str, str], ...]:
@@ -55,31 +56,6 @@ class Pattern:
         return found[0] if found else ""
 
 
-def step(subsystem: str, text: str, event: str) -> Pattern:
-    """A line that changes the state."""
-    return Pattern(subsystem, text, event, "step")
-
-
-def message(subsystem: str, text: str, event: str) -> Pattern:
-    """A line that shows a message sent or received."""
-    return Pattern(subsystem, text, event, "message")
-
-
-def check(subsystem: str, text: str, event: str) -> Pattern:
-    """A line whose values are compared with the state."""
-    return Pattern(subsystem, text, event, "check")
-
-
-def notes(subsystem: str, *texts: str) -> tuple[Pattern, ...]:
-    """Lines that are recognised and counted only."""
-    return tuple(Pattern(subsystem, text, "", "note") for text in texts)
-
-
-def changes(subsystem: str, *texts: str) -> tuple[Pattern, ...]:
-    """Lines that tell a change which the specification makes in the step before: they are not compared."""
-    return tuple(Pattern(subsystem, text, "", "change") for text in texts)
-
-
 @dataclass(frozen=True)
 class Table:
     """The patterns of one family of logs, and the subsystems that speak of the protocol."""
@@ -87,3 +63,29 @@ class Table:
     family: str
     patterns: tuple[Pattern, ...]
     subsystems: tuple[str, ...]
+
+
+def table_of(family: str) -> Table:
+    """The table of a family, from its file."""
+    return read_table(family, files(__package__).joinpath(f"lines_{family}.txt").read_text())
+
+
+def read_table(family: str, text: str) -> Table:
+    """The table that a text tells: `protocol:` and its subsystems; `[subsystem]` before the patterns of it; of each
+    role, event ("-": none) and text. Raises `ValueError` for another line.
+    """
+    patterns, subsystems, subsystem = list[Pattern](), tuple[str, ...](), ""
+    for line in text.splitlines():
+        head, _, rest = line.partition(" ")
+        if not line or head == "#":
+            continue
+        if head == "protocol:":
+            subsystems = tuple(rest.split())
+        elif found := re.fullmatch(r"\[(\w+)\]", line):
+            subsystem = found[1]
+        elif head in ROLES and subsystem:
+            event, _, shape = rest.lstrip().partition(" ")
+            patterns.append(Pattern(subsystem, shape.lstrip(), event.strip("-"), head))
+        else:
+            raise ValueError(f"no line of a table: {line}")
+    return Table(family, tuple(patterns), subsystems)

@@ -12,7 +12,7 @@ from tests.refinement.tigerbeetle.logs import lines_of
 from viewproof.refinement.tigerbeetle.parse import FIRST, UNKNOWN, Parser
 from viewproof.refinement.tigerbeetle.profile import JULY, JUNE
 from viewproof.refinement.tigerbeetle.source import Family
-from viewproof.refinement.tigerbeetle.table import FIELD, Pattern, Table, notes, step
+from viewproof.refinement.tigerbeetle.table import FIELD, Pattern, Table, read_table
 
 LOGS = {"2022": "tigerbeetle-2022-06/seed-43.log.zst", "2026": "tigerbeetle-2026-07/seed-108.log.zst"}
 FILLED = {
@@ -97,14 +97,24 @@ def test_lines_of_a_log(family: Family) -> None:
     assert matched(family.table, lines) == expected(family.table, lines)
 
 
+def table_with(*patterns: str) -> Table:
+    """A table of one subsystem."""
+    return read_table("t", "\n".join(("protocol: system", "[system]", *patterns)))
+
+
+def test_a_line_of_a_table_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="no line of a table: stp go"):
+        table_with("stp go {node}: go")
+
+
 def test_fields_are_taken_out_of_a_line() -> None:
-    table = Table("t", (step("system", "{node}: go: op={op} by {who:w} ({sure:b})", "go"),), ("system",))
+    table = table_with("step go {node}: go: op={op} by {who:w} ({sure:b})")
     found, _, _ = matched(table, ["[debug] (system): 3: go: op=12 by x_y (true)"])
     assert found == [(0, 1, ("3", "12", "x_y", "true"))]
 
 
 def test_a_protocol_line_without_a_pattern_is_told_and_other_lines_are_not() -> None:
-    table = Table("t", notes("system", "{node}: known {}"), ("system",))
+    table = table_with("note - {node}: known {}")
     assert matched(table, ["[warn] (system): 1: odd 77", "[warn] (other): 1: odd", "[warn] (system): 1: known"])[2] == [
         1,
         3,
@@ -117,14 +127,14 @@ def test_a_protocol_line_without_a_pattern_is_told_and_other_lines_are_not() -> 
 
 
 def test_a_note_with_an_open_end_hides_no_event() -> None:
-    table = Table("t", (*notes("system", "{node}: go: {}"), step("system", "{node}: go: op={op}", "go")), ("system",))
+    table = table_with("note - {node}: go: {}", "step go {node}: go: op={op}")
     found, counts, _ = matched(table, ["[debug] (system): 3: go: op=12", "[debug] (system): 3: go: slowly"])
     assert found == [(1, 1, ("3", "12"))]
     assert counts == [1, 1]
 
 
 def test_texts_and_rows_of_any_number_are_held() -> None:
-    table = Table("t", (step("system", "{node}: go {who:w}", "go"),), ("system",))
+    table = table_with("step go {node}: go {who:w}")
     lines = [f"[debug] (system): 1: go {'x' * 90}{n}" for n in range(20_000)]
     found, _, _ = matched(table, lines)
     assert [(number, texts[1]) for _, number, texts in found] == [(n + 1, f"{'x' * 90}{n}") for n in range(20_000)]
