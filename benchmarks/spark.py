@@ -2,6 +2,8 @@
 
     python -m benchmarks.spark                              # 2,000,000 events of each shape
     python -m benchmarks.spark --events 100000000 --repeat 1
+    python -m benchmarks.spark --events 4000000 --repeat 1 --cluster --make      # the data alone, some minutes
+    python -m benchmarks.spark --events 4000000 --repeat 1 --cluster --record    # the table of docs/spark.md
 
 Three shapes in Parquet (`spark_data`): many small runs, one giant run, a Zipf mix. Each is audited by `local`,
 `local --workers 2` and Spark `local[2]` on files, and as a DataFrame (`viewproof.spark.audit`); `floor` is what Spark
@@ -24,6 +26,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.figures import record
 from benchmarks.spark_cluster import standalone_cluster
 from benchmarks.spark_data import shapes
 from benchmarks.text import table
@@ -130,8 +133,13 @@ def main() -> None:
     parser.add_argument("--what", action="append", choices=every, help="only this one; may be repeated")
     parser.add_argument("--repeat", type=int, default=3, help="print the median of so many (3)")
     parser.add_argument("--cluster", action="store_true", help="also on clusters of 1, 2 and 4 workers")
+    parser.add_argument(
+        "--data", type=Path, default=Path("build") / "spark", help="where the data is kept (build/spark)"
+    )
+    parser.add_argument("--make", action="store_true", help="only make the data")
+    parser.add_argument("--record", action="store_true", help="keep the table, and write it into docs/spark.md")
     options = parser.parse_args()
-    root = Path("build") / "spark"
+    root = options.data
     root.mkdir(parents=True, exist_ok=True)
     rows: list[tuple[str, ...]] = []
     os.environ.setdefault("PYTHONPATH", os.getcwd())
@@ -139,11 +147,19 @@ def main() -> None:
         if options.shape and shape not in options.shape:
             continue
         data = make(options.events)
+        if options.make:
+            continue
         audited((), data)  # compiles what is not in the cache
         rows += measured(shape, data, options.repeat, options.what or every)
         if options.cluster and shape == "small":
             rows += on_clusters(data, (1, 2, 4))
+    if options.make:
+        return
     sys.stdout.write(table(HEADER, rows) + "\n")
+    if options.record:
+        words = ["--events", str(options.events), "--repeat", str(options.repeat), *["--cluster"][: options.cluster]]
+        note = f"Medians of {options.repeat}. The columns are explained at the top of `benchmarks/spark.py`."
+        record("spark", "shapes", HEADER, rows, " ".join(("python -m benchmarks.spark", *words)), note)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,8 @@ functions unfold them.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -30,15 +27,16 @@ from viewproof.refinement.parquet import batch_rows
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import BY_NAME, FILE_INDEX, INDEX, TABLE, Column, nearest
 from viewproof.refinement.spark.balance import Plan
-from viewproof.refinement.spark.plans import in_order, judge_packed
+from viewproof.refinement.spark.columns import CARRIED, EVENT_BYTES, judge_run, malformed, runs_in
+from viewproof.refinement.spark.plans import in_order
 from viewproof.refinement.verdict import PROBLEM_LIMIT, AuditOptions, CheckRun, RunVerdict
 
 _KINDS = {"int": "bigint", "string": "string", "strings": "array<string>"}
 SCHEMA: Final = ", ".join(f"{column.name} {_KINDS[column.kind]}" for column in TABLE)
 """The columns of the format with their types, as Spark takes them."""
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
+_ROWS_A_BATCH = 256
 _NONE: Mapping[str, Any] = MappingProxyType({})
-_CARRIED = "viewproof carried columns"
 BEFORE_ALL = -1
 """In place of the clock of an event that is malformed."""
 
@@ -91,10 +89,9 @@ def verdicts(
     """
     check_columns(events)
     options = options_of(allow, without, configuration)
-    rows = packed_events(events, options)
-    return in_order(rows, tasks, plan).mapInArrow(
-        partial(_judged, options=options, check_run=check_run), spark_schema(VERDICTS)
-    )
+    parts = plan.tasks if plan else tasks or int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    judge = partial(_judged, options=options, check_run=check_run, parts=parts)
+    return in_order(events.select(*_columns_of(events)), tasks, plan).mapInArrow(judge, spark_schema(VERDICTS))
 
 
 def options_of(
@@ -111,14 +108,19 @@ def packed_events(
 
     Malformed events have clock -1, and in place of the row what is wrong with them.
     """
+    more = [column.alias(name) for name, (column, _) in also.items()]
+    schema = pa.schema([*EVENTS, *((name, kind) for name, (_, kind) in also.items())])
+    return events.select(*_columns_of(events), *more).mapInArrow(
+        partial(_packed, options=options, also=tuple(also)), spark_schema(schema)
+    )
+
+
+def _columns_of(events: DataFrame) -> list[Any]:
+    """The columns of the format, and the others as JSON in one."""
     own = [name for name in events.columns if name not in BY_NAME]
     carried = fn.to_json(fn.struct(*(fn.col(f"`{name}`") for name in own))) if own else fn.lit(None).cast("string")
     known = [fn.col(column.name) for column in TABLE if column.name in events.columns]
-    more = [column.alias(name) for name, (column, _) in also.items()]
-    schema = pa.schema([*EVENTS, *((name, kind) for name, (_, kind) in also.items())])
-    return events.select(*known, carried.alias(_CARRIED), *more).mapInArrow(
-        partial(_packed, options=options, also=tuple(also)), spark_schema(schema)
-    )
+    return [*known, carried.alias(CARRIED)]
 
 
 def check_columns(events: DataFrame) -> None:
@@ -157,7 +159,7 @@ def _packed(batches: Iterator[pa.RecordBatch], options: AuditOptions, also: Sequ
     """Events with what to bring together and sort by. What is malformed is sorted before all events of its run."""
     gone = {INDEX[name] for name in options.without}
     for batch in batches:
-        carried = batch.column(_CARRIED).to_pylist()
+        carried = batch.column(CARRIED).to_pylist()
         packed: list[tuple[Any, ...]] = []
         seen = 0
         for row in batch_rows("", 0, batch, ProblemLog()):
@@ -176,20 +178,32 @@ def _packed(batches: Iterator[pa.RecordBatch], options: AuditOptions, also: Sequ
 
 def _malformed(batch: pa.RecordBatch, places: range) -> list[tuple[Any, ...]]:
     """In place of each event that was refused: its run, and why."""
-    found: list[tuple[Any, ...]] = []
-    for at in places:
-        run, node, seq = (batch.column(name)[at].as_py() for name in ("run", "node", "seq"))
-        log = ProblemLog()
-        for _ in batch_rows("", 0, batch.slice(at, 1), log):
-            pass
-        texts = [f"{problem.field}: expected {problem.expected}, got {problem.got}" for problem in log.problems]
-        found.append((run or "", BEFORE_ALL, -1, -1, f"node {node}, seq {seq}: {'; '.join(texts)}".encode(), None))
-    return found
+    runs = (batch.column("run")[at].as_py() or "" for at in places)
+    texts = zip(runs, malformed(batch, places), strict=True)
+    return [(run, BEFORE_ALL, -1, -1, text.encode(), None) for run, text in texts]
 
 
-def _judged(batches: Iterator[pa.RecordBatch], options: AuditOptions, check_run: CheckRun) -> Iterator[pa.RecordBatch]:
-    for run, events in groupby(rows_of_events(batches), key=itemgetter(0)):
-        yield pa.RecordBatch.from_pylist([_verdict(run, events, options, check_run)], schema=VERDICTS)
+def _judged(
+    batches: Iterator[pa.RecordBatch], options: AuditOptions, check_run: CheckRun, parts: int
+) -> Iterator[pa.RecordBatch]:
+    rows: list[dict[str, Any]] = []
+    seen = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal seen
+        for batch in batches:
+            seen += batch.num_rows
+            yield batch
+
+    for run, slices in runs_in(counted()):
+        result, problems, own = judge_run(run or "", slices, options, check_run, seen * parts * EVENT_BYTES)
+        problems = [*problems, *map(str, result.problems), *result.tool_errors]
+        verdicts = result.verdicts
+        rows.append(verdict_row(verdicts[0], own, problems) if verdicts else error_row(run or "", problems))
+        if len(rows) == _ROWS_A_BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=VERDICTS)
+            rows = []
+    yield pa.RecordBatch.from_pylist(rows, schema=VERDICTS)
 
 
 Event = tuple[str, int, int, int, bytes, str | None]
@@ -200,32 +214,6 @@ def rows_of_events(batches: Iterator[pa.RecordBatch]) -> Iterator[Event]:
     """The rows of batches with the columns of `EVENTS`."""
     for batch in batches:
         yield from zip(*(batch.column(name).to_pylist() for name in EVENTS.names), strict=True)
-
-
-def _verdict(run: str, events: Iterator[Event], options: AuditOptions, check_run: CheckRun) -> dict[str, Any]:
-    """The row of a run; one with malformed events is not judged."""
-    problems: list[str] = []
-    carried: dict[tuple[int, int], str] = {}
-    for event in events:
-        if event[1] != BEFORE_ALL:
-            events = chain([event], events)
-            break
-        problems.append(event[4].decode())
-    if problems:
-        deque(events, maxlen=0)
-        return error_row(run, problems)
-
-    def packed() -> Iterator[bytes]:
-        for _, _, node, seq, row, own in events:
-            if own is not None:
-                carried[node, seq] = own
-            yield row
-
-    result = judge_packed(run, packed(), options, check_run, with_facts=True)
-    problems = [*map(str, result.problems), *result.tool_errors]
-    if not result.verdicts:
-        return error_row(run, problems)
-    return verdict_row(result.verdicts[0], carried, problems)
 
 
 def error_row(run: str, problems: Sequence[str]) -> dict[str, Any]:

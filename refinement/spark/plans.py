@@ -263,9 +263,17 @@ def judge_packed(
     run_id: str, packed: Iterable[bytes], options: AuditOptions, check_run: CheckRun, with_facts: bool
 ) -> UnitResult:
     """Judge one run whose rows come packed, in replay order; `with_facts`, if nobody else looks at its facts."""
+    return judge_rows(
+        run_id, Packed(packed, find_adapter(options.adapter).system.table), options, check_run, with_facts
+    )
+
+
+def judge_rows(
+    run_id: str, rows: Iterable[Row], options: AuditOptions, check_run: CheckRun, with_facts: bool
+) -> UnitResult:
+    """The same of one whose rows come in replay order, and can be gone through again."""
     log, spent = ProblemLog(), Spent()
     with no_collector():
-        rows = Packed(packed, find_adapter(options.adapter).system.table)
         judged = judge_run(run_id, rows, options, check_run, log, with_facts=with_facts)
     spent.until_now("check")
     if with_facts:
