@@ -2,6 +2,7 @@
 
     python -m benchmarks.faults                      # the faults of the spec: explicit and z3
     python -m benchmarks.faults --z3                 # z3 only (docs/proofs.md)
+    python -m benchmarks.faults --proofs             # where the proof of each fails, and its story (docs/proofs.md)
     python -m benchmarks.faults --audit 20           # those of the replica: audit of 20 simulated runs each
     python -m benchmarks.faults --write docs/faults.md    # explicit search and 20 runs of all: the table there
     python -m benchmarks.faults FAULT … [--audit N]  # only some
@@ -19,62 +20,23 @@ and which.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
 
 import click
 
+from benchmarks.failing_proofs import HEADER as PROOF_HEADER
+from benchmarks.failing_proofs import fails_anyway, lemmas, named, proof_rows, searched
 from benchmarks.fault_runs import FAULT_RUNS, TABLE_HEADER, run_rows, table_rows, write_table
 from benchmarks.fault_runs import HEADER as AUDIT_HEADER
-from viewproof.spec.engines import explicit
 from viewproof.spec.engines.smt import chain
-from viewproof.spec.engines.smt.induction import Failure
 from viewproof.spec.engines.smt.proof import prove
-from viewproof.spec.lang import Predicate, Spec
-from viewproof.spec.vsr.core.progress import goals
 from viewproof.spec.vsr.fault_models import FAULT_MODELS, FaultModel
-from viewproof.spec.vsr.lemmas import lemmas_of
 
 BMC_SECONDS = 300
 RUNS = 20
 Z3_HEADER = ("induction fails at", "first lemma", "of", "s", "rounds", "breaks", "steps", "s")
 SPEC_HEADER = ("fault", "model", "breaks", "steps", "states", "s", *Z3_HEADER)
-
-
-def searched(chosen: FaultModel, fault: str) -> tuple[str, ...]:
-    """What the explicit search finds: broken, steps, states, seconds."""
-    started = time.perf_counter()
-    spec = chosen.spec(fault)
-    if chosen.stops_progress:
-        wanted = list(goals(spec))
-        answers = explicit.always_reaches(spec, wanted)
-        broken = [a for a in answers if a.result.verdict == "violated"]
-        found = min((a.result for a in broken), key=lambda r: len(r.behaviour), default=answers[0].result)
-        name = ", ".join(a.goal.id for a in broken)
-    else:
-        found = explicit.explore(spec)
-        name = found.broken or ""
-    seconds = time.perf_counter() - started
-    return name or "NOTHING", str(len(found.behaviour)), f"{found.distinct:,}", f"{seconds:.1f}"
-
-
-def lemmas(spec: Spec) -> tuple[Predicate, ...]:
-    """The lemmas that a proof of the model uses."""
-    return lemmas_of(spec.cfg, crashes=spec.instance.bounds.get("Restart") != 0)
-
-
-@cache
-def fails_anyway(chosen: FaultModel) -> frozenset[tuple[str, ...]]:
-    """What induction does not show of the model without a fault: action instances and goals."""
-    spec = chosen.spec()
-    return frozenset(named(f) for f in prove(spec, lemmas(spec), workers=2).failures)
-
-
-def named(failure: Failure) -> tuple[str, ...]:
-    """An action instance and a goal."""
-    return (failure.action, str(failure.args), failure.goal, str(failure.names))
 
 
 def proved(chosen: FaultModel, fault: str) -> tuple[str, ...]:
@@ -113,6 +75,7 @@ def main() -> None:
     parser.add_argument("faults", nargs="*", help="fault ids; all, unless given")
     parser.add_argument("--audit", type=int, metavar="RUNS", help="the replica's faults, so many simulated runs each")
     parser.add_argument("--z3", action="store_true", help="the faults of the spec: only what z3 says")
+    parser.add_argument("--proofs", action="store_true", help="the faults of the spec: where their proofs fail")
     parser.add_argument(
         "--write", type=Path, metavar="FILE", help="put the table of all into this file (docs/faults.md)"
     )
@@ -122,7 +85,9 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown fault {', '.join(unknown)}; there are: {', '.join(known)}")
     chosen = options.faults or known
-    if options.write:
+    if options.proofs:
+        list(shown(PROOF_HEADER, proof_rows(chosen)))
+    elif options.write:
         rows = table_rows(options.audit or RUNS, lambda fault: searched(FAULT_MODELS[fault], fault))
         write_table(options.write, list(shown(TABLE_HEADER, rows)))
     elif options.audit:

@@ -15,7 +15,7 @@ from typing import Any
 
 from viewproof.spec.engines.smt.lower import strict
 from viewproof.spec.engines.smt.terms import Term
-from viewproof.spec.engines.smt.unbounded.terms import OpenTerms
+from viewproof.spec.engines.smt.unbounded.terms import OpenTerms, holes
 from viewproof.spec.lang.definitions import Spec
 from viewproof.spec.lang.errors import SpecError
 from viewproof.spec.lang.expr import ActionIR, Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Update, Within, walk
@@ -24,6 +24,7 @@ from viewproof.spec.lang.sorts import Sort
 
 Env = Mapping[str, Term]
 CLAUSES_MAX = 256
+CASES_MAX = 16
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class Symbols:
         cases = []
         for row in itertools.product(*rows):
             name = var.name + "".join(f".{member}" for member, _ in row)
-            if not args and var.values.sort is not None and not var.values.plus:
+            if var.values.sort is not None and not var.values.plus:
                 t.names_number[name] = family(var.values.sort)
             cases.append((t.and_(cond for _, cond in row), t.app(name, args, families, self.values(var))))
         return t.choose([case for case in cases if case[0] is not t.false] or cases[:1])
@@ -195,10 +196,8 @@ class Symbols:
             return t.or_(t.and_((c, b)) for c, b in bodies)
         if node.kind == "count":
             return t.count(t.and_((c, b)) for c, b in bodies)
-        best = t.const(node.default)
-        for cond, body in bodies:
-            best = t.ite(t.and_((cond, t.lt(best, body))), body, best)
-        return best
+        default = t.const(node.default)
+        return t.largest((default, *(t.ite(cond, body, default) for cond, body in bodies)))
 
     def _largest(self, node: Quant, env: Env, sight: Sight) -> Term:
         """The largest value over a range that ends: named by a function, and said what it is."""
@@ -319,6 +318,34 @@ class Clauses:
         inner = {**env, binder.name.name: self.symbols.member(f"{name} {_row(env)}", sort, tuple(before), families)}
         within = self.symbols.in_range(binder, inner, sight)
         return self._all([[within], self.of(node.body, positive, inner, sight, owner)])
+
+
+def cases(terms: OpenTerms, goal: list[Term]) -> list[list[Term]]:
+    """A goal taken apart: what it says one or the other of is said one at a time, in up to `CASES_MAX` cases."""
+    found: list[list[Term]] = [[]]
+    for term in goal:
+        ways = alternatives(terms, term) if not holes(term) else [term]
+        if len(ways) > 1 and len(found) * len(ways) <= CASES_MAX:
+            found = [[*case, way] for case in found for way in ways]
+        else:
+            found = [[*case, term] for case in found]
+    return [case for case in found if terms.false not in case]
+
+
+def alternatives(terms: OpenTerms, term: Term) -> list[Term]:
+    """The ways in which a term can be true; a comparison with a choice is a choice of comparisons."""
+    if term.kind == "or":
+        return [way for part in term.args for way in alternatives(terms, part)]
+    if term.kind == "le":
+        for position, side in enumerate(term.args):
+            if side.kind == "ite":
+                cond, then, other = side.args
+                ways = []
+                for chosen, value in ((cond, then), (terms.not_(cond), other)):
+                    sides = (value, term.args[1]) if position == 0 else (term.args[0], value)
+                    ways += [terms.and_((chosen, way)) for way in alternatives(terms, terms.le(*sides))]
+                return ways
+    return [term] if term is not terms.false else []
 
 
 def _row(env: Env) -> str:

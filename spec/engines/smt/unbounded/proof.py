@@ -15,7 +15,7 @@ from functools import cached_property
 from viewproof.spec.engines.smt.induction import RANGES
 from viewproof.spec.engines.smt.processes import spread
 from viewproof.spec.engines.smt.terms import Term
-from viewproof.spec.engines.smt.unbounded.clauses import BEFORE, Clauses, Goals, Sight, Step, Symbols, family
+from viewproof.spec.engines.smt.unbounded.clauses import BEFORE, Clauses, Goals, Sight, Step, Symbols, cases, family
 from viewproof.spec.engines.smt.unbounded.solve import (
     ATTEMPTS,
     ROUNDS_MAX,
@@ -82,6 +82,12 @@ class Problem:
     def assumed(self) -> list[Clause]:
         """All lemmas about a state."""
         return [*self.inductive, *self._clauses(self.following)]
+
+    def before(self, following: str) -> list[Clause]:
+        """What a lemma that follows is shown from: the lemmas, and those that follow before it."""
+        names = list(self.following)
+        said = names[: names.index(following)]
+        return [*self.inductive, *(one for one in self.assumed if one.lemma in said)]
 
     def _clauses(self, lemmas: Mapping[str, PredicateIR]) -> list[Clause]:
         return [
@@ -182,8 +188,11 @@ class Result:
     seconds: float = 0.0
 
 
-def ask(problem: Problem, encode: Encoder, question: Question, timeout_ms: int = 0) -> Result:
-    """Ask one question: all its goals together, and if that does not refute them, one by one, in several attempts."""
+def ask(
+    problem: Problem, encode: Encoder, question: Question, timeout_ms: int = 0,
+    attempts: Sequence[Attempt] = ATTEMPTS,
+) -> Result:  # fmt: skip
+    """Ask one question: all its goals together, and if that does not refute them, case by case, in several attempts."""
     sets = problem.refuting(question)
     started = time.perf_counter()
     answers: list[Answer] = []
@@ -193,10 +202,12 @@ def ask(problem: Problem, encode: Encoder, question: Question, timeout_ms: int =
         statuses = [answers[0].status]
     if statuses != ["unsat"]:
         statuses = []
-        for goal in sets:
-            tried = _attempts(problem, encode, question, goal, timeout_ms)
+        for case in (case for goal in sets for case in cases(problem.terms, goal)):
+            tried = _attempts(problem, encode, question, case, timeout_ms, attempts)
             answers += tried
             statuses.append(tried[-1].status)
+            if statuses[-1] == "sat":
+                break
     status = "sat" if "sat" in statuses else "unknown" if "unknown" in statuses else "unsat"
     action = question.step.ir.name if question.step else FOLLOWS if question.follows else ""
     return Result(
@@ -205,10 +216,13 @@ def ask(problem: Problem, encode: Encoder, question: Question, timeout_ms: int =
     )  # fmt: skip
 
 
-def _attempts(problem: Problem, encode: Encoder, question: Question, goal: list[Term], timeout_ms: int) -> list[Answer]:
+def _attempts(
+    problem: Problem, encode: Encoder, question: Question, goal: list[Term], timeout_ms: int,
+    attempts: Sequence[Attempt],
+) -> list[Answer]:  # fmt: skip
     """Answers for one goal, up to the first that decides it."""
     found: list[Answer] = []
-    for attempt in ATTEMPTS:
+    for attempt in attempts:
         answer = assume(problem, encode, question, [goal], timeout_ms, attempt)
         if attempt.focused and answer.status == "sat":  # what was not assumed may say no
             answer = replace(answer, status="unknown")
@@ -248,7 +262,7 @@ def assume(
             query.speak_of(family(param.sort), step.env[param.name])
         for term in problem.guard(step) if question.lemma != RANGES else ():
             state(term)
-    assumed = problem.inductive if question.follows else problem.assumed if step is not None else []
+    assumed = problem.before(question.lemma) if question.follows else problem.assumed if step is not None else []
     if attempt.focused:
         spoken_of = problem.spoken_of(question)
         assumed = [one for one in assumed if problem.named(one.lemma).reads() <= spoken_of]

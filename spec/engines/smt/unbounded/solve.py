@@ -7,6 +7,7 @@ filling is false the model stands, as far as these numbers go.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from viewproof.spec.engines.smt.unbounded.terms import END, OpenTerms, holes, no
 
 NO_LIMIT_MS = 4294967295
 ROUNDS_MAX = 150
-EFFORT = 6_000_000
+EFFORT = 3_000_000
 """Limit of one check, in z3's own count of what it did: the same on a machine that is busy (some seconds)."""
 
 
@@ -30,15 +31,34 @@ class Attempt:
     """A way to look for a refutation: where one gets lost, another often does not.
 
     `per_clause`: fillings of a clause that are added in a round. `focused`: only the lemmas are assumed that speak of
-    what the goal and the guard speak of, and of nothing else.
+    what the goal and the guard speak of, and of nothing else. `per_round`: fillings that are added in a round, those
+    that speak of what was spoken of before; 0: of all clauses. `deep`: the values of variables are numbers, too.
     """
 
     per_clause: int = 6
     focused: bool = False
     seed: int = 0
+    per_round: int = 0
+    deep: bool = False
 
 
-ATTEMPTS = (Attempt(), Attempt(focused=True), Attempt(3, seed=1), Attempt(12, True, 2), Attempt(12, seed=3))
+ATTEMPTS = (
+    Attempt(per_round=40),
+    Attempt(per_round=40, deep=True),
+    Attempt(),
+    Attempt(focused=True),
+    Attempt(per_round=20, seed=1),
+    Attempt(3, seed=1),
+    Attempt(per_round=20, deep=True, seed=2),
+    Attempt(12, True, 2),
+    Attempt(12, seed=3),
+)
+
+
+Chosen = tuple[tuple[int, int, Term], ...]
+"""Numbers for the holes of a clause: value in a model, level, term."""
+Numbers = Sequence[tuple[int, int, Term]]
+"""The numbers of a family."""
 
 
 class Encoder:
@@ -65,6 +85,8 @@ class Encoder:
             return z3.Or([z3.And(chosen) for chosen in itertools.combinations(args, term.args[0])])
         if term.kind == "count":
             return z3.Sum([z3.If(a, 1, 0) for a in args])
+        if term.kind == "max":
+            return functools.reduce(lambda best, one: z3.If(best <= one, one, best), args)
         return OPERATIONS[term.kind](*args)
 
     def _function(self, term: Term) -> Any:
@@ -84,17 +106,25 @@ class Clause:
     says: Callable[..., bool]
     lemma: str = ""
     names_witness: bool = False
+    places: Callable[..., tuple[tuple[str, tuple[int, ...]], ...]] = lambda *_: ()
+    """The values that it speaks of for given numbers: functions with their arguments."""
+    reaches: tuple[tuple[int, ...], ...] = ()
+    """Per hole the places whose arguments it is in."""
 
 
 def clause(term: Term, lemma: str = "") -> Clause:
     """A clause that can be evaluated."""
     found = tuple(holes(term))
     witness = any(node.kind == "app" and node.args[0].startswith(f"{lemma} ") for node in nodes([term]))
-    return Clause(term, found, _compiled(term, found), lemma, bool(lemma) and witness)
+    apps = [node for node in nodes([term]) if node.kind == "app"]
+    reaches = tuple(tuple(i for i, app in enumerate(apps) if hole in holes(app)) for hole in found)
+    return Clause(
+        term, found, _compiled(term, found), lemma, bool(lemma) and witness, _compiled(term, found, apps), reaches
+    )
 
 
-def _compiled(term: Term, params: tuple[Term, ...]) -> Callable[..., bool]:
-    """A term as a Python function of the values of its holes and the tables of a model."""
+def _compiled(term: Term, params: tuple[Term, ...], places: Sequence[Term] | None = None) -> Callable[..., Any]:
+    """A term as a Python function of the values of its holes and the tables of a model; or its `places`."""
     uses: dict[int, int] = {}
     order = list(nodes([term]))
     for node in order:
@@ -110,10 +140,14 @@ def _compiled(term: Term, params: tuple[Term, ...]) -> Callable[..., bool]:
             lines.append(f"    t{node.id} = {text[node.id]}")
             text[node.id] = f"t{node.id}"
     names = ", ".join(["F", *(f"h{i}" for i in range(len(params)))])
-    source = f"def says({names}):\n" + "\n".join([*lines, f"    return {text[term.id]}"])
+    result = text[term.id]
+    if places is not None:
+        said = (f"({app.args[0]!r}, ({''.join(text[a.id] + ', ' for a in app.parts)}))" for app in places)
+        result = f"({''.join(one + ', ' for one in said)})"
+    source = f"def says({names}):\n" + "\n".join([*lines, f"    return {result}"])
     space: dict[str, Any] = {}
     exec(compile(source, "<clause>", "exec"), space)
-    found: Callable[..., bool] = space["says"]
+    found: Callable[..., Any] = space["says"]
     return found
 
 
@@ -123,6 +157,8 @@ def _text(node: Term, text: Mapping[int, str]) -> str:
     args = [text[a.id] for a in node.parts]
     if node.kind == "app":
         return f"F({node.args[0]!r}, ({''.join(a + ', ' for a in args)}), {False if node.is_bool else node.lo})"
+    if node.kind == "max":
+        return f"max({', '.join(args)})"
     if node.kind == "atleast":
         return f"(({' + '.join(args)}) >= {node.args[0]})"
     joined = {"and": " and ", "or": " or ", "count": " + ", "add": " + ", "sub": " - ", "eq": " == ", "le": " <= "}
@@ -153,7 +189,7 @@ class Query:
         self.about = about
         self.terms = terms
         self.encode = encode
-        self.per_clause = attempt.per_clause
+        self.attempt = attempt
         self.solver: Any = z3.SolverFor("QF_UFIDL")
         self.solver.set("rlimit", EFFORT)
         self.solver.set("random_seed", attempt.seed)
@@ -178,7 +214,7 @@ class Query:
     def _note(self, app: Term, level: int) -> None:
         for kind, arg in zip(self.terms.families[app.args[0]], app.args[1:], strict=True):
             self._ground.setdefault(kind, {}).setdefault(arg.id, (level, arg))
-        if app.args[0] in self.terms.names_number:
+        if app.args[0] in self.terms.names_number and (self.attempt.deep or len(app.args) == 1):
             kind = self.terms.names_number[app.args[0]]
             self._ground.setdefault(kind, {}).setdefault(app.id, (level + 1, app))
         for limit in limits(self.encode, app):
@@ -227,25 +263,58 @@ class Query:
             kind: model.distinct((own, term) for own, term in terms.values() if own <= level)
             for kind, terms in self._ground.items()
         }
+        before = len(self.facts)
+        if self.attempt.per_round:
+            self._fill_near(clauses, model, numbers)
+        else:
+            self._fill_each(clauses, model, numbers, stage % 2 == 0)
+        return len(self.facts) > before
+
+    def _fill_each(
+        self, clauses: Sequence[Clause], model: Model, numbers: Mapping[str, Numbers], without_witnesses: bool
+    ) -> None:
+        """A number of fillings of each clause."""
         found: list[tuple[Term, int]] = []
         for one in clauses:
             own = one.lemma == self.about
-            if one.names_witness and not own and stage % 2 == 0:
+            if one.names_witness and not own and without_witnesses:
                 continue
-            kinds = [self.terms.holes[hole.id] for hole in one.holes]
-            count = 0
-            for chosen in itertools.product(*(numbers.get(kind, ()) for kind in kinds)):
-                if not one.says(model, *(value for value, _, _ in chosen)):
-                    filled = {hole.id: term for hole, (_, _, term) in zip(one.holes, chosen, strict=True)}
-                    deep = max((depth for _, depth, _ in chosen), default=-1)
-                    found.append((self.terms.fill(one.term, filled, {}), deep + (1 if own else 2)))
-                    count += 1
-                    if count == self.per_clause:
-                        break
-        before = len(self.facts)
+            false = itertools.islice(self._false(one, model, numbers), self.attempt.per_clause)
+            found += [(self._filled(one, chosen), _deepest(chosen) + (1 if own else 2)) for chosen in false]
         for term, deeper in found:
             self.add(term, deeper)
-        return len(self.facts) > before
+
+    def _fill_near(self, clauses: Sequence[Clause], model: Model, numbers: Mapping[str, Numbers]) -> None:
+        """Those fillings that say most of what was spoken of before: first those with each number in such a place."""
+        found: list[tuple[tuple[int, int, int, int], Clause, Chosen]] = []
+        for one in clauses:
+            for chosen in self._false(one, model, numbers):
+                places = one.places(model, *(value for value, _, _ in chosen))
+                known = [args in model.tables.get(name, ()) for name, args in places]
+                apart = sum(not any(known[i] for i in reach) for reach in one.reaches)
+                found.append(((apart, known.count(False), len(known), _deepest(chosen)), one, chosen))
+        found.sort(key=lambda filling: filling[0])
+        before = len(self.facts)
+        for rank, one, chosen in found:
+            added = len(self.facts) - before
+            if added >= self.attempt.per_round or (added and rank[0] > found[0][0][0]):
+                break
+            self.add(self._filled(one, chosen), _deepest(chosen) + 1)
+
+    def _false(self, one: Clause, model: Model, numbers: Mapping[str, Numbers]) -> Iterator[Chosen]:
+        """The fillings of a clause that are false in the model."""
+        kinds = [self.terms.holes[hole.id] for hole in one.holes]
+        for chosen in itertools.product(*(numbers.get(kind, ()) for kind in kinds)):
+            if not one.says(model, *(value for value, _, _ in chosen)):
+                yield chosen
+
+    def _filled(self, one: Clause, chosen: Chosen) -> Term:
+        terms = {hole.id: term for hole, (_, _, term) in zip(one.holes, chosen, strict=True)}
+        return self.terms.fill(one.term, terms, {})
+
+
+def _deepest(chosen: Chosen) -> int:
+    return max((level for _, level, _ in chosen), default=-1)
 
 
 class Model:

@@ -6,7 +6,8 @@ of, or for a witness. A *hole* is a number that a clause holds for whatever it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from viewproof.spec.engines.smt.terms import Term, Terms
 
@@ -19,7 +20,10 @@ REMAINDERS = "remainders"
 
 
 class OpenTerms(Terms):
-    """Terms over functions. Arguments of a function are never choices: a choice is made outside."""
+    """Terms over functions. Arguments of a function are never choices: a choice is made outside.
+
+    Beside the kinds of `Terms` there is max, of two or more integers: what is compared with it is compared with each.
+    """
 
     def __init__(self) -> None:
         super().__init__(track=False)
@@ -31,8 +35,8 @@ class OpenTerms(Terms):
     def app(self, function: str, args: tuple[Term, ...], families: tuple[str, ...], values: Term) -> Term:
         """Value of a function, in the range that `values` has; `families` are the kinds of its arguments."""
         for position, arg in enumerate(args):
-            if arg.kind == "ite":
-                cond, then, other = arg.args
+            if arg.kind in ("ite", "max"):
+                cond, then, other = self._as_choice(arg)
                 before, rest = args[:position], args[position + 1 :]
                 return self.ite(
                     cond,
@@ -41,6 +45,55 @@ class OpenTerms(Terms):
                 )
         self.families[function] = families
         return self._make("app", (function, *args), values.lo, values.hi, values.is_bool)
+
+    def _as_choice(self, term: Term) -> tuple[Term, Term, Term]:
+        if term.kind == "ite":
+            cond, then, other = term.args
+            return cond, then, other
+        first: Term = term.args[0]
+        rest = self.largest(term.args[1:])
+        return self.le(rest, first), first, rest
+
+    def ite(self, c: Term, a: Term, b: Term) -> Term:
+        """a where c, else b; where the condition is that one is at least the other, the larger one of them."""
+        if not a.is_bool and a is not b and c in (self.le(b, a), self.lt(b, a)):
+            return self.largest((a, b))
+        return super().ite(c, a, b)
+
+    def largest(self, args: Iterable[Term]) -> Term:
+        """The largest of some integers."""
+        flat: dict[int, Term] = {p.id: p for a in args for p in (a.args if a.kind == "max" else (a,))}
+        lowest = max(p.lo for p in flat.values())
+        reach = [p for p in flat.values() if p.hi > lowest] or [p for p in flat.values() if p.hi == lowest][:1]
+        if not any(p.lo == lowest for p in reach):
+            reach.append(self.const(lowest))
+        if len(reach) == 1:
+            return reach[0]
+        parts = tuple(sorted(reach, key=lambda p: p.id))
+        return self._make("max", parts, lowest, max(p.hi for p in parts), False)
+
+    def le(self, a: Term, b: Term) -> Term:
+        """a ≤ b."""
+        if a.kind == "max":
+            return self.and_(self.le(part, b) for part in a.args)
+        if b.kind == "max":
+            return self.or_(self.le(a, part) for part in b.args)
+        return super().le(a, b)
+
+    def eq(self, a: Term, b: Term) -> Term:
+        """Equality of two integers, or of two Booleans."""
+        if a is not b and "max" in (a.kind, b.kind):
+            return self.and_((self.le(a, b), self.le(b, a)))
+        return super().eq(a, b)
+
+    def _shift(self, a: Term, k: int) -> Term:
+        if a.kind == "max":
+            return self.largest(self._shift(part, k) for part in a.args)
+        return super()._shift(a, k)
+
+    def build(self, kind: str, args: Sequence[Any]) -> Term:
+        """The term of that kind over new arguments, simplified."""
+        return self.largest(args) if kind == "max" else super().build(kind, args)
 
     def range(self, lo: int, hi: int | None, is_bool: bool = False) -> Term:
         """A term of which only the range counts."""

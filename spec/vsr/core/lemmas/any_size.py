@@ -5,9 +5,10 @@ In an instance they follow from the others, op by op.
 
 from __future__ import annotations
 
-from viewproof.spec.lang import NONE, Bool, any_of, between, forall, invariant, not_
-from viewproof.spec.vsr.core.lemmas.words import each_entry, each_view_entry, exists_prepare
-from viewproof.spec.vsr.core.state import Core, Op
+from viewproof.spec.lang import NONE, Bool, all_of, any_of, between, count, forall, invariant, not_
+from viewproof.spec.vsr.core.lemmas.quorums import choosable
+from viewproof.spec.vsr.core.lemmas.words import each_entry, each_view_entry, each_vote_entry, exists_prepare, started
+from viewproof.spec.vsr.core.state import Core, Op, Replica, View, entry_of_view
 
 
 @invariant("any_size.executed_prepared", "what was executed was prepared")
@@ -57,8 +58,72 @@ def known_executed(s: Core) -> Bool:
     )
 
 
-FOLLOWING = (known_executed,)
-"""What follows from the others in the same state, by agreement of two views: said once, so that steps need not say it
-again.
+def is_largest_offer(s: Core, v: View, b: Replica) -> Bool:
+    """Is b's do_view_change of view v the largest of a quorum: by (log_view, op) in lexicographic order?"""
+
+    def is_no_larger(q: Replica) -> Bool:
+        one, best = s.dvc[v, q], s.dvc[v, b]
+        return all_of(
+            one.sent,
+            any_of(one.log_view < best.log_view, all_of(one.log_view == best.log_view, one.op <= best.op)),
+        )
+
+    return all_of(s.dvc[v, b].sent, count(Replica, is_no_larger) >= s.cfg.quorum_view_change)
+
+
+@invariant("any_size.offer_carries", "the largest offer of a quorum carries all that can still be chosen")
+def offer_carries(s: Core) -> Bool:
+    """What can still be chosen in a view, the largest of a quorum of do_view_changes of a later view carries."""
+    return each_vote_entry(
+        lambda v, b, o: any_of(
+            not_(is_largest_offer(s, v, b)),
+            lambda: forall(
+                between(View, 0, v - 1),
+                lambda w: any_of(
+                    not_(choosable(s, w, o)),
+                    all_of(o <= s.dvc[v, b].op, s.dvc[v, b].entry[o] == entry_of_view(s, w, o)),
+                ),
+            ),
+        )
+    )
+
+
+@invariant("any_size.offer_known", "the largest offer of a quorum carries all that is known to be committed")
+def offer_known(s: Core) -> Bool:
+    """It carries all that a replica knows to be committed whose log_view is an earlier one."""
+    return each_vote_entry(
+        lambda v, b, o: any_of(
+            not_(is_largest_offer(s, v, b)),
+            lambda: forall(
+                Replica,
+                lambda r: any_of(
+                    s.log_view[r] >= v,
+                    o > s.commit_max[r],
+                    all_of(o <= s.dvc[v, b].op, any_of(o > s.op[r], s.dvc[v, b].entry[o] == s.entry[r, o])),
+                ),
+            ),
+        )
+    )
+
+
+@invariant("any_size.view_known", "a later view's log carries all that is known to be committed")
+def view_known(s: Core) -> Bool:
+    """What a replica's log holds at an op that is known there to be committed, the log of a later view holds, too."""
+    return each_vote_entry(
+        lambda v, r, o: any_of(
+            not_(started(s, v)),
+            v < s.log_view[r],
+            o > s.commit_max[r],
+            all_of(
+                any_of(o <= s.sv[v].op, v == s.log_view[r]),
+                any_of(o > s.op[r], s.entry[r, o] == entry_of_view(s, v, o)),
+            ),
+        )
+    )
+
+
+FOLLOWING = (known_executed, offer_carries, offer_known, view_known)
+"""What follows from the others in the same state, and from those before it, by agreement of two views: said once, so
+that steps need not say it again.
 """
 LEMMAS = (executed_prepared, executed_prefix, durable_prefix, prepared_without_gap)

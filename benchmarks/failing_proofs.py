@@ -1,0 +1,121 @@
+"""A proof of a specification with a mistake fails, at an action that the mistake changes: `benchmarks.faults --proofs`.
+
+Of a fault of the core the proof without sizes is asked, of the changed actions, up to the first goal that is false in
+some state; of a fault of a part the induction in the size of its record. Beside it the shortest real break, and the
+seconds until it was found. A mistake that breaks a goal of progress has no such proof.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from viewproof.refinement.cli.prove_unbounded import all_lemmas, following
+from viewproof.spec.engines import explicit
+from viewproof.spec.engines.smt.certificate import fingerprints
+from viewproof.spec.engines.smt.induction import Failure
+from viewproof.spec.engines.smt.proof import prove
+from viewproof.spec.engines.smt.unbounded.proof import Problem, Result, ask, without_sizes
+from viewproof.spec.engines.smt.unbounded.solve import ATTEMPTS, Encoder
+from viewproof.spec.lang import Predicate, Spec
+from viewproof.spec.vsr.core.progress import goals
+from viewproof.spec.vsr.fault_models import FAULT_MODELS, FaultModel
+from viewproof.spec.vsr.lemmas import lemmas_of, more_of_any_size
+
+LIMIT_MS = 5_000
+HEADER = ("fault", "changes", "proof", "fails at", "lemma", "s", "breaks", "steps", "states", "s")
+WITHOUT_SIZES = "any size"
+
+
+def searched(chosen: FaultModel, fault: str) -> tuple[str, ...]:
+    """What the explicit search finds: broken, steps, states, seconds."""
+    started = time.perf_counter()
+    spec = chosen.spec(fault)
+    if chosen.stops_progress:
+        wanted = list(goals(spec))
+        answers = explicit.always_reaches(spec, wanted)
+        broken = [a for a in answers if a.result.verdict == "violated"]
+        found = min((a.result for a in broken), key=lambda r: len(r.behaviour), default=answers[0].result)
+        name = ", ".join(a.goal.id for a in broken)
+    else:
+        found = explicit.explore(spec)
+        name = found.broken or ""
+    seconds = time.perf_counter() - started
+    return name or "NOTHING", str(len(found.behaviour)), f"{found.distinct:,}", f"{seconds:.1f}"
+
+
+def lemmas(spec: Spec) -> tuple[Predicate, ...]:
+    """The lemmas that a proof of the model uses."""
+    return lemmas_of(spec.cfg, crashes=spec.instance.bounds.get("Restart") != 0)
+
+
+@cache
+def fails_anyway(chosen: FaultModel) -> frozenset[tuple[str, ...]]:
+    """What induction does not show of the model without a fault: action instances and goals."""
+    spec = chosen.spec()
+    return frozenset(named(f) for f in prove(spec, lemmas(spec), workers=2).failures)
+
+
+def named(failure: Failure) -> tuple[str, ...]:
+    """An action instance and a goal."""
+    return (failure.action, str(failure.args), failure.goal, str(failure.names))
+
+
+def changed_actions(fault: str) -> list[str]:
+    """The actions that are recorded differently with a fault, and those that it adds."""
+    spec = FAULT_MODELS[fault].spec(fault)
+    right, wrong = (fingerprints(s, ()) for s in (FAULT_MODELS[fault].spec(), spec))
+    names = [ir.name for ir in spec.action_irs]
+    return [name for name in names if wrong[f"action {name}"] != right.get(f"action {name}")]
+
+
+def fails_in_any_size(spec: Spec, actions: Sequence[str]) -> tuple[str, str]:
+    """The first action instance and lemma with a goal that is false in some state; else one that is not decided."""
+    said, follows = all_lemmas(spec), following(spec)
+    problem = Problem(without_sizes(spec, (*said, *follows)), said, follows)
+    asked = [
+        question
+        for number, step in enumerate(problem.steps, start=2)
+        if step.ir.name in actions
+        for question in problem.questions(number)
+    ]
+    undecided: list[Result] = []
+    for attempt in ATTEMPTS[:2]:
+        undecided = []
+        for question in asked:
+            result = ask(problem, Encoder(), question, LIMIT_MS, (attempt,))
+            if result.status == "sat":
+                return result.action, question.lemma
+            undecided += [result] if result.status == "unknown" else []
+    return (f"{undecided[0].action} (not decided)", undecided[0].lemma) if undecided else ("NOWHERE", "–")
+
+
+def fails_in_its_size(chosen: FaultModel, fault: str, actions: Sequence[str]) -> tuple[str, str]:
+    """A changed action at which induction fails, and the first lemma that it breaks; else another one."""
+    spec = chosen.spec(fault)
+    known = fails_anyway(chosen)
+    new = [f for f in prove(spec, lemmas(spec), workers=2).failures if named(f) not in known]
+    new.sort(key=lambda f: f.action not in actions)
+    if not new:
+        return ("NOWHERE", "–")
+    return (new[0].action + ("" if new[0].action in actions else " (not changed)"), new[0].goal)
+
+
+def proof_rows(faults: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The rows of the table."""
+    for fault in faults:
+        chosen = FAULT_MODELS[fault]
+        if chosen.stops_progress:
+            continue
+        spec = chosen.spec(fault)
+        changed = changed_actions(fault)
+        actions = changed or [ir.name for ir in spec.action_irs]
+        started = time.perf_counter()
+        if more_of_any_size(spec.cfg):
+            found, size = fails_in_any_size(spec, actions), WITHOUT_SIZES
+        else:
+            found, size = fails_in_its_size(chosen, fault, actions), chosen.model
+        seconds = time.perf_counter() - started
+        names = ", ".join(f"`{name}`" for name in changed) or "quorums"
+        yield (f"`{fault}`", names, size, *found, f"{seconds:.1f}", *searched(chosen, fault))
