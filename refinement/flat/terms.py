@@ -12,7 +12,7 @@ from viewproof.refinement.events.lines import (
 )
 from viewproof.refinement.events.system import System
 from viewproof.refinement.events.terms import Apply, Column, Row, Shown, Text
-from viewproof.spec.engines.flat.layout import MEMBERS_MAX, FlatLayout
+from viewproof.spec.engines.flat.layout import HEADER, MEMBERS_MAX, FlatLayout
 from viewproof.spec.engines.flat.lower import CELL_MAX, NUMBER_MAX, FlatLower, anything
 from viewproof.spec.engines.llvm.lower import Term
 from viewproof.spec.engines.llvm.machine import MachineError, Translator
@@ -59,7 +59,8 @@ class Books:
         layout.table("journaled", (actor, NUMBER, NUMBER))
         self.sent = layout.table("sent", (actor, NUMBER))
         self.kinds = {kind: number for number, kind in enumerate(system.messages, 1)}
-        self.sent_words = 1 + max((len(columns) for columns in system.messages.values()), default=0)
+        fields = max((len(columns) for columns in system.messages.values()), default=0)
+        self.sent_words = max(HEADER, fields) + 1  # elements as large as headers are headers
         self.shared = {column: layout.table(f"shared_{column}", (NUMBER,)) for column in system.by_name}
         self.owners = {column: layout.table(f"owners_{column}", (NUMBER,)) for column in system.by_name}
         self.agreed = {column: layout.table(f"agreed_{column}", (NUMBER,)) for column in system.by_name}

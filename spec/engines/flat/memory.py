@@ -2,10 +2,10 @@
 
 `M` is the address of the run's words: 0 what went wrong (1 a cell that was let go, 2 no memory), 1 the last chunk, 2
 the next free address, 3 its end, 4 bytes taken, 5 bytes that may be taken, 6 and 7 the caller's, 8 how many elements a
-window (but one of headers) may hold before it lets go of its first ones (0: any number); then numbers, cells and
-headers as the layout says. A *window* holds the elements base .. base + size - 1 of a row, `w` words each; its header
-has four words: address, base, size, and the floor below which elements were let go. An element may be the header of
-another window.
+window may hold before it lets go of its first ones (0: any number), 9 the first of the small rows that were let go with
+them, each of which begins with the address of the next; then numbers, cells and headers as the layout says. A *window*
+holds the elements base .. base + size - 1 of a row, `w` words each; its header has four words: address, base, size, and
+the floor below which elements were let go. Elements of four words are headers of other windows, and no others.
 """
 
 # ruff: noqa: F821, N803, SIM102 - calloc and free are the C library's; connectives look at all their operands
@@ -18,6 +18,12 @@ from viewproof.spec.engines.llvm.machine import I64, load, lshr, store
 
 def allocate(M: I64, words: I64) -> I64:
     """The address of so many words that are 0; 0 if there is no memory."""
+    kept = load(M + 72)
+    if words == 8 and kept != 0:
+        store(M + 72, load(kept))
+        for k in range(8):
+            store(kept + 8 * k, 0)
+        return kept
     size = words * 8
     at = load(M + 16)
     if at + size > load(M + 24):
@@ -47,6 +53,7 @@ def release(M: I64) -> I64:
     store(M + 16, 0)
     store(M + 24, 0)
     store(M + 32, 0)
+    store(M + 72, 0)
     return 0
 
 
@@ -60,7 +67,7 @@ def grow(M: I64, h: I64, i: I64, w: I64, init: I64) -> I64:
     base = load(h + 8)
     size = load(h + 16)
     most = load(M + 64)
-    if most != 0 and size >= most and w != 4 and i >= base + size:
+    if most != 0 and size >= most and i >= base + size:
         return slide(M, h, i, w, init)
     low = i - (i & 7)
     room = 8
@@ -128,6 +135,12 @@ def slide(M: I64, h: I64, i: I64, w: I64, init: I64) -> I64:
     low = i - lshr(size, 1)
     low = low - (low & 7)
     keep = max(load(h + 8) + size - low, 0)
+    if w == 4:
+        for n in range(size - keep):
+            row = load(at + 32 * n)
+            if row != 0:
+                store(row, load(M + 72))
+                store(M + 72, row)
     for n in range(keep * w):
         store(at + 8 * n, load(at + 8 * ((size - keep) * w + n)))
     for n in range(keep * w, size * w):
