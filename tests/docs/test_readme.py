@@ -52,5 +52,5 @@ def test_its_mistake_is_found_as_it_says(tmp_path: Path) -> None:
 
 def test_every_command_is_on_the_page_of_all_commands() -> None:
     page = (ROOT / "docs" / "README.md").read_text()
-    shown = set(re.findall(r"`vsr ([a-z]+)", page))
+    shown = set(re.findall(r"`vsr ([a-z]+(?:-[a-z]+)*)", page))
     assert set(COMMANDS) <= shown
