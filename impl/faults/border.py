@@ -49,6 +49,13 @@ class IgnoresAge(Peers):
         return None
 
 
+class ForgetsAge:
+    """That a directory is old is not written down: it is forgotten when the processes are started anew."""
+
+    def keep_outdated(self, reason: str) -> None:
+        """Nothing is kept."""
+
+
 class ServesAlone(Peers):
     """Requests are taken before any other replica is known to be configured alike."""
 
@@ -63,5 +70,6 @@ STAND_INS: StandIns = {
     "border.certificate": {"peers": BelievesHellos},
     "border.configuration": {"peers": IgnoresConfiguration},
     "border.age": {"peers": IgnoresAge},
+    "border.age_forgotten": {"disk": ForgetsAge},
     "border.alone": {"peers": ServesAlone},
 }

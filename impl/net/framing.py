@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from viewproof.impl.interface.messages import Message, PrepareHeader, decode, encode
 from viewproof.impl.interface.ranges import BODY_SIZE_MAX, Index, Number, Place, PlaceOrNone, Reason
+from viewproof.impl.machine.partition_log import SegmentRef
 from viewproof.impl.net.configuration import Configuration
 
 __all__ = [
@@ -276,6 +277,10 @@ def _decode(kind: int, payload: bytes | bytearray) -> tuple[int, Message | Contr
 _PLACES = re.compile(r"^(.*) - at `\$((?:\[(?:\d+|\.\.\.)\])+)`$")
 
 
+_NESTED: dict[str, type] = {"header": PrepareHeader, "headers": PrepareHeader, "ref": SegmentRef}
+"""Fields of messages that have fields of their own."""
+
+
 def _named(error: msgspec.ValidationError, payload: bytes, kinds: Sequence[type[msgspec.Struct]]) -> tuple[str, str]:
     """The field, and what is wrong with it: the library names places in arrays only."""
     text = str(error)
@@ -293,7 +298,7 @@ def _named(error: msgspec.ValidationError, payload: bytes, kinds: Sequence[type[
             return name, f"does not decode: {name}: {text}"
         field = fields[int(place) - shift]
         name, shift = f"{name}.{field.name}", 0
-        kind = PrepareHeader if field.name in ("header", "headers") else None
+        kind = _NESTED.get(field.name)
     return name, f"{name} is out of range: {found[1]}"
 
 

@@ -40,6 +40,9 @@ RECENT = 64
 BACKUP_TICKS = 100
 """A backup is at least so old when it is put back."""
 
+RESTART_TICKS = 50
+"""From when a backup is noticed until all processes are started anew."""
+
 WRONG = ("quorums", "quorums", "client table", "checkpoint interval")
 """In what a replica differs; half of the time, quorums."""
 
@@ -70,6 +73,7 @@ class Door:
             positions=lambda: (border.position(node, self.peers.incarnation),),
             tls=cast(Tls, object()),
             clock=border.seconds,
+            on_outdated=lambda group, reason: border.on_outdated(node, reason),
         )
         self.host = InboundHost(
             peers=self.peers,
@@ -113,6 +117,7 @@ class SimBorder:
         self.recent: deque[Message] = deque(maxlen=RECENT)
         self.wrong: tuple[int, str] | None = None
         self.restored: tuple[int, int] | None = None
+        self._known_outdated = False
         self._backup: tuple[int, int, Position, dict[str, object]] | None = None
         profile, random = cluster.profile, cluster.random
         if profile.misconfigured:
@@ -256,6 +261,23 @@ class SimBorder:
         self.restored = node, len(self.cluster.lines[node])
         for name, value in self._backup[3].items():
             setattr(self.cluster.storages[node], name, value)
+
+    def on_outdated(self, node: int, reason: str) -> None:
+        """The replica's files are known to be old. Soon after all processes are started anew, and none remembers it."""
+        storage, cluster = self.cluster.storages[node], self.cluster
+        if not self._known_outdated:
+            self._known_outdated = True
+            cluster.at(cluster.now + RESTART_TICKS, self._restart_all)
+        storage.keep_outdated(reason)
+
+    def _restart_all(self) -> None:
+        """Every process ends, and is started again; not once the run is to calm down."""
+        if not self.cluster.profile.backup:
+            return
+        self.cluster.statistics["restarts_of_all_beside_a_backup"] += 1
+        for node in sorted(self.doors):
+            self.cluster.crash(node)
+            self.cluster.on_stop(node)
 
     def lines_of_member(self, node: int, lines: list[bytes]) -> list[bytes]:
         """Of the trace, what the replica wrote while it was one: nothing while it is shut out."""

@@ -63,7 +63,7 @@ class SimStorage:
 
     What a crash left of a write in flight is durable once the next boot has synced it. `segments` keeps the
     messages of partitions. `slow`: each write takes long; `full`: the disk refuses them. `unreadable`: the
-    superblock was damaged beyond repair.
+    superblock was damaged beyond repair. `outdated`: why no process starts on it any more.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class SimStorage:
         self.full = False
         self.slow = False
         self.unreadable = False
+        self.outdated = ""
         self.snapshot_damaged = False
         self.torn = False
         self.survivors: list[Record] = []
@@ -279,6 +280,8 @@ class SimStorage:
 
     def _open(self) -> None:
         """What opening finds of the disk's failures."""
+        if self.outdated:
+            raise BootRefusedError(self.outdated, lost=True)
         if self.unreadable:
             self.on_unreadable()
         if self.torn:
@@ -286,6 +289,10 @@ class SimStorage:
         failure = self.profile.sync_failure
         if failure and self.random.random() < failure:
             self.on_sync_failed()
+
+    def keep_outdated(self, reason: str) -> None:
+        """It holds less than was heard of it: durable when this returns."""
+        self.outdated = reason
 
     def on_unreadable(self) -> None:
         """The superblock is unreadable: the replica is lost."""

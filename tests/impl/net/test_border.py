@@ -23,12 +23,14 @@ from viewproof.impl.interface.messages import (
     PrepareHeader,
     PrepareOk,
     Request,
+    RequestSegment,
     StartView,
     StartViewChange,
     encode,
     make_header,
 )
 from viewproof.impl.interface.ranges import COUNTER_MAX, HEADERS_MAX
+from viewproof.impl.machine.partition_log import SegmentRef
 from viewproof.impl.net.cluster import Cluster
 from viewproof.impl.net.framing import FrameError, FrameReader, Hello, Status, frame_message
 from viewproof.impl.net.guard import jump_error
@@ -41,7 +43,16 @@ from viewproof.refinement.checker import check_run
 from viewproof.refinement.verdict import AuditOptions
 
 HEADER = make_header(parent="", view=0, op=1, client=1, request=1, commit=0, body=b"")
-SAMPLES: dict[str, Any] = {"header": HEADER, "headers": (HEADER,), "prepares": (), "wanted": (), "views": ()}
+REF = SegmentRef(1, 0, 1, 99, bytes(16), bytes(16))
+SAMPLES: dict[str, Any] = {
+    "header": HEADER,
+    "headers": (HEADER,),
+    "prepares": (),
+    "wanted": (),
+    "views": (),
+    "ref": REF,
+}
+NESTED: dict[type[Any], Any] = {PrepareHeader: HEADER, SegmentRef: REF}
 
 
 def sample(kind: type[Any]) -> Any:
@@ -58,26 +69,28 @@ def sample(kind: type[Any]) -> Any:
 
 def numbers() -> Iterator[Any]:
     """(kind of message, field, least, most) of each integer of each message."""
-    for kind in (*get_args(Message), PrepareHeader):
+    for kind in (*get_args(Message), *NESTED):
         for field in msgspec.structs.fields(kind):
             for meta in getattr(field.type, "__metadata__", ()):
-                if meta.ge is not None:
+                if None not in (meta.ge, meta.le):
                     yield pytest.param(kind, field.name, meta.ge, meta.le, id=f"{kind.__name__}.{field.name}")
 
 
 def carried(kind: type[Any], **fields: Any) -> tuple[Message, str]:
-    """A message with these fields, and how the first of them is named; headers are carried by a prepare."""
-    message = msgspec.structs.replace(HEADER if kind is PrepareHeader else sample(kind), **fields)
+    """A message with these fields, and how the first of them is named; what is no message is carried by one."""
+    message = msgspec.structs.replace(NESTED.get(kind) or sample(kind), **fields)
     name = next(iter(fields))
     if isinstance(message, PrepareHeader):
         return Prepare(message, b""), f"Prepare.header.{name}"
+    if isinstance(message, SegmentRef):
+        return RequestSegment(message, 0, 0), f"RequestSegment.ref.{name}"
     return message, f"{kind.__name__}.{name}"
 
 
 def test_every_integer_of_every_message_has_a_range() -> None:
     bare = [
         f"{kind.__name__}.{field.name}"
-        for kind in (*get_args(Message), PrepareHeader)
+        for kind in (*get_args(Message), *NESTED)
         for field in msgspec.structs.fields(kind)
         if field.type is int
     ]
