@@ -100,7 +100,7 @@ class Headers:
         unused = (name for some in form.unused.values() for name in some)
         self.wanted = frozenset((*_OWN, *form.fields.values(), *by_command, *unused))
         self.shapes: dict[str, tuple[re.Pattern[str], tuple[str, ...]]] = {}
-        self.plans: dict[str, list[tuple[int, str, Callable[[str], int | None]]]] = {}
+        self.plans: dict[str, list[tuple[int, str, Callable[[str], int] | None]]] = {}
 
     def of(self, text: str) -> tuple[Any, ...]:
         """The columns of the message with that header."""
@@ -118,12 +118,14 @@ class Headers:
         parts = [rf"\.{one} ?= ?" + (r"([^, ]+)" if one in self.wanted else r"[^, ]+") for one in fields]
         return re.compile(rf"{name}\{{ {', '.join(parts)} \}}"), tuple(one for one in fields if one in self.wanted)
 
-    def _plan(self, command: str) -> list[tuple[int, str, Callable[[str], int | None]]]:
-        """Columns that show a field of messages of this command: the place, the field, what its text means."""
+    def _plan(self, command: str) -> list[tuple[int, str, Callable[[str], int] | None]]:
+        """Columns that show a field of messages of this command: the place, the field, what its text means (None: it is
+        a number).
+        """
         form, names = self.form, self.names
         special = dict.fromkeys(_CHECKSUMS, names.checksums.of) | {"m_nonce": names.nonces.of}
         columns = {**form.fields, **form.by_command.get(command, {})}
-        return [(PLACE[column], name, special.get(column, _number)) for column, name in columns.items()]
+        return [(PLACE[column], name, special.get(column)) for column, name in columns.items()]
 
     def _columns(self, text: str, fields: Mapping[str, str]) -> tuple[Any, ...]:
         form, names, get = self.form, self.names, fields.get
@@ -144,11 +146,13 @@ class Headers:
         shown[_REGISTER] = int(operation.endswith(".register"))
         if command == "reply":
             shown[_REPLY] = names.replies.of(_reply(text, fields), f"reply {checksum}")
-        shown[_UNUSED] = int(any(get(name, "").strip("0") for name in form.unused.get(command, ())))
+        unused = [get(name, "0") for name in form.unused.get(command, ())]
+        shown[_UNUSED] = int(unused.count("0") < len(unused) and any(value.strip("0") for value in unused))
         shown[_HEADERS], shown[_REST] = divmod((_number(get("size", "")) or 0) - form.size, form.size)
         for place, name, meaning in plan:
-            if name in fields:
-                shown[place] = meaning(fields[name])
+            value = get(name)
+            if value is not None:
+                shown[place] = meaning(value) if meaning else _number(value)
         return tuple(shown)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from viewproof.refinement.flat.dictionary import Dictionary
@@ -18,6 +19,7 @@ from viewproof.refinement.tigerbeetle.headers import Form, Headers, Names
 from viewproof.refinement.tigerbeetle.parse import FIRST, UNKNOWN, Parser
 from viewproof.refinement.tigerbeetle.reading import Lines, marked
 from viewproof.refinement.tigerbeetle.table import Pattern, Table
+from viewproof.spec.engines.replay.compile import code_of
 
 SEARCH_LINES: Final = 200_000
 """So many lines are searched for a replica that starts."""
@@ -115,7 +117,7 @@ class Records:
         return self.memos.setdefault(key, Memo(self.texts, convert))
 
     def _maker(self, pattern: Pattern) -> Make:
-        """The function that makes the row of what the parser found in a line of that pattern."""
+        """The function that makes the row of what the parser found in a line of that pattern; it is written out."""
         fields: list[tuple[int, int, Memo]] = []
         message, headers = 0, None
         for place, (name, kind) in enumerate(pattern.fields, FIRST):
@@ -128,19 +130,16 @@ class Records:
                 fields.append((self.index[name], place, self._memo((name, kind), self._converter(name, kind))))
         blank: list[Any] = [None] * (self.width + 2)
         blank[0], blank[1], blank[4], blank[-2] = self.segment.run_id, NOBODY, pattern.event, self.segment.file
-        begin = self.begin
-
-        def make(values: list[int]) -> Row:
-            row = blank.copy()
-            row[2] = row[3] = row[-1] = values[1]
-            for place, at, memo in fields:
-                value = values[at]
-                row[place] = value if value >= 0 else memo[value]
-            if headers is not None:
-                row[begin:-2] = headers[values[message]]
-            return tuple(row)
-
-        return make
+        scope: dict[str, Any] = {"blank": blank, "headers": headers}
+        lines = ["def make(v):", "    row = blank.copy()", "    row[2] = row[3] = row[-1] = v[1]"]
+        for number, (place, at, memo) in enumerate(fields):
+            scope[f"m{number}"] = memo
+            lines += [f"    x = v[{at}]", f"    row[{place}] = x if x >= 0 else m{number}[x]"]
+        if headers is not None:
+            lines.append(f"    row[{self.begin}:-2] = headers[v[{message}]]")
+        exec(code_of("\n".join((*lines, "    return tuple(row)")), "<lines>"), scope)
+        made: Make = scope["make"]
+        return made
 
     def _converter(self, name: str, kind: str) -> Callable[[str], Any]:
         names = self.names
@@ -191,7 +190,7 @@ class LogRun:
         self.rows = self._rows()
 
     def _rows(self) -> Iterator[Row]:
-        rows = (row for block in self.parts for row in self.records_of(block))
+        rows = chain.from_iterable(map(self.records_of, self.parts))
         row = next(rows, None)
         if row is not None:
             yield self.records.first(row)
@@ -387,7 +386,7 @@ class Source:
                 part=count + 1 if count and segment.ordinal else 0,
             )  # fmt: skip
             head = pending
-            while (cluster := self.find_cluster(head)) is None and head.count(b"\n") < SEARCH_LINES:
+            while (cluster := self.find_cluster(head)) is None and marked(head, ())[0] < SEARCH_LINES:
                 if (more := next(source, None)) is None:
                     break
                 head += more
