@@ -6,11 +6,16 @@ A run is judged by one task, so the largest is the least that some task has.
 from __future__ import annotations
 
 import heapq
+import os
+import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
+
+from viewproof.refinement.judging import STREAM_BYTES
 
 Item = TypeVar("Item")
 
@@ -38,6 +43,38 @@ def why(sizes: Sequence[int], hands: Sequence[int], unit: str) -> str:
         share = 100 * largest / total
         text += f": one is {share:.0f}% of all, and a run is judged by one task"
     return text
+
+
+@dataclass(frozen=True)
+class Cores:
+    """The cores that a task may use: those of a session on this machine, and those of `spark.task.cpus`."""
+
+    here: int
+    of_a_task: int
+
+    def threads(self, size: int, total: int) -> int:
+        """How many threads judge a run of so many bytes of all: as its share is here, those of a task elsewhere."""
+        share = round(self.here * size / max(1, total)) if size > STREAM_BYTES else 1
+        return max(1, self.of_a_task, min(self.here, share))
+
+
+def cores_of(spark: SparkSession) -> Cores:
+    """The cores of a session's tasks."""
+    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", str(spark.conf.get("spark.master", "")))
+    here = 0
+    if found:
+        here = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+    return Cores(here, int(spark.conf.get("spark.task.cpus", "1") or 1))
+
+
+def ahead(largest: int, total: int, cores: Cores) -> str:
+    """What is said of the largest run: how many threads its task has to read it ahead, and how it may have more."""
+    threads = cores.threads(largest, total)
+    if threads > 1:
+        return f"; the task of the largest reads it ahead with {threads} threads"
+    if not cores.here and largest > STREAM_BYTES and largest * 2 > total:
+        return "; with --conf spark.task.cpus=N it is read ahead with N threads"
+    return ""
 
 
 def amount(number: int, unit: str) -> str:

@@ -28,6 +28,7 @@ from pyspark.sql import functions as fn
 from viewproof.refinement.adapter import NATIVE, first_run_of, has_facts, rows_of
 from viewproof.refinement.adapter import adapter as find_adapter
 from viewproof.refinement.discovery import Inputs, Unit
+from viewproof.refinement.flat.streaming import Hands
 from viewproof.refinement.global_facts import Contradiction, facts_of, merge_facts
 from viewproof.refinement.judging import Spent, judge_run, judge_unit, no_collector, result_of
 from viewproof.refinement.local import Progress, result_of_inputs, split_groups, until_interrupted
@@ -36,7 +37,7 @@ from viewproof.refinement.packing import Packed, pack
 from viewproof.refinement.parquet import holds_nothing
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import FILE_INDEX, INDEX, LINE_INDEX, Row
-from viewproof.refinement.spark.balance import Plan, dealt, why
+from viewproof.refinement.spark.balance import Cores, Plan, ahead, cores_of, dealt, why
 from viewproof.refinement.spark.remote import fetched, files_at
 from viewproof.refinement.spark.session import BATCH_ROWS, Log, interruptibly, session_for
 from viewproof.refinement.spark.told import Told, telling
@@ -127,9 +128,11 @@ def _audit_units(
     whole, mixed = divide(units, options.adapter)
     if whole:
         hands = dealt(whole, tasks, size_of)
+        cores = cores_of(spark)
         even = why([unit.size for unit in whole], [sum(map(size_of, hand)) for hand in hands], "bytes")
+        even += ahead(max(unit.size for unit in whole), sum(unit.size for unit in whole), cores)
         say(f"{len(whole)} directories with runs of their own: judged where they are, without a shuffle; {even}")
-        results = judge_whole(spark, whole, options, check_run, tasks, told)
+        results = judge_whole(spark, whole, options, check_run, tasks, told, cores)
         by_name = {unit.name: unit for unit in whole}
         split = {name for group in split_groups(results) for name in group}
         results = [result for result in results if result.unit not in split]
@@ -159,9 +162,12 @@ def divide(units: Iterable[Unit], adapter: str = NATIVE) -> tuple[list[Unit], li
 
 
 def judge_whole(
-    spark: SparkSession, units: list[Unit], options: AuditOptions, check_run: CheckRun, tasks: int, told: Told
-) -> list[UnitResult]:
-    """Judge units, each within one task. They are dealt to the tasks by their bytes, the largest first."""
+    spark: SparkSession, units: list[Unit], options: AuditOptions, check_run: CheckRun, tasks: int, told: Told,
+    cores: Cores,
+) -> list[UnitResult]:  # fmt: skip
+    """Judge units, each within one task. They are dealt to the tasks by their bytes, the largest first; one that is
+    much of all is read ahead by the cores that others leave.
+    """
     hands, total = dealt(units, tasks, size_of), sum(unit.size for unit in units)
     folder = told.folder
     names = msgspec.json.encode(hands)
@@ -170,7 +176,10 @@ def judge_whole(
         dealt_units = msgspec.json.decode(names, type=list[list[Unit]])
         for batch in batches:
             for hand in batch.column("id").to_pylist():
-                results = (judge_unit(unit, options, check_run, total) for unit in dealt_units[hand])
+                results = (
+                    judge_unit(unit, options, check_run, total, Hands(cores.threads(unit.size, total)))
+                    for unit in dealt_units[hand]
+                )
                 results = (Told(folder).passed(hand, result) for result in results)
                 while some := list(islice(results, _RESULTS_A_BATCH)):
                     yield _result_batch(some)

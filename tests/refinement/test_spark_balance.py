@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewproof.refinement.spark.balance import amount, dealt, why
+from viewproof.refinement.spark.balance import Cores, ahead, amount, dealt, why
 
 SIZES = st.lists(st.integers(0, 1 << 40), min_size=1, max_size=60)
 
@@ -27,3 +27,15 @@ def test_it_is_said_how_even_it_is_and_why_not_more() -> None:
     assert text == "2 tasks with at most 9.0 GB of 10.0 GB each: one is 90% of all, and a run is judged by one task"
     assert amount(12345, "events") == "12,345 events"
     assert (amount(3 << 10, "bytes"), amount(17, "bytes")) == ("3.0 kB", "17 bytes")
+
+
+def test_a_giant_run_has_the_cores_that_others_leave() -> None:
+    large = 10 << 30
+    assert Cores(8, 1).threads(large, large) == 8
+    assert Cores(8, 1).threads(large, 2 * large) == 4
+    assert Cores(8, 1).threads(large, 100 * large) == 1
+    assert Cores(8, 1).threads(1 << 20, 1 << 20) == 1
+    assert Cores(0, 4).threads(large, 100 * large) == 4
+    assert ahead(large, large, Cores(2, 1)) == "; the task of the largest reads it ahead with 2 threads"
+    assert "--conf spark.task.cpus=N" in ahead(large, large, Cores(0, 1))
+    assert ahead(1 << 20, 1 << 20, Cores(2, 1)) == ahead(large, 9 * large, Cores(0, 1)) == ""
