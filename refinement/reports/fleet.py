@@ -6,7 +6,7 @@ It shows tables that were counted elsewhere (`refinement.spark.fleet`), so it is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,15 @@ _ORDER = ("conforms", "inconclusive", "violates", "error", "open")
 
 @dataclass(frozen=True)
 class Cause:
-    """A rule that was broken: in how many runs, some of them, and the violation of the first (its columns)."""
+    """A rule that was broken: in how many runs, some of them, and the violation of the first (its columns).
+
+    `stories` are the violations of the first few, by run: their names link to them.
+    """
 
     runs: int
     listed: tuple[str, ...]
     one: Mapping[str, Any]
+    stories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

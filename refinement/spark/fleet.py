@@ -14,6 +14,8 @@ CAUSES_MAX = 50
 MISSING_MAX = 30
 SHARES_MAX = 60
 RUNS_LISTED = 20
+STORIES = 5
+"""So many of the runs of a cause are told whole."""
 
 
 def fleet(verdicts: DataFrame, by: str | None = None) -> Fleet:
@@ -53,7 +55,24 @@ def _causes(verdicts: DataFrame) -> list[Cause]:
         .alias("listed"),
     )  # fmt: skip
     rows = by_cause.orderBy(fn.desc("runs"), "rule_fingerprint").limit(CAUSES_MAX).collect()
-    return [Cause(row["runs"], tuple(row["listed"]), row["one"].asDict(recursive=True)) for row in rows]
+    stories = _stories(found, {row["rule_fingerprint"]: row["listed"][:STORIES] for row in rows})
+    return [
+        Cause(row["runs"], tuple(row["listed"]), row["one"].asDict(recursive=True), stories[row["rule_fingerprint"]])
+        for row in rows
+    ]
+
+
+def _stories(found: DataFrame, wanted: dict[str, list[str]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """By cause and run its first violation of that cause."""
+    names = sorted({run for runs in wanted.values() for run in runs})
+    columns = ("run", "rule_fingerprint", "node", "seq", "action", "message", "changes", "why_not", "story")
+    rows = found.where(fn.col("run").isin(names)).select(*columns).collect() if names else []
+    stories: dict[str, dict[str, dict[str, Any]]] = {cause: {} for cause in wanted}
+    for row in rows:
+        cause = row["rule_fingerprint"]
+        if row["run"] in wanted.get(cause, ()):
+            stories[cause].setdefault(row["run"], row.asDict(recursive=True))
+    return stories
 
 
 def _shares(verdicts: DataFrame, by: str) -> list[Share]:

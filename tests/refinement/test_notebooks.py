@@ -46,6 +46,7 @@ def test_from_raw_logs_to_the_page(
     assert "1 rule broken" in page
     assert "tuesday" in page
     assert "What led there" in page
+    assert page.count('<a href="#seed-') == page.count('<details id="seed-') == 3
     assert "no such event in the input" in page
     assert "http" not in page.replace("http://www.w3.org", "")
     out = capsys.readouterr().out
