@@ -9,7 +9,7 @@ import click
 
 from viewproof.api import check as api
 from viewproof.refinement.cli.check_import import imported, show_imported
-from viewproof.refinement.cli.check_portfolio import Wanted, search_portfolio, show_covered
+from viewproof.refinement.cli.check_portfolio import BESIDE, Wanted, search_portfolio, show_covered
 from viewproof.refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
 from viewproof.refinement.cli.focused import Focused
 from viewproof.refinement.cli.models import (
@@ -224,7 +224,7 @@ def _breaks_progress(name: str, faults: tuple[str, ...]) -> bool:
 
 def _searched(spec: Spec, options: dict[str, Any]) -> Result:
     bound = options["memory"] or int(available_bytes() * 0.6)
-    note(f"memory for states: up to {bound / 1e9:.1f} GB, then files (--memory)")
+    note(f"up to {bound / 1e9:.1f} GB {BESIDE}; then files (--memory)")
     with progress_line() as line:
         return api.check(
             spec, max_states=options["max_states"], max_memory_bytes=options["memory"],

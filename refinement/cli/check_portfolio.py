@@ -19,6 +19,8 @@ from viewproof.spec.sizes import Size
 
 MEMORY_BYTES = 2 * 10**9
 """Memory for the states of one shape, where no other bound is given."""
+BESIDE = "of memory for states, besides about 0.3 GB of the program itself"
+"""What a bound of memory is about."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def search_portfolio(wanted: Wanted) -> tuple[Spec, Covered]:
     """Search the shapes, and with --exhaust go on; the specification in which something broke, or the last one."""
     memory = wanted.memory or MEMORY_BYTES
     first = shapes(wanted)
-    note(f"{wanted.name}: {len(first)} shapes, each in at most {memory / 1e9:.1f} GB of memory")
+    note(f"{wanted.name}: {len(first)} shapes, each in at most {memory / 1e9:.1f} GB {BESIDE}")
     every: Iterator[Shape] = iter(first)
     if wanted.exhaust:
         every = _and_larger(wanted, first)
