@@ -70,8 +70,9 @@ class Bench:
         self.suffix = "".join(Path(file).suffixes).removesuffix(".zst").removesuffix(".gz")
         reading = joined.read((file,), False)
         self.joined = joined
-        records = [r for run in reading.runs for r in run.records if r.event in joined.changing]
-        self.records: list[Record] = sorted(records, key=lambda r: r.line)
+        runs = [[r for r in run.records if r.event in joined.changing] for run in reading.runs]
+        self.records: list[Record] = sorted((r for run in runs for r in run), key=lambda r: r.line)
+        self.run_of = {id(record): at for at, run in enumerate(runs) for record in run}
         self.plain = self._judge(self.lines)
         self.known = set(_texts(self.plain))
         self.fields = [(r, name, at) for r in self.records for name in joined.fields for at in self._find(r, name)]
@@ -97,8 +98,11 @@ class Bench:
         at = rng.randrange(len(self.records))
         record = self.records[at]
         if kind == SWAPPED:
-            later = next((r for r in self.records[at + 1 :] if r.node == record.node and r.line > record.line), None)
-            same = later is None or self.lines[later.line - 1] == self.lines[record.line - 1]
+            later = next((r for r in self.records[at + 1 :] if self._follows(record, r)), None)
+            same = (
+                later is None
+                or _with_time(self.lines[later.line - 1], self.lines[record.line - 1]) == self.lines[record.line - 1]
+            )
             if later is None or same or self.joined.exchangeable(record, later):
                 return self._corruption(kind, rng)
             one, two = record.line - 1, later.line - 1
@@ -111,6 +115,11 @@ class Bench:
         else:
             lines.insert(record.line - 1, lines[record.line - 1])
         return Corruption(kind, record.line, record.event, lines)
+
+    def _follows(self, record: Record, other: Record) -> bool:
+        """Is it a later line of the same replica, in the same run?"""
+        same = self.run_of[id(record)] == self.run_of[id(other)]
+        return same and other.node == record.node and other.line > record.line
 
     def _judge(self, lines: list[str]) -> UnitResult:
         with tempfile.TemporaryDirectory(prefix="viewproof-") as folder:

@@ -50,6 +50,8 @@ COLUMNS = (
     Column("old", "int", False, "view that is left", sort=View),
     Column("known", "int", False, "commit number of the message", sort=Length),
     Column("perhaps", "int", False, "head that a later merge shows", sort=Length),
+    Column("nth", "int", False, "how many do_view_changes the replica scheduled in that tick so far"),
+    Column("frames", "int", False, "how many it sent to each of the others"),
     *(Column(f"arrived_{q}", "int", False, f"1 if the do_view_change of {q} came") for q in range(REPLICAS_MAX)),
     Column("last", "int", False, "last op that is dropped", sort=Op),
     Column("top", "int", False, "largest op of the run so far", sort=Length),

@@ -8,6 +8,10 @@ STRANGE = 1 << 40
 """Views from here on stand for entries that no line prepared."""
 
 
+Moment = tuple[float, int, int]
+"""A tick, a replica, and its view."""
+
+
 @dataclass
 class Names:
     """What names stand for in one group: checksums for views of entries, clients for numbers from 1."""
@@ -23,11 +27,15 @@ class Names:
     logs_out: bool = False
     killed: bool = False
     offers: set[tuple[int, int, int]] = field(default_factory=set)
+    places: dict[tuple[int, int], int] = field(default_factory=dict)
+    scheduled: dict[Moment, int] = field(default_factory=dict)
+    frames: dict[Moment, dict[int, int]] = field(default_factory=dict)
     top: int = 0
 
-    def entry(self, checksum: int | None, op: int) -> int | None:
+    def entry(self, checksum: int | None, op: int, below: int | None = None) -> int | None:
         """The view that prepared the entry with that checksum at an op. One that no line of a whole log prepared is
-        given a view of its own; None where the log begins late, or a server may have been killed before it could print.
+        given a view of its own; None where the log begins late, or a server may have been killed before it could print,
+        unless view `below` prepared another one there.
         """
         if checksum is None:
             return None
@@ -36,7 +44,7 @@ class Names:
             return found[0]
         return (
             None
-            if self.begins > 1 or self.killed
+            if (self.begins > 1 or self.killed) and (below, op) not in self.places
             else STRANGE + self.strange.setdefault((checksum, op), len(self.strange))
         )
 
@@ -48,3 +56,9 @@ class Names:
     def client(self, number: int) -> int:
         """A client, numbered in the order of appearance."""
         return self.clients.setdefault(number, len(self.clients) + 1)
+
+    def frame(self, moment: Moment, to: int) -> bool:
+        """A frame with a do_view_change is sent to a replica: were fewer scheduled in that tick?"""
+        sent = self.frames.setdefault(moment, {})
+        sent[to] = sent.get(to, 0) + 1
+        return sent[to] > self.scheduled.get(moment, 0)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 
-from viewproof.refinement.joined.order import Record
+from viewproof.refinement.iggy.names import Moment
+from viewproof.refinement.joined.order import SLACK, Record
 from viewproof.spec.vsr.profiles import profile_options
 
 PANIC = "panic"
@@ -33,7 +35,9 @@ def without_sessions(records: list[Record]) -> list[Record]:
 
 
 def with_ends(records: list[Record]) -> list[Record]:
-    """After the last line of a server's process, perhaps killed, it may have done more than it could print."""
+    """After the last line of a server's process, perhaps killed, it may have done more than it could print; where the
+    others' lines go on, its file may have been cut off.
+    """
     last: dict[int, Record] = {}
     ends: set[int] = set()
     for record in records:
@@ -41,12 +45,34 @@ def with_ends(records: list[Record]) -> list[Record]:
             ends.add(id(last[record.node]))
         last[record.node] = record
     ends |= {id(record) for record in last.values()}
+    end = max((record.time for record in records), default=0.0)
     found = []
     for record in records:
         found.append(record)
         if id(record) in ends and record.event != PANIC:
             found.append(replace(record, event="cut_off", columns={}, text=record.text))
+        if last.get(record.node) is record and record.time + SLACK < end:
+            found.append(replace(record, event="ended_early", columns={}, text=record.text))
     return found
+
+
+def with_returns(records: list[Record]) -> list[Record]:
+    """The records; an acknowledgement of an op above the head that its sender took over when it came back in that view
+    is one that it made since.
+    """
+    heads: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for record in sorted(records, key=lambda r: r.time):
+        if record.event == "adopted":
+            taken = heads[record.columns["view"] or 0, record.node]
+            record.gives = (*record.gives, ("back", record.columns["view"] or 0, record.node, len(taken)))
+            taken.append(record.columns["op"] or 0)
+    for record in records:
+        sender, op = record.columns.get("sender"), record.columns.get("op") or 0
+        if record.event == "acked" and sender is not None and sender != record.node:
+            view = record.columns["view"] or 0
+            below = [at for at, head in enumerate(heads.get((view, sender), ())) if head < op]
+            record.needs = (*record.needs, *(("back", view, sender, at) for at in below))
+    return records
 
 
 def with_quorums(records: list[Record], replicas: int) -> list[Record]:
@@ -78,6 +104,17 @@ def alone(record: Record) -> Record:
     for name in [name for name, value in columns.items() if value == 0 and name.startswith(("again", "arrived_"))]:
         del columns[name]
     return replace(record, columns=columns)
+
+
+def with_frames(records: list[Record], frames: Mapping[Moment, Mapping[int, int]]) -> None:
+    """Where a log shows do_view_changes on the network, each that was scheduled is sent in its tick. Of the last tick
+    the log may not have all.
+    """
+    last = max((record.time for record in records), default=0.0)
+    for record in records if frames else ():
+        if record.event == "offered" and record.time < last:
+            moment = record.time, record.node, record.columns["view"] or 0
+            record.columns["frames"] = max(frames.get(moment, {}).values(), default=0)
 
 
 def look_ahead(records: list[Record]) -> list[Record]:

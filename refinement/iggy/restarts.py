@@ -18,7 +18,7 @@ from viewproof.refinement.events import (
     step,
     when,
 )
-from viewproof.refinement.iggy.events import fetched, reaches
+from viewproof.refinement.iggy.events import fetched, reaches, several
 from viewproof.spec.lang import NONE, all_of, any_of, between, largest, number_of, some, where
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, Client, Op, primary
@@ -101,6 +101,12 @@ def cut_off(state: Any, e: Any) -> None:
         havoc(state.commit_sent[v], rising=True)
 
 
+@event(only=several)
+def ended_early(state: Any, e: Any) -> None:
+    """The last line of a replica, while those of others go on: it died, or its file was cut off."""
+    forget(e.node, "lines of a replica end before those of the others")
+
+
 @event(name="state")
 def at_end_of_tick(state: Any, e: Any) -> None:
     """The state of a replica at the end of a tick."""
@@ -146,4 +152,4 @@ def slot(state: Any, e: Any) -> None:
         holds(same, "the client table follows from what was executed", rule="I9")
 
 
-EVENTS = (restarted, probing, cut_off, at_end_of_tick, journal, executed_entry, slot)
+EVENTS = (restarted, probing, cut_off, ended_early, at_end_of_tick, journal, executed_entry, slot)

@@ -19,7 +19,9 @@ from viewproof.refinement.iggy.records import (
     look_ahead,
     up_to_panic,
     with_ends,
+    with_frames,
     with_quorums,
+    with_returns,
     without_sessions,
 )
 from viewproof.refinement.joined.order import Record, in_order
@@ -56,6 +58,7 @@ def _queued(names: Names, p: Parsed) -> Columns:
     names.begins = names.begins or op
     names.logs_out = names.logs_out or p.word("operation") == "logout"
     known = names.entries.setdefault(checksum, (view, op))
+    names.places.setdefault((view, op), checksum)
     names.top = max(names.top, op)
     metadata = p.word("plane") == "metadata"
     register = metadata and p.word("operation") == "register"
@@ -67,7 +70,7 @@ def _queued(names: Names, p: Parsed) -> Columns:
         **_state(p),
         "op": op,
         "entry": known[0] if known[1] == op else None,
-        "parent": names.entry(p.number("parent_checksum"), op - 1) if op > 1 else None,
+        "parent": names.entry(p.number("parent_checksum"), op - 1, view) if op > 1 else None,
         "parent_op": names.entries.get(p.number("parent_checksum"), (0, None))[1],
         "named_before": int(known != (view, op)),
         "client": number,
@@ -114,6 +117,12 @@ def _changed(names: Names, p: Parsed) -> Columns:
     return {**_state(p), "old": p.number("old_view")}
 
 
+def _offers(names: Names, p: Parsed) -> Columns:
+    moment = (p.time, p.number("replica_id"), p.number("view"))
+    names.scheduled[moment] = names.scheduled.get(moment, 0) + 1
+    return {**_offered(names, p), "nth": names.scheduled[moment]}
+
+
 def _offered(names: Names, p: Parsed) -> Columns:
     return {**_state(p), "op": p.number("op"), "known": p.number("action_commit")}
 
@@ -129,12 +138,14 @@ SIM: dict[str, tuple[str, Make]] = {
     "ClientReplyEmitted": ("replied", _committed),
     "ViewChangeStarted": ("view_changed", _changed),
     "PrimaryElected": ("elected", lambda names, p: _state(p)),
-    "send_do_view_change": ("offered", _offered),
+    "send_do_view_change": ("offered", _offers),
     "send_start_view": ("announced", _offered),
     "ReplicaStateChanged": ("shown", lambda names, p: _state(p)),
     "NamespaceProgressUpdated": ("progressed", _progress),
 }
 """`sim_event`, or the action of a ControlMessageScheduled → event and columns."""
+DEBUGGED = frozenset({"queued", "acked", "committed"})
+"""What a primary prints at debug level."""
 SIM_NOTED = frozenset({"ClientRequestReceived", "send_start_view_change", "send_prepare_ok"})
 
 OTHERS: tuple[tuple[str, str, str, Make], ...] = (
@@ -317,9 +328,10 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
         "replicas": reader.replicas, "slots": reader.slots, "metadata": int(judged), "wire": int(reader.wire),
     }  # fmt: skip
     records = without_sessions(group.records) if metadata and not judged else group.records
-    records = steady(records if reader.ticks else with_quorums(records, reader.replicas))
+    records = steady(records if reader.ticks else with_returns(with_quorums(records, reader.replicas)))
     records = list(in_order(records, TICKS)) if reader.ticks else with_ends(list(in_order(records)))
     records = [alone(record) for record in records] if reader.partial else look_ahead(records)
+    with_frames(records, group.names.frames)
     records, missing = up_to_panic(records)
     if group.names.begins > 1:
         missing.append(f"the log begins late, at op {group.names.begins}")
@@ -331,6 +343,10 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
         missing.append("the end of the run: the log is cut off before the simulator says that it is done")
     if group.names.logs_out:
         missing.append("the client table: clients log out, which is not judged")
+    told = {record.event for record in group.records}
+    if not told & DEBUGGED and any(r.columns.get("op") for r in group.records if r.event in ("executed", "adopted")):
+        missing.append("lines of iggy.sim: there are none, as of a log that is not recorded at debug level")
+        configuration, records = {}, []
     run = LoggedRun(name, configuration, records, tuple(missing), group.names.begins > 1)
     run.late_nodes = frozenset(late)
     run.unknown = group.unknown
@@ -455,13 +471,20 @@ def _harness(reader: Reader, p: Parsed, line: Line) -> None:
 def _wire(reader: Reader, p: Parsed, line: Line) -> None:
     reader.wire = True
     event = WIRE.get(p.fields.get("command", ""))
-    if event is None or not p.text.startswith("recv"):
-        return
     to, sender = p.word("to"), p.word("from")
-    if not (to.startswith("r") and sender.startswith("r") and to[1:].isdecimal() and sender[1:].isdecimal()):
+    if event is None or not (_is_replica(to) and _is_replica(sender)):
         return
-    columns: Columns = {"view": p.number("view"), "sender": int(sender[1:])}
-    if not event:
-        reader.group(p.number("group")).names.offers.add((int(to[1:]), p.number("view"), int(sender[1:])))
-        return
-    reader.add(p.number("group"), event, int(to[1:]), p, line, columns)
+    node, other, number = int(to[1:]), int(sender[1:]), p.number("group")
+    names = reader.group(number).names
+    columns: Columns = {"view": p.number("view"), "sender": other}
+    if event:
+        if p.text.startswith("recv"):
+            reader.add(number, event, node, p, line, columns)
+    elif p.text.startswith("recv"):
+        names.offers.add((node, p.number("view"), other))
+    elif names.frame((p.time, other, p.number("view")), node) and not reader.partial:
+        reader.add(number, "unscheduled", other, p, line, columns)
+
+
+def _is_replica(name: str) -> bool:
+    return name.startswith("r") and name[1:].isdecimal()

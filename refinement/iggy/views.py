@@ -11,6 +11,7 @@ from viewproof.spec.lang import NONE, all_of, any_of, as_index, between, count, 
 from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, primary
 from viewproof.spec.vsr.parts.iggy import as_built, view_change
 from viewproof.spec.vsr.parts.iggy.journal import on_prepare
+from viewproof.spec.vsr.parts.repair.state import leading
 
 
 @event(only=several, needs="replicas")
@@ -33,6 +34,9 @@ def offered(state: Any, e: Any) -> None:
     """A replica offers its log for the view: log_view, head and commit number are its own."""
     r, v = e.node, e.view
     shows(state, e)
+    holds(not_(leading(state, r)), "what was merged is not offered for the same view", rule="I12")
+    sent = any_of(not_(shown(e.frames)), e.nth <= e.frames)
+    holds(sent, "what is scheduled is sent, once", rule="step")
     offers(state, r, v)
     holds(state.dvc[v, r].op == e.op, "the head that it offers is its own", rule="I11")
     holds(state.dvc[v, r].commit == e.known, "the commit number that it offers is its own", rule="I11")
@@ -47,6 +51,12 @@ def offers(state: Any, r: Any, v: Any) -> None:
     with when(not_(state.dvc[v, r].sent)):
         step(view_change.do_view_change, r=r)
     arrived(state.dvc[v, r].sent, by=r)
+
+
+@event(only=several, needs="replicas")
+def unscheduled(state: Any, e: Any) -> None:
+    """A do_view_change is sent that nobody scheduled in that tick."""
+    holds(e.sender != e.node, "what is sent was scheduled", rule="step")
 
 
 @event(only=several, needs="replicas")
@@ -156,5 +166,6 @@ def repaired(state: Any, e: Any) -> None:
 
 
 EVENTS = (
-    *(view_changed, offered, got_request, got_start, merged, elected, announced, adopted, dropped, repaired),
+    *(view_changed, offered, unscheduled, got_request, got_start, merged, elected, announced, adopted, dropped),
+    repaired,
 )  # fmt: skip

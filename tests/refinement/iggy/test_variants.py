@@ -1,0 +1,84 @@
+"""Logs of real servers as they may come: clocks that differ over a restart, files that end early, other levels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.refinement.real_logs import IGGY, needs, unpacked, verdict
+
+KILLED = IGGY / "server/kill-s3.log.zst"
+CRASHED = IGGY / "simulator/crash-3-s12.log.zst"
+TIME = re.compile(r"^\S+Z")
+
+
+def split(folder: Path, change: Callable[[int, list[str]], list[str]]) -> list[Path]:
+    """One file per server of a merged log, its lines changed."""
+    lines: dict[int, list[str]] = {}
+    for line in unpacked(KILLED):
+        if line.startswith("[") and line[1].isdecimal():
+            lines.setdefault(int(line[1]), []).append(line[4:])
+    for node, own in lines.items():
+        (folder / f"server{node}.log").write_text("\n".join(change(node, own)) + "\n")
+    return sorted(folder.iterdir())
+
+
+def later(line: str, seconds: float) -> str:
+    """The line with another time."""
+    found = TIME.match(line)
+    if found is None:
+        return line
+    at = datetime.fromisoformat(found[0][:-1]) + timedelta(seconds=seconds)
+    return at.isoformat(timespec="microseconds") + "Z" + line[found.end() :]
+
+
+@needs(IGGY)
+@pytest.mark.parametrize("seconds", [-1.5, pytest.param(-0.4, marks=pytest.mark.long)])
+def test_a_clock_that_is_behind_does_not_turn_a_restart_and_what_follows_it_around(
+    seconds: float, tmp_path: Path
+) -> None:
+    files = split(tmp_path, lambda node, own: [later(line, seconds) for line in own] if node == 0 else own)
+    assert verdict("iggy", *files).verdict == "inconclusive"
+
+
+@needs(IGGY)
+def test_a_replica_whose_file_ends_before_the_others_is_not_known_from_there(tmp_path: Path) -> None:
+    found = verdict("iggy", *split(tmp_path, lambda node, own: own[: len(own) // 2] if node == 1 else own))
+    assert found.verdict == "inconclusive"
+    assert any("lines of a replica end before those of the others" in text for text in found.missing)
+
+
+@needs(IGGY)
+def test_a_log_below_debug_level_says_so(tmp_path: Path) -> None:
+    found = verdict("iggy", *split(tmp_path, lambda _, own: [line for line in own if " DEBUG " not in line]))
+    assert found.verdict == "inconclusive"
+    assert any("debug level" in text for text in found.missing)
+
+
+@needs(IGGY)
+def test_a_parent_that_no_line_names_is_refused_where_its_view_prepared_another(tmp_path: Path) -> None:
+    """Although a server was killed before, and may not have printed all that it prepared."""
+    lines = unpacked(KILLED)
+    at = next(n for n, line in enumerate(lines) if 'sim_event="PrepareQueued"' in line and " op=126 " in line)
+    lines[at] = re.sub(r"parent_checksum=\d+", "parent_checksum=1", lines[at])
+    file = tmp_path / "one.log"
+    file.write_text("\n".join(lines) + "\n")
+    found = verdict("iggy", file)
+    assert (found.violations[0].line, found.violations[0].rule_id) == (at + 1, "I10")
+
+
+@needs(IGGY)
+@pytest.mark.parametrize("times", [0, 2])
+def test_a_do_view_change_is_sent_as_often_as_it_is_scheduled(times: int, tmp_path: Path) -> None:
+    lines = unpacked(CRASHED)
+    at = next(n for n, line in enumerate(lines) if 'action="send_do_view_change"' in line)
+    lines[at : at + 1] = [lines[at]] * times
+    file = tmp_path / "one.log"
+    file.write_text("\n".join(lines) + "\n")
+    found = verdict("iggy", file)
+    assert found.verdict == "violates"
+    assert found.violations[0].line <= at + 12
