@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -74,3 +77,13 @@ def test_numbers_without_end_are_no_tool_error(tmp_path: Path) -> None:
 def test_a_cluster_that_no_simulator_has_is_refused(tmp_path: Path) -> None:
     report = judged(tmp_path / "a.log", text(NEW).replace("standbys=0", "standbys=99999999").encode())
     assert "at most 12 replicas and standbys" in str(report.problems[0])
+
+
+def test_a_cache_that_cannot_be_written_is_no_reason_to_refuse_a_log(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(text(NEW).encode())
+    code = "import sys; from viewproof.api.audit import audit; print(audit(sys.argv[1], input='tigerbeetle').verdict)"
+    given = {**os.environ, "VSR_CACHE": str(tmp_path / "a.log" / "none")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.log")], env=given, capture_output=True, text=True
+    )
+    assert done.stdout == "conforms\n", done.stderr
