@@ -24,6 +24,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from benchmarks.figures import record
@@ -150,9 +151,10 @@ def main() -> None:
         if options.make:
             continue
         audited((), data)  # compiles what is not in the cache
-        rows += measured(shape, data, options.repeat, options.what or every)
-        if options.cluster and shape == "small":
-            rows += on_clusters(data, (1, 2, 4))
+        clusters = (1, 2, 4) if options.cluster and shape == "small" else ()
+        for row in chain(measured(shape, data, options.repeat, options.what or every), on_clusters(data, clusters)):
+            sys.stderr.write(f"{', '.join(filter(None, row))}\n")
+            rows.append(row)
     if options.make:
         return
     sys.stdout.write(table(HEADER, rows) + "\n")
