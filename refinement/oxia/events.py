@@ -238,6 +238,12 @@ def replaced(state: Any, e: Any) -> None:
     forget(e.node, "a snapshot takes the place of a server's log and database: what is in it is not shown")
 
 
+@event()
+def unheard(state: Any, e: Any) -> None:
+    """There are no lines of a server, or no more."""
+    forget(e.node, "there are no lines of a server, or they end before those of the others")
+
+
 EVENTS = (
     *(
         on_new_term,
@@ -251,5 +257,5 @@ EVENTS = (
         sent,
         acked,
     ),
-    *(added, duplicate, applies, applied, created, started, replaced),
+    *(added, duplicate, applies, applied, created, started, replaced, unheard),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from viewproof.refinement.joined.order import Record
+from viewproof.refinement.joined.order import SLACK, Record
 
 
 def by_itself(record: Record) -> Record:
@@ -51,6 +52,39 @@ def with_restarts(records: list[Record]) -> list[Record]:
         if start is not None:
             start.columns = {"head": record.columns["head"], "commit": record.columns.get("commit")}
         found.append(record)
+    return found
+
+
+def with_majorities(records: list[Record], members: int) -> list[Record]:
+    """The records; a server is elected once a majority answered."""
+    answered: dict[int, set[int]] = defaultdict(set)
+    for record in sorted(records, key=lambda r: r.time):
+        term = record.columns.get("term") or 0
+        if record.event == "on_new_term":
+            answered[term].add(record.node)
+            record.gives = (*record.gives, ("answered", term, len(answered[term])))
+        elif record.event == "elected":
+            record.needs = (*record.needs, ("answered", term, members // 2 + 1))
+    return records
+
+
+def with_silence(records: list[Record], members: int) -> list[Record]:
+    """The records; a server of which there is no line is not known at all, and one whose lines end while those of
+    others go on is not known from there: it died, or its file was cut off.
+    """
+    if not records:
+        return records
+    first, end = min(records, key=lambda r: r.time), max(record.time for record in records)
+    last = {record.node: record for record in sorted(records, key=lambda r: r.time)}
+    found = [
+        replace(first, event="unheard", node=node, time=first.time - 1, columns={}, needs=(), gives=(), about=0)
+        for node in range(members)
+        if node not in last
+    ]
+    for record in records:
+        found.append(record)
+        if last.get(record.node) is record and record.node >= 0 and record.time + SLACK < end:
+            found.append(replace(record, event="unheard", columns={}, needs=(), gives=()))
     return found
 
 

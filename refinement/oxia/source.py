@@ -16,7 +16,14 @@ import msgspec
 
 from viewproof.refinement.joined.order import Record, in_order
 from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, lines_of, steady
-from viewproof.refinement.oxia.records import by_itself, late, with_duplicates, with_restarts
+from viewproof.refinement.oxia.records import (
+    by_itself,
+    late,
+    with_duplicates,
+    with_majorities,
+    with_restarts,
+    with_silence,
+)
 
 Fields = Mapping[str, Any]
 SUFFIXES = (".ndjson", ".json", ".log", ".jsonl")
@@ -442,7 +449,9 @@ def _run(
         )
     begins_late = late(run.records)
     run.late_nodes = frozenset(begins_late)
-    run.records = list(in_order(with_duplicates(with_restarts(steady(run.records)))))
+    members = len(reader.ensemble)
+    records = with_majorities(with_silence(run.records, members), members)
+    run.records = list(in_order(with_duplicates(with_restarts(steady(records)))))
     if reader.partial:
         run.records = [by_itself(record) for record in run.records]
     silent = tuple(f"no line of {name} is in the input" for name, at in reader.names.items() if at not in seen)

@@ -1,0 +1,54 @@
+"""Logs of real servers as they may come: a coordinator's clock that is behind, missing files, files that end early."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.refinement.real_logs import OXIA, needs, unpacked, verdict
+
+TIME = re.compile(r'"time": ?"([^".]+)\.(\d+)Z"')
+Change = Callable[[str, list[str]], list[str]]
+
+
+def earlier(line: str, seconds: float) -> str:
+    """The line with a time before its own."""
+    found = TIME.search(line)
+    if found is None:
+        return line
+    at = datetime.fromisoformat(f"{found[1]}.{found[2][:6]}") - timedelta(seconds=seconds)
+    return TIME.sub(f'"time": "{at.isoformat(timespec="microseconds")}Z"', line, count=1)
+
+
+def behind(name: str, own: list[str]) -> list[str]:
+    """The coordinator's clock is behind."""
+    return [earlier(line, 1.5) for line in own] if name == "coordinator" else own
+
+
+def without(name: str, own: list[str]) -> list[str]:
+    """The leader's file is missing."""
+    return [] if name == "s2" else own
+
+
+def early(name: str, own: list[str]) -> list[str]:
+    """A follower's file ends in the midst."""
+    return own[: len(own) // 2] if name == "s1" else own
+
+
+@needs(OXIA)
+@pytest.mark.parametrize("change", [behind, without, early], ids=lambda change: str(change.__name__))
+def test_a_sound_log_is_not_refused(change: Change, tmp_path: Path) -> None:
+    lines: dict[str, list[str]] = {}
+    for line in unpacked(OXIA / "calm.ndjson.zst"):
+        fields = json.loads(line)
+        lines.setdefault(fields.pop("node"), []).append(json.dumps(fields))
+    for name, own in lines.items():
+        if name != "harness" and (kept := change(name, own)):
+            (tmp_path / f"{name}.log").write_text("\n".join(kept) + "\n")
+    found = verdict("oxia", *sorted(tmp_path.iterdir()))
+    assert (found.verdict, bool(found.missing)) == ("inconclusive", True)
