@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from viewproof.impl.interface.effects import Send
 from viewproof.impl.interface.messages import PrepareHeader, RequestStartView, StartView
@@ -161,7 +161,8 @@ class StartViews:
         state = self.state
         connects, overflows = state.log.connects(message.headers), state.overflows(message.op)
         has_snapshot = message.checkpoint > state.commit_min
-        if has_snapshot and (overflows or not connects) and _reaches_snapshot(message):
+        drained = any(self.installation.body_of(header) is None for header in _drained(message))
+        if has_snapshot and (overflows or drained or not connects) and _reaches_snapshot(message):
             self.install(message, on_installed, with_snapshot=True)
         elif has_snapshot and overflows and connects:
             self.request(message.view, message.checkpoint + 1)
@@ -249,6 +250,12 @@ class StartViews:
         )
         self.acknowledgements.acknowledge_from(max(state.commit_min, target.commit) + 1)
         self.commit_path.execute_committed()
+
+
+def _drained(message: StartView) -> Sequence[PrepareHeader]:
+    """The entries of a start_view's window that its sender has drained, and cannot give."""
+    first = message.headers[0].op if message.headers else message.op + 1
+    return message.headers[: max(0, message.checkpoint + 1 - first)]
 
 
 def _reaches_snapshot(message: StartView) -> bool:
