@@ -110,20 +110,22 @@ def test_a_mistake_breaks_the_claim_of_a_step(family: str, name: str) -> None:
     assert (found.at, found.complete) == (how.at, False), found.story
 
 
+LED_BY_THEMSELVES = ("acknowledges what is not durable", "commits on one acknowledgement")
+"""Mistakes that are in their leads."""
 WITHOUT = [
     (family, name)
     for family, mistakes in MISTAKES.items()
     for name, how in mistakes.items()
-    if how.lead and not how.instead and "one" not in name
+    if how.lead and not how.instead and name not in LED_BY_THEMSELVES
 ]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("family", "name"), WITHOUT)
 def test_without_the_mistake_what_follows_the_same_steps_breaks_nothing(family: str, name: str) -> None:
-    """Ten thousand states of it: more than any of the mistakes needs."""
+    """As far as time allows."""
     how = MISTAKES[family][name]
-    found = search(MODELS[family](**how.sizes), core_holds(family, 3), most=10_000, lead=how.lead)
+    found = search(MODELS[family](**how.sizes), core_holds(family, 3), most=3_000, lead=how.lead)
     assert (found.broken, found.at) == ("", "")
 
 
