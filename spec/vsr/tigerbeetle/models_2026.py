@@ -210,7 +210,9 @@ class July(Strides):
         self.to(w, r, answer, asker)
 
     def start_view(self, w: World, r: int) -> None:
-        """The primary is normal in its view."""
+        """The primary is normal in its view, which it told before."""
+        told = self.message.kinds.get("view", ())
+        w.need(any(w.at("m_from", m) == r and w.at("m_view", m) == w.at("view", r) for m in told))
         w.do("start_view", r=r)
 
     def on_view(self, w: World, r: int, m: int) -> None:

@@ -31,8 +31,8 @@ SMALL: list[tuple[str, dict[str, int], tuple[int, int, int]]] = [
 ]
 LARGE: list[tuple[str, dict[str, int], tuple[int, int, int]]] = [
     ("2022", {}, (4833, 10674, 25)),
-    ("2026", {}, (3644, 6154, 25)),
-    ("2026", {"crashes": 1}, (22315, 39457, 26)),
+    ("2026", {}, (2861, 4978, 25)),
+    ("2026", {"crashes": 1}, (17418, 31605, 26)),
 ]
 DEEP: list[tuple[str, dict[str, int], int, tuple[int, int, int]]] = [
     ("2022", {}, 9, (13496, 35951, 9)),
