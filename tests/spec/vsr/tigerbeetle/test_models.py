@@ -36,9 +36,9 @@ LARGE: list[tuple[str, dict[str, int], tuple[int, int, int]]] = [
 ]
 DEEP: list[tuple[str, dict[str, int], int, tuple[int, int, int]]] = [
     ("2022", {}, 9, (13496, 35951, 9)),
-    ("2026", {}, 8, (3794, 12810, 8)),
+    ("2026", {}, 8, (3724, 12663, 8)),
     ("2022", {"crashes": 1, "rots": 1}, 6, (8318, 18351, 6)),
-    ("2026", {"crashes": 1, "rots": 1}, 6, (4467, 13398, 6)),
+    ("2026", {"crashes": 1, "rots": 1}, 6, (4440, 13358, 6)),
 ]
 """Family, sizes (and how many strides deep) → states, strides taken, depth."""
 
