@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.impl.memory_source import MemorySource
 from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.machine.namespaces import NAMESPACE_MAX, Namespace, NamespaceError, NamespaceLayout, bits_required
@@ -125,7 +126,7 @@ def test_equal_contents_have_equal_bytes_and_digests_however_they_came_about(ope
         assert decode_operation(encode_operation(operation)) == operation
         run(machine, operation)
     data = machine.to_bytes()
-    restored = StateMachine.from_bytes(data)
+    restored = StateMachine.from_bytes(data, source=MemorySource(machine.partitions.held()))
     assert (restored.to_bytes(), restored.digest) == (data, machine.digest)
     run(machine, Put(b"zz", b"1"))
     run(restored, Put(b"zz", b"1"))

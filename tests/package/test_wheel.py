@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("package")
 
 SMALL = ("core", "--views", "2", "--ops", "1", "--requests", "1")
 FAULT = ("core", "--fault", "state.getstate_truncates")
-ENDINGS = {"py", "ipynb", "j2", "svg", "css", "js", "typed", "md", "ndjson", "json", "toml"}
+ENDINGS = {"py", "ipynb", "j2", "svg", "css", "js", "typed", "md", "ndjson", "json", "toml", "txt"}
 
 
 def names(wheel: Path) -> set[str]:
@@ -127,6 +127,13 @@ def test_explore(installed: Installed) -> None:
 
 def test_diff(installed: Installed) -> None:
     check(installed.vsr("diff", ".", "no-such-revision"), 2, "has no specification: there is no spec/vsr in it")
+
+
+def test_two_settings_judge_recorded_traces(installed: Installed) -> None:
+    code = "import viewproof; print(viewproof.samples())"
+    samples = check(installed.python("-c", code), 0, str(installed.packages)).strip()
+    told = check(installed.vsr("diff-audit", ":", ":allow=view.acks_survive_view", samples, "--json", "change.json"), 0, "")
+    assert json.loads((installed.work / "change.json").read_text())["exit_code"] == 0, told
 
 
 def test_mutate(installed: Installed) -> None:

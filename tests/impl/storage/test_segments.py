@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.impl.memory_source import MemorySource
 from tests.impl.storage.test_drain import entries as chain
 from viewproof.impl.faults import segments_with
 from viewproof.impl.groups.plane import Plane
@@ -253,19 +254,12 @@ def test_a_state_of_another_log_is_not_written_over_a_segment() -> None:
         data.write_snapshot(3, snapshot_of(chain(3)[2], other, data).data, other.partitions.held())
 
 
-class Memory(dict[SegmentRef, bytes]):
-    """Segments in memory, as a source."""
-
-    def read(self, ref: SegmentRef) -> bytes:
-        return self[ref]
-
-
 def test_segments_that_do_not_follow_one_another_are_refused() -> None:
     log = PartitionLog(NAMESPACE, SIZE)
     for number in range(5):
         log.append(b"message %d" % number)
     refs = log.refs
-    source = Memory({segment.ref: bytes(segment.content) for segment in log.segments})
+    source = MemorySource(log.segments)
     cache = SegmentCache(source)
     found = PartitionLog.of_refs(NAMESPACE, refs, source, cache, SIZE)
     assert list(found.messages(0, 9)) == list(log.messages(0, 9))

@@ -23,13 +23,13 @@ def test_the_lines_to_delete_are_in_the_functions_named() -> None:
     assert "require(received.prepare[v, o].parent ==" in inspect.getsource(normal.require_next).splitlines()[-1]
 
 
-@pytest.mark.parametrize(("action", "path"), re.findall(r"\d\. (\w+)\(.*\)  \[(\S+):\d+\]", TUTORIAL))
+@pytest.mark.parametrize(("action", "path"), re.findall(r"\d\. (\w+)\(.*\)  \[(\S+):…\]", TUTORIAL))
 def test_a_step_names_its_action(action: str, path: str) -> None:
     assert re.search(rf"@action\ndef {action}\(", (ROOT / path).read_text())
 
 
 def test_why_not_names_the_guards() -> None:
-    named = re.findall(r"\): (.*?) is false\s[^\[]*?(?:\[\d.*?\].*?)*\[(spec/\S+):\d+\]", TUTORIAL, re.DOTALL)
+    named = re.findall(r"\): (.*?) is false\s[^\[]*?(?:\[\d.*?\].*?)*\[(spec/\S+):…\]", TUTORIAL, re.DOTALL)
     assert len(named) == 2
     for guard, path in named:
         assert f"    require({guard})\n" in (ROOT / path).read_text()
