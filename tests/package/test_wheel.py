@@ -132,7 +132,9 @@ def test_diff(installed: Installed) -> None:
 def test_two_settings_judge_recorded_traces(installed: Installed) -> None:
     code = "import viewproof; print(viewproof.samples())"
     samples = check(installed.python("-c", code), 0, str(installed.packages)).strip()
-    told = check(installed.vsr("diff-audit", ":", ":allow=view.acks_survive_view", samples, "--json", "change.json"), 0, "")
+    told = check(
+        installed.vsr("diff-audit", ":", ":allow=view.acks_survive_view", samples, "--json", "change.json"), 0, ""
+    )
     assert json.loads((installed.work / "change.json").read_text())["exit_code"] == 0, told
 
 

@@ -21,7 +21,6 @@ from viewproof.impl.machine.partition_log import (
     SegmentCache,
     SegmentError,
     SegmentLostError,
-    SegmentRef,
     SegmentSource,
     scan_segment,
 )
