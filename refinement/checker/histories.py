@@ -76,17 +76,26 @@ class Histories(Stepping):
     def _loop(self, rule: Rule, line: Loop, env: Env) -> None:
         lo, hi = self._value(line.over.lo, env), self._value(line.over.hi, env)
         if isinstance(lo, Span) or isinstance(hi, Span):
-            self._unbounded(line, env)
+            self._unbounded(rule, line, env)
             return
         for member in range(lo, hi + 1):
             self._block(rule, line.body, {**env, line.over.name.name: member})
 
-    def _unbounded(self, line: Loop, env: Env) -> None:
-        """Steps of a range that is not known: whoever takes them may be anywhere now."""
+    def _unbounded(self, rule: Rule, line: Loop, env: Env) -> None:
+        """Steps of a range that is not known: whoever takes them may be anywhere now, and who receives messages in it
+        may have received any.
+        """
         env = {**env, line.over.name.name: Span()}
-        for step in all_lines(line.body):
-            if not isinstance(step, Step):
-                continue
+        steps = [step for step in all_lines(line.body) if isinstance(step, Step)]
+        for other in all_lines(line.body):
+            match other:
+                case Arrived():
+                    self._arrived(other, env)
+                case Received():
+                    self._receive_if(rule, other, env, None)
+                case Havoc():
+                    self._havoc(other, env)
+        for step in steps:
             actors = (p.name for p in self.irs[step.action].params if p.sort.name == self.cells.actors)
             found = [of for of in (step.args[name] for name in actors) if isinstance(of, Expr)]
             node = self._value(found[0], env) if found else Span()
@@ -94,6 +103,8 @@ class Histories(Stepping):
             if not isinstance(node, Span):
                 self._forget(node, cause)
             self._open(cause, "")
+        if not steps:
+            self._open(f"how far a range of {self.row[_EVENT]} goes", "")
 
     # messages
 

@@ -143,7 +143,7 @@ def adopted(state: Any, e: Any) -> None:
     holds(v >= state.view[r], "views do not fall", rule="I6")
     with when(v >= 1):
         arrived(state.sv[v].sent)
-    with each(between(Op, state.sv[v].op + 1, e.op)) as o:
+    with each(between(Op, where(v == 0, 1, state.sv[v].op + 1), e.op)) as o:
         arrived(state.prepare[v, o].client)
     step(as_built.on_start_view, r=r, v=v, n=e.op)
     with when(e.commit > state.commit_max[r]):

@@ -53,6 +53,16 @@ def test_a_replica_whose_file_ends_before_the_others_is_not_known_from_there(tmp
 
 
 @needs(IGGY)
+def test_what_a_primary_prepared_after_the_end_of_its_file_may_have_come_to_a_backup_that_starts_again(
+    tmp_path: Path,
+) -> None:
+    kept = {0: 16, 1: 2, 2: 2}
+    found = verdict("iggy", *split(tmp_path, lambda node, own: own[: len(own) // kept[node]]))
+    assert found.verdict == "inconclusive"
+    assert any("lines of a replica end before those of the others" in text for text in found.missing)
+
+
+@needs(IGGY)
 def test_a_log_below_debug_level_says_so(tmp_path: Path) -> None:
     found = verdict("iggy", *split(tmp_path, lambda _, own: [line for line in own if " DEBUG " not in line]))
     assert found.verdict == "inconclusive"
