@@ -76,44 +76,61 @@ class Histories(Stepping):
     def _loop(self, rule: Rule, line: Loop, env: Env) -> None:
         lo, hi = self._value(line.over.lo, env), self._value(line.over.hi, env)
         if isinstance(lo, Span) or isinstance(hi, Span):
+            self._open_value(line.over.lo if isinstance(lo, Span) else line.over.hi, "how far a range goes", env)
             self._unbounded(rule, line, env)
             return
         for member in range(lo, hi + 1):
             self._block(rule, line.body, {**env, line.over.name.name: member})
 
-    def _unbounded(self, rule: Rule, line: Loop, env: Env) -> None:
-        """Steps of a range that is not known: whoever takes them may be anywhere now, and who receives messages in it
-        may have received any.
+    def _unbounded(self, rule: Rule, loop: Loop, env: Env) -> None:
+        """What a range that is not known may have done: any, or none, of it happened. Who takes steps in it may be
+        anywhere now, who receives messages in it may have received any; what must hold in it is not judged.
         """
-        env = {**env, line.over.name.name: Span()}
-        steps = [step for step in all_lines(line.body) if isinstance(step, Step)]
-        for other in all_lines(line.body):
-            match other:
+        lines = list(all_lines(loop.body))
+        inner = [loop, *(one for one in lines if isinstance(one, Loop))]
+        env = {**env, **{one.over.name.name: Span() for one in inner}}
+        for one in lines:
+            match one:
                 case Arrived():
-                    self._arrived(other, env)
+                    self._may_have_arrived(self._value(one.by, env))
                 case Received():
-                    self._receive_if(rule, other, env, None)
+                    self._receive_if(rule, one, env, None)
                 case Havoc():
-                    self._havoc(other, env)
-        for step in steps:
-            actors = (p.name for p in self.irs[step.action].params if p.sort.name == self.cells.actors)
-            found = [of for of in (step.args[name] for name in actors) if isinstance(of, Expr)]
-            node = self._value(found[0], env) if found else Span()
-            cause = f"how many {step.action} there were before {self.row[_EVENT]}"
-            if not isinstance(node, Span):
-                self._forget(node, cause)
-            self._open(cause, "")
-        if not steps:
-            self._open(f"how far a range of {self.row[_EVENT]} goes", "")
+                    self._havoc(replace(one, least=None, most=None), env)
+                case Forget():
+                    self._nested(rule, one, env)
+        for one in lines:
+            if isinstance(one, Step):
+                self._may_have_stepped(one, env)
+
+    def _may_have_stepped(self, step: Step, env: Env) -> None:
+        """A step was taken any number of times: who took it is not known, nor what a step of nobody writes."""
+        ir, cause = self.irs[step.action], f"how many {step.action} there were before {self.row[_EVENT]}"
+        self._open(cause, "")
+        actors = (p.name for p in ir.params if p.sort.name == self.cells.actors)
+        found = next((of for of in (step.args[name] for name in actors) if isinstance(of, Expr)), None)
+        if found is not None:
+            node = self._value(found, env)
+            for one in range(self.state.replicas) if isinstance(node, Span) else (node,):
+                self._forget(one, cause)
+            return
+        for var in (self.spec.schema.vars[name] for name in ir.writes()):
+            if var.index:
+                self.cells.lose(var, (Span(),) * len(var.index), cause)
+            else:
+                self.cells.loosen(var, (), cause, rising=var.name in self.system.profile.rising)
 
     # messages
+
+    def _may_have_arrived(self, node: Value) -> None:
+        for one in range(self.state.replicas) if isinstance(node, Span) else (node,):
+            self._may_have_received(one)
 
     def _arrived(self, line: Arrived, env: Env) -> None:
         node, var = self._value(line.by, env), line.var
         index = tuple(self._value(i, env) for i in line.index)
         if isinstance(node, Span) or any(isinstance(i, Span) for i in index):
-            for one in range(self.state.replicas) if isinstance(node, Span) else (node,):
-                self._may_have_received(one)
+            self._may_have_arrived(node)
             return
         top = ends(self.cells.read(var, index))[1]
         if top is not None and top <= 0:
