@@ -165,8 +165,8 @@ class LosesMessages(SegmentStore):
 class RemakesSegments(SegmentStore):
     """A segment that is not there any more is made anew, and what is new is written where it would have gone."""
 
-    def is_to_mend(self, found: int | None, size: int) -> bool:
-        return False
+    def to_mend(self, path: str, durable: bytes) -> str:
+        return ""
 
     def open_to_add(self, durable: SegmentRef) -> File:
         return self._open(self.path(durable.key))

@@ -78,8 +78,8 @@ def segments_named(data: bytes) -> list[SegmentRef]:
 class SegmentStore:
     """The segment files in one data directory; `impl.machine.partition_log.SegmentSource` of its replica.
 
-    A file that vanished or was cut while the process runs is written again from memory, before anything is added to it;
-    `mended` takes each by name. What is not in memory any more is lost, and comes from another replica.
+    A file that vanished, was cut or altered while the process runs is written again from memory, before anything is
+    added to it; `mended` takes each by name. What is not in memory any more is lost, and comes from another replica.
 
     Thread use: one write at a time; `read` at any time.
     """
@@ -221,12 +221,11 @@ class SegmentStore:
         return True
 
     def _keep(self, ref: SegmentRef, content: bytes) -> None:
-        """Writes the durable part of a segment again from memory, if its file is gone or was cut; its index as well."""
-        path = self.path(ref.key)
-        found = self._files.size_of(path)
-        if self.is_to_mend(found, ref.size):
-            what = "is gone" if found is None else f"was cut to {found} bytes"
-            write_atomically(self._files, path, content[: ref.size])
+        """Writes the durable part of a segment again from memory, if its file is not that; its index as well."""
+        path, durable = self.path(ref.key), content[: ref.size]
+        what = self.to_mend(path, durable)
+        if what:
+            write_atomically(self._files, path, durable)
             self.mended.append(f"{path}: it {what} while the process ran: its {ref.size} bytes were written again")
         if self._lacks_index(ref):
             self._keep_index(ref, content[: ref.size])
@@ -236,9 +235,17 @@ class SegmentStore:
         write_atomically(self._files, path, _index_entries(ref.namespace, ref.base, record_positions(content)))
         self.mended.append(f"{path}: it was gone or cut while the process ran: written again")
 
-    def is_to_mend(self, found: int | None, size: int) -> bool:
-        """True if a file of which `size` bytes are durable is not there, or has fewer (`found`)."""
-        return found is None or found < size
+    def to_mend(self, path: str, durable: bytes) -> str:
+        """What became of a file that begins with these bytes, or "" if it does."""
+        try:
+            found = self._content(path, len(durable))
+        except OSError as error:
+            return f"could not be read ({error.strerror or error})"
+        if found is None:
+            return "is gone"
+        if len(found) < len(durable):
+            return f"was cut to {len(found)} bytes"
+        return "" if found == durable else "was altered"
 
     def open_to_add(self, durable: SegmentRef) -> File:
         """The segment's file, made anew only if nothing is durable in it. Raises OSError if it has less than that."""
