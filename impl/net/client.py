@@ -147,6 +147,8 @@ class Client:
         self._target = 0
         self._connection: Connection | None = None
         self._pending: _Pending | None = None
+        self._refusals: dict[int, RefusedError] = {}
+        self._silent: set[int] = set()
         self._fenced = ""
         self._registered = False
         self._busy = False
@@ -156,7 +158,7 @@ class Client:
         """Send one operation and return its result.
 
         Raises RequestTimeoutError, UnreachableError, EvictedError, FencedError, RequestTooLargeError, UncertainError,
-        ClientBusyError, ClientClosedError, RefusedError or ReplyError.
+        ClientBusyError, ClientClosedError, ReplyError, or RefusedError once more than half of the replicas refuse.
         """
         self._check_usable()
         if self._pending is not None:
@@ -181,7 +183,7 @@ class Client:
                 reply = await self._converse(pending)
         except TimeoutError as error:
             raise RequestTimeoutError(self._timeout_text(pending), pending.executed) from error
-        except UnreachableError as error:
+        except (UnreachableError, RefusedError) as error:
             error.executed = pending.executed
             raise
         finally:
@@ -274,9 +276,9 @@ class Client:
     def _timeout_text(self, pending: _Pending) -> str:
         name = f"of client {self.client_id} had no answer within {self._timeout_seconds} s"
         if pending.request is None:
-            return f"the register {name}; the operation was not sent"
+            return f"the register {name}; the operation was not sent{self._refusals_text()}"
         fate = "it may still be executed" if pending.doubtful else "it was not executed"
-        return f"request {pending.request.request} {name}; {fate}"
+        return f"request {pending.request.request} {name}; {fate}{self._refusals_text()}"
 
     # The conversation
 
@@ -284,18 +286,17 @@ class Client:
         """Register if need be, then send until the reply is here; wait longer, and turn to the next, each time."""
         wait = self._retry_seconds
         attempts = 0
-        silent: set[int] = set()
         accepted = time.monotonic()
         while True:
             self.retries += attempts > 0
             attempts += 1
             connection = await self._connect()
             if connection is not None:
-                silent.clear()
+                self._silent.discard(self._target)
                 accepted = time.monotonic()
             else:
-                silent.add(self._target)
-                self._check_reachable(silent, time.monotonic() - accepted)
+                self._silent.add(self._target)
+                self._check_reachable(time.monotonic() - accepted)
             message = None if connection is None else self._send(connection, pending)
             if connection is None or message is None:
                 self._next_target()
@@ -339,12 +340,23 @@ class Client:
             pending.doubtful += message.request > 0
         return message
 
-    def _check_reachable(self, silent: set[int], seconds: float) -> None:
+    def _check_reachable(self, seconds: float) -> None:
         if self._unreachable_seconds is None or seconds < self._unreachable_seconds:
             return
-        if len(silent) == len(self.addresses):
+        if len(self._silent) == len(self.addresses):
             addresses = ", ".join(map(address_text, self.addresses))
-            raise UnreachableError(f"nobody accepts connections at {addresses}; are the replicas running?")
+            text = f"nobody accepts connections at {addresses}; are the replicas running?{self._refusals_text()}"
+            raise UnreachableError(text)
+
+    def _refusals_text(self) -> str:
+        return "".join(f"; {error}" for error in self._refusals.values())
+
+    def _on_refusal(self, error: RefusedError) -> None:
+        """One replica may be set up wrongly; if more than half refuse, this client is. Raises the error then."""
+        self._refusals[self._target] = error
+        self._silent.add(self._target)
+        if 2 * len(self._refusals) > len(self.addresses):
+            raise error
 
     async def _await_answer(
         self, connection: Connection, message: Request, pending: _Pending
@@ -352,6 +364,8 @@ class Client:
         """The answer, or None if this replica cannot give it; the target is then another one."""
         while True:
             frame = await connection.inbox.get()
+            if isinstance(frame, Reply | Eviction | NotPrimary):
+                self._refusals = {}
             if isinstance(frame, Reply):
                 self.clock = max(self.clock, min(frame.clock, CLIENT_CLOCK_MAX))
                 if _answers(frame, message):
@@ -372,7 +386,7 @@ class Client:
             elif isinstance(frame, Goodbye):
                 if not frame.temporary:
                     at = address_text(self.addresses[self._target])
-                    raise RefusedError(f"replica at {at} refused: {frame.reason}", pending.executed)
+                    self._on_refusal(RefusedError(f"replica at {at} refused: {frame.reason}"))
             elif frame is None:
                 self._drop()
                 self._next_target()
@@ -422,9 +436,12 @@ class Client:
         self.incarnation = incarnation + 1
 
     def _follow(self, hint: NotPrimary) -> None:
-        if hint.view >= self.view and hint.view % len(self.addresses) != self._target:
+        """To the primary of the view that this replica is in, unless nobody was there; then to the next replica."""
+        primary = hint.view % len(self.addresses)
+        tried = hint.view == self.view and primary in self._silent
+        if hint.view >= self.view and primary != self._target and not tried:
             self.view = hint.view
-            self._turn_to(hint.view % len(self.addresses))
+            self._turn_to(primary)
         else:
             self._next_target()
 
@@ -453,9 +470,13 @@ class Client:
     async def _connect(self) -> Connection | None:
         if self._connection is None or not self._connection.alive:
             address = self.addresses[self._target]
-            self._connection = await open_connection(
-                address, self._cluster, self.client_id, CONNECT_SECONDS, self._group, self._tls
-            )
+            try:
+                self._connection = await open_connection(
+                    address, self._cluster, self.client_id, CONNECT_SECONDS, self._group, self._tls
+                )
+            except RefusedError as error:
+                self._connection = None
+                self._on_refusal(error)
             self._check_place(self._connection)
         return self._connection
 

@@ -111,6 +111,8 @@ async def open_connection(
     if frame is None and connection is not None and isinstance(connection.error, ssl.SSLError):
         raise RefusedError(f"replica at {address_text(address)} refused: {connection.error}", executed=False)
     if isinstance(frame, Goodbye) and not frame.temporary:
+        if connection is not None:
+            connection.close()
         raise RefusedError(f"replica at {address_text(address)} refused: {frame.reason}", executed=False)
     if isinstance(frame, Hello) and connection is not None:
         wrong = None if tls is None else connection.certificate_error(cluster, frame.number)

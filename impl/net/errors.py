@@ -65,7 +65,7 @@ class ClientClosedError(ClientError):
 
 
 class RefusedError(ClientError):
-    """A replica refused the connection for good, for example because it belongs to another cluster."""
+    """More than half of the replicas refused the connection for good, for example as those of another cluster."""
 
 
 class ReplyError(ClientError):
