@@ -13,11 +13,11 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.reading import first_run, read_rows
@@ -27,6 +27,7 @@ from viewproof.refinement.verdict import AuditOptions
 
 if TYPE_CHECKING:
     from viewproof.refinement.events import System
+    from viewproof.refinement.flat.dictionary import Dictionary, Words
     from viewproof.refinement.joined.order import Record as JoinedRecord
     from viewproof.refinement.joined.source import Reading
 
@@ -120,6 +121,26 @@ class Run(Protocol):
 
     def text(self, line: int) -> str:
         """What one of the last lines says; "" for others."""
+
+
+@runtime_checkable
+class WordsRun(Run, Protocol):
+    """A run that can also be gone through as rows of words, for the compiled replay."""
+
+    file: str
+
+    @property
+    def shown(self) -> Mapping[str, int]:
+        """The columns that its first row shows of the configuration."""
+
+    def words(self, texts: Sequence[str], events: Mapping[str, int]) -> tuple[Dictionary, Iterator[Words]]:
+        """In place of `rows` the same as words, some at a time: numbers, codes of texts (those given have the first
+        codes), `NULL` for what is not shown, and the number of each event; nothing for the run's name. Raises
+        `NotPlain` where words do not say it.
+        """
+
+    def again(self) -> Run:
+        """The run from its beginning."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def judge_unit(
     `total` are the bytes of the whole input: a large one is worth compiling for. `hands` are for one large run.
     """
     plain = judge_plain(unit, options, check_run, total, hands)
-    return plain or judge_by_rows(unit, options, check_run, hands)
+    return plain or judge_by_rows(unit, options, check_run, hands, total)
 
 
 def judge_plain(
@@ -149,10 +149,12 @@ def judge_plain(
         return _failed(unit, error)
 
 
-def judge_by_rows(unit: Unit, options: AuditOptions, check_run: CheckRun, hands: Hands = ONE) -> UnitResult:
-    """The same without compiled code."""
+def judge_by_rows(
+    unit: Unit, options: AuditOptions, check_run: CheckRun, hands: Hands = ONE, total: int = 0
+) -> UnitResult:
+    """The same without compiled code, but for logs of which a file has whole runs."""
     try:
-        return _judge_by_rows(unit, options, check_run, hands)
+        return _judge_by_rows(unit, options, check_run, hands, total)
     except Exception as error:
         return _failed(unit, error)
 
@@ -176,12 +178,12 @@ def _judge_plain(unit: Unit, options: AuditOptions, total: int, hands: Hands) ->
     return result_of(unit.name, [v.run_id for v in verdicts], judged, options, log, (), clock.seconds)
 
 
-def _judge_by_rows(unit: Unit, options: AuditOptions, check_run: CheckRun, hands: Hands) -> UnitResult:
+def _judge_by_rows(unit: Unit, options: AuditOptions, check_run: CheckRun, hands: Hands, total: int) -> UnitResult:
     found = adapter(options.adapter)
     if found.streamed is not None:
         from viewproof.refinement.streamed import judge_streamed
 
-        return judge_streamed(unit, found, options, check_run)
+        return judge_streamed(unit, found, options, check_run, total)
     if found.joined is not None:
         from viewproof.refinement.joined.judging import judge_joined
 

@@ -132,7 +132,7 @@ def _judge_all(
         else:
             yield result
     if left:
-        by_rows = partial(judge_by_rows, options=options, check_run=check_run)
+        by_rows = partial(judge_by_rows, options=options, check_run=check_run, total=total)
         yield from in_processes(by_rows, left, min(workers, len(left)), in_order=False)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from viewproof.refinement.adapter import Adapter, Run, without
+from viewproof.refinement.adapter import Adapter, Run, WordsRun, without
 from viewproof.refinement.adapter import adapter as find_adapter
 from viewproof.refinement.discovery import Unit
+from viewproof.refinement.flat.logs import compiled_applies, conforming_log
 from viewproof.refinement.judging import Spent, no_collector
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.text_lines import Segment
@@ -30,8 +31,10 @@ def apart(units: Iterable[Unit], adapter: Adapter) -> tuple[Unit, ...]:
     return tuple(found)
 
 
-def judge_streamed(unit: Unit, adapter: Adapter, options: AuditOptions, check_run: CheckRun) -> UnitResult:
-    """Judge the runs of a part of a file; where one of them is no log of the adapter, none of them is judged."""
+def judge_streamed(unit: Unit, adapter: Adapter, options: AuditOptions, check_run: CheckRun, total: int) -> UnitResult:
+    """Judge the runs of a part of a file, of an input of so many bytes; where one of them is no log of the adapter,
+    none of them is judged.
+    """
     assert adapter.streamed is not None
     log, clock = ProblemLog(), Spent()
     verdicts: list[RunVerdict] = []
@@ -39,7 +42,7 @@ def judge_streamed(unit: Unit, adapter: Adapter, options: AuditOptions, check_ru
     try:
         with no_collector():
             runs = adapter.streamed.runs(part, options.profile, log)
-            verdicts += [_judge(run, options, check_run) for run in runs]
+            verdicts += [_judge(run, options, check_run, total) for run in runs]
     except OSError as error:
         log.add(part.file, 0, "", "a readable file", error.strerror or str(error))
     clock.until_now("read, check")
@@ -53,18 +56,30 @@ def judge_streamed(unit: Unit, adapter: Adapter, options: AuditOptions, check_ru
     )
 
 
-def _judge(run: Run, options: AuditOptions, check_run: CheckRun) -> RunVerdict:
-    rows, own = run.rows, replace(options, adapter=run.adapter)
+def _judge(run: Run, options: AuditOptions, check_run: CheckRun, total: int) -> RunVerdict:
+    own = replace(options, adapter=run.adapter)
+    if isinstance(run, WordsRun) and compiled_applies(own, check_run):
+        verdict = conforming_log(run, own, total)
+        if verdict is not None:
+            verdict = replace(verdict.with_missing(run.missing()), notes=(*verdict.notes, *run.notes(violated=False)))
+        else:
+            verdict = _by_rows(run.again(), own, check_run)
+    else:
+        verdict = _by_rows(run, own, check_run)
+    run.rest()
+    return verdict
+
+
+def _by_rows(run: Run, options: AuditOptions, check_run: CheckRun) -> RunVerdict:
+    rows = run.rows
     if options.without:
         index = find_adapter(run.adapter).system.index
         rows = without(rows, {index[name] for name in options.without})
-    verdict = check_run(run.run_id, rows, own)
+    verdict = check_run(run.run_id, rows, options)
     found = tuple(_with_texts(violation, run) for violation in verdict.violations)
     notes = (*verdict.notes, *run.notes(violated=bool(found)))
     notes = (*notes, *(f"judged without {name}, as if it were never shown" for name in options.without))
-    missing = run.missing()
-    run.rest()
-    return replace(verdict.with_missing(missing), violations=found, notes=notes)
+    return replace(verdict.with_missing(run.missing()), violations=found, notes=notes)
 
 
 def _with_texts(violation: Violation, run: Run) -> Violation:

@@ -117,8 +117,7 @@ def compile_kind(system: System, cfg: Any, allow: tuple[str, ...], *, optional: 
     """Compile the audit for all configurations of one kind: `cfg` with given numbers."""
     spec = system.profile.spec(cfg)
     rules, observed = system.rules_for(spec), system.observations_for(spec, optional=optional)
-    deviations, fits = system.profile.deviations, partial(_fits, spec)
-    extra = deviations(allow).only(fits)
+    deviations, extra = system.profile.deviations, permitted(system, spec, allow)
     full = extra.added_to(spec)
     owing = any(isinstance(line, Owes) for rule in rules.values() for line in rule.lines)
     stand_ins = extra.by_action if system.profile.whole else {}
@@ -132,8 +131,13 @@ def compile_kind(system: System, cfg: Any, allow: tuple[str, ...], *, optional: 
         extra.by_action,
         _deviations(rules, full, extra.by_action),
         extra,
-        tuple(id for id in allow if deviations((id,)).added and not deviations((id,)).only(fits).added),
+        tuple(id for id in allow if deviations((id,)).added and not permitted(system, spec, (id,)).added),
     )
+
+
+def permitted(system: System, spec: Spec, allow: tuple[str, ...]) -> Deviations:
+    """The permitted deviations that fit the specification."""
+    return system.profile.deviations(allow).only(partial(_fits, spec))
 
 
 def _fits(spec: Spec, name: str, act: Action) -> bool:

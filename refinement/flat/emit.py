@@ -60,9 +60,13 @@ class EventText:
     ) -> None:
         self.system, self.rule, self.layout, self.books = system, rule, layout, books
         self.observed, self.actions, self.params = observed, actions, params
-        self.out = EventLower(layout, system, rule, codes)
+        self.out = self.lowering(codes)
         self.certain: set[str] = {"node", "seq"}
         self._write()
+
+    def lowering(self, codes: Mapping[str, int]) -> EventLower:
+        """What lowers its expressions; texts that are written out have these codes."""
+        return EventLower(self.layout, self.system, self.rule, codes)
 
     @property
     def sites(self) -> list[Site]:
@@ -80,21 +84,31 @@ class EventText:
     def _write(self) -> None:
         rule = self.rule
         for name in self._columns():
-            at = self.system.index[name]
-            if self.system.by_name[name].kind == "strings":
-                width = len(self.system.table)
-                self.out.line(f"c_{name} = load(load(C + {8 * at}) + 8 * row)")
-                self.out.line(f"end_{name} = load(load(C + {8 * (at + width)}) + 8 * row)")
-                self.out.line(f"list_{name} = load(C + {8 * (at + 2 * width)})")
-            else:
-                self.out.line(f"c_{name} = load(load(C + {8 * at}) + 8 * row)")
+            self._load(name)
+        self._begin()
         if rule.receives:
             self._match_sent(rule.receives)
         self._lines()
         self._observe()
         if rule.sends:
             self._send(rule.sends)
+        self._end()
         self.out.line("return 0")
+
+    def _load(self, name: str) -> None:
+        """The column under a name."""
+        at = self.system.index[name]
+        self.out.line(f"c_{name} = load(load(C + {8 * at}) + 8 * row)")
+        if self.system.by_name[name].kind == "strings":
+            width = len(self.system.table)
+            self.out.line(f"end_{name} = load(load(C + {8 * (at + width)}) + 8 * row)")
+            self.out.line(f"list_{name} = load(C + {8 * (at + 2 * width)})")
+
+    def _begin(self) -> None:
+        """What comes before the event's lines."""
+
+    def _end(self) -> None:
+        """What comes after all else."""
 
     def _columns(self) -> list[str]:
         exprs = [e for line in self.rule.lines for e in expressions(line)]
@@ -209,12 +223,7 @@ class EventText:
             case Log():
                 self._log(line)
             case Agrees():
-                self._need(Column(line.column), line.op)
-                place = self.books.agreed[line.column]
-                (op,) = self._values(line.op)
-                self._called("agreed", _row(place), op, f"c_{line.column}")
-                if line.distinct:
-                    self._called("agreed", _row(self.books.of_one[line.column]), f"c_{line.column}", op)
+                self._agrees(line)
             case Journaled():
                 self._journaled(line)
             case InJournal():
@@ -222,7 +231,19 @@ class EventText:
                 o = out.env[line.each.name.name].text
                 self._called("in_journal", "c_node", *self._values(line.entry), o)
             case _:
-                raise SpecError(f"there is no compiled form of {type(line).__name__}", line.source)
+                self._other(line)
+
+    def _other(self, line: Line) -> None:
+        """A line of another kind."""
+        raise SpecError(f"there is no compiled form of {type(line).__name__}", line.source)
+
+    def _agrees(self, line: Agrees) -> None:
+        self._need(Column(line.column), line.op)
+        place = self.books.agreed[line.column]
+        (op,) = self._values(line.op)
+        self._called("agreed", _row(place), op, f"c_{line.column}")
+        if line.distinct:
+            self._called("agreed", _row(self.books.of_one[line.column]), f"c_{line.column}", op)
 
     def _values(self, *exprs: Expr) -> list[str]:
         return [self.out.atom(self.out.lower(e)).text for e in exprs]
@@ -319,12 +340,16 @@ class EventText:
                 with out.block(f"if {failed} < 0:"):
                     self._count(line.action)
             else:
+                self._stand_ins(line.action, args, failed)
                 out.leave(f"{failed} >= 0", f"{line.action} is refused")
                 self._count(line.action)
             if line.journals is not None and line.each is not None and line.how == "must":
                 o = out.env[line.each.name.name].text
                 self._called("journal", "c_node", *self._values(line.journals), o)
         out.depth = depth
+
+    def _stand_ins(self, action: str, args: Sequence[str], failed: str) -> None:
+        """What may be taken where the action was refused, as `failed` says then."""
 
     def _count(self, action: str) -> None:
         at = f"M + external('o_coverage') + {8 * self.books.coverage[action]}"

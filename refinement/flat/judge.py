@@ -73,7 +73,7 @@ def conforming(
 
     `spent(phase)` is told when one ends. The options are such that it `applies`.
     """
-    large = _is_large(total)
+    large = is_large(total)
     if not large and unit.size < SMALL_BYTES:
         return None
 
@@ -105,7 +105,7 @@ def streamed(
                 adapter(options.adapter).system,
                 carried,
                 spent,
-                large=_is_large(total),
+                large=is_large(total),
                 hands=hands,
             )
         ],
@@ -123,13 +123,14 @@ def of_tables(
         return None
 
     def verdicts(carried: ProblemLog) -> list[RunVerdict]:
-        return [judge_tables(run_id, tables, adapter(options.adapter).system, carried, _is_large(total))]
+        return [judge_tables(run_id, tables, adapter(options.adapter).system, carried, is_large(total))]
 
     found = _unless_left(run_id, ProblemLog(), verdicts)
     return found[0] if found else None
 
 
-def _is_large(total: int) -> bool:
+def is_large(total: int) -> bool:
+    """Is an input of so many bytes worth compiling for?"""
     return how() == "compiled" or total >= LARGE_BYTES
 
 

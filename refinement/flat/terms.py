@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from viewproof.refinement.events.lines import (
     Rule,
@@ -76,11 +78,56 @@ class Books:
         layout.words_at("last_clock", layout.members)
 
 
-class EventLower(FlatLower):
-    """Terms of event functions: columns, texts as codes, and the functions that the replays know by name."""
+ASK = "viewproof_ask"
+"""The function that compiled code asks, of the run and the number of a function (`asking`)."""
+ASKED = "asked"
+"""Where the arguments lie of a function that is asked."""
+ARGUMENTS_MAX = 8
 
-    def __init__(self, layout: FlatLayout, system: System, rule: Rule, codes: Mapping[str, int]) -> None:
+
+@dataclass(frozen=True)
+class Ask:
+    """A function of Python that compiled code asks for a value. Of each argument: is it a text? The first is the `row`
+    of a replica's variable, if that names one: all its cells that are not as at first.
+    """
+
+    module: str
+    name: str
+    texts: tuple[bool, ...]
+    row: str = ""
+
+
+class Asks:
+    """The functions of Python that compiled code may ask: those that have no compiled form."""
+
+    def __init__(self, layout: FlatLayout) -> None:
+        self.layout = layout
+        self.known: dict[Ask, int] = {}
+        layout.words_at(ASKED, ARGUMENTS_MAX)
+
+    def number(self, expr: Apply, texts: Sequence[bool], source: Source) -> int:
+        """The number of the function; one that cannot be found by its name is refused."""
+        fn, row = expr.fn, expr.args[0] if expr.args else None
+        name, module = getattr(fn, "__qualname__", ""), getattr(fn, "__module__", "")
+        if getattr(sys.modules.get(module), name, None) is not fn or fn is None or len(texts) > ARGUMENTS_MAX:
+            raise SpecError(f"there is no compiled form of {expr.name}", source)
+        if isinstance(row, Row) and (self.layout.places[row.var].init or len(self.layout.places[row.var].index) != 2):
+            raise SpecError(f"there is no compiled form of {expr.name} of {row.var}", source)
+        return self.known.setdefault(
+            Ask(module, name, tuple(texts), row.var if isinstance(row, Row) else ""), len(self.known)
+        )
+
+
+class EventLower(FlatLower):
+    """Terms of event functions: columns, texts as codes, and the functions that the replays know by name; with `asks`
+    also those that only Python knows.
+    """
+
+    def __init__(
+        self, layout: FlatLayout, system: System, rule: Rule, codes: Mapping[str, int], asks: Asks | None = None
+    ) -> None:
         super().__init__(layout, rule.event)
+        self.asks = asks
         self.system, self.codes = system, codes
         self.fail = lambda site: f"return {site}"
         self.excused: frozenset[str] = frozenset()
@@ -121,7 +168,7 @@ class EventLower(FlatLower):
                 return self.apply(expr)
             case Op(op="eq" | "ne") if any(isinstance(a, Apply) and a.name.startswith("text_of_") for a in expr.args):
                 for one in expr.args:
-                    if isinstance(one, Column) and not self.system.by_name[one.name].choices:
+                    if isinstance(one, Column) and not self.asks and not self.system.by_name[one.name].choices:
                         raise SpecError(f"there is no compiled form of a label's text beside {one.name}", self.source)
         return super().lower(expr)
 
@@ -140,13 +187,15 @@ class EventLower(FlatLower):
                 return self.known(f"mask(M, {row})", 0, WORD_MAX)
             base = rest[1].text if len(rest) > 1 else "0"
             return self.known(f"first_clear(M, {row}, {rest[0].text}, {base})", 0, NUMBER_MAX)
+        labels = getattr(expr.fn, "__self__", None)
+        if self.asks is not None and labels is None and any(isinstance(a, Row) or self._is_text(a) for a in args):
+            return self.asked(expr, self.asks)
         terms = [self.atom(self.lower(a)) for a in args]
         texts = ", ".join(t.text for t in terms)
         if name == "name_of":
             return self.known(f"label(M, {texts})", -1, WORD_MAX)
         if name == "bit":
             return Term(f"((lshr({terms[0].text}, {terms[1].text} - 1) & 1) != 0)", 0, 1)
-        labels = getattr(expr.fn, "__self__", None)
         if isinstance(labels, tuple) and name.startswith("label_of_"):
             return self.chosen(terms[0], {self.codes[text]: n for n, text in enumerate(labels) if text in self.codes})
         if isinstance(labels, tuple) and name.startswith("text_of_"):
@@ -155,13 +204,31 @@ class EventLower(FlatLower):
 
     def called(self, expr: Apply, terms: Sequence[Term]) -> Term:
         """A function of numbers, compiled from its source; of small ones, so that its products fit a word."""
-        self.functions[expr.name] = function = function_unit(expr, self.source)
+        try:
+            self.functions[expr.name] = function = function_unit(expr, self.source)
+        except SpecError:
+            if self.asks is None:
+                raise
+            return self.asked(expr, self.asks)
         for term in terms:
             if term.lo < 0 or term.hi > NUMBERED_MAX:
                 self.leave(
                     f"{term.text} < 0 or {term.text} > {NUMBERED_MAX}", f"a number that {expr.name} is not given"
                 )
         value = self.known(f"{function.symbol}({', '.join(t.text for t in terms)})", 0, CELL_MAX)
+        self.leave(f"{value.text} < 0 or {value.text} > {CELL_MAX}", f"what {expr.name} gives")
+        return value
+
+    def _is_text(self, expr: Expr) -> bool:
+        return isinstance(expr, Text) or (isinstance(expr, Column) and self.system.by_name[expr.name].kind != "int")
+
+    def asked(self, expr: Apply, asks: Asks) -> Term:
+        """What the function says of these arguments."""
+        number = asks.number(expr, [self._is_text(a) for a in expr.args], self.source)
+        terms = [self.atom(self.lower(a.node if isinstance(a, Row) else a)) for a in expr.args]
+        for place, term in enumerate(terms):
+            self.line(f"store(M + external('o_{ASKED}') + {8 * place}, {term.text})")
+        value = self.known(f"{ASK}(M, {number})", 0, CELL_MAX)
         self.leave(f"{value.text} < 0 or {value.text} > {CELL_MAX}", f"what {expr.name} gives")
         return value
 
@@ -184,6 +251,8 @@ def function_unit(expr: Apply, source: Source) -> Unit:
         tree = None
     if tree is None or not isinstance(tree.body[0], ast.FunctionDef):
         raise SpecError(f"there is no compiled form of {expr.name}", source)
+    if any(isinstance(n, ast.Call) and not isinstance(n.func, ast.Name) for n in ast.walk(tree)):
+        raise SpecError(f"there is no compiled form of {expr.name}: it calls a method", source)
     grows = [n for n in ast.walk(tree) if isinstance(n, (ast.Mult, ast.Pow, ast.LShift))]
     if len(grows) > PRODUCTS_MAX or any(not isinstance(n, ast.Mult) for n in grows):
         raise SpecError(f"there is no compiled form of {expr.name}: its values may not fit a word", source)

@@ -333,3 +333,58 @@ def rows_of_lines(
     done[1] = number
     done[2] = row
     return 0
+
+
+def unknown_texts(
+    found: I64P, width: I64, count: I64, plans: I64P, entries: I64P, meanings: I64P, room: I64, out: I64P
+) -> I64:  # fmt: skip
+    """Texts of rows whose meaning is not known yet, as kind of field and code, each once; how many there are.
+
+    `plans`: of each pattern its first entry and their number; `entries`: of each the field, the column (-1: it is a
+    header), and the kind of field; `meanings`: of each kind and code the meaning + 1, 0 where it is not known.
+    """
+    missing = 0
+    for row in range(count):
+        pattern = found[width * row]
+        first = plans[2 * pattern]
+        for k in range(first, first + plans[2 * pattern + 1]):
+            value = found[width * row + entries[3 * k]]
+            if value < 0:
+                at = room * entries[3 * k + 2] - 1 - value
+                if meanings[at] == 0:
+                    meanings[at] = -1
+                    out[2 * missing] = entries[3 * k + 2]
+                    out[2 * missing + 1] = -1 - value
+                    missing += 1
+    return missing
+
+
+def rows_of_words(
+    found: I64P, width: I64, count: I64, plans: I64P, entries: I64P, meanings: I64P, room: I64, events: I64P,
+    headers: I64P, size: I64, begin: I64, out: I64P, columns: I64,
+) -> I64:  # fmt: skip
+    """Rows of an event's columns: run, node, seq, clock, event and the others; those of a header, `size` of them, from
+    `begin` on. `events`: of each pattern the number of its event.
+    """
+    null = -9223372036854775808
+    for row in range(count):
+        base = columns * row
+        for k in range(columns):
+            out[base + k] = null
+        pattern = found[width * row]
+        out[base + 1] = -1
+        out[base + 2] = found[width * row + 1]
+        out[base + 3] = found[width * row + 1]
+        out[base + 4] = events[pattern]
+        first = plans[2 * pattern]
+        for k in range(first, first + plans[2 * pattern + 1]):
+            value = found[width * row + entries[3 * k]]
+            if value < 0:
+                value = meanings[room * entries[3 * k + 2] - 1 - value] - 1
+            column = entries[3 * k + 1]
+            if column >= 0:
+                out[base + column] = value
+            else:
+                for h in range(size):
+                    out[base + begin + h] = headers[size * value + h]
+    return 0

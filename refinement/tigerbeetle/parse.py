@@ -139,17 +139,23 @@ def _array(values: Sequence[int]) -> Words:
 class Parser:
     """Matches the lines of one run; `counts` are lines by pattern, `unknown` shapes of lines that none explains."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, known: Sequence[str] = ()) -> None:
+        """`known` are texts with the first codes."""
         self.patterns = table.patterns
         self.counts = np.zeros(len(table.patterns), np.int64)
         self.unknown: Counter[str] = Counter()
         self.first_unknown: dict[str, int] = {}
-        self.texts = Dictionary(())
+        self.texts = Dictionary(known)
         self._program, self._width = program_of(table)
         self._out = np.empty((_ROWS, self._width), np.int64)
         self._spans = np.zeros(2 * self._width, np.int64)
 
     def rows(self, block: bytes, number: int) -> Iterator[tuple[list[list[int]], int]]:
+        """`words` as lists."""
+        for some, last in self.words(block, number):
+            yield some.tolist(), last
+
+    def words(self, block: bytes, number: int) -> Iterator[tuple[Words, int]]:
         """Rows of the whole lines of a block, of which the first has that number, some at a time, with the number of
         the line that they go to: of those that an event's pattern explains, and of `UNKNOWN` and `OUTSIDE` ones.
         """
@@ -164,7 +170,7 @@ class Parser:
             )  # fmt: skip
             some = self._out[: done[2]]
             some[:, 2] -= begin
-            yield some.tolist(), int(done[1]) - 1
+            yield some, int(done[1]) - 1
             if stopped == 1:
                 self.texts.grow(int(self.texts.used[0]), max(len(block), self.texts.bytes.shape[0]))
 

@@ -12,7 +12,8 @@ from viewproof.refinement.tigerbeetle import events_2022, events_2026
 from viewproof.refinement.tigerbeetle.columns import COLUMNS
 from viewproof.refinement.tigerbeetle.headers import Form
 from viewproof.refinement.tigerbeetle.reading import segments
-from viewproof.refinement.tigerbeetle.source import Family, Source
+from viewproof.refinement.tigerbeetle.records import Family
+from viewproof.refinement.tigerbeetle.source import Source
 from viewproof.refinement.tigerbeetle.table import table_of
 from viewproof.spec.lang import Action, Spec, SpecError
 from viewproof.spec.vsr.tigerbeetle import july_2026, june_2022, state_2022, state_2026

@@ -7,11 +7,11 @@ values wait in the memory's scratch row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from viewproof.spec.engines.flat.layout import HEADER, FlatLayout, Place
+from viewproof.spec.engines.flat.layout import COUNT, HEADER, MEMBERS_MAX, FlatLayout, Place
 from viewproof.spec.engines.flat.lower import FAILED, FlatLower, anything
 from viewproof.spec.engines.llvm.lower import TRUE, Term
 from viewproof.spec.engines.llvm.objects import NAME, Unit, unit
@@ -75,7 +75,10 @@ class _Action:
         """All that an update reads before the first write, under names."""
         out = self.out
         out.source = update.source
-        bound = {b.name.name for b in update.binders}
+        if self._clears(update):
+            index = [None if _names(i, _bound(update)) else self._named(out.lower(i)) for i in update.index]
+            return _Prepared(index, clears=True)
+        bound = _bound(update)
         index = [None if _names(i, bound) else self._named(out.lower(i)) for i in update.index]
         if not update.binders:
             return _Prepared(index, value=self._value(update))
@@ -134,6 +137,9 @@ class _Action:
         if prepared.value is not None:
             out.write(place, [t for t in prepared.index if t is not None], prepared.value.text)
             return
+        if prepared.clears:
+            self._clear(update, place, prepared.index)
+            return
         if prepared.row:
             with self._loops(update, prepared.ends):
                 pairs = list(zip(update.index, prepared.index, strict=True))[:-1]
@@ -152,6 +158,46 @@ class _Action:
 
     # whole rows over an unbounded sort
 
+    def _clears(self, update: Update) -> bool:
+        """Does the update set all cells to what they were at first that lie below some indices: over an unbounded sort,
+        and over all sorts whose indices come after it?
+        """
+        value, free = update.value, 0
+        if not isinstance(value, Const) or value.value != update.var.init:
+            return False
+        binders = {b.name.name: b for b in update.binders}
+        for i in update.index:
+            binder = binders.pop(i.name, None) if isinstance(i, Name) else None
+            if binder is None:
+                if free or _names(i, _bound(update)):
+                    return False
+                continue
+            sort = binder.name.sort
+            whole = sort is not None and isinstance(binder.hi, SortMax) and isinstance(binder.lo, Const)
+            if not whole or sort is None or binder.lo.key() != Const(sort.lo).key():
+                return False
+            free += self.layout.instance.hi(sort) is None
+        return bool(free) and not binders
+
+    def _clear(self, update: Update, place: Place, index: Sequence[Term | None]) -> None:
+        out = self.out
+        before = out.env, out.depth
+        terms: list[Term] = []
+        for term, (sort, bounded) in zip(index, place.index, strict=True):
+            if term is None and bounded:
+                name = out.fresh("i")
+                out.line(f"for {name} in range({sort.lo}, external('o_{COUNT}')):")
+                out.depth += 1
+                term = Term(name, sort.lo, MEMBERS_MAX - 1)
+            terms.append(term or Term("0", 0, 0))
+        given = [
+            t for i, t, (_, bounded) in zip(index, terms, place.index, strict=True) if i is not None and not bounded
+        ]
+        header = out.inner(out.known(out.fixed(place, terms), 0, 0).text, given)
+        with out.block(f"if {header} != 0:"):
+            out.line(f"clear(M, {header}, {place.init}, {place.depth - len(given)})")
+        out.env, out.depth = before
+
     def _is_row(self, update: Update) -> bool:
         """Does the update set all cells of a row over an unbounded sort: to what they were at first, or to another
         row's?
@@ -167,9 +213,6 @@ class _Action:
     def _row(self, update: Update, place: Place, rest: list[Term]) -> None:
         out, value = self.out, update.value
         to = out.made(place, [*rest, Term("0", 0, 0)], 1, place.init, place.depth - 1)
-        if isinstance(value, Const) and value.value == update.var.init:
-            out.line(f"clear(M, {to}, {place.init}, 1)")
-            return
         last = update.binders[-1].name.name
         out.line("pass")
         is_copy = isinstance(value, Read) and value.receiver is None and not value.after
@@ -188,14 +231,20 @@ class _Action:
 @dataclass(frozen=True)
 class _Prepared:
     """What an update read before the first write: the indices that no range moves; the value, or the ends of the
-    ranges, and where in the scratch row their values wait; or that it sets all cells of a `row`.
+    ranges, and where in the scratch row their values wait; or that it sets all cells of a `row`, or
+    `clears` all below some indices.
     """
 
     index: list[Term | None]
     ends: list[Term] = field(default_factory=list)
     value: Term | None = None
     row: bool = False
+    clears: bool = False
     waits_at: Term | None = None
+
+
+def _bound(update: Update) -> set[str]:
+    return {b.name.name for b in update.binders}
 
 
 def _names(expr: Expr, names: set[str]) -> bool:

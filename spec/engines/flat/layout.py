@@ -120,12 +120,13 @@ class FlatLayout:
                     yield tuple(some), value
                 continue
             header = words[self.at[place.name] + HEADER * number :][:HEADER].tolist()
-            for inner, value in _window(header, place.depth, place.init):
+            for inner, value in window(header, place.depth, place.init):
                 rest = iter(inner)
                 yield tuple(i if b else next(rest) for i, (_, b) in zip(some, place.index, strict=True)), value
 
 
-def _window(header: list[int], depth: int, init: int) -> Iterator[tuple[tuple[int, ...], int]]:
+def window(header: list[int], depth: int, init: int) -> Iterator[tuple[tuple[int, ...], int]]:
+    """The elements of a window, or of windows inside it, that are not as at first, by their places; `header` is its."""
     address, base, size, _ = header
     if not size:
         return
@@ -133,7 +134,7 @@ def _window(header: list[int], depth: int, init: int) -> Iterator[tuple[tuple[in
     words = list((ctypes.c_int64 * (size * width)).from_address(address))
     for k in range(size):
         if depth > 1:
-            for index, value in _window(words[k * width : (k + 1) * width], depth - 1, init):
+            for index, value in window(words[k * width : (k + 1) * width], depth - 1, init):
                 yield (base + k, *index), value
         elif words[k] != init:
             yield (base + k,), words[k]

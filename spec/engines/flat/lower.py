@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewproof.spec.engines.flat.layout import COUNT, HEADER, MEMBERS_MAX, FlatLayout, Place
-from viewproof.spec.engines.llvm.lower import Lower, Term
+from viewproof.spec.engines.llvm.lower import INT_MAX, Lower, Term
 from viewproof.spec.engines.replay.given import Given
 from viewproof.spec.lang.errors import SpecError
-from viewproof.spec.lang.expr import Expr, Name, Read, SortMax, lift
+from viewproof.spec.lang.expr import Expr, Name, Op, Read, SortMax, lift
 from viewproof.spec.lang.schema import Var
 from viewproof.spec.lang.sorts import Sort
 
@@ -54,6 +54,19 @@ class FlatLower(Lower):
                 raise SpecError(f"flat replay cannot run over all of the unbounded sort {expr.sort.name}", self.source)
             return Term(f"(external('o_{COUNT}') - 1)", 0, MEMBERS_MAX - 1)
         return super().lower(expr)
+
+    def arithmetic(self, expr: Op, a: Term, b: Term) -> Term:
+        """Sums of many numbers: what was added up so far is looked at before it may not fit a word."""
+        if expr.op in ("add", "sub") and sum(max(abs(term.lo), abs(term.hi)) for term in (a, b)) > INT_MAX:
+            a, b = self._small(a), self._small(b)
+        return super().arithmetic(expr, a, b)
+
+    def _small(self, term: Term) -> Term:
+        if term.lo >= -CELL_MAX and term.hi <= CELL_MAX:
+            return term
+        term = self.atom(term)
+        self.error(f"{term.text} < {-CELL_MAX} or {term.text} > {CELL_MAX}", "a number that is too large")
+        return Term(term.text, max(term.lo, -CELL_MAX), min(term.hi, CELL_MAX))
 
     def indices(self, index: Sequence[Expr]) -> list[Term]:
         """The terms of indices, each under a name."""

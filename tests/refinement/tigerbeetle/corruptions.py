@@ -19,9 +19,12 @@ from tests.refinement.tigerbeetle.by_regex import Parser, regex_of
 from viewproof.refinement.checker.compile import compile_program
 from viewproof.refinement.checker.whole import Whole
 from viewproof.refinement.text_lines import Segment
+from viewproof.refinement.tigerbeetle.parts import Parts
 from viewproof.refinement.tigerbeetle.profile import COLUMNS_OF_ROWS, JULY, JUNE, SYSTEM_2022, SYSTEM_2026
 from viewproof.refinement.tigerbeetle.reading import Lines
-from viewproof.refinement.tigerbeetle.source import Cluster, LogRun, Parts, Source
+from viewproof.refinement.tigerbeetle.records import Cluster
+from viewproof.refinement.tigerbeetle.runs import LogRun
+from viewproof.refinement.tigerbeetle.source import Source
 from viewproof.refinement.verdict import AuditOptions, Violation
 
 CHANGES: Final = ("op", "view", "commit", "checksum", "parent", "sender")
@@ -70,7 +73,7 @@ class Judge:
     def __init__(self, segment: Segment, cluster: Cluster, options: AuditOptions) -> None:
         system = SYSTEM_2022 if cluster.family is JUNE else SYSTEM_2026
         none = Parts(b"", iter(()), Lines(segment), 1)
-        self.run = LogRun(segment, cluster, COLUMNS_OF_ROWS, none)
+        self.run = LogRun(segment, cluster, COLUMNS_OF_ROWS, none, segment)
         first = self.run.records.first((None,) * (len(COLUMNS_OF_ROWS) + 2))
         cfg = system.profile.configure(dict(zip(system.names, first, strict=False)), frozenset())
         self.whole = Whole(segment.run_id, compile_program(system, cfg, tuple(sorted(options.allow))), first)

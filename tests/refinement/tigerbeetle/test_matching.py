@@ -11,7 +11,7 @@ from tests.refinement.tigerbeetle import by_regex
 from tests.refinement.tigerbeetle.logs import lines_of
 from viewproof.refinement.tigerbeetle.parse import FIRST, UNKNOWN, Parser
 from viewproof.refinement.tigerbeetle.profile import JULY, JUNE
-from viewproof.refinement.tigerbeetle.source import Family
+from viewproof.refinement.tigerbeetle.records import Family
 from viewproof.refinement.tigerbeetle.table import FIELD, Pattern, Table, read_table
 
 LOGS = {"2022": "tigerbeetle-2022-06/seed-43.log.zst", "2026": "tigerbeetle-2026-07/seed-108.log.zst"}

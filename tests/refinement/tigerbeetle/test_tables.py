@@ -12,7 +12,7 @@ from viewproof.refinement.events.lines import Step
 from viewproof.refinement.tigerbeetle.headers import PLACE as PLACE_IN_HEADER
 from viewproof.refinement.tigerbeetle.headers import Headers, Names
 from viewproof.refinement.tigerbeetle.profile import JULY, JUNE, SYSTEM_2022, SYSTEM_2026, Cluster
-from viewproof.refinement.tigerbeetle.source import Family
+from viewproof.refinement.tigerbeetle.records import Family
 from viewproof.refinement.tigerbeetle.table import Pattern
 from viewproof.spec.engines.interp import Blocked
 from viewproof.spec.engines.interp import step as interp_step

@@ -1,0 +1,272 @@
+"""The compiled audit of logs whose lines are owed (`Profile.whole`), of one configuration: rows of words, one call for
+many of them.
+
+Like that of `program` it only ever says that all plainly holds up to some line; then the log is judged from its
+beginning by `checker.whole`. Functions of the adapter that have no compiled form are asked in Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from viewproof.refinement.checker.compile import permitted
+from viewproof.refinement.events.system import System
+from viewproof.refinement.flat import books as books_source
+from viewproof.refinement.flat import owing as owing_source
+from viewproof.refinement.flat.compile import shape_file
+from viewproof.refinement.flat.dictionary import Dictionary, Words
+from viewproof.refinement.flat.lines import Frames, LineText, texts_of
+from viewproof.refinement.flat.program import MEMORY_MAX
+from viewproof.refinement.flat.shape import NO_CELL, NO_EVENT, NO_NODE, STOPPED, Shape
+from viewproof.refinement.flat.terms import ASK, ASKED, NULL, Ask, Asks, Books
+from viewproof.spec.engines.flat import memory as memory_source
+from viewproof.spec.engines.flat.actions import action_units
+from viewproof.spec.engines.flat.layout import COUNT, HEADER, FlatLayout, window
+from viewproof.spec.engines.llvm.objects import Unit, function, kept, key_of, link, objects, read_whole, write_whole
+from viewproof.spec.lang import SpecError
+
+USE_WORDS = 5
+
+
+@dataclass(frozen=True)
+class LinesShape:
+    """The memory of a configuration (`Shape`), the texts that have codes from 0 on, the functions that are asked, the
+    names of stand-ins by number, and the rows of variables that functions look at: first word, depth of windows.
+    """
+
+    shape: Shape
+    texts: list[str]
+    asks: list[Ask]
+    stand_ins: list[str]
+    rows: dict[str, tuple[int, int]]
+
+
+def compile_lines(system: System, cfg: Any, allow: tuple[str, ...]) -> tuple[LinesShape, list[Unit]]:
+    """The shape of a configuration, and its functions. Raises `SpecError`, naming the word, for what there is no
+    compiled form of.
+    """
+    if system.histories or system.profile.silent or system.messages:
+        raise SpecError("there is no compiled form of such lines")
+    spec = system.profile.spec(cfg)
+    rules, observed = system.rules_for(spec), system.observations_for(spec, optional=False)
+    extra = permitted(system, spec, allow)
+    full = extra.added_to(spec)
+    layout = FlatLayout(full.schema, full.instance, ())
+    actions = action_units(full, layout)
+    books = Books(system, layout, list(actions), rules)
+    asks, frames, texts = Asks(layout), Frames(layout, rules.values()), texts_of(rules.values())
+    codes = {text: code for code, text in enumerate(texts)}
+    params = {action.name: action.params for action in full.actions}
+    events = {
+        name: LineText(
+            system, rule, layout, books, observed, actions, params, codes, asks, frames, extra.by_action
+        )
+        for name, rule in rules.items()
+    }  # fmt: skip
+    driver = Unit("lines", "drive", _driver(system, {name: text.unit() for name, text in events.items()}, books))
+    kernels = [
+        Unit(title, title, Path(str(module.__file__)).read_text())
+        for title, module in (("windows", memory_source), ("books", books_source), ("owing", owing_source))
+    ]
+    own = [one for text in events.values() for one in text.units()]
+    everything = list({u.symbol: u for u in (*kernels, *actions.values(), *own, driver)}.values())
+    shape = Shape(
+        words=layout.words,
+        members=layout.members,
+        at=layout.at,
+        symbols=layout.symbols(),
+        first=layout.first_values(),
+        coverage=books.coverage,
+        judged=books.judged,
+        configured=books.configured,
+        sites={name: [site.what for site in text.sites] for name, text in events.items()},
+        keys=[key_of(one) for one in everything],
+    )
+    rows = {one.row: layout.places[one.row] for one in asks.known if one.row}
+    found = LinesShape(
+        shape,
+        texts,
+        list(asks.known),
+        [name for some in extra.by_action.values() for name in some],
+        {name: (layout.at[place.name], place.depth) for name, place in rows.items()},
+    )
+    return found, everything
+
+
+def _driver(system: System, units: Mapping[str, Unit], books: Books) -> str:
+    """The loop over rows of `width` words from the address R on, in which an event is the number of its function."""
+    lines = [
+        "def drive(M: I64, R: I64, count: I64, width: I64):",
+        "    for i in range(count):",
+        "        C = R + 8 * width * i",
+        f"        if load(C + {8 * system.index['node']}) >= external('o_{COUNT}'):",
+        f"            return {NO_NODE}",
+        f"        event = load(C + {8 * system.index['event']})",
+    ]
+    for number, (name, unit) in enumerate(units.items()):
+        lines.append(f"        {'el' if number else ''}if event == {books.judged[name]}:")
+        lines.append(f"            code = {unit.symbol}(M, C, 0)")
+    lines += [
+        "        else:",
+        f"            return {NO_EVENT}",
+        "        if code != 0:",
+        "            store(M + 56, event)",
+        "            return code",
+        "        if load(M) != 0:",
+        f"            return {NO_CELL}",
+        "        at = M + external('o_judged') + 8 * event",
+        "        store(at, load(at) + 1)",
+        "        store(M + 48, load(M + 48) + 1)",
+        "    return 0",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, eq=False)
+class LinesProgram:
+    """The compiled audit of one configuration."""
+
+    system: System
+    found: LinesShape
+    drive: Callable[..., int]
+    begin: Callable[..., int]
+    release: Callable[..., int]
+    engine: Any
+
+    def new_run(self, first: Mapping[str, int], texts: Dictionary) -> LinesRun:
+        """A run whose configuration these columns show; of its texts those of the shape have the first codes."""
+        shape = self.found.shape
+        words = np.zeros(shape.words, np.int64)
+        words[5] = MEMORY_MAX
+        for place, count, initial in shape.first:
+            words[place : place + count] = initial
+        for column, name in shape.configured.items():
+            words[shape.at[name]] = first.get(column, NULL)
+        return LinesRun(self, words, texts)
+
+
+class LinesRun:
+    """The memory of one run. A context manager: its windows are gone at the end."""
+
+    def __init__(self, program: LinesProgram, words: Words, texts: Dictionary) -> None:
+        self.program = program
+        self.words = words
+        self.texts = texts
+        self.functions = [_function_of(ask) for ask in program.found.asks]
+        self.place = ""
+        program.begin(words)
+
+    def __enter__(self) -> LinesRun:
+        _RUNS[self.words.ctypes.data] = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del _RUNS[self.words.ctypes.data]
+        self.program.release(self.words)
+
+    def take(self, rows: Words) -> bool:
+        """Take rows; False where one does not plainly hold (`place` says why)."""
+        stopped = self.program.drive(self.words, rows, rows.shape[0], rows.shape[1])
+        if stopped:
+            self.place = STOPPED.get(stopped, "")
+        if stopped > 0:
+            event = list(self.program.found.shape.judged)[int(self.words[7])]
+            sites = self.program.found.shape.sites[event]
+            self.place = f"{event}: {sites[stopped - 1]}" if stopped <= len(sites) else event
+        return stopped == 0
+
+    @property
+    def events(self) -> int:
+        """How many rows were taken."""
+        return int(self.words[6])
+
+    def counted(self, area: str, names: Mapping[str, int]) -> dict[str, int]:
+        """What was counted, by name."""
+        at = self.program.found.shape.at[area]
+        return {name: int(self.words[at + number]) for name, number in names.items()}
+
+    def uses(self) -> list[tuple[str, int, int]]:
+        """The permitted deviations that were used: stand-in, node, seq."""
+        at = self.program.found.shape.at
+        count = int(self.words[at["used"]])
+        if not count:
+            return []
+        address, base = self.words[at["uses"] : at["uses"] + 2].tolist()
+        some = (ctypes.c_int64 * (USE_WORDS * count)).from_address(address - 8 * USE_WORDS * base)
+        names = self.program.found.stand_ins
+        return [(names[some[n]], some[n + 1], some[n + 2]) for n in range(0, USE_WORDS * count, USE_WORDS)]
+
+    def answer(self, number: int) -> int:
+        """What a function of the adapter says of the arguments that lie in memory."""
+        found = self.program.found
+        ask, at = found.asks[number], found.shape.at[ASKED]
+        given: list[Any] = self.words[at : at + len(ask.texts)].tolist()
+        given = [self.texts.text(x) if text else x for x, text in zip(given, ask.texts, strict=True)]
+        if ask.row:
+            given[0] = self._row(ask.row, given[0])
+        return int(self.functions[number](*given))
+
+    def _row(self, name: str, node: int) -> dict[int, int]:
+        """The cells of a node's row that are not as at first."""
+        at, depth = self.program.found.rows[name]
+        if depth:
+            header = self.words[at + HEADER * node :][:HEADER].tolist()
+            return {index[0]: value for index, value in window(header, depth, 0)}
+        members = self.program.found.shape.members
+        cells = self.words[at + members * node :][:members].tolist()
+        return {place: value for place, value in enumerate(cells) if value}
+
+
+_RUNS: dict[int, LinesRun] = {}
+"""The runs that are judged now, by the addresses of their memory."""
+
+
+def _answer(memory: int, number: int) -> int:
+    """What compiled code is told; less than 0: nothing can be said."""
+    try:
+        return _RUNS[memory].answer(number)
+    except Exception:
+        return -1
+
+
+_ANSWER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_answer)
+
+
+def _function_of(ask: Ask) -> Callable[..., int]:
+    found: Callable[..., int] = getattr(import_module(ask.module), ask.name)
+    return found
+
+
+@lru_cache(maxsize=64)
+def lines_program(system: System, cfg: Any, allow: tuple[str, ...], own: bool, compiles: bool) -> LinesProgram | str:
+    """The audit of a configuration: loaded, or, if it `compiles`, made; else why there is none. `own`: the system is
+    one of the package, so that what was made of it before is known by its name.
+    """
+    file = shape_file(system, "lines", cfg, allow) if own else None
+    data = read_whole(file) if file is not None else None
+    found = None if data is None else msgspec.json.decode(data, type=LinesShape)
+    codes = [kept(key) for key in found.shape.keys] if found is not None else []
+    try:
+        if found is None or None in codes:
+            if not compiles:
+                return "this configuration is not compiled yet, and the input is not large"
+            found, units = compile_lines(system, cfg, allow)
+            codes[:], _ = objects(units)
+            if file is not None:
+                write_whole(file, msgspec.json.encode(found))
+    except SpecError as error:
+        return f"{system.name}: {error}"
+    address = ctypes.cast(_ANSWER, ctypes.c_void_p).value or 0
+    engine = link([code for code in codes if code is not None], {**found.shape.symbols, ASK: address})
+    names = (("drive", 4), ("begin", 1), ("release", 1))
+    drive, begin, release = (function(engine, name, count) for name, count in names)
+    return LinesProgram(system, found, drive, begin, release, engine)
