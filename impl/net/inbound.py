@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import cast, get_args
 
@@ -32,7 +32,14 @@ from viewproof.impl.net.framing import (
     StatusRequest,
     frame_control,
 )
-from viewproof.impl.net.limits import BUFFER_BYTES_MAX, CLIENT_BYTES_MAX, CLIENT_SEND_BYTES_MAX, Limits, LogBudget
+from viewproof.impl.net.limits import (
+    BUFFER_BYTES_MAX,
+    CLIENT_BYTES_MAX,
+    CLIENT_IDS_MAX,
+    CLIENT_SEND_BYTES_MAX,
+    Limits,
+    LogBudget,
+)
 from viewproof.impl.net.peers import Peers
 from viewproof.impl.net.tls import expiry_of
 
@@ -81,14 +88,14 @@ class Inbound(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Hand over every whole frame; the host flushes once all input that is here now was handed over."""
         now = self._host.now()
+        if not self._reader.held:
+            self._frame_at = now
         try:
             for group, frame in self._reader.feed_routed(data):
                 if self._transport is None or self._transport.is_closing():
                     return
                 self.active_at = self._frame_at = now
                 self._on_frame(group, frame)
-            if not self._reader.held:
-                self._frame_at = now
             self._count_held()
         except (FrameError, UnknownGroupError) as error:
             self._host.refused[error.what if isinstance(error, FrameError) else "group"] += 1
@@ -290,7 +297,7 @@ class InboundHost:
         self.connections: dict[Inbound, None] = {}
         self.pending: dict[Inbound, None] = {}
         self.of_replicas: dict[int, Inbound] = {}
-        self.clients: dict[tuple[int, int], Inbound] = {}
+        self.clients: OrderedDict[tuple[int, int], Inbound] = OrderedDict()
 
     def now(self) -> float:
         """Seconds of the event loop's clock, or the one given."""
@@ -350,11 +357,21 @@ class InboundHost:
             connection.part(reason)
 
     def took(self, connection: Inbound, group: int, client: int) -> None:
-        """The client's latest request to the group came on this connection."""
+        """The client's latest request to the group came on this connection.
+
+        One connection may bring requests of any number of clients: those that came first are forgotten.
+        """
         key = (group, client)
-        if self.clients.get(key) is not connection:
-            self.clients[key] = connection
-            connection.clients.add(key)
+        before = self.clients.get(key)
+        if before is connection:
+            return
+        if before is not None:
+            before.clients.discard(key)
+        elif len(self.clients) >= CLIENT_IDS_MAX:
+            oldest, its = self.clients.popitem(last=False)
+            its.clients.discard(oldest)
+        self.clients[key] = connection
+        connection.clients.add(key)
 
     async def look_after(self, seconds: float = 0.5) -> None:
         """Closes connections that do nothing for too long, until cancelled."""

@@ -2,7 +2,8 @@
 
 The memory that connections hold is bounded: unfinished frames of clients by `CLIENT_BYTES_MAX` in all, one of each
 other replica by the largest frame, what waits to be sent by `CLIENT_SEND_BYTES_MAX` per client and `BUFFER_BYTES_MAX`
-per replica. The number of connections is bounded by the limit of open files, with room kept for replicas and files.
+per replica; of `CLIENT_IDS_MAX` clients it is known where they are. The number of connections is bounded by the limit
+of open files, with room kept for replicas and files.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["BUFFER_BYTES_MAX", "CLIENT_BYTES_MAX", "CLIENT_SEND_BYTES_MAX", "Limits", "LogBudget", "limits_of", "shown"]
+__all__ = [
+    "BUFFER_BYTES_MAX",
+    "CLIENT_BYTES_MAX",
+    "CLIENT_IDS_MAX",
+    "CLIENT_SEND_BYTES_MAX",
+    "Limits",
+    "LogBudget",
+    "limits_of",
+    "shown",
+]
 
 BUFFER_BYTES_MAX = 64 << 20
 """Bytes that may wait in the send buffer of a connection to a replica."""
@@ -23,6 +33,9 @@ CLIENT_SEND_BYTES_MAX = 8 << 20
 
 CLIENT_BYTES_MAX = 64 << 20
 """Bytes of unfinished frames of all clients together."""
+
+CLIENT_IDS_MAX = 1 << 17
+"""Clients whose connection is known, for their replies; one that is forgotten asks again."""
 
 CLIENTS_MAX = 1024
 """Connections of clients, unless set otherwise and if the limit of open files allows."""

@@ -115,7 +115,7 @@ class Server:
         )
         others = (peer for peer in range(superblock.replica_count) if peer != superblock.replica)
         self.links = {peer: PeerLink(peer, self._peers, self._host.log) for peer in others}
-        self.clients = self._host.clients
+        self.clients: dict[tuple[int, int], Inbound] = self._host.clients
         self._guard = stand_in("guard", Guard, config.faults, superblock.replica)()
         self.failure: ServerError | None = None
         self._groups = GroupTable({group: GroupHost(group, self, config, *files) for group, files in opened.items()})

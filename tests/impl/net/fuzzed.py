@@ -9,7 +9,16 @@ from typing import Any, get_args
 
 import msgspec
 
-from viewproof.impl.interface.messages import Message, Prepare, PrepareResponse, make_header
+from viewproof.impl.interface.messages import (
+    Message,
+    Prepare,
+    PrepareResponse,
+    RequestSegment,
+    SegmentChunk,
+    checksum_chunk,
+    make_header,
+)
+from viewproof.impl.machine.partition_log import Segment
 from viewproof.impl.machine.state_machine import Put, encode_operation
 from viewproof.impl.net.framing import PROTOCOL_VERSION, Control, Hello, Position, frame_control, frame_message
 
@@ -18,6 +27,9 @@ EDGES = (-(1 << 63), -2, -1, 0, 1, 2, 63, 64, 255, 65535, 65536, (1 << 31) - 1, 
 BODY = encode_operation(Put(b"k", b"v"))
 HEADER = make_header(parent="", view=0, op=1, client=1, request=1, commit=0, body=BODY)
 PREPARE = Prepare(HEADER, BODY, replica=0, clock=1)
+SEGMENT = Segment(3, 0)
+SEGMENT.append(b"message")
+CONTENT = bytes(SEGMENT.content)
 KINDS: tuple[Any, ...] = (*get_args(Message), *get_args(Control))
 MUTATIONS = 6
 
@@ -26,12 +38,19 @@ def _sample(kind: Any) -> Any:
     """A valid message of this kind."""
     given = {"header": HEADER, "headers": (HEADER,), "prepares": (PREPARE,), "wanted": ((1, ""),), "body": BODY}
     given |= {"role": "client", "version": PROTOCOL_VERSION, "positions": (Position(1, 0, 0, 0, 0, 0),), "peers": ()}
+    given |= {"ref": SEGMENT.ref}
     plain = {int: 1, str: "", bytes: b"", bool: False}
     fields = [field for field in msgspec.structs.fields(kind) if field.required]
     return kind(**{f.name: given.get(f.name, plain.get(getattr(f.type, "__origin__", f.type))) for f in fields})
 
 
-SAMPLES = [_sample(kind) for kind in KINDS] + [Hello(PROTOCOL_VERSION, 7, "replica", 2), PrepareResponse((PREPARE,), 1)]
+SAMPLES = [
+    *(_sample(kind) for kind in KINDS),
+    Hello(PROTOCOL_VERSION, 7, "replica", 2),
+    PrepareResponse((PREPARE,), 1),
+    RequestSegment(SEGMENT.ref, 0, 1),
+    SegmentChunk(SEGMENT.ref, 0, CONTENT, checksum_chunk(0, 0, CONTENT), 1),
+]
 ARRAYS = [msgspec.msgpack.decode(msgspec.msgpack.encode(sample)) for sample in SAMPLES]
 CONTROLS = get_args(Control)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.impl.link import Link
-from tests.impl.net.fuzzed import SAMPLES, frames
+from tests.impl.net.fuzzed import SAMPLES, SEGMENT, frames
 from tests.impl.net.raw import RawConnection, client_hello
 from tests.impl.net.test_connections import resident_bytes_of
 from tests.impl.net.waiting import SECONDS
@@ -18,7 +18,7 @@ from tests.refinement.traces import load
 from viewproof.impl.interface.checks import ContradictionError
 from viewproof.impl.interface.messages import Message
 from viewproof.impl.net.cluster import Cluster
-from viewproof.impl.net.framing import FrameError, FrameReader
+from viewproof.impl.net.framing import FrameError, FrameReader, frame_control, frame_message
 from viewproof.impl.net.guard import jump_error
 from viewproof.impl.net.sync_client import SyncClient
 from viewproof.refinement.checker import check_run
@@ -38,6 +38,8 @@ def decode_all(seed: int, count: int) -> tuple[int, int, int]:
     for number, frame in enumerate(frames(seed, count)):
         if number % 5_000 == 0:
             link = Link()
+        if link[0].segments.fetch is None and link[0].segments.writing is None:
+            link[0].segments._begin(SEGMENT.ref)
         try:
             found = list(FrameReader(1 << 16).feed_routed(frame))
         except FrameError:
@@ -59,6 +61,12 @@ def decode_all(seed: int, count: int) -> tuple[int, int, int]:
 
 
 MESSAGES = tuple(type(sample) for sample in SAMPLES if isinstance(sample, Message))
+
+
+def test_each_message_that_is_mutated_is_one_that_is_taken() -> None:
+    for sample in SAMPLES:
+        framed = frame_message(sample) if isinstance(sample, MESSAGES) else frame_control(sample)
+        assert [found for _, found in FrameReader(1 << 16).feed_routed(framed)] == [sample]
 
 
 @pytest.mark.parametrize("count", [50_000, pytest.param(1_000_000, marks=pytest.mark.long)])
