@@ -17,7 +17,7 @@ from viewproof.spec.engines.smt.certificate import fingerprints
 from viewproof.spec.engines.smt.induction import Failure
 from viewproof.spec.engines.smt.proof import prove
 from viewproof.spec.engines.smt.unbounded.proof import Problem, Result, ask, without_sizes
-from viewproof.spec.engines.smt.unbounded.solve import ATTEMPTS, Encoder
+from viewproof.spec.engines.smt.unbounded.solve import ATTEMPTS
 from viewproof.spec.lang import Predicate, Spec
 from viewproof.spec.vsr.core.progress import goals
 from viewproof.spec.vsr.fault_models import FAULT_MODELS, FaultModel
@@ -84,8 +84,8 @@ def fails_in_any_size(spec: Spec, actions: Sequence[str]) -> tuple[str, str]:
     for attempt in ATTEMPTS[:2]:
         undecided = []
         for question in asked:
-            result = ask(problem, Encoder(), question, LIMIT_MS, (attempt,))
-            if result.status == "sat":
+            result = ask(problem, question, LIMIT_MS, (attempt,))
+            if result.status == "sat" and ask(problem, question, LIMIT_MS).status == "sat":
                 return result.action, question.lemma
             undecided += [result] if result.status == "unknown" else []
     return (f"{undecided[0].action} (not decided)", undecided[0].lemma) if undecided else ("NOWHERE", "–")

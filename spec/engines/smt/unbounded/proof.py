@@ -22,7 +22,6 @@ from viewproof.spec.engines.smt.unbounded.solve import (
     Answer,
     Attempt,
     Clause,
-    Encoder,
     Query,
     clause,
 )
@@ -189,8 +188,7 @@ class Result:
 
 
 def ask(
-    problem: Problem, encode: Encoder, question: Question, timeout_ms: int = 0,
-    attempts: Sequence[Attempt] = ATTEMPTS,
+    problem: Problem, question: Question, timeout_ms: int = 0, attempts: Sequence[Attempt] = ATTEMPTS
 ) -> Result:  # fmt: skip
     """Ask one question: all its goals together, and if that does not refute them, case by case, in several attempts."""
     sets = problem.refuting(question)
@@ -198,12 +196,12 @@ def ask(
     answers: list[Answer] = []
     statuses = ["unsat"]
     if sets:
-        answers.append(assume(problem, encode, question, sets, timeout_ms, rounds_max=TOGETHER))
+        answers.append(assume(problem, question, sets, timeout_ms, rounds_max=TOGETHER))
         statuses = [answers[0].status]
     if statuses != ["unsat"]:
         statuses = []
         for case in (case for goal in sets for case in cases(problem.terms, goal)):
-            tried = _attempts(problem, encode, question, case, timeout_ms, attempts)
+            tried = _attempts(problem, question, case, timeout_ms, attempts)
             answers += tried
             statuses.append(tried[-1].status)
             if statuses[-1] == "sat":
@@ -217,28 +215,33 @@ def ask(
 
 
 def _attempts(
-    problem: Problem, encode: Encoder, question: Question, goal: list[Term], timeout_ms: int,
-    attempts: Sequence[Attempt],
+    problem: Problem, question: Question, goal: list[Term], timeout_ms: int, attempts: Sequence[Attempt]
 ) -> list[Answer]:  # fmt: skip
-    """Answers for one goal, up to the first that decides it."""
+    """Answers for one goal, up to the first that decides it. Once a state is found in which the goal is false, only the
+    attempts are left in which the values of variables are numbers, too.
+    """
     found: list[Answer] = []
+    states: list[Answer] = []
     for attempt in attempts:
-        answer = assume(problem, encode, question, [goal], timeout_ms, attempt)
+        if states and not attempt.deep:
+            continue
+        answer = assume(problem, question, [goal], timeout_ms, attempt)
         if attempt.focused and answer.status == "sat":  # what was not assumed may say no
             answer = replace(answer, status="unknown")
         found.append(answer)
-        if answer.status != "unknown":
-            break
-    return found
+        states += [answer] if answer.status == "sat" else []
+        if answer.status == "unsat" or (attempt.deep and answer.status == "sat"):
+            return found
+    return [*found, *states]
 
 
 def assume(
-    problem: Problem, encode: Encoder, question: Question, sets: list[list[Term]], timeout_ms: int = 0,
+    problem: Problem, question: Question, sets: list[list[Term]], timeout_ms: int = 0,
     attempt: Attempt = ATTEMPTS[0], rounds_max: int = ROUNDS_MAX,
 ) -> Answer:  # fmt: skip
     """Can a state that satisfies the lemmas take the step of a question, and one of these sets of clauses be true?"""
     terms = problem.terms
-    query = Query(terms, encode, question.lemma, timeout_ms, attempt)
+    query = Query(terms, question.lemma, timeout_ms, attempt)
     local: list[Clause] = []
 
     def state(term: Term) -> None:
@@ -315,7 +318,7 @@ class Unbounded:
 
 @dataclass(frozen=True)
 class Worker:
-    """Asks all questions of one action instance. Each time anew: what is found does not depend on what came before."""
+    """Asks all questions of one action instance, each anew: what is found does not depend on what was asked before."""
 
     spec: Spec
     lemmas: tuple[Predicate, ...]
@@ -325,9 +328,18 @@ class Worker:
 
     def __call__(self, number: int) -> tuple[int, list[Result]]:
         """The results of an action instance, by its number (`Problem.questions`)."""
-        problem, encode = Problem(self.spec, self.lemmas, self.following), Encoder()
-        questions = [q for q in problem.questions(number) if not self.asked or q.lemma in self.asked]
-        return number, [ask(problem, encode, question, self.timeout_ms) for question in questions]
+        return number, [
+            self._ask(number, index)
+            for index, question in enumerate(self._problem().questions(number))
+            if not self.asked or question.lemma in self.asked
+        ]
+
+    def _problem(self) -> Problem:
+        return Problem(self.spec, self.lemmas, self.following)
+
+    def _ask(self, number: int, index: int) -> Result:
+        problem = self._problem()
+        return ask(problem, problem.questions(number)[index], self.timeout_ms)
 
 
 def prove(

@@ -32,7 +32,8 @@ class Attempt:
 
     `per_clause`: fillings of a clause that are added in a round. `focused`: only the lemmas are assumed that speak of
     what the goal and the guard speak of, and of nothing else. `per_round`: fillings that are added in a round, those
-    that speak of what was spoken of before; 0: of all clauses. `deep`: the values of variables are numbers, too.
+    that speak of what was spoken of before; 0: of all clauses. `deep`: the values of variables are numbers, too;
+    without that, facts that are consistent may still be refuted with it.
     """
 
     per_clause: int = 6
@@ -62,9 +63,12 @@ Numbers = Sequence[tuple[int, int, Term]]
 
 
 class Encoder:
-    """Terms as z3 expressions over integers and uninterpreted functions."""
+    """Terms as z3 expressions over integers and uninterpreted functions, in a memory of their own: what z3 finds does
+    not depend on what it was asked before.
+    """
 
     def __init__(self) -> None:
+        self.context: Any = z3.Context()
         self._known: dict[int, Any] = {}
         self._functions: dict[str, Any] = {}
 
@@ -77,7 +81,8 @@ class Encoder:
 
     def _encode(self, term: Term) -> Any:
         if term.kind == "const":
-            return z3.BoolVal(bool(term.lo)) if term.is_bool else z3.IntVal(term.lo)
+            value = z3.BoolVal if term.is_bool else z3.IntVal
+            return value(bool(term.lo) if term.is_bool else term.lo, self.context)
         args = [self._known[a.id] for a in term.parts]
         if term.kind == "app":
             return self._function(term)(*args)
@@ -92,8 +97,9 @@ class Encoder:
     def _function(self, term: Term) -> Any:
         name = term.args[0]
         if name not in self._functions:
-            result = z3.BoolSort() if term.is_bool else z3.IntSort()
-            self._functions[name] = z3.Function(name, *(z3.IntSort() for _ in term.args[1:]), result)
+            number = z3.IntSort(self.context)
+            result = z3.BoolSort(self.context) if term.is_bool else number
+            self._functions[name] = z3.Function(name, *(number for _ in term.args[1:]), result)
         return self._functions[name]
 
 
@@ -144,7 +150,12 @@ def _compiled(term: Term, params: tuple[Term, ...], places: Sequence[Term] | Non
     if places is not None:
         said = (f"({app.args[0]!r}, ({''.join(text[a.id] + ', ' for a in app.parts)}))" for app in places)
         result = f"({''.join(one + ', ' for one in said)})"
-    source = f"def says({names}):\n" + "\n".join([*lines, f"    return {result}"])
+    return _function("\n".join([f"def says({names}):", *lines, f"    return {result}"]))
+
+
+@functools.cache
+def _function(source: str) -> Callable[..., Any]:
+    """The function that a text defines."""
     space: dict[str, Any] = {}
     exec(compile(source, "<clause>", "exec"), space)
     found: Callable[..., Any] = space["says"]
@@ -184,13 +195,13 @@ class Query:
     """One question to z3: are these facts consistent with the clauses?"""
 
     def __init__(
-        self, terms: OpenTerms, encode: Encoder, about: str, timeout_ms: int = 0, attempt: Attempt = ATTEMPTS[0]
+        self, terms: OpenTerms, about: str, timeout_ms: int = 0, attempt: Attempt = ATTEMPTS[0]
     ) -> None:  # fmt: skip
         self.about = about
         self.terms = terms
-        self.encode = encode
+        self.encode = Encoder()
         self.attempt = attempt
-        self.solver: Any = z3.SolverFor("QF_UFIDL")
+        self.solver: Any = z3.SolverFor("QF_UFIDL", ctx=self.encode.context)
         self.solver.set("rlimit", EFFORT)
         self.solver.set("random_seed", attempt.seed)
         self.timeout_ms = timeout_ms
