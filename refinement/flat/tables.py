@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from viewproof.refinement import parquet
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat.columns import Reader, Table
 from viewproof.refinement.flat.dictionary import Generations, NotPlain, Words
@@ -25,7 +26,7 @@ def judge_tables(run_id: str, tables: Iterable[pa.Table], system: System, log: P
     Tables have the columns of a trace by their names; others are left alone. One table is taken as it is, several are
     streamed: what is old is let go. Raises `NotPlain`.
     """
-    began, left = time.monotonic(), (table for table in tables if table.num_rows)
+    began, left = time.monotonic(), (_of_trace(table, run_id, system) for table in tables if table.num_rows)
     first, second = next(left, None), next(left, None)
     if first is None:
         raise NotPlain(f"{run_id}: no events")
@@ -45,6 +46,14 @@ def judge_tables(run_id: str, tables: Iterable[pa.Table], system: System, log: P
         if not run.take(table.addresses(), table.facts(), order, 0, len(order)):
             raise NotPlain(f"{run_id}: event {run.events + 1} of {len(order)}: {run.place}")
         return conforms(run, run_id, record, began)
+
+
+def _of_trace(rows: pa.Table, run_id: str, system: System) -> pa.Table:
+    """The columns that are those of a trace. Raises `NotPlain` where one is missing, there twice or of another type."""
+    problems = ProblemLog()
+    if not parquet.check_columns(run_id, rows.schema, problems):
+        raise NotPlain(str(problems.problems[0]))
+    return rows.select([name for name in rows.column_names if name in system.index])
 
 
 def _streamed(

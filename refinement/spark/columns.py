@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from viewproof.refinement.flat.judge import of_tables
 from viewproof.refinement.parquet import batch_rows
 from viewproof.refinement.problems import ProblemLog
-from viewproof.refinement.schema import BY_NAME, FILE_INDEX, INDEX, Row
+from viewproof.refinement.schema import FILE_INDEX, INDEX, Row
 from viewproof.refinement.spark.plans import judge_rows
 from viewproof.refinement.verdict import AuditOptions, CheckRun, UnitResult
 
@@ -73,17 +73,17 @@ class Held:
             self._file.close()
 
     def coming(self) -> Iterator[pa.Table]:
-        """What has not come yet, table by table, without columns that the format does not have."""
+        """What has not come yet, table by table."""
         some: list[pa.RecordBatch] = []
         count = 0
         for part in self._slices:
             some.append(part)
             count += part.num_rows
             if count >= TABLE_ROWS:
-                yield _of_format(self._keep(some))
+                yield self._keep(some)
                 some, count = [], 0
         if some:
-            yield _of_format(self._keep(some))
+            yield self._keep(some)
 
     def _keep(self, parts: list[pa.RecordBatch]) -> pa.Table:
         table = pa.Table.from_batches(parts)
@@ -107,10 +107,6 @@ class Held:
             self._file.seek(0)
             with pa.ipc.open_stream(self._file) as reader:
                 yield from reader
-
-
-def _of_format(table: pa.Table) -> pa.Table:
-    return table.select([name for name in table.column_names if name in BY_NAME])
 
 
 class Rows:

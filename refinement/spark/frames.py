@@ -116,30 +116,57 @@ def packed_events(
 
 
 def _columns_of(events: DataFrame) -> list[Any]:
-    """The columns of the format, and the others as JSON in one."""
-    own = [name for name in events.columns if name not in BY_NAME]
-    carried = fn.to_json(fn.struct(*(fn.col(f"`{name}`") for name in own))) if own else fn.lit(None).cast("string")
-    known = [fn.col(column.name) for column in TABLE if column.name in events.columns]
+    """The columns of the format under its names, and the others as JSON in one."""
+    found = _by_name(events)
+    own = [fn.col(_quoted(name)) for key, names in found.items() if key not in BY_NAME for name in names]
+    carried = fn.to_json(fn.struct(*own)) if own else fn.lit(None).cast("string")
+    known = [fn.col(_quoted(found[column.name][0])).alias(column.name) for column in TABLE if column.name in found]
     return [*known, carried.alias(CARRIED)]
+
+
+def _by_name(events: DataFrame) -> dict[str, list[str]]:
+    """The columns by the name that the session knows them by: it does not tell VIEW from view, unless it is told to."""
+    exact = str(events.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    found: dict[str, list[str]] = {}
+    for name in events.columns:
+        found.setdefault(name if exact else name.lower(), []).append(name)
+    return found
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def check_columns(events: DataFrame) -> None:
     """Refuse what cannot be audited, with every column that is wrong."""
-    types = events.dtypes
-    wrong = []
+    types, found = dict(events.dtypes), _by_name(events)
+    wrong = [
+        f"{key}: there are {len(names)} columns of that name{_several(names)}"
+        for key, names in found.items()
+        if len(names) > 1
+    ]
     for column in TABLE:
-        found = [kind for name, kind in types if name == column.name]
-        if len(found) > 1:
-            wrong.append(f"{column.name}: there are {len(found)} columns of that name")
-        elif not found:
-            if column.required:
-                close = nearest(column.name, tuple(name for name, _ in types if name not in BY_NAME))
-                wrong.append(f"{column.name}: the column is missing{close}")
-        elif not _fits(column, found[0]):
-            hint = _hint(column, found[0])
-            wrong.append(f"{column.name}: expected {column.expected}, got a column of {found[0]}{hint}")
+        names = found.get(column.name, [])
+        if not names and column.required:
+            wrong.append(f"{column.name}: the column is missing{_elsewhere(column.name, events, found)}")
+        elif len(names) == 1 and not _fits(column, types[names[0]]):
+            kind = types[names[0]]
+            wrong.append(f"{column.name}: expected {column.expected}, got a column of {kind}{_hint(column, kind)}")
     if wrong:
         raise ColumnError("; ".join(wrong))
+
+
+def _several(names: Sequence[str]) -> str:
+    """Names that differ by their case, which the session does not see."""
+    return f" ({', '.join(names)})" if len(set(names)) > 1 else ""
+
+
+def _elsewhere(name: str, events: DataFrame, found: Mapping[str, Any]) -> str:
+    """Where a column may be that is missing: in a struct, or under a name that is like it."""
+    for field in events.schema.fields:
+        if isinstance(field.dataType, StructType) and name in field.dataType.names:
+            return f'; there is {field.name}.{name}: select("{field.name}.*") first'
+    return nearest(name, tuple(key for key in found if key not in BY_NAME))
 
 
 def _fits(column: Column, kind: str) -> bool:

@@ -325,6 +325,18 @@ def test_a_run_as_tables_of_arrow_is_judged_as_from_its_files(
     assert judged(run_id, cut(pa.concat_tables([whole[20:], whole[:20]]))) is None
     assert judged(run_id, cut(whole.drop_columns(["commit_min"]))) is None
     assert judged(run_id, cut(whole), replace(OPTIONS, without=("digest",))) is None
+    more = whole.append_column("pod", pa.array([{"name": "p"}] * whole.num_rows)).append_column("pod", whole["node"])
+    assert judged(run_id, cut(more)) == replace(verdict, seconds=judged(run_id, cut(more)).seconds)
+    at = whole.column_names.index("view")
+    for wrong in (
+        whole.drop_columns(["run"]),
+        whole.append_column("view", whole["view"]),
+        whole.set_column(at, "view", whole["view"].cast(pa.float64())),
+        whole.set_column(at, "view", whole["view"].cast(pa.string())),
+        whole.set_column(0, "run", pa.nulls(whole.num_rows)),
+        whole.set_column(at, "View", whole["view"]),
+    ):
+        assert judged(run_id, cut(wrong)) is None
 
 
 def test_a_text_that_comes_again_after_it_was_let_go_is_noticed(in_small_parts: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,67 @@ def test_columns_of_another_type_are_refused_before_anything_runs(vsr: Any, spar
         vsr.audit(events, allow=["no.such"])
 
 
+def test_what_is_wrong_with_columns_is_said_by_name(vsr: Any, spark_session: Any) -> None:
+    from pyspark.sql import functions as fn
+
+    events = frame(spark_session, records()[:10])
+    nested = events.select(fn.struct("*").alias("payload"), fn.lit(1).alias("nodes"))
+    for wrong, text in (
+        (events.drop("node"), "node: the column is missing"),
+        (events.withColumnRenamed("node", "nodes"), 'node: the column is missing; did you mean "nodes"?'),
+        (nested, 'run: the column is missing; there is payload.run: select("payload.*") first'),
+        (events.withColumn("event", fn.lit(7)), ", nack, got a column of int"),
+        (events.withColumn("m_log", fn.array(fn.lit(7))), "got a column of array<int>"),
+        (events.withColumn("view", fn.col("view").cast("decimal(20,0)")), "got a column of decimal(20,0)"),
+        (events.select("*", fn.col("view").alias("VIEW")), "view: there are 2 columns of that name (view, VIEW)"),
+        (events.select("*", fn.lit(1).alias("pod"), fn.lit(2).alias("Pod")), "pod: there are 2 columns of that name"),
+    ):
+        with pytest.raises(vsr.ColumnError, match=re.escape(text)):
+            vsr.audit(wrong)
+        with pytest.raises(vsr.ColumnError, match=re.escape(text)):
+            vsr.plan(wrong, tasks=2)
+
+
+@pytest.mark.parametrize("how", ["compiled", "python"])
+def test_columns_in_any_case_and_of_any_kind_beside_them_are_taken(
+    vsr: Any, spark_session: Any, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the session knows them: a table of a database whose names are all capitals; structs, maps, odd names."""
+    from pyspark.sql import functions as fn
+
+    monkeypatch.setenv("VSR_REPLAY", how)
+    events = frame(spark_session, [*records(), *records("bad", digest="x" * 16)])
+    capitals = events.toDF(*(name.upper() for name in events.columns))
+    own = {
+        "pod": fn.struct(fn.lit("p1").alias("name"), fn.array(fn.lit(1), fn.lit(None)).alias("ports")),
+        "a b.`c`": fn.create_map(fn.lit("k"), fn.col("NODE")),
+        "nothing": fn.lit(None),
+    }
+    judged = vsr.audit(capitals.select("*", *(value.alias(name) for name, value in own.items())), tasks=2).cache()
+    assert {row["run"]: row["verdict"] for row in judged.collect()} == {"steady": "conforms", "bad": "violates"}
+    [violation] = vsr.violations(judged).collect()
+    assert violation["carried"]["a b.`c`"] == str({"k": violation["node"]})
+    assert "'name': 'p1'" in violation["carried"]["pod"]
+    spark_session.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(vsr.ColumnError, match="run: the column is missing"):
+            vsr.audit(capitals)
+    finally:
+        spark_session.conf.unset("spark.sql.caseSensitive")
+
+
+def test_nulls_where_a_value_is_required_are_malformed_events(vsr: Any, spark_session: Any) -> None:
+    rows = records()
+    rows[7] = rows[7] | {"seq": None}
+    rows += [rows[8] | {"run": None}]
+    schema = pa.schema([field.with_nullable(True) for field in ARROW_SCHEMA])
+    judged = vsr.audit(frame(spark_session, rows, schema)).collect()
+    found = {row["run"]: (row["verdict"], row["problems"]) for row in judged}
+    assert {verdict for verdict, _ in found.values()} == {"error"}
+    assert "seq: expected an integer ≥ 1, got null" in found["steady"][1][0]
+    assert "run: expected" in found[""][1][0]
+
+
 def test_narrow_integers_and_nulls_are_taken_as_they_are(vsr: Any, spark_session: Any) -> None:
     events = frame(spark_session, records())
     events = events.withColumn("node", events["node"].cast("tinyint")).withColumn("view", events["view"].cast("int"))
