@@ -24,7 +24,7 @@ from viewproof.refinement.iggy.records import (
     with_returns,
     without_sessions,
 )
-from viewproof.refinement.joined.order import Record, in_order
+from viewproof.refinement.joined.order import Key, Record, in_order
 from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, Unknown, lines_of, steady
 
 SUFFIXES = (".log", ".log.zst", ".log.gz", ".txt")
@@ -274,7 +274,7 @@ class Reader:
         )
 
 
-def _messages(event: str, node: int, c: Columns) -> tuple[tuple[object, ...], tuple[object, ...]]:
+def _messages(event: str, node: int, c: Columns) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
     """What a record uses of others, and gives them. A commit number that a line shows was made by then."""
     told = (("commit", c["commit"]),) if c.get("commit") else ()
     match event:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
-from viewproof.refinement.joined.order import SLACK, Record
+from viewproof.refinement.joined.order import SLACK, Key, Record
+
+ENDED = "unheard"
+"""Event: there are no lines of a server, or no more."""
+BY_LEADERS = frozenset({"become_leader", "truncated", "attached", "started_leading", "proposed", "sent", "acked"})
+"""Events of which only the leader of their term prints the line."""
 
 
 def by_itself(record: Record) -> Record:
@@ -56,36 +62,76 @@ def with_restarts(records: list[Record]) -> list[Record]:
 
 
 def with_majorities(records: list[Record], members: int) -> list[Record]:
-    """The records; a server is elected once a majority answered."""
+    """The records; a server is elected, and hears of it, once a majority answered. Where fewer did, each server that
+    did not may have, once its lines have ended.
+    """
     answered: dict[int, set[int]] = defaultdict(set)
-    for record in sorted(records, key=lambda r: r.time):
+    elected: set[int] = set()
+    in_time = sorted(records, key=lambda r: r.time)
+    for record in in_time:
         term = record.columns.get("term") or 0
         if record.event == "on_new_term":
             answered[term].add(record.node)
             record.gives = (*record.gives, ("answered", term, len(answered[term])))
-        elif record.event == "elected":
+        elif record.event in ("elected", "become_leader"):
+            elected.add(term)
             record.needs = (*record.needs, ("answered", term, members // 2 + 1))
+    for term in elected:
+        ended = (r for r in in_time if r.event == ENDED and r.node not in answered[term])
+        for count, record in enumerate(ended, len(answered[term]) + 1):
+            record.gives = (*record.gives, ("answered", term, count))
     return records
 
 
-def with_silence(records: list[Record], members: int) -> list[Record]:
-    """The records; a server of which there is no line is not known at all, and one whose lines end while those of
-    others go on is not known from there: it died, or its file was cut off.
+def with_silence(records: list[Record], members: int, ends: Mapping[int, float]) -> list[Record]:
+    """The records; a server of which there is no line is not known at all, and one whose lines end is not known from
+    there: it died, or its file was cut off. `ends` says when the files end that one server alone printed.
+
+    Of a server among others in one file it counts that theirs go on for longer than clocks differ, or that they use
+    what is beyond all that its lines gave: it gave that after them.
     """
     if not records:
         return records
     first, end = min(records, key=lambda r: r.time), max(record.time for record in records)
-    last = {record.node: record for record in sorted(records, key=lambda r: r.time)}
+    last = {record.node: record for record in records}
+    unseen = _not_seen(records, last)
     found = [
-        replace(first, event="unheard", node=node, time=first.time - 1, columns={}, needs=(), gives=(), about=0)
+        replace(first, event=ENDED, node=node, time=first.time - 1, columns={}, needs=(), gives=(), about=0)
         for node in range(members)
         if node not in last
     ]
     for record in records:
         found.append(record)
-        if last.get(record.node) is record and record.node >= 0 and record.time + SLACK < end:
-            found.append(replace(record, event="unheard", columns={}, needs=(), gives=()))
+        node, time = record.node, max(record.time, ends.get(record.node, 0.0))
+        if last[node] is record and node >= 0 and (node in ends or node in unseen or time + SLACK < end):
+            found.append(replace(record, event=ENDED, time=time, columns={}, needs=(), gives=tuple(unseen[node])))
     return found
+
+
+def _not_seen(records: list[Record], last: Mapping[int, Record]) -> dict[int, list[Key]]:
+    """What is used of each server, about when its lines end, that none of them gives, nor goes beyond."""
+    leaders = {r.columns.get("term"): r.node for r in records if r.event in BY_LEADERS}
+    given = {key for record in records for key in record.gives}
+    furthest: dict[tuple[Any, ...], tuple[int, ...]] = {}
+    for key in given:
+        of, at = _along(key)
+        furthest[of] = max(at, furthest.get(of, ()))
+    found: dict[int, list[Key]] = defaultdict(list)
+    for record in records:
+        for key in record.needs:
+            of, at = _along(key)
+            giver = leaders.get(key[1]) if key[0] == "sent" else key[2] if len(key) > 2 else None
+            if giver is None or giver not in last or key in given or at <= furthest.get(of, ()):
+                continue
+            if record.time + SLACK >= last[giver].time:
+                found[giver].append(key)
+    return found
+
+
+def _along(key: Key) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """The messages that one server gives in this order, and where in it this one is: by term, by offset."""
+    kind, term, *rest = key
+    return (kind, *rest[:1]), (term or 0, *rest[1:])
 
 
 def late(records: Iterable[Record]) -> dict[int, Record]:

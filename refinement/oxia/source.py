@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -450,7 +451,7 @@ def _run(
     begins_late = late(run.records)
     run.late_nodes = frozenset(begins_late)
     members = len(reader.ensemble)
-    records = with_majorities(with_silence(run.records, members), members)
+    records = with_majorities(with_silence(run.records, members, _own_ends(reader, rows)), members)
     run.records = list(in_order(with_duplicates(with_restarts(steady(records)))))
     if reader.partial:
         run.records = [by_itself(record) for record in run.records]
@@ -458,6 +459,17 @@ def _run(
     begun = tuple(f"{at.file}:{at.line}: the lines of {reader.ensemble[n]} begin late" for n, at in begins_late.items())
     run.missing = (*silent, *begun, *(() if coordinator else ("no line of the coordinator is in the input",)))
     return run
+
+
+def _own_ends(reader: Reader, rows: Iterable[tuple[str, Line, Fields]]) -> dict[int, float]:
+    """When the lines of each server end whose file has those of no other."""
+    printed: dict[str, set[int]] = defaultdict(set)
+    last: dict[int, tuple[str, float]] = {}
+    for process, line, f in rows:
+        node = reader.names.get(str(f.get("node", process)), -1)
+        printed[line.file].add(node)
+        last[node] = line.file, _time(f)
+    return {node: time for node, (file, time) in last.items() if len(printed[file]) == 1}
 
 
 def is_merged(lines: Iterable[Line]) -> bool:
