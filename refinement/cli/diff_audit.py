@@ -12,6 +12,7 @@ from viewproof.refinement.cli.output import json_option, note, save_json
 from viewproof.refinement.difference import versions
 from viewproof.refinement.difference.audits import Answer, Side, at_hand, compare, side
 from viewproof.refinement.difference.versions import Version
+from viewproof.refinement.discovery import survey
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 RUNS_SHOWN = 5
@@ -38,8 +39,10 @@ def diff_audit(
     allow, forbid, without, set. The code of both versions is run. Exit codes: 0: no run violates that did not; 1: some
     do; 4: no run was read.
     """
-    protect({"--json": json_file}, [str(path) for path in traces])
     sides = [side(words) for words in (old, new)]
+    inputs = survey(map(str, traces))
+    reports = [one.report for one in sides if one.report is not None]
+    protect({"--json": json_file}, [*traces, *inputs.files, *reports], inputs.directories)
     words = ["--engine", "spark", "--master", master] if engine == "spark" else ["--workers", str(workers)]
     _require_here(sides, engine, master)
     with ExitStack() as stack:
@@ -81,4 +84,7 @@ def _show(answer: Answer) -> None:
             if told and told["message"]:
                 place = f" [{told['place']}]" if told["place"] else ""
                 click.echo(f"  {name}: {told['at'] + ': ' if told['at'] else ''}{told['message']}{place}")
+    if not answer.runs:
+        click.echo(f"nothing is compared: there is no run in {', '.join(answer.traces)}")
+        return
     click.echo(f"{len(answer.changed):,} runs change their verdict" if answer.changed else "no run changes its verdict")

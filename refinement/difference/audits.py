@@ -7,7 +7,6 @@ that was made before. Nothing is judged twice: where all that decides a verdict 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import subprocess
 import sys
@@ -15,10 +14,13 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 import viewproof.refinement as refinement_package
 from viewproof.refinement.difference.versions import Version
+from viewproof.refinement.verdict import InputProblem
 from viewproof.spec.lang import SpecError
 
 SETTINGS = {"input": "--input", "profile": "--profile", "adapter": "--adapter", "allow": "--allow",
@@ -44,7 +46,7 @@ class Side:
 class Runs:
     """The verdicts of a side, by run, and how many of them it judged."""
 
-    found: Mapping[str, Mapping[str, Any]]
+    found: Mapping[str, _Run]
     judged: int
 
 
@@ -120,14 +122,12 @@ def compare(
 ) -> Answer:  # fmt: skip
     """Audit the traces by both sides, with more `words` for each audit, and compare. Raises `SpecError`."""
     answer = Answer(old[0].words, new[0].words, [str(path) for path in traces])
-    sides = [_runs(*old, traces, words, note)]
-    same = _same(old, new)
-    if same:
-        answer.reused = same
-        note(f"{new[0].words} is not judged: {same}")
-        sides.append(Runs(sides[0].found, 0))
-    else:
-        sides.append(_runs(*new, traces, words, note))
+    reports = [_of_report(one.words, one.report) if one.report else None for one, _ in (old, new)]
+    first = _runs(*old, reports[0], traces, words, note)
+    answer.reused = _same(old, new)
+    if answer.reused:
+        note(f"{new[0].words} is not judged: {answer.reused}")
+    sides = [first, Runs(first.found, 0) if answer.reused else _runs(*new, reports[1], traces, words, note)]
     one, two = (side.found for side in sides)
     answer.judged = {"old": sides[0].judged, "new": sides[1].judged}
     names = dict.fromkeys((*one, *two))
@@ -173,17 +173,18 @@ def at_hand() -> Version:
 
 
 def _runs(
-    side: Side, version: Version | None, traces: Sequence[Path], words: Sequence[str], note: Callable[[str], None]
-) -> Runs:
-    if version is None:
-        assert side.report is not None
-        return Runs(_of_report(side.words, side.report), 0)
+    side: Side, version: Version | None, report: Mapping[str, _Run] | None, traces: Sequence[Path],
+    words: Sequence[str], note: Callable[[str], None],
+) -> Runs:  # fmt: skip
+    if report is not None:
+        return Runs(report, 0)
+    assert version is not None
     note(f"auditing by {side.words or version.name}")
     found = audited(version, traces, (*side.options, *words))
     return Runs(found, len(found))
 
 
-def audited(version: Version, traces: Sequence[Path], words: Sequence[str] = ()) -> dict[str, Mapping[str, Any]]:
+def audited(version: Version, traces: Sequence[Path], words: Sequence[str] = ()) -> dict[str, _Run]:
     """What an audit of these traces by this version says of each run. Raises `SpecError`."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
@@ -200,40 +201,74 @@ def audited(version: Version, traces: Sequence[Path], words: Sequence[str] = ())
         return _of_report(version.name, answer)
 
 
-def _of_report(name: str, file: Path) -> dict[str, Mapping[str, Any]]:
+class _Violation(msgspec.Struct):
+    """What is read of a violation; older versions say less."""
+
+    rule_id: str
+    file: str
+    line: int
+    action: str | None = ""
+    place: str | None = ""
+    message: str = ""
+    rule: str | None = ""
+    rule_fingerprint: str | None = ""
+
+
+class _Run(msgspec.Struct):
+    """What is read of the verdict on a run."""
+
+    run_id: str
+    verdict: Literal["conforms", "violates", "inconclusive"]
+    violations: list[_Violation] = []
+    missing: list[str] = []
+
+
+class _Problem(msgspec.Struct):
+    file: str
+    line: int
+    field: str
+    expected: str
+    got: str
+
+
+class _Report(msgspec.Struct):
+    """What is read of a report of `vsr audit --json`."""
+
+    verdicts: list[_Run]
+    problems: list[_Problem] = []
+    tool_errors: list[str] = []
+    stopped: str = ""
+
+
+def _of_report(name: str, file: Path) -> dict[str, _Run]:
     """The runs of a report of `vsr audit --json`."""
     try:
-        report = json.loads(file.read_text())
-        runs = report["verdicts"]
-        problems = [*report.get("problems", ()), *report.get("tool_errors", ())]
-        found = {str(run["run_id"]): run for run in runs}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SpecError(f"{file}: expected a report of vsr audit --json: {type(error).__name__}: {error}") from None
-    if problems or report.get("stopped"):
-        first = problems[0] if problems else report["stopped"]
-        if isinstance(first, dict):
-            first = (
-                f"{first['file']}:{first['line']}: {first['field']}: expected {first['expected']}, got {first['got']}"
-            )
-        raise SpecError(f"{name}: not all of the traces were judged: {first}")
-    return found
+        report = msgspec.json.decode(file.read_bytes(), type=_Report)
+    except OSError as error:
+        raise SpecError(f"{file}: expected a report of vsr audit --json: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{file}: expected a report of vsr audit --json: {error}") from None
+    said = [str(InputProblem(*msgspec.structs.astuple(problem))) for problem in report.problems]
+    said += [*report.tool_errors, *filter(None, [report.stopped])]
+    if said:
+        raise SpecError(f"{name}: not all of the traces were judged: {said[0]}")
+    return {run.run_id: run for run in report.verdicts}
 
 
-def _told(run: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _told(run: _Run | None) -> dict[str, Any] | None:
     """What is compared and shown of a run."""
     if run is None:
         return None
-    told = {"verdict": str(run["verdict"]), "by": "", "rule_id": "", "action": "", "place": "", "fingerprint": ""}
+    told = {"verdict": run.verdict, "by": "", "rule_id": "", "action": "", "place": "", "fingerprint": ""}
     told |= {"message": "", "at": ""}
-    violations, missing = run.get("violations") or (), run.get("missing") or ()
-    if violations and told["verdict"] == "violates":
-        first = violations[0]
-        told |= {name: str(first.get(name, "")) for name in ("rule_id", "action", "place", "message")}
-        told |= {"fingerprint": str(first.get("rule_fingerprint", "")), "at": f"{first['file']}:{first['line']}"}
-        by = first.get("rule") or first["rule_id"]
-        told["by"] = f"{first['action']}: {by}" if first.get("action") else str(by)
-    elif missing and told["verdict"] == "inconclusive":
-        told |= {"by": f"missing: {_PLACES.sub('', str(missing[0]))}", "message": str(missing[0])}
+    if run.violations and run.verdict == "violates":
+        first = run.violations[0]
+        told |= {"rule_id": first.rule_id, "action": first.action or "", "place": first.place or ""}
+        told |= {"message": first.message, "fingerprint": first.rule_fingerprint or ""}
+        by = first.rule or first.rule_id
+        told |= {"at": f"{first.file}:{first.line}", "by": f"{first.action}: {by}" if first.action else by}
+    elif run.missing and run.verdict == "inconclusive":
+        told |= {"by": f"missing: {_PLACES.sub('', run.missing[0])}", "message": run.missing[0]}
     return told
 
 

@@ -111,7 +111,7 @@ def compare(old: Version, new: Version, plan: Plan, note: Callable[[str], None] 
             found.mutants[model] = _mutants(pairs, names, plan)
     for traces in plan.corpora:
         note(f"auditing {traces}")
-        one, two = ({run: str(told["verdict"]) for run, told in audited(v, [traces]).items()} for v in (old, new))
+        one, two = ({run: told.verdict for run, told in audited(v, [traces]).items()} for v in (old, new))
         pairs_of = {run: (one.get(run, "not read"), two.get(run, "not read")) for run in (*one, *two)}
         found.audits[str(traces)] = {run: both for run, both in pairs_of.items() if both[0] != both[1]}
     return found

@@ -69,12 +69,17 @@ def _version(name: str, repository: Path, stack: ExitStack) -> Version:
 
 
 def _unpack(name: str, repository: Path, folder: Path) -> None:
-    command = ["git", "-C", str(repository), "archive", "--format=tar", f"{name}^{{commit}}"]
+    commit = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if not commit:
+        raise SpecError(f"{name} is no directory, and no revision of {repository}")
+    with tarfile.open(fileobj=BytesIO(_git(repository, "archive", "--format=tar", commit.decode().strip()))) as archive:
+        archive.extractall(folder, filter="tar")
+
+
+def _git(repository: Path, *words: str) -> bytes:
+    """What a command of git's writes; nothing if it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, check=False)
+        done = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, check=False)
     except OSError as problem:
         raise SpecError(f"git cannot be run: {problem}") from problem
-    if done.returncode:
-        raise SpecError(f"{name} is no directory, and no revision of {repository}")
-    with tarfile.open(fileobj=BytesIO(done.stdout)) as archive:
-        archive.extractall(folder, filter="tar")
+    return b"" if done.returncode else done.stdout

@@ -107,6 +107,42 @@ def test_a_smaller_quorum_is_told_as_text_as_a_behaviour_and_as_what_breaks(tmp_
     assert (sized["old"]["verdict"], sized["new"]["verdict"]) == ("holds", "violated")
 
 
+AUDITS = """
+import json, sys
+
+def cli():
+    run = {"run_id": "r1", "verdict": "VERDICT", "violations": [], "missing": []}
+    report = {"verdicts": [run, {"run_id": "r2", "verdict": "conforms"}], "problems": PROBLEMS}
+    open(sys.argv[-1], "w").write(json.dumps(report))
+"""
+
+
+def audits(folder: Path, verdict: str, problems: str = "[]") -> Path:
+    """A version that gives this verdict on a run, whatever is audited."""
+    file = version(folder, 2) / "refinement" / "cli" / "__init__.py"
+    file.parent.mkdir(parents=True)
+    (file.parent.parent / "__init__.py").touch()
+    file.write_text(AUDITS.replace("VERDICT", verdict).replace("PROBLEMS", problems))
+    return folder
+
+
+def test_runs_whose_verdict_differs_are_told_of_each_corpus(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    answer = tmp_path / "answer.json"
+    words = (tmp_path / "old", tmp_path / "new", "--shapes", "1", "--corpus", tmp_path / "corpus", "--json", answer)
+    audits(tmp_path / "old", "conforms")
+    audits(tmp_path / "new", "violates")
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    assert json.loads(answer.read_text())["audits"] == {str(tmp_path / "corpus"): {"r1": ["conforms", "violates"]}}
+    assert "r1" in result.stdout
+    problem = '[{"file": "t.ndjson", "line": 3, "field": "view", "expected": "a number", "got": "x"}]'
+    audits(tmp_path / "broken", "conforms", problem)
+    result = run(tmp_path / "broken", *words[1:])
+    assert result.exit_code == 2
+    assert "not all of the traces were judged: t.ndjson:3: view: expected a number, got x" in result.stderr
+
+
 def test_a_model_that_only_one_version_has_is_told_by_what_it_is_made_of(tmp_path: Path) -> None:
     old, new = version(tmp_path / "old", 2), version(tmp_path / "new", 2)
     file = new / "spec" / "vsr" / "__init__.py"

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +90,71 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path: Path) -> None:
         assert text in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"\xff\xfe", "report.json: expected a report of vsr audit --json: "),
+        (b'{"verdicts": [', "report.json: expected a report of vsr audit --json: Input data was truncated"),
+        (b"[]", "expected a report of vsr audit --json: Expected `object`, got `array`"),
+        (b'{"verdicts": [{"run_id": "a"}]}', "missing required field `verdict` - at `$.verdicts[0]`"),
+        (b'{"verdicts": [{"run_id": "a", "verdict": "fine"}]}', "Invalid enum value 'fine'"),
+        (
+            b'{"verdicts": [{"run_id": "a", "verdict": "violates", "violations": [{}]}]}',
+            "missing required field `rule_id` - at `$.verdicts[0].violations[0]`",
+        ),
+        (b'{"verdicts": [], "stopped": "stopped after 3 events"}', "not all of the traces were judged: stopped after"),
+    ],
+)
+def test_a_report_that_is_none_is_refused_by_its_field(content: bytes, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    file.write_bytes(content)
+    for words in ((file, ":"), (":", file)):
+        done = run(*words, tmp_path)
+        assert done.exit_code == 2, done.output
+        assert text in done.stderr, done.stderr
+        assert "auditing" not in done.stderr, "it is read before anything is audited"
+
+
+def test_traces_and_revisions_that_cannot_be_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "t.ndjson").write_text('{"hello": 1}\n')
+    (tmp_path / "empty").mkdir()
+    good = report(tmp_path, "good", STEADY)
+    kept = good.read_bytes()
+    out = tmp_path / "out"
+    for words, code, text in (
+        ((":", ":", tmp_path / "nothing"), 2, "nothing' does not exist"),
+        ((":", ":", tmp_path / "odd"), 2, "t.ndjson:1: run: expected a string"),
+        ((":", ":set=x", STEADY), 2, "'x' is not COLUMN=N"),
+        (("HEAD~1000000", ":", STEADY), 2, "HEAD~1000000 is no directory, and no revision of ."),
+        (("HEAD", ":", STEADY, "--repository", tmp_path), 2, f"HEAD is no directory, and no revision of {tmp_path}"),
+        (("--", f"--output={out}", ":", STEADY), 2, f"--output={out} is no directory, and no revision"),
+        ((tmp_path, ":", STEADY), 2, "there is no spec/vsr in it"),
+        ((":", ":", tmp_path / "empty"), 4, f"nothing is compared: there is no run in {tmp_path / 'empty'}"),
+        ((good, ":", STEADY, "--json", good), 2, "is an input"),
+        ((":", ":", tmp_path / "odd", "--json", tmp_path / "odd" / "t.ndjson"), 2, "is an input"),
+        ((":", ":", tmp_path / "odd", "--json", tmp_path / "odd" / "u.ndjson"), 2, "lies among traces"),
+    ):
+        done = run(*words)
+        assert done.exit_code == code, done.output
+        assert text in done.output, done.output
+        assert "Traceback" not in done.output
+    assert not out.exists()
+    assert good.read_bytes() == kept
+
+
+def test_interrupted_it_ends_and_leaves_no_copy(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "viewproof", "diff-audit", ".", ":without=m_commit", "traces/recorded"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "auditing by .\n"
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60)[1].endswith("stopped\n")
+    assert process.returncode == 4
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 def test_a_changed_guard_is_named_and_other_runs_are_left_alone(engine: str, tmp_path: Path) -> None:
@@ -108,3 +177,8 @@ def test_a_changed_guard_is_named_and_other_runs_are_left_alone(engine: str, tmp
     assert done.exit_code == 1, done.output
     found = json.loads(answer.read_text())
     assert {one["new"]["action"] for one in found["changed"]} == {"on_prepare"}
+    changed = {one["run_id"]: [one["old"]["verdict"], one["new"]["verdict"]] for one in found["changed"]}
+    searched = ["--model", "core", "--shapes", "1", "--states", "2000", "--no-mutants", "--json", answer]
+    done = CliRunner().invoke(cli, ["diff", ".", *map(str, (new, "--corpus", traces, *searched))])
+    assert done.exit_code == 0, done.output
+    assert json.loads(answer.read_text())["audits"] == {str(traces): changed}
