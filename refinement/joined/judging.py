@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,7 +54,10 @@ def judge_joined(
     judged: list[Judged] = []
     with no_collector():
         try:
+            unit, copies = without_copies(unit)
             reading = adapter.joined.read(unit.files, options.partial)
+            for run in reading.runs:
+                run.notes = (*run.notes, *copies)
         except OSError as error:
             log.add(str(error.filename or unit.name), 0, "", "a readable file", error.strerror or str(error))
             reading = Reading()
@@ -69,6 +73,21 @@ def judge_joined(
                 judged = _as_partial(unit, judged, adapter, options, check_run)
             clock.until_now("check")
     return result_of(unit.name, [run.run_id for run in reading.runs], judged, options, log, (), clock.seconds)
+
+
+def without_copies(unit: Unit) -> tuple[Unit, tuple[str, ...]]:
+    """The unit without files that have the very bytes of another, and which those are: a process prints its lines once.
+    Raises `OSError`.
+    """
+    kept: list[str] = []
+    notes: list[str] = []
+    for file in unit.files:
+        same = next((one for one in kept if filecmp.cmp(one, file, shallow=False)), None)
+        if same is None:
+            kept.append(file)
+        else:
+            notes.append(f"{file} is not read: it is a copy of {same}")
+    return replace(unit, files=tuple(kept)), tuple(notes)
 
 
 def _judge(

@@ -88,13 +88,16 @@ class Reading:
 
 
 def lines_of(file: str, reading: Reading | None = None) -> Iterator[Line]:
-    """The lines of a file, plain or packed; `reading` is told what is cut off or damaged of it. Raises `OSError`."""
+    """The lines of a file, plain or packed, without a mark of the byte order; `reading` is told what is cut off or
+    damaged of it. Raises `OSError`.
+    """
     number = 0
     damaged: list[int] = []
     lines = TextLines(file)
     for chunk in lines.chunks():
         for text in chunk:
             number += 1
+            text = text.removeprefix("\ufeff") if number == 1 else text
             if reading is not None and _NO_TEXT.search(text):
                 damaged.append(number)
             yield Line(file, number, text)

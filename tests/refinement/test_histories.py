@@ -91,6 +91,16 @@ def test_the_events_of_several_files_wait_for_what_they_need(tmp_path: Path) -> 
     )
 
 
+def test_a_copy_of_a_file_is_not_read_and_a_mark_of_the_byte_order_says_nothing(tmp_path: Path) -> None:
+    lines = "1 0 walked 2\n3 0 wrote 2\n"
+    (tmp_path / "a.walk").write_text(f"\ufeff{lines}")
+    (tmp_path / "b.walk").write_text(f"\ufeff{lines}")
+    (tmp_path / "c.walk").write_text("2 1 got 2 0\n")
+    report = audit(tmp_path, adapter=NAME)
+    assert (report.verdict, report.events) == ("conforms", 3)
+    assert any("b.walk is not read: it is a copy of" in note for note in report.verdicts[0].notes)
+
+
 def test_after_a_node_is_replaced_nothing_is_known_of_it(tmp_path: Path) -> None:
     report = judged(tmp_path, "1 walked 1", "0 walked 1", "0 replaced", "0 moved 9")
     assert report.verdict == "inconclusive"
