@@ -14,7 +14,7 @@ from viewproof.refinement.events.lines import (
 )
 from viewproof.refinement.events.system import System
 from viewproof.refinement.events.terms import Apply, Column, Row, Shown, Text
-from viewproof.spec.engines.flat.layout import HEADER, MEMBERS_MAX, FlatLayout
+from viewproof.spec.engines.flat.layout import COUNT, HEADER, MEMBERS_MAX, FlatLayout
 from viewproof.spec.engines.flat.lower import CELL_MAX, NUMBER_MAX, FlatLower, anything
 from viewproof.spec.engines.llvm.lower import Term
 from viewproof.spec.engines.llvm.machine import MachineError, Translator
@@ -105,14 +105,20 @@ class Asks:
         self.known: dict[Ask, int] = {}
         layout.words_at(ASKED, ARGUMENTS_MAX)
 
+    def check_row(self, row: Row, expr: Apply, source: Source) -> None:
+        """Refuse a variable whose rows functions cannot look at here."""
+        place = self.layout.places[row.var]
+        if place.init or len(place.index) != 2:
+            raise SpecError(f"there is no compiled form of {expr.name} of {row.var}", source)
+
     def number(self, expr: Apply, texts: Sequence[bool], source: Source) -> int:
         """The number of the function; one that cannot be found by its name is refused."""
         fn, row = expr.fn, expr.args[0] if expr.args else None
         name, module = getattr(fn, "__qualname__", ""), getattr(fn, "__module__", "")
         if getattr(sys.modules.get(module), name, None) is not fn or fn is None or len(texts) > ARGUMENTS_MAX:
             raise SpecError(f"there is no compiled form of {expr.name}", source)
-        if isinstance(row, Row) and (self.layout.places[row.var].init or len(self.layout.places[row.var].index) != 2):
-            raise SpecError(f"there is no compiled form of {expr.name} of {row.var}", source)
+        if isinstance(row, Row):
+            self.check_row(row, expr, source)
         return self.known.setdefault(
             Ask(module, name, tuple(texts), row.var if isinstance(row, Row) else ""), len(self.known)
         )
@@ -189,7 +195,7 @@ class EventLower(FlatLower):
             return self.known(f"first_clear(M, {row}, {rest[0].text}, {base})", 0, NUMBER_MAX)
         labels = getattr(expr.fn, "__self__", None)
         if self.asks is not None and labels is None and any(isinstance(a, Row) or self._is_text(a) for a in args):
-            return self.asked(expr, self.asks)
+            return self.of_row(expr, self.asks) if isinstance(args[0], Row) else self.asked(expr, self.asks)
         terms = [self.atom(self.lower(a)) for a in args]
         texts = ", ".join(t.text for t in terms)
         if name == "name_of":
@@ -201,6 +207,32 @@ class EventLower(FlatLower):
         if isinstance(labels, tuple) and name.startswith("text_of_"):
             return self.chosen(terms[0], {number: self.codes.get(text, NO_TEXT) for number, text in enumerate(labels)})
         return self.called(expr, terms)
+
+    def of_row(self, expr: Apply, asks: Asks) -> Term:
+        """A function of a replica's row and of numbers: compiled, if its source can be, else asked."""
+        row = expr.args[0]
+        assert isinstance(row, Row)
+        try:
+            asks.check_row(row, expr, self.source)
+            function = row_function_unit(expr, self.source)
+        except SpecError:
+            return self.asked(expr, asks)
+        self.functions[expr.name] = function
+        place = self.layout.places[row.var]
+        node = self.indices((row.node,))
+        if place.depth:
+            at = self.known(self.fixed(place, [*node, anything("0")]), 0, 0).text
+            cells = [f"load({at})", f"load({at} + 8)", f"load({at} + 16)"]
+        else:
+            at = self.known(self.fixed(place, [*node, Term("0", 0, 0)]), 0, 0).text
+            cells = [at, "0", f"external('o_{COUNT}')"]
+        terms = [self.atom(self.lower(a)) for a in expr.args[1:]]
+        for term in terms:
+            if term.lo < 0 or term.hi > NUMBERED_MAX:
+                self.leave(f"{term.text} < 0 or {term.text} > {NUMBERED_MAX}", f"a number for {expr.name}")
+        value = self.known(f"{function.symbol}({', '.join([*cells, *(t.text for t in terms)])})", 0, CELL_MAX)
+        self.leave(f"{value.text} < 0 or {value.text} > {CELL_MAX}", f"what {expr.name} gives")
+        return value
 
     def called(self, expr: Apply, terms: Sequence[Term]) -> Term:
         """A function of numbers, compiled from its source; of small ones, so that its products fit a word."""
@@ -243,20 +275,69 @@ class EventLower(FlatLower):
         return Term(result, min(values.values()), max(values.values()))
 
 
-def function_unit(expr: Apply, source: Source) -> Unit:
-    """A function of numbers as a unit. Refused is what the subset of `machine` does not have, or has many products."""
+class _Rows(ast.NodeTransformer):
+    """Makes of a function of a row one of its cells: their address, the place of the first, and how many there are."""
+
+    def __init__(self, row: str) -> None:
+        self.row = row
+
+    def _is(self, node: ast.expr, method: str) -> bool:
+        return isinstance(node, ast.Call) and ast.unparse(node.func) == f"{self.row}.{method}" and not node.keywords
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if self._is(node, "get") and len(node.args) == 1:
+            names = [ast.Name(f"{self.row}_{part}", ast.Load()) for part in ("at", "base", "size")]
+            return ast.Call(ast.Name("cell_of", ast.Load()), [*names, *node.args], [])
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        if self._is(node.iter, "values") and isinstance(node.target, ast.Name) and not node.orelse:
+            head = f"for {self.row}_k in range({self.row}_size):"
+            made = ast.parse(f"{head}\n {node.target.id} = load({self.row}_at + 8 * {self.row}_k)").body[0]
+            assert isinstance(made, ast.For)
+            made.body += node.body
+            node = made
+        self.generic_visit(node)
+        return node
+
+
+def row_function_unit(expr: Apply, source: Source) -> Unit:
+    """A function of a row, of which it asks for cells and for all values, and of numbers, as a unit."""
+    tree = _source_of(expr, source)
+    made = tree.body[0]
+    assert isinstance(made, ast.FunctionDef)
+    row = made.args.args[0].arg
+    _Rows(row).visit(tree)
+    parts = [ast.arg(f"{row}_{part}", None) for part in ("at", "base", "size")]
+    made.args.args = [*parts, *(ast.arg(arg.arg, None) for arg in made.args.args[1:])]
+    return _unit_of(ast.fix_missing_locations(tree), expr, source)
+
+
+def _source_of(expr: Apply, source: Source) -> ast.Module:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(expr.fn))) if expr.fn is not None else None
     except (OSError, TypeError, SyntaxError):
         tree = None
     if tree is None or not isinstance(tree.body[0], ast.FunctionDef):
         raise SpecError(f"there is no compiled form of {expr.name}", source)
+    return tree
+
+
+def function_unit(expr: Apply, source: Source) -> Unit:
+    """A function of numbers as a unit. Refused is what the subset of `machine` does not have, or has many products."""
+    return _unit_of(_source_of(expr, source), expr, source)
+
+
+def _unit_of(tree: ast.Module, expr: Apply, source: Source) -> Unit:
+    function = tree.body[0]
+    assert isinstance(function, ast.FunctionDef)
     if any(isinstance(n, ast.Call) and not isinstance(n.func, ast.Name) for n in ast.walk(tree)):
         raise SpecError(f"there is no compiled form of {expr.name}: it calls a method", source)
     grows = [n for n in ast.walk(tree) if isinstance(n, (ast.Mult, ast.Pow, ast.LShift))]
     if len(grows) > PRODUCTS_MAX or any(not isinstance(n, ast.Mult) for n in grows):
         raise SpecError(f"there is no compiled form of {expr.name}: its values may not fit a word", source)
-    tree.body[0].name = NAME.strip("@")
+    function.name = NAME.strip("@")
     made = unit(f"function {expr.name}", ast.unparse(tree).replace(f"def {NAME.strip('@')}(", f"def {NAME}("))
     try:
         Translator(made.symbol, made.source).translate()

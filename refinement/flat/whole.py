@@ -162,6 +162,7 @@ class LinesRun:
         self.words = words
         self.texts = texts
         self.functions = [_function_of(ask) for ask in program.found.asks]
+        self.answers: dict[tuple[int, ...], int] = {}
         self.place = ""
         program.begin(words)
 
@@ -210,6 +211,15 @@ class LinesRun:
         found = self.program.found
         ask, at = found.asks[number], found.shape.at[ASKED]
         given: list[Any] = self.words[at : at + len(ask.texts)].tolist()
+        if ask.row:
+            return self._asked(number, ask, given)
+        key = (number, *given)
+        answer = self.answers.get(key)
+        if answer is None:
+            answer = self.answers[key] = self._asked(number, ask, given)
+        return answer
+
+    def _asked(self, number: int, ask: Ask, given: list[Any]) -> int:
         given = [self.texts.text(x) if text else x for x, text in zip(given, ask.texts, strict=True)]
         if ask.row:
             given[0] = self._row(ask.row, given[0])

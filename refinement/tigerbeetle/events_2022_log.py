@@ -122,7 +122,11 @@ def rot(state: Any, e: Any) -> None:
 
 def held(row: Mapping[int, int], low: int, high: int) -> int:
     """How many cells from low to high are set."""
-    return sum(1 for o in range(low, high + 1) if row.get(o))
+    found = 0
+    for o in range(low, high + 1):
+        if row.get(o):
+            found += 1
+    return found
 
 
 @event()

@@ -28,7 +28,8 @@ def newest(row: Mapping[int, int], top: int, limit: int) -> int:
     found = top
     while limit > 0 and top >= 0:
         if row.get(top):
-            found, limit = top, limit - 1
+            found = top
+            limit -= 1
         top -= 1
     return found
 

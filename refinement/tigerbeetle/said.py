@@ -24,7 +24,11 @@ def flag(cond: Any) -> Any:
 
 def set_cells(row: Mapping[int, int]) -> int:
     """How many cells are set."""
-    return sum(1 for value in row.values() if value)
+    found = 0
+    for value in row.values():
+        if value:
+            found += 1
+    return found
 
 
 def prepare(state: Any, checksum: Any) -> Any:

@@ -117,6 +117,14 @@ def find(M: I64, h: I64, i: I64, w: I64) -> I64:
     return missed(M, h, i)
 
 
+def cell_of(at: I64, base: I64, size: I64, place: I64) -> I64:
+    """The cell at a place, of so many that lie at an address, the first of them at `base`; 0 where there is none."""
+    k = place - base
+    if k < 0 or k >= size:
+        return 0
+    return load(at + 8 * k)
+
+
 def clear(M: I64, h: I64, init: I64, depth: I64) -> I64:
     """All cells of a row, or of the rows of a window of rows, are as at first."""
     at = load(h)
