@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from viewproof.api import audit as api
 from viewproof.refinement import baseline
-from viewproof.refinement.cli.options import OutputFile, configuration_of, json_option, protect
+from viewproof.refinement.cli.options import EMPTY, OutputFile, Place, configuration_of, json_option, protect
 from viewproof.refinement.cli.output import note, save_json, steps
 from viewproof.refinement.discovery import Inputs
 from viewproof.refinement.reports import github, junit, sarif, table, text
@@ -79,7 +79,7 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the Spark session.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
-@click.option("--state", type=click.Path(path_type=Path), help="Go on from the audit kept in this directory; keep it.")
+@click.option("--state", type=Place(), help="Go on from the audit kept in this directory; keep it.")
 @click.option("--interp", is_flag=True, help="Take each spec step by the reference interpreter: slow, the oracle.")
 @click.option("--why", is_flag=True, help="Print the steps of each replica that led to a violation.")
 @json_option
@@ -87,7 +87,7 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--sarif", "sarif_file", type=_FILE, help="Write SARIF 2.1.0.")
 @click.option("--html", "html_file", type=_FILE, help="Write one self-contained HTML page.")
 @click.option("--violations", type=_FILE, help="Write the violations as a table: *.parquet or *.ndjson.")
-@click.option("--baseline", "baseline_file", type=click.Path(path_type=Path), help="Known violations.")
+@click.option("--baseline", "baseline_file", type=Place(), help="Known violations.")
 @click.option("--write-baseline", type=_FILE, help="Write the violations found (and those known) as a baseline.")
 def audit(
     paths: tuple[str, ...], input: str, profile: str, allow: tuple[str, ...], forbid: tuple[str, ...], is_partial: bool,
@@ -102,6 +102,8 @@ def audit(
     standard input (NDJSON, or a log). Prints a verdict per run: conforms (exit 0), violates (1), inconclusive (4);
     malformed input is exit 2 with file, line and field.
     """
+    if "" in paths:
+        raise click.BadParameter(EMPTY, param_hint="PATH")
     files = Files(json_file, junit_file, sarif_file, html_file, violations, write_baseline)
     known = _baseline(baseline_file)
     _check_usable(violations, engine, master)
@@ -191,9 +193,11 @@ def _check_usable(file: Path | None, engine: str, master: str) -> None:
 
 
 def _check_master(engine: str, master: str) -> None:
-    """Refuse a master that is not used, or that Spark would refuse only after Java has started."""
-    source = click.get_current_context().get_parameter_source("master")
-    if engine == "local" and source is ParameterSource.COMMANDLINE:
+    """Refuse a master or workers that are not used, or what Spark would refuse only after Java has started."""
+    source = click.get_current_context().get_parameter_source
+    if engine == "spark" and source("workers") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--workers is for --engine local; Spark's cores are in --master, such as local[4]")
+    if engine == "local" and source("master") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--master is for --engine spark")
     if engine == "spark" and not _MASTER.fullmatch(master):
         known = "local, local[N], local[*], spark://HOST:PORT, sc://HOST:PORT, k8s://URL, yarn"

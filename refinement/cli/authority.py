@@ -8,13 +8,16 @@ import click
 
 from viewproof.impl.net.authority import issue_cluster
 from viewproof.impl.net.server import parse_addresses
-from viewproof.refinement.cli.options import json_option
+from viewproof.refinement.cli.options import Place, json_option
 from viewproof.refinement.cli.output import save_json
 from viewproof.refinement.verdict import EXIT_CONFORMS
 
+DAYS_MAX = 36_500
+"""A hundred years: dates end, too."""
+
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("directory", type=Place(file_okay=False))
 @click.option(
     "--addresses", required=True, help="HOST:PORT of all replicas by index, with commas, as they are dialled."
 )
@@ -22,7 +25,9 @@ from viewproof.refinement.verdict import EXIT_CONFORMS
 @click.option(
     "--client", "client_ids", type=click.IntRange(1), multiple=True, help="Also one for this client id alone."
 )
-@click.option("--days", type=click.IntRange(1), default=365, show_default=True, help="For which certificates are good.")
+@click.option(
+    "--days", type=click.IntRange(1, DAYS_MAX), default=365, show_default=True, help="For which certificates are good."
+)
 @json_option
 def authority(
     directory: Path, addresses: str, cluster_id: int, client_ids: tuple[int, ...], days: int, json_file: Path | None

@@ -18,9 +18,10 @@ from viewproof.refinement.cli.models import (
     bounded_model,
     fault_model,
     model_options,
+    refuse_own_sizes,
     witness_search,
 )
-from viewproof.refinement.cli.options import OutputFile, Seconds
+from viewproof.refinement.cli.options import OutputFile, Place, Seconds
 from viewproof.refinement.cli.output import json_option, note, save_json
 from viewproof.refinement.cli.own_model import is_own
 from viewproof.refinement.cli.questions import given, refuse_others
@@ -74,7 +75,7 @@ class Size(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 _count = click.IntRange(1)
-_folder = click.Path(path_type=Path, file_okay=False)
+_folder = Place(file_okay=False)
 
 
 MAIN = ("replicas", "views", "ops", "faults", "invariants", "profile", "always", "sometimes", "exhaust", "html",
@@ -104,7 +105,7 @@ MAIN = ("replicas", "views", "ops", "faults", "invariants", "profile", "always",
 @click.option(
     "--import",
     "trace",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=Place(exists=True, dir_okay=False),
     help="Take the behaviour in this ITF file (Apalache, Quint, vsr export itf) instead of a search.",
 )
 @click.option("--exhaust", is_flag=True, help="After the model's shapes larger ones, until time or memory ends.")
@@ -127,6 +128,7 @@ def check(
     refuse_others(ctx, question, APPLIES)
     answer = {"format": "viewproof.check/1", "engine": options["engine"], "profile": profile, "faults": list(faults)}
     if question == SHAPES:
+        refuse_own_sizes(name)
         return _shapes(name, profile, itf, answer, options, json_file)
     spec, text = bounded_model(name, replicas, faults, {k: options.pop(k) for k in SIZES}, profile)
     asked = parse_questions(spec, options)
@@ -143,8 +145,8 @@ def check(
     else:
         result = _walked(spec, options) if question == WALKS else _searched(spec, options)
     told = tell(spec, result.behaviour, about=text, faults=faults, broken=result.broken)
-    write_page(told, options["html"])
     show_result(spec, result, coverage=coverage, deadlock=deadlock)
+    write_page(told, options["html"])
     folder = options["checkpoint"] or options["resume"]
     if folder and result.reason.startswith("interrupted; resume"):
         click.echo(f"  to go on: the same command with --resume {folder}")
@@ -188,13 +190,15 @@ def _shapes(
     behaviour = covered.result.behaviour if covered.result else []
     broken = covered.result.broken if covered.result else None
     told = tell(spec, behaviour, about=covered.outcomes[-1][0].name, faults=(), broken=broken)
-    write_page(told, options["html"])
     if covered.result is not None:
         show_result(spec, covered.result)
+    shown = show_covered(wanted, covered)
+    write_page(told, options["html"])
+    if covered.result is not None:
         answer |= {"sizes": covered.outcomes[-1][0].name, **covered.result.to_json()}
         if itf is not None and covered.result.verdict == "violated":
             write_json(explicit.to_itf(spec, covered.result), itf)
-    answer |= show_covered(wanted, covered)
+    answer |= shown
     answer |= answer_questions(told, parse_questions(spec, options))
     code = EXIT_CODES[covered.verdict]
     save_json({**answer, "exit_code": code}, json_file)
@@ -207,9 +211,9 @@ def _imported(
     """A behaviour from a file: told as one that was found."""
     result = imported(spec, options["trace"])
     told = tell(spec, result.behaviour, about=answer["sizes"], faults=answer["faults"], broken=result.broken)
-    write_page(told, options["html"])
     show_imported(result, len(result.behaviour))
     show_behaviour(spec, result.behaviour)
+    write_page(told, options["html"])
     answer |= answer_questions(told, asked)
     code = EXIT_CODES[result.verdict]
     save_json({**answer, "exit_code": code, "imported": str(options["trace"]), **result.to_json()}, json_file)

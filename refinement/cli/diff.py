@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from viewproof.refinement.cli.options import OutputFile, protect
+from viewproof.refinement.cli.options import OutputFile, Place, protect
 from viewproof.refinement.cli.output import json_option, note, save_json
 from viewproof.refinement.difference import Plan, compare, page, versions
+from viewproof.refinement.reports.files import write_text
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_VIOLATES
 from viewproof.spec.protocols import MODELS
 
@@ -23,9 +24,9 @@ _count = click.IntRange(1)
 @click.option("--shapes", type=_count, default=4, show_default=True, help="So many of a model's shapes.")
 @click.option("--states", type=_count, default=300_000, show_default=True, help="States of a search at most.")
 @click.option("--no-mutants", is_flag=True, help="Leave out which mutants of the changed actions are noticed.")
-@click.option("--corpus", "corpora", multiple=True, type=click.Path(path_type=Path, exists=True),
+@click.option("--corpus", "corpora", multiple=True, type=Place(exists=True),
               help="Audit these traces with both.")  # fmt: skip
-@click.option("--repository", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".",
+@click.option("--repository", type=Place(exists=True, file_okay=False), default=".",
               help="The git repository of the revisions.  [default: the directory at hand]")  # fmt: skip
 @click.option("--workers", type=_count, help="Threads of each search.  [default: the cores]")
 @click.option("--page", "file", type=OutputFile(), help="Write the page (Markdown), as for a pull request.")
@@ -48,7 +49,7 @@ def diff(
     text = page(found)
     click.echo(text, nl=False)
     if file is not None:
-        file.write_text(text, encoding="utf-8")
+        write_text(file, text)
     worse = [s for s in found.sized if s.old and s.new and s.old.holds and not s.new.holds]
     code = EXIT_VIOLATES if worse else EXIT_CONFORMS
     save_json({"format": "viewproof.diff/1", **found.to_json(), "exit_code": code}, json_file)

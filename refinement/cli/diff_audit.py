@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from viewproof.refinement.cli.options import protect
+from viewproof.refinement.cli.options import Place, protect
 from viewproof.refinement.cli.output import json_option, note, save_json
 from viewproof.refinement.difference import versions
 from viewproof.refinement.difference.audits import Answer, Side, at_hand, compare, side
@@ -21,11 +21,11 @@ RUNS_SHOWN = 5
 @click.command("diff-audit")
 @click.argument("old")
 @click.argument("new")
-@click.argument("traces", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.argument("traces", nargs=-1, required=True, type=Place(exists=True))
 @click.option("--engine", type=click.Choice(("local", "spark")), default="local", show_default=True)
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
-@click.option("--repository", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".",
+@click.option("--repository", type=Place(exists=True, file_okay=False), default=".",
               help="The git repository of the revisions.  [default: the directory at hand]")  # fmt: skip
 @json_option
 def diff_audit(

@@ -15,6 +15,7 @@ from viewproof.api.check import never
 from viewproof.refinement.cli.check_import import imported
 from viewproof.refinement.cli.explore_trace import explore_trace, page_options, show
 from viewproof.refinement.cli.models import SIZES, ProfileName, bounded_model, model_options
+from viewproof.refinement.cli.options import Place
 from viewproof.refinement.cli.own_model import is_own
 from viewproof.refinement.explorer import Goal, Subject
 from viewproof.spec.engines.explicit import Progress
@@ -46,7 +47,7 @@ def names_trace(args: list[str]) -> bool:
         return True
     if any(word in MODELS or is_own(word) or word in ("--fault", "--import") for word in args):
         return False
-    return any(not word.startswith("-") and (Path(word).exists() or "*" in word) for word in args)
+    return any(word and not word.startswith("-") and (Path(word).exists() or "*" in word) for word in args)
 
 
 @click.command(cls=Explore)
@@ -56,7 +57,7 @@ def names_trace(args: list[str]) -> bool:
 @click.option(
     "--import",
     "trace",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=Place(exists=True, dir_okay=False),
     help="Begin with the behaviour in this ITF file.",
 )
 @click.option(

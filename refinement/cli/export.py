@@ -9,7 +9,7 @@ import click
 from viewproof.refinement.cli.export_behaviour import html, itf, state_graph, svg
 from viewproof.refinement.cli.focused import Focused
 from viewproof.refinement.cli.models import bounded_model, model_options
-from viewproof.refinement.cli.options import json_option, protect
+from viewproof.refinement.cli.options import Place, json_option, protect
 from viewproof.refinement.cli.output import note, save_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR
 from viewproof.spec.engines import tla as engine
@@ -34,9 +34,7 @@ for _command in (html, itf, state_graph, svg):
 
 @export.command(cls=Focused, main=("replicas", "views", "ops", "faults", "invariants", "out", "json_file"))
 @model_options
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Directory for MODEL.tla and .cfg."
-)
+@click.option("--out", type=Place(file_okay=False), required=True, help="Directory for MODEL.tla and .cfg.")
 @json_option
 def tla(
     name: str,

@@ -11,7 +11,7 @@ from viewproof.impl.net.settings_files import kept_layout
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME
 from viewproof.impl.storage.inspect import Inspection, inspect_data_file
 from viewproof.impl.storage.inspect_partitions import inspect_partitions
-from viewproof.refinement.cli.options import json_option, protect_data
+from viewproof.refinement.cli.options import Place, json_option, protect_data
 from viewproof.refinement.cli.output import save_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_VIOLATES
 
@@ -35,7 +35,7 @@ class Inspect(click.Command):
 
 @click.command(cls=Inspect)
 @click.argument("what", type=click.Choice(WHAT), metavar="[" + "|".join(WHAT[1:]) + "]")
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("directory", type=Place(file_okay=False))
 @click.option(
     "--records", type=click.IntRange(0), default=10, show_default=True, help="Journal records shown, the last."
 )

@@ -10,6 +10,7 @@ import click
 
 from viewproof.api import model as api
 from viewproof.api.check import never
+from viewproof.refinement.cli.options import SIZE_MAX
 from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
 from viewproof.refinement.cli.own_model import is_own, keep_sizes, own_model
 from viewproof.spec.lang import Predicate, Spec, SpecError
@@ -19,17 +20,19 @@ from viewproof.spec.vsr.profiles import PROFILES, require_profile
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_count = click.IntRange(1)
+_count = click.IntRange(1, SIZE_MAX)
 SIZE_OPTIONS = (
     click.option("--replicas", type=_count, help="Replicas.  [default: the model's, mostly 3]"),
     click.option("--views", type=_count, help="Views 0 .. VIEWS-1."),
     click.option("--ops", type=_count, help="Ops 1 .. OPS."),
     click.option("--clients", type=_count, help="Clients."),
     click.option("--requests", type=_count, help="Requests of each client, or of each of its sessions."),
-    click.option("--restarts", type=click.IntRange(0), help="Crashes and restarts in all."),
+    click.option("--restarts", type=click.IntRange(0, SIZE_MAX), help="Crashes and restarts in all."),
     click.option("--incarnations", type=_count, help="How often a client registers anew (sessions)."),
     click.option("--slots", type=_count, help="Slots of the client table, where it has a fixed number."),
-    click.option("--rots", type=click.IntRange(0), help="Slots of journals, or segments, that go bad, in all."),
+    click.option(
+        "--rots", type=click.IntRange(0, SIZE_MAX), help="Slots of journals, or segments, that go bad, in all."
+    ),
     click.option("--partitions", type=_count, help="Partitions, where the model has them."),
     click.option("--readers", type=_count, help="Readers of all partitions, one of each by default."),
     click.option("--messages", type=_count, help="Most messages in an append."),
@@ -131,6 +134,12 @@ def fault_model(name: str, faults: Sequence[str]) -> Any:
         raise click.UsageError(str(error)) from None
 
 
+def refuse_own_sizes(name: str) -> None:
+    """Refuse `--size` of a model that is here."""
+    if click.get_current_context().meta.get(OWN_SIZES):
+        raise click.UsageError(f"--size is for a model of one's own; {name} has --views, --ops …")
+
+
 def bounded_model(
     name: str, replicas: int | None, faults: tuple[str, ...], sizes: Mapping[str, int | None], profile: str = "core"
 ) -> tuple[Spec, str]:
@@ -144,8 +153,7 @@ def bounded_model(
         if profile != "core":
             raise click.UsageError("--profile is about the models that are here, not about one of one's own")
         return own_model(name)
-    if click.get_current_context().meta.get(OWN_SIZES):
-        raise click.UsageError(f"--size is for a model of one's own; {name} has --views, --ops …")
+    refuse_own_sizes(name)
     fault_model(name, faults)
     spec = api.model(name, replicas=replicas, faults=faults, profile=profile, **sizes)
     size = api.model_size(name, replicas, faults, sizes)

@@ -11,6 +11,7 @@ import click
 from viewproof.refinement.cli.check_portfolio import Wanted, shapes
 from viewproof.refinement.cli.options import OutputFile
 from viewproof.refinement.cli.output import json_option, note, save_json, steps
+from viewproof.refinement.reports.files import write_text
 from viewproof.refinement.reports.mutants import document
 from viewproof.refinement.reports.table import write_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
@@ -44,7 +45,7 @@ def mutate(
     stopped.
     """
     if page is not None:
-        page.write_text(document(tables()), encoding="utf-8")
+        write_text(page, document(tables()))
         note(f"page: {page}")
         if name is None:
             return EXIT_CONFORMS
@@ -71,6 +72,8 @@ def mutate(
         ):  # fmt: skip
             reports.append(report)
             click.echo(_line(name, report))
+    if part is not None and not reports:
+        raise click.UsageError(f"no mutant of {name} is in a file or folder {part}")
     shapes = [{"name": s.name, "states": ground.states[s.name], "bounded": s.name in ground.bounded} for s in searched]
     table: dict[str, Any] = {
         "format": FORMAT,

@@ -13,6 +13,40 @@ import click
 
 from viewproof.refinement.discovery import is_trace
 
+EMPTY = "the path is empty (a variable that is not set?); . is the directory at hand"
+REPLICAS_MAX = 256
+"""Of a cluster: its index is a byte."""
+SIZE_MAX = 4096
+"""Of a bounded model: more is a slip, and is refused before memory runs out."""
+
+
+class Place(click.Path):
+    """A path that is not empty; a directory, where `file_okay` is false, is not a device or a pipe either."""
+
+    def __init__(self, *, exists: bool = False, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(exists=exists, file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if not str(value):
+            self.fail(EMPTY, param, ctx)
+        path = super().convert(value, param, ctx)
+        if not self.file_okay and os.path.exists(value) and not os.path.isdir(value):
+            self.fail(f"{value} is no directory", param, ctx)
+        return path
+
+
+class RunName(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """The id of a run, which is the name of a directory too."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The id, if a directory may have that name."""
+        if value in ("", ".", "..") or "/" in value or "\0" in value:
+            self.fail(f"{value!r} is not the name of one directory", param, ctx)
+        return str(value)
+
 
 class OutputFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """A file to write: one that cannot be written is refused before the work starts, not after.
@@ -27,7 +61,11 @@ class OutputFile(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path, if it can be written."""
+        if not str(value):
+            self.fail(EMPTY, param, ctx)
         path = Path(value)
+        if str(path) == "-":
+            self.fail("- is not standard output here; that is /dev/stdout, or ./- is a file of this name", param, ctx)
         problem = self._problem(path)
         if problem:
             self.fail(f"{path} cannot be written: {problem}", param, ctx)
@@ -68,7 +106,7 @@ cluster_id_option = click.option("--cluster", "cluster_id", type=click.IntRange(
 json_option = click.option("--json", "json_file", type=OutputFile(), help="Write the result as JSON.")
 tls_option = click.option(
     "--tls",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=Place(file_okay=False, exists=True),
     help="Directory with certificate.pem, key.pem and ca.pem, as `vsr authority` makes them.",
 )
 json_option_of_maker = click.option("--json", "json_file", type=OutputFile(made=True), help="Write the result as JSON.")

@@ -23,7 +23,7 @@ from viewproof.refinement.cli.models import (
     named,
     size_option,
 )
-from viewproof.refinement.cli.options import Seconds
+from viewproof.refinement.cli.options import Place, Seconds
 from viewproof.refinement.cli.output import json_option, note, save_json, steps
 from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
 from viewproof.refinement.cli.own_model import is_own
@@ -89,7 +89,7 @@ MAIN = ("how", "rounds", "cover", "recheck", "faults", "invariants", "replicas",
 @click.option("--houdini", "how", flag_value="houdini", help="Largest inductive subset of lemmas and generated ones.")
 @click.option("--needed", "how", flag_value="needed", help="Which lemmas can the proof not do without?")
 @click.option("--witness", "how", flag_value="witness", help="Reachable states in which each lemma says something.")
-@click.option("--recheck", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Re-check a certificate.")
+@click.option("--recheck", type=Place(exists=True, dir_okay=False), help="Re-check a certificate.")
 @click.option(
     "--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), metavar="NAME", help="Switch a mistake on."
 )

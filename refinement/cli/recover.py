@@ -28,13 +28,13 @@ from viewproof.impl.storage.file import RealFileSystem
 from viewproof.impl.storage.recover import REMEDIES, Diagnosis, diagnose, reset_for_recovery
 from viewproof.impl.storage.recover import reset_clock as set_clock_back
 from viewproof.refinement.cli.inspect import replicas_below
-from viewproof.refinement.cli.options import Seconds, json_option, protect_data, tls_option
+from viewproof.refinement.cli.options import Place, Seconds, json_option, protect_data, tls_option
 from viewproof.refinement.cli.output import note, save_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("directory", type=Place(file_okay=False))
 @click.option("--from-cluster", "addresses", help="Recover: HOST:PORT of all replicas by index, with commas.")
 @click.option("--replica", type=click.IntRange(0), help="Which replica it was, if its superblock does not say.")
 @click.option("--cluster", "cluster_id", type=click.IntRange(0), help="Of which cluster, if it does not say.")

@@ -35,6 +35,9 @@ from viewproof.impl.storage.data_file import format_data_file
 from viewproof.impl.storage.ring_file import SLOT_SIZE_DEFAULT, SLOTS_DEFAULT, Geometry
 from viewproof.refinement.cli import repl as lines
 from viewproof.refinement.cli.options import (
+    REPLICAS_MAX,
+    Place,
+    RunName,
     addresses_option,
     cluster_id_option,
     json_option,
@@ -49,7 +52,7 @@ from viewproof.refinement.cli.watch import Watch, description
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from viewproof.spec.vsr.config import ClientTable
 
-_DIRECTORY = click.Path(path_type=Path, file_okay=False)
+_DIRECTORY = Place(file_okay=False)
 _groups = click.option(
     "--groups",
     default=SINGLE.name,
@@ -196,8 +199,10 @@ def repl(addresses: str, group: str, cluster_id: int, tls: Path | None, json_fil
 
 @click.command()
 @click.argument("directory", type=_DIRECTORY)
-@click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
-@click.option("--run", default="run", show_default=True, help="Run id in the traces, DIRECTORY/traces/RUN.")
+@click.option("--replicas", type=click.IntRange(1, REPLICAS_MAX), default=3, show_default=True)
+@click.option(
+    "--run", type=RunName(), default="run", show_default=True, help="Run id in the traces, DIRECTORY/traces/RUN."
+)
 @click.option("--restart", is_flag=True, help="Start a replica that ended again, after a second.")
 @_tls
 @_groups
@@ -246,8 +251,8 @@ def cluster(
 
 @click.command()
 @click.argument("out", type=_DIRECTORY)
-@click.option("--run", default="run", show_default=True, help="Run id; the traces go to OUT/RUN.")
-@click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--run", type=RunName(), default="run", show_default=True, help="Run id; the traces go to OUT/RUN.")
+@click.option("--replicas", type=click.IntRange(1, REPLICAS_MAX), default=3, show_default=True)
 @click.option("--clients", type=click.IntRange(1), default=4, show_default=True)
 @click.option("--requests", type=click.IntRange(1), default=1000, show_default=True, help="In all, or per round.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)

@@ -17,7 +17,7 @@ from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import CLIENT_PROFILES, FEATURES_CHOICES
 from viewproof.impl.sim.run import SimResult, core_size
 from viewproof.impl.sim.summary import summarise, summary_lines
-from viewproof.refinement.cli.options import json_option_of_maker, protect
+from viewproof.refinement.cli.options import SIZE_MAX, Place, json_option_of_maker, protect
 from viewproof.refinement.cli.output import note, save_json, steps
 from viewproof.refinement.cli.used import note_other_runs
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
@@ -58,9 +58,13 @@ def rest_command(plan: Plan, seeds: range, workers: int) -> str:
 @click.option(
     "--runs", type=click.IntRange(1, 1 << 31), default=1, show_default=True, help="Number of seeds, counted up."
 )
-@click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--replicas", type=click.IntRange(1, SIZE_MAX), default=3, show_default=True)
 @click.option(
-    "--clients", type=click.IntRange(1), default=3, show_default=True, help="At least; a harsh profile has more."
+    "--clients",
+    type=click.IntRange(1, SIZE_MAX),
+    default=3,
+    show_default=True,
+    help="At least; a harsh profile has more.",
 )
 @click.option("--requests", type=click.IntRange(0), default=200, show_default=True, help="Requests per run.")
 @click.option(
@@ -95,9 +99,7 @@ def rest_command(plan: Plan, seeds: range, workers: int) -> str:
     help="Consensus groups of every process: single, or metadata,partitions, or metadata,partition:0/1/2,…; each is a "
     "run of its own.",
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write traces: OUT/seed-N/replica-I.ndjson."
-)
+@click.option("--out", type=Place(file_okay=False), help="Write traces: OUT/seed-N/replica-I.ndjson.")
 @click.option("--parquet", is_flag=True, help="Write the traces as Parquet instead.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @json_option_of_maker

@@ -14,7 +14,7 @@ from viewproof.impl.net.server import run_server
 from viewproof.impl.net.settings import SETTINGS, Key, Setting, effective_text, server_config
 from viewproof.impl.net.settings_files import resolve
 from viewproof.impl.replica.features import FEATURES
-from viewproof.refinement.cli.options import OutputFile, json_option, protect, protect_data
+from viewproof.refinement.cli.options import OutputFile, Place, json_option, protect, protect_data
 from viewproof.refinement.cli.output import save_json
 from viewproof.refinement.discovery import is_trace
 from viewproof.refinement.verdict import EXIT_CONFORMS
@@ -35,7 +35,7 @@ def _type_of(key: Key, setting: Setting) -> Any:
     special: dict[Key, Any] = {
         _TRACE: OutputFile(made=True),
         _FEATURES: click.Choice(sorted(FEATURES.values())),
-        _TLS: click.Path(file_okay=False, exists=True),
+        _TLS: Place(file_okay=False, exists=True),
     }
     ranges: dict[type, Any] = {int: click.IntRange(int(low), int(high)), float: click.FloatRange(low, high)}
     return special.get(key) or ranges.get(setting.kind) or str
@@ -61,7 +61,7 @@ def _settings_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--config",
     "config_file",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    type=Place(dir_okay=False, exists=True),
     help="TOML file with sections cluster, replica, namespace, network, trace; it may include others.",
 )
 @click.option("--show-config", is_flag=True, help="Print the configuration in effect, and where it comes from; end.")

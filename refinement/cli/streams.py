@@ -41,7 +41,7 @@ class _Lasting(io.RawIOBase):
             self._gone = True
             if isinstance(problem, BrokenPipeError):
                 return len(data)
-            raise
+            raise OSError(problem.errno, os.strerror(problem.errno or 0), "standard output") from None
 
 
 def _lasting(stream: TextIO) -> TextIO:
@@ -54,8 +54,10 @@ def _lasting(stream: TextIO) -> TextIO:
 
 def outlive_readers() -> None:
     """Make standard output and error such streams, where they are the process's own; one that was closed before the
-    process began takes all and keeps nothing.
+    process began takes all and keeps nothing, and standard input that was closed is empty.
     """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for the life of the process
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
     if sys.stderr is None:

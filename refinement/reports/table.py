@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from viewproof.refinement.reports.files import write_bytes
 from viewproof.refinement.verdict import VIOLATION_COLUMNS, AuditReport
 
 SUFFIXES = (".parquet", ".ndjson")
@@ -28,4 +29,4 @@ def write_violations(report: AuditReport, file: Path) -> None:
 
 def write_json(result: dict[str, Any], file: Path) -> None:
     """Write any command's result as indented JSON."""
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(result, enc_hook=str), indent=2) + b"\n")
+    write_bytes(file, msgspec.json.format(msgspec.json.encode(result, enc_hook=str), indent=2) + b"\n")

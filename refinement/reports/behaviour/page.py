@@ -12,6 +12,7 @@ from markupsafe import Markup
 from viewproof.refinement.reports.behaviour import diagram
 from viewproof.refinement.reports.behaviour.scene import Scene, scene_of
 from viewproof.refinement.reports.escape import printable
+from viewproof.refinement.reports.files import write_text
 from viewproof.spec.engines.story import Story, to_json
 
 _PACKAGE = "viewproof.refinement.reports.behaviour"
@@ -45,7 +46,7 @@ def write_picture(story: Story, file: Path) -> None:
     title = f"{len(story.steps)} steps of {story.spec.name}" + (f": it {verb} {ending}" if ending else "")
     scene, below = scene_of(story), f"{verb} {ending}"
     picture = _fill("picture.svg.j2", scene, story=story, title=title, ending=below, head=PICTURE_HEAD)
-    file.write_text(picture, "utf-8")
+    write_text(file, picture)
 
 
 def _fill(template: str, scene: Scene, **more: Any) -> str:
@@ -65,7 +66,7 @@ def _fill(template: str, scene: Scene, **more: Any) -> str:
 
 def write(story: Story, file: Path, document: dict[str, Any] | None = None) -> None:
     """Write the page."""
-    file.write_text(render(story, document), encoding="utf-8")
+    write_text(file, render(story, document))
 
 
 def _own(name: str) -> Markup:

@@ -1,0 +1,77 @@
+"""Slips on the command line: refused at once, by name, and never taken for something else that was not meant."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from viewproof.refinement.cli import cli
+
+VSR = "from viewproof.refinement.cli import main; main()"
+EMPTY = "the path is empty"
+BREAKS = ("check", "core", "--fault", "state.getstate_truncates")
+HUGE = str(10**22)
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (("audit", ""), EMPTY),
+        (("audit", "t", "--json", ""), EMPTY),
+        (("audit", "t", "--state", ""), EMPTY),
+        (("audit", "t", "--baseline", ""), EMPTY),
+        (("simulate", "--out", ""), EMPTY),
+        (("cluster", ""), EMPTY),
+        (("record", ""), EMPTY),
+        (("inspect", ""), EMPTY),
+        (("diff-audit", ":", ":", ""), EMPTY),
+        (("explore", "", "--no-open"), "'' is not one of"),
+        (("audit", "t", "--json", "-"), "that is /dev/stdout"),
+        (("audit", "t", "--engine", "spark", "--workers", "2"), "--workers is for --engine local"),
+        (("check", "core", "--size", "nope=1"), "--size is for a model of one's own"),
+        (("check", "core", "--replicas", HUGE), "is not in the range"),
+        (("simulate", "--clients", HUGE), "is not in the range"),
+        (("authority", "a", "--addresses", "127.0.0.1:1", "--days", HUGE), "is not in the range"),
+        (("record", "r", "--replicas", "999"), "is not in the range"),
+        (("record", "r", "--run", "../out"), "is not the name of one directory"),
+        (("cluster", "c", "--run", "a/b"), "is not the name of one directory"),
+        (("format", "/dev/full", "--replica", "0"), "/dev/full is no directory"),
+        (("export", "tla", "core", "--out", "/dev/full"), "/dev/full is no directory"),
+        (("mutate", "core", "--part", "nope", "--states", "1"), "no mutant of core is in a file or folder nope"),
+    ],
+)
+def test_a_slip_is_refused_by_name(
+    words: tuple[str, ...], refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(cli, list(words))
+    assert answer.exit_code == 2
+    assert refused in " ".join(answer.output.split())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--json", "--itf", "--html"])
+def test_a_disk_that_is_full_is_told_with_the_name_of_the_file_and_the_break_is_still_shown(option: str) -> None:
+    answer = CliRunner().invoke(cli, [*BREAKS, option, "/dev/full"])
+    assert answer.exit_code == 2
+    assert "No space left on device: '/dev/full'" in answer.output
+    assert "violated: I3 honest_ack" in answer.output
+
+
+def test_standard_output_that_is_full_is_told_as_that() -> None:
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run([sys.executable, "-c", VSR, *BREAKS], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode == 2
+    assert b"No space left on device: 'standard output'" in ended.stderr
+
+
+@pytest.mark.parametrize(("words", "code"), [("audit -", 4), ("repl --addresses 127.0.0.1:1", 2)])
+def test_standard_input_that_was_closed_is_empty(words: str, code: int) -> None:
+    command = f'exec "$0" -c "{VSR}" {words} <&-'
+    ended = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, check=False)
+    assert ended.returncode in (code, 0)
+    assert "NoneType" not in ended.stderr + ended.stdout
