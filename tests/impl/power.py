@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -37,19 +38,22 @@ class PowerLossError(BaseException):
 class Fuse:
     """Counts the I/Os of one file system; the power goes before the one numbered `at` (from 1; 0: never).
 
-    With `error` that I/O fails with this number instead, and the power stays.
+    With `error` that I/O fails with this number instead, and the power stays. While the disk is `full`, nothing grows.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.at = 0
         self.error = 0
+        self.full = False
         self.what: list[str] = []
 
     def burn(self, what: str) -> None:
         """One more I/O is about to happen."""
         self.count += 1
         self.what.append(what)
+        if self.full and what == "create":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if self.count == self.at and self.error:
             raise OSError(self.error, os.strerror(self.error))
         if self.count == self.at:
@@ -67,6 +71,9 @@ class PoweredFile(MemoryFile):
         except OSError:
             super().write_at(offset, data[: len(data) // 2])
             raise
+        if self.fuse.full and offset + len(data) > self.size():
+            super().write_at(offset, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         super().write_at(offset, data)
 
     def sync(self) -> None:

@@ -14,7 +14,7 @@ from tests.impl.test_partition_power_cuts import CONFIG as CUT_CONFIG
 from tests.impl.test_partition_power_cuts import PartitionLink, judge, steps_of
 from tests.impl.test_power_cuts import require_conforms, run_cut
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.interface.messages import Message, RequestSegment, SegmentChunk
+from viewproof.impl.interface.messages import Message, Request, RequestSegment, SegmentChunk
 from viewproof.impl.machine.partitions import AppendMessages
 from viewproof.impl.machine.state_machine import encode_operation
 from viewproof.impl.replica import Status
@@ -131,6 +131,39 @@ def test_a_replica_that_lacks_fifty_segments_gets_them_while_views_change(change
     link.settle()
     assert len(came) >= 50
     assert not again, "no segment comes twice"
+    require_all(link, tmp_path)
+
+
+@pytest.mark.parametrize("when", ["requests", "a transfer", "boot"])
+@pytest.mark.parametrize("full", [(0,), (2,), (0, 1), (0, 1, 2)])
+def test_disks_that_are_full_for_long_lose_nothing_and_go_on_once_there_is_room(
+    full: tuple[int, ...], when: str, tmp_path: Path
+) -> None:
+    link = with_messages(9)
+    victim = full[0]
+    if when == "boot":
+        link.stop(victim)
+    if when != "requests":
+        link.lose = isolate(victim)
+        for _ in range(30):
+            link.ask(1)
+    for node in full:
+        link.file_storages[node].files.fuse.full = True
+    link.lose = lambda source, to, message: False
+    if when == "boot":
+        link.start(victim)
+    number = link.number[1] = link.number[1] + 1
+    for turn in range(40):
+        link.deliver(turn % 3, Request(1, number, link.body(1, number)))
+        link.run()
+        link.tick(4)
+    assert "went on" in link.outcomes
+    for node in full:
+        link.file_storages[node].files.fuse.full = False
+    link.number[1] = number - 1
+    for _ in range(9):
+        link.ask(1)
+    link.settle()
     require_all(link, tmp_path)
 
 
