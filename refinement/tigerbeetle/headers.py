@@ -118,21 +118,22 @@ class Headers:
         parts = [rf"\.{one} ?= ?" + (r"([^, ]+)" if one in self.wanted else r"[^, ]+") for one in fields]
         return re.compile(rf"{name}\{{ {', '.join(parts)} \}}"), tuple(one for one in fields if one in self.wanted)
 
-    def _plan(self, command: str) -> list[tuple[int, str, Callable[[str], int] | None]]:
+    def plan(self, command: str) -> list[tuple[int, str, Callable[[str], int] | None]]:
         """Columns that show a field of messages of this command: the place, the field, what its text means (None: it is
         a number).
         """
+        if command in self.plans:
+            return self.plans[command]
         form, names = self.form, self.names
         special = dict.fromkeys(_CHECKSUMS, names.checksums.of) | {"m_nonce": names.nonces.of}
         columns = {**form.fields, **form.by_command.get(command, {})}
-        return [(PLACE[column], name, special.get(column)) for column, name in columns.items()]
+        self.plans[command] = [(PLACE[column], name, special.get(column)) for column, name in columns.items()]
+        return self.plans[command]
 
     def _columns(self, text: str, fields: Mapping[str, str]) -> tuple[Any, ...]:
         form, names, get = self.form, self.names, fields.get
         command = get("command", "").rpartition(".")[2]
-        plan = self.plans.get(command)
-        if plan is None:
-            plan = self.plans[command] = self._plan(command)
+        plan = self.plan(command)
         checksum, operation = get("checksum", ""), get("operation", "")
         content = text.replace(checksum, "", 1) if checksum else text
         shown: list[Any] = [None] * len(COLUMNS)

@@ -13,7 +13,7 @@ import numpy as np
 
 from viewproof.refinement.flat import text as text_source
 from viewproof.refinement.text_lines import CHUNK, Segment, TextLines, is_packed
-from viewproof.refinement.tigerbeetle import matching
+from viewproof.refinement.tigerbeetle import heading, matching
 from viewproof.spec.engines.llvm.objects import Unit, function, link, objects, signatures
 from viewproof.spec.lang import SpecError
 
@@ -27,7 +27,7 @@ def _functions() -> dict[str, Any]:
     """The compiled functions of `matching`, and what keeps them. Where the cache cannot be written, this process has
     one of its own.
     """
-    units = [Unit(m.__name__, m.__name__, Path(str(m.__file__)).read_text()) for m in (matching, text_source)]
+    units = [Unit(m.__name__, m.__name__, Path(str(m.__file__)).read_text()) for m in (matching, heading, text_source)]
     try:
         objects(units)
     except SpecError:
@@ -39,7 +39,8 @@ def _functions() -> dict[str, Any]:
 
 def _linked(units: list[Unit]) -> dict[str, Any]:
     engine = link(objects(units)[0])
-    return {"": engine} | {name: function(engine, name, count) for name, count in signatures(units[0]).items()}
+    names = {**signatures(units[0]), **signatures(units[1])}
+    return {"": engine} | {name: function(engine, name, count) for name, count in names.items()}
 
 
 def call(name: str, *given: Any) -> int:

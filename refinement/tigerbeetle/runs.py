@@ -16,6 +16,7 @@ from viewproof.refinement.tigerbeetle.parse import FIRST, UNKNOWN, Parser
 from viewproof.refinement.tigerbeetle.parts import PASSED, Parts, blocks_after, parts_again
 from viewproof.refinement.tigerbeetle.reading import Lines
 from viewproof.refinement.tigerbeetle.records import Cluster, Records
+from viewproof.refinement.tigerbeetle.word_headers import WordHeaders
 from viewproof.refinement.tigerbeetle.words import WordRows
 
 UNKNOWN_SHOWN: Final = 20
@@ -93,12 +94,14 @@ class LogRun:
 
     def _words(self, events: Mapping[str, int]) -> Iterator[Words]:
         records, patterns = self.records, self.parser.patterns
+        headers = WordHeaders(self.cluster.family.form, records.names, self.parser.texts)
         maker = WordRows(
             [list(records.fields(pattern)) for pattern in patterns],
             [events.get(pattern.event, -1) for pattern in patterns],
             self.parser.texts,
             records.width,
             records.begin,
+            headers,
         )
         first = True
         for block in self.parts:

@@ -7,15 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from viewproof.refinement.flat.dictionary import Dictionary, NotPlain, Words
-from viewproof.refinement.flat.terms import NULL
+from viewproof.refinement.flat.dictionary import Dictionary, Words
 from viewproof.refinement.tigerbeetle.headers import COLUMNS as MESSAGE
 from viewproof.refinement.tigerbeetle.reading import call
-from viewproof.spec.engines.flat.lower import NUMBER_MAX
+from viewproof.refinement.tigerbeetle.word_headers import WordHeaders, checked
 
 _TEXTS: Final = 1 << 17
 """So many texts have place at first; memory that is not used is not taken."""
-_HEADERS: Final = 1 << 12
 
 
 class WordRows:
@@ -30,6 +28,7 @@ class WordRows:
         texts: Dictionary,
         columns: int,
         begin: int,
+        headers: WordHeaders,
     ) -> None:
         plans: list[int] = []
         entries: list[int] = []
@@ -46,12 +45,11 @@ class WordRows:
         self.plans, self.entries, self.events = (np.array(part or [0], np.int64) for part in (plans, entries, events))
         self.longest = max(plans[1::2], default=0)
         self.texts = texts
+        self.headers = headers
         self.columns = columns
         self.begin = begin
-        self.codes: dict[str, int] = {}
         self.meanings = np.zeros((len(kinds), _TEXTS), np.int64)
-        self.headers = np.empty((_HEADERS, len(MESSAGE)), np.int64)
-        self.known = 0
+        self.header_kind = kinds.get("m", -1)
 
     def rows(self, found: Words) -> Words:
         """The rows of what the parser found. Raises `NotPlain` where a number is too large for a word."""
@@ -62,13 +60,17 @@ class WordRows:
         room = self.meanings.shape[1]
         given = found, width, count, self.plans, self.entries
         some = call("unknown_texts", *given, self.meanings, room, missing)
-        for kind, code in missing[:some].tolist():
+        of_headers = missing[:some, 0] == self.header_kind
+        codes = np.ascontiguousarray(missing[:some][of_headers, 1])
+        self.meanings[self.header_kind, codes] = 1 + self.headers.known + np.arange(len(codes))
+        self.headers.read(codes)
+        for kind, code in missing[:some][~of_headers].tolist():
             value = self.meaning[kind](self.texts.text(code))
-            self.meanings[kind, code] = 1 + (self._header(value) if isinstance(value, tuple) else self._word(value))
+            self.meanings[kind, code] = 1 + (self.headers.code(value) if isinstance(value, str) else checked(value))
         rows = np.empty((count, self.columns), np.int64)
         call(
-            "rows_of_words", *given, self.meanings, room, self.events, self.headers, len(MESSAGE), self.begin, rows,
-            self.columns,
+            "rows_of_words", *given, self.meanings, room, self.events, self.headers.rows, len(MESSAGE), self.begin,
+            rows, self.columns,
         )  # fmt: skip
         return rows
 
@@ -76,20 +78,3 @@ class WordRows:
         larger = np.zeros((self.meanings.shape[0], 2 * texts), np.int64)
         larger[:, : self.meanings.shape[1]] = self.meanings
         self.meanings = larger
-
-    def _word(self, value: Any) -> int:
-        if isinstance(value, str):
-            code = self.codes.get(value)
-            if code is None:
-                code = self.codes[value] = int(self.texts.intern([value.encode()])[0])
-            return code
-        if not 0 <= value <= NUMBER_MAX:
-            raise NotPlain(f"a number that is too large: {value}")
-        return int(value)
-
-    def _header(self, values: Sequence[Any]) -> int:
-        if self.known == len(self.headers):
-            self.headers = np.concatenate([self.headers, np.empty_like(self.headers)])
-        self.headers[self.known] = [NULL if value is None else self._word(value) for value in values]
-        self.known += 1
-        return self.known - 1
