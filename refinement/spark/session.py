@@ -207,6 +207,11 @@ def interruptibly(spark: SparkSession, work: Callable[[], Answer]) -> Answer:
     return answer[0]
 
 
+def _no_interrupt(record: logging.LogRecord) -> bool:
+    """py4j logs the traceback of each interrupt, to the root."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], KeyboardInterrupt)
+
+
 @contextmanager
 def session_for(
     given: SparkSession | None, master: str, log: Log | None, conf: Mapping[str, str] | None = None
@@ -222,7 +227,9 @@ def session_for(
         yield there
         return
     spark = None
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs the traceback of an interrupt
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    root = logging.getLogger()
+    root.addFilter(_no_interrupt)
     try:
         with held(), shielded_children():  # Spark sets a handler of its own, which raises at once
             spark = start_session(master, log, conf)
@@ -230,6 +237,7 @@ def session_for(
         yield spark
     finally:
         with held():
+            root.removeFilter(_no_interrupt)
             if spark is not None:
                 with suppress(Exception):  # nothing depends on it any more; its Java may be gone already
                     spark.stop()

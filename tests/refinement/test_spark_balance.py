@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+from types import SimpleNamespace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from viewproof.refinement.spark import session
 from viewproof.refinement.spark.balance import Cores, ahead, amount, dealt, why
 
 SIZES = st.lists(st.integers(0, 1 << 40), min_size=1, max_size=60)
@@ -39,3 +44,22 @@ def test_a_giant_run_has_the_cores_that_others_leave() -> None:
     assert ahead(large, large, Cores(2, 1)) == "; the task of the largest reads it ahead with 2 threads"
     assert "--conf spark.task.cpus=N" in ahead(large, large, Cores(0, 1))
     assert ahead(1 << 20, 1 << 20, Cores(2, 1)) == ahead(large, 9 * large, Cores(0, 1)) == ""
+
+
+def test_an_interrupt_in_spark_is_told_without_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its way to Java logs one, to the root; what else goes wrong is still told."""
+    told: list[str] = []
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", lambda record: told.append(record.getMessage()))
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    monkeypatch.setattr(session, "start_session", lambda *_: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(session.SparkSession, "getActiveSession", lambda: None)
+    with session.session_for(None, "local[1]", None):
+        for error in (KeyboardInterrupt(), ValueError()):
+            try:
+                raise error
+            except BaseException:
+                logging.exception(type(error).__name__)
+    assert told == ["ValueError"]
+    logging.error("after", exc_info=KeyboardInterrupt())
+    assert told == ["ValueError", "after"]
