@@ -82,6 +82,8 @@ def connect_server(folder: Path, conf: Sequence[str] = ()) -> Iterator[str]:
                 "spark.ui.enabled=false", f"spark.sql.warehouse.dir={folder}/warehouse", *conf)  # fmt: skip
     words = [word for setting in settings for word in ("--conf", setting)]
     with Processes(folder) as here:
-        log = here.start("connect", "sbin/start-connect-server.sh", "--master", "local[2]", *words)
+        # what sbin/start-connect-server.sh runs; that script would stay between, and leave its Java behind when it ends
+        server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
+        log = here.start("connect", "bin/spark-submit", "--master", "local[2]", *words, *server)
         port = here.wait_for(log, r"Spark Connect server started at: 127\.0\.0\.1:(\d+)")[1]
         yield f"sc://127.0.0.1:{port}"
