@@ -38,6 +38,8 @@ RECONNECTS = (
 """After these a cursor goes on from where its follower is."""
 SEARCH_LINES = 50
 STARTS = "Starting Oxia dataServer"
+DEBUGGED = frozenset({"proposed", "sent", "acked", "added"})
+NO_DEBUG = "lines of entries: there are none, as of a log that is not recorded at debug level"
 NO_ENSEMBLE = "the ensemble: no line of the coordinator shows it, nor do those of a leader and of servers that start"
 
 
@@ -308,7 +310,7 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
         reading.runs += [LoggedRun(_run_id(files, s, len(shards) == 1), {}, [], (NO_ENSEMBLE,)) for s in shards]
         return reading
     for name in shards:
-        reading.runs.append(_run(reader, name, rows, reading, files, alone=len(shards) == 1))
+        reading.runs.append(_at_debug_level(_run(reader, name, rows, reading, files, alone=len(shards) == 1)))
     return reading
 
 
@@ -459,6 +461,14 @@ def _run(
     begun = tuple(f"{at.file}:{at.line}: the lines of {reader.ensemble[n]} begin late" for n, at in begins_late.items())
     run.missing = (*silent, *begun, *(() if coordinator else ("no line of the coordinator is in the input",)))
     return run
+
+
+def _at_debug_level(run: LoggedRun) -> LoggedRun:
+    """The run, if its lines tell of entries, or there are none; else what is missing."""
+    told = {record.event for record in run.records}
+    if told & DEBUGGED or not any(record.columns.get("head") for record in run.records):
+        return run
+    return LoggedRun(run.run_id, {}, [], (*run.missing, NO_DEBUG), lines=run.lines)
 
 
 def _own_ends(reader: Reader, rows: Iterable[tuple[str, Line, Fields]]) -> dict[int, float]:

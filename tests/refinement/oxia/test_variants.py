@@ -57,3 +57,13 @@ def test_a_sound_log_is_not_refused(change: Change, tmp_path: Path) -> None:
             (tmp_path / f"{name}.log").write_text("\n".join(kept) + "\n")
     found = verdict("oxia", *sorted(tmp_path.iterdir()))
     assert (found.verdict, bool(found.missing)) == ("inconclusive", True)
+
+
+@needs(OXIA)
+def test_a_log_below_debug_level_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "one.ndjson"
+    lines = unpacked(OXIA / "kill-s2.ndjson.zst")
+    file.write_text("\n".join(line for line in lines if json.loads(line).get("level") != "debug") + "\n")
+    found = verdict("oxia", file)
+    assert found.verdict == "inconclusive"
+    assert any("debug level" in text for text in found.missing)
