@@ -230,10 +230,10 @@ def execute(state: Any, e: Any) -> None:
     holds(any_of(not_(shown(e.m_type)), replies), message, e.m_type)
     if has(state, "control"):
         with when(e.m_feature == 0):
-            agrees(e.m_reply, e.m_op, "I8")
+            agrees(e.m_reply, e.m_op, "I8", distinct=True)
         _checksum_chained(state, e)
     else:
-        agrees(e.m_reply, e.m_op, "I8")
+        agrees(e.m_reply, e.m_op, "I8", distinct=True)
         check(e.m_chain_from, 0, if_shown=True)
 
 
@@ -289,7 +289,7 @@ def resend_reply(state: Any, e: Any) -> None:
     entry = value_of(state.entry[r, e.m_op]), e.m_op
     check(c, state.prepare[entry].client)
     check(e.m_request, state.prepare[entry].request)
-    agrees(e.m_reply, e.m_op, "I8")
+    agrees(e.m_reply, e.m_op, "I8", distinct=True)
 
 
 @event(sends="start_view_change", receives="start_view_change|do_view_change")
