@@ -53,12 +53,13 @@ class _Far:
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.total, self.progress = total, progress
-        self.runs = self.recorded = 0
+        self.runs: set[str] = set()
+        self.recorded = 0
         self.unit, self.events = "", 0
 
     def judged(self, done: int, result: UnitResult) -> None:
         """A unit is done."""
-        self.runs += len(result.verdicts)
+        self.runs.update(verdict.run_id for verdict in result.verdicts)
         self.recorded += sum(verdict.recorded for verdict in result.verdicts)
         self._tell(done, result.unit)
 
@@ -73,7 +74,7 @@ class _Far:
 
     def _tell(self, done: int, unit: str, events: int = 0) -> None:
         if self.progress:
-            runs = f"{self.runs:,} run{'' if self.runs == 1 else 's'}"
+            runs = f"{len(self.runs):,} run{'' if len(self.runs) == 1 else 's'}"
             self.progress(done, self.total, f"{runs}, {self.recorded + events:,} events; {unit}")
 
     def text(self, results: Iterable[UnitResult]) -> str:

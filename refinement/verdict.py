@@ -176,9 +176,10 @@ class RunVerdict:
     """The verdict on one run.
 
     `events` were accepted of those `recorded` (0: not counted); `coverage` counts the spec steps taken per action,
-    `events_by_name` the events judged (accepted, or the one refused); `missing` names the evidence that is missing;
-    `notes` are what else a reader should know; `timeline` is that of a run which does not conform; `seconds` went by
-    while it was judged.
+    `open_guards` those of them in which missing evidence left a guard open (action/number of the guard, from 0),
+    `configuration` is what the run shows of it, by column; `events_by_name` the events judged (accepted, or the one
+    refused); `missing` names the evidence that is missing; `notes` are what else a reader should know; `timeline` is
+    that of a run which does not conform; `seconds` went by while it was judged.
     """
 
     run_id: str
@@ -192,6 +193,8 @@ class RunVerdict:
     recorded: int = 0
     notes: tuple[str, ...] = ()
     timeline: Timeline | None = None
+    open_guards: Mapping[str, int] = field(default_factory=dict)
+    configuration: Mapping[str, int] = field(default_factory=dict)
     seconds: float = field(default=0.0, compare=False)
 
     def with_missing(self, reasons: Iterable[str]) -> RunVerdict:

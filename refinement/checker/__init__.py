@@ -67,7 +67,9 @@ def check_run(
     if verdict.verdict != "violates":
         verdict = verdict.with_missing(system.profile.unshown(shown, verdict.events_by_name))
     unfit = (f"{id} is not permitted here: this run's specification does not have what it does" for id in judge.unfit)
-    return replace(verdict, notes=(*verdict.notes, *notes, *unfit))
+    shown = dict(zip(system.names, judge.boot, strict=False))
+    configuration = system.configuration_of(shown)
+    return replace(verdict, notes=(*verdict.notes, *notes, *unfit), configuration=configuration)
 
 
 def configured(first: Row, rows: Iterable[Row], options: AuditOptions, system: System) -> Row:
@@ -340,8 +342,9 @@ class Plain:
         """The verdict on the events so far."""
         coverage = {a.name: self.state.coverage[a.name] for a in self.program.replay.spec.actions}
         return RunVerdict(
-            self.run_id, verdict, self.state.events, coverage, violations, missing, tuple(self.uses), self.judged
-        )
+            self.run_id, verdict, self.state.events, coverage, violations, missing, tuple(self.uses), self.judged,
+            open_guards=self.state.open_guards,
+        )  # fmt: skip
 
 
 def _judge_partial(plain: Plain, rows: Iterable[Row], evidence: Evidence) -> RunVerdict:

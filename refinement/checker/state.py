@@ -78,6 +78,7 @@ class RunState:
         self.owner: dict[str, dict[str, int]] = {one.column: {} for one in observed if one.distinct}
         self.unseen: list[dict[str, int]] = [{} for _ in range(replicas)]
         self.coverage: Counter[str] = Counter()
+        """Steps by action; by action/number those of them that were taken although a guard was open."""
         self.uses: defaultdict[int, list[str]] = defaultdict(list)
         self.events = 0
         self.agreed: dict[tuple[str, int], str] = {}
@@ -280,6 +281,11 @@ class RunState:
                 message = f"the {one.column} is that of {place} {other}, too"
                 raise Reject(one.rule, message, f"a {one.column} of its own", value)
         self.shared[one.column][at] = value
+
+    @property
+    def open_guards(self) -> dict[str, int]:
+        """In how many steps a guard was open."""
+        return {name: count for name, count in self.coverage.items() if "/" in name}
 
     def missing(self) -> list[str]:
         """Observations that were left out and never confirmed by a later event of the node."""

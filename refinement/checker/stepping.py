@@ -265,4 +265,5 @@ class Stepping(Holding):
         for one in opened:
             guard = self.irs[one.action].guards[one.conjunct]
             self._open(one.cause or self._cause(one.readings), f"{action}: {guard_text(guard.source)}")
+            self.state.coverage[f"{one.action}/{one.conjunct}"] += 1
         self.state.coverage[action] += 1

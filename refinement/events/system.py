@@ -197,6 +197,11 @@ class System:
         """The events by name."""
         return {declared.name: declared for declared in self.events}
 
+    def configuration_of(self, record: Record) -> dict[str, int]:
+        """What a boot shows of the configuration."""
+        names = dict.fromkeys((*self.profile.configuration, *self.profile.if_shown))
+        return {name: record[name] for name in names if isinstance(record[name], int)}
+
     def rule_for(self, spec: Spec, event: str) -> Rule:
         """The rule of one event, recorded."""
         return record_rule(spec, self.kinds, self.by_event[event], nested=self.histories)

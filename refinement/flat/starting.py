@@ -41,6 +41,7 @@ def conforms(run: FlatRun, run_id: str, first: Mapping[str, Any], began: float) 
         events_by_name=run.judged,
         recorded=run.events,
         notes=profile.weaknesses(first),
+        configuration=run.program.system.configuration_of(first),
         seconds=time.monotonic() - began,
     )
     return verdict.with_missing(profile.unshown(first, verdict.events_by_name))

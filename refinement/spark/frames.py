@@ -28,6 +28,7 @@ from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import BY_NAME, FILE_INDEX, INDEX, TABLE, Column, nearest
 from viewproof.refinement.spark.balance import Plan
 from viewproof.refinement.spark.columns import CARRIED, EVENT_BYTES, judge_run, malformed, runs_in
+from viewproof.refinement.spark.guards import guards as guards_of
 from viewproof.refinement.spark.plans import in_order
 from viewproof.refinement.verdict import PROBLEM_LIMIT, AuditOptions, CheckRun, RunVerdict
 
@@ -58,7 +59,7 @@ _COUNTS = pa.map_(_TEXT, _NUMBER)
 VERDICTS = pa.schema({
     "run": _TEXT, "verdict": _TEXT, "events": _NUMBER, "recorded": _NUMBER,
     "violations": pa.list_(pa.struct(list(VIOLATION.items()))), "missing": _TEXTS, "allowed": _TEXTS, "notes": _TEXTS,
-    "coverage": _COUNTS, "judged": _COUNTS, "problems": _TEXTS,
+    "coverage": _COUNTS, "judged": _COUNTS, "problems": _TEXTS, "open_guards": _COUNTS, "configuration": _COUNTS,
 })  # fmt: skip
 """The columns of `verdicts`. `verdict` is conforms, violates, inconclusive or error (then `problems` say why)."""
 
@@ -273,6 +274,8 @@ def verdict_row(
         "coverage": list(verdict.coverage.items()),
         "judged": list(verdict.events_by_name.items()),
         "problems": problems,
+        "open_guards": list(verdict.open_guards.items()),
+        "configuration": list(verdict.configuration.items()),
     }
 
 
@@ -309,8 +312,15 @@ def obligations(verdicts: DataFrame) -> DataFrame:
     return verdicts.select("run", fn.explode("missing").alias("missing"))
 
 
-def coverage(verdicts: DataFrame) -> DataFrame:
-    """One row per action of the specification: `action`, `steps` taken over all runs, and in how many `runs`."""
+def coverage(verdicts: DataFrame, *, guards: bool = False) -> DataFrame:
+    """One row per action of the specification: `action`, `steps` taken over all runs, and in how many `runs`.
+
+    With `guards` one per conjunct of the guard of each action, also of those that no run took: `action`, `guard` as
+    written, its `place` in the specification; in how many steps it was known to hold (`held`), or was left `open` by
+    missing evidence; how many runs it `refused`; and the number of `runs` that took the action.
+    """
+    if guards:
+        return guards_of(verdicts)
     counts = verdicts.select("run", fn.explode("coverage").alias("action", "steps")).where(fn.col("steps") > 0)
     by_action = counts.groupBy("action").agg(fn.sum("steps").alias("steps"), fn.count_distinct("run").alias("runs"))
     return by_action.orderBy("action")

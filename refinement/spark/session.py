@@ -117,8 +117,10 @@ def _connect(master: str, conf: Mapping[str, str]) -> SparkSession:
         for name, value in conf.items():
             builder = builder.config(name, value)
         return builder.getOrCreate()
-    except ImportError as error:
-        text = f"Spark Connect needs packages that are not installed (pip install 'pyspark[connect]'): {error}"
+    except (ImportError, SystemExit) as error:  # in `python -c` it takes itself for a doctest, and exits with 0
+        said = error if isinstance(error, ImportError) else "the one that is named above"
+        install = "pip install 'pyspark[connect]', or 'viewproof[connect]'"
+        text = f"Spark Connect needs packages that are not installed ({install}): {said}"
         raise SparkStartError(text) from None
     except Exception as error:
         raise SparkStartError(f"no Spark Connect session on {master}: {_first_line(error)}") from error

@@ -166,7 +166,7 @@ def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _with_pairs(row: dict[str, Any]) -> dict[str, Any]:
     """Maps as Arrow takes them: pairs."""
-    for name in ("coverage", "judged"):
+    for name in ("coverage", "judged", "open_guards", "configuration"):
         if name in row:
             row[name] = [tuple(pair) for pair in row[name]]
     for violation in row.get("violations", ()):

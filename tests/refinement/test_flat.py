@@ -98,6 +98,28 @@ def test_simulated_runs_and_changes_of_them(
     assert judged < 40, "changes that break a run must not be judged to conform"
 
 
+def test_guards_are_open_where_evidence_is_missing(tmp_path: Path, compiled: pytest.MonkeyPatch) -> None:
+    """Of a run of which all is shown none is, whichever replay judges it."""
+    rows = simulated(tmp_path / "run", 7, requests=25)
+    mine, other = both([written(rows, tmp_path / "whole.ndjson")], compiled)
+    assert mine == other
+    assert mine is not None
+    [verdict] = mine.verdicts
+    assert verdict.open_guards == {}
+    assert verdict.configuration["replicas"] == 3
+    cut = [row for row in rows if row[INDEX["node"]] or not 40 <= row[INDEX["seq"]] < 50]
+    found = check_run("run", cut, OPTIONS)
+    assert found.configuration == verdict.configuration
+    guards = {
+        ir.name: len(ir.guards) for ir in SYSTEM.profile.spec(configuration(dict(found.configuration))).action_irs
+    }
+    assert found.open_guards
+    for name, count in found.open_guards.items():
+        action, _, number = name.partition("/")
+        assert int(number) < guards[action]
+        assert count <= found.coverage[action]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("profile", ["drawn", *NAMED_PROFILES])
 def test_ten_thousand_changed_traces(tmp_path: Path, compiled: pytest.MonkeyPatch, profile: str) -> None:

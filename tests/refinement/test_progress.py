@@ -40,6 +40,16 @@ def test_runs_and_events_are_counted_run_by_run(tmp_path: Path) -> None:
     assert f"2 runs, {events:,} events; " in said[-1]
 
 
+def test_a_run_whose_files_lie_in_several_directories_is_one(tmp_path: Path) -> None:
+    simulated(tmp_path / "run", 1, requests=5)
+    for file in sorted(tmp_path.rglob("*.ndjson")):
+        (tmp_path / "hive" / file.stem).mkdir(parents=True)
+        file.rename(tmp_path / "hive" / file.stem / file.name)
+    said, events = said_of(tmp_path / "hive")
+    assert [line.partition(", ")[0] for line in said] == ["1/3 1 run", "2/3 1 run", "3/3 1 run"]
+    assert f"1 run, {events:,} events; " in said[-1]
+
+
 def test_events_of_one_large_run_are_counted_while_it_is_judged_row_by_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,26 @@ def test_violations_causes_and_coverage_are_tables(vsr: Any, judged: Any) -> Non
     assert vsr.obligations(judged).count() == 0
 
 
+def test_what_became_of_each_guard_is_a_table(vsr: Any, spark_session: Any) -> None:
+    """Known to hold, left open, or what ended a run: from a run that conforms, one that does not, one with a hole."""
+    early = [row | {"run": "early"} for row in records()]
+    of = next(n for n, row in enumerate(early) if row["event"] == "commit" and row["seq"] >= 100)
+    early[of] |= {"m_op": early[of]["m_op"] + 1}
+    cut = [row | {"run": "cut"} for row in records() if not (row["node"] == 1 and 200 <= row["seq"] <= 210)]
+    verdicts = vsr.audit(frame(spark_session, [*records(), *early, *cut]), tasks=3).cache()
+    steps = [dict(row["coverage"]) for row in verdicts.toArrow().to_pylist()]
+    found = vsr.coverage(verdicts, guards=True).toArrow().to_pylist()
+    mine = [row for row in found if row["action"] == "commit"]
+    assert {row["runs"] for row in mine} == {3}
+    assert {row["held"] + row["open"] for row in mine} == {sum(counts["commit"] for counts in steps)}
+    quorum = "count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o]) >= state.cfg.quorum_replication"
+    assert [(row["guard"], row["refused"]) for row in mine if row["open"] or row["refused"]] == [(quorum, 1)]
+    assert mine[-1]["guard"] == quorum
+    assert mine[0]["place"].startswith("spec/vsr/core/normal.py:")
+    idle = {row["action"] for row in found if row["runs"] == 0}
+    assert idle == {action for action in steps[0] if not any(counts[action] for counts in steps)}
+
+
 def test_a_column_that_was_not_shown_is_missing_evidence(vsr: Any, spark_session: Any) -> None:
     events = frame(spark_session, records()).drop("m_parent")
     assert [row["verdict"] for row in vsr.audit(events).collect()] == ["inconclusive"]
@@ -255,6 +275,21 @@ def test_a_master_where_nothing_listens_is_refused_at_once_and_the_process_ends(
         done = subprocess.run([sys.executable, "-m", "viewproof", *words], capture_output=True, text=True, timeout=120)
         assert done.returncode == 2
         assert f"nothing answers at {scheme}://127.0.0.1:{port}" in done.stderr
+
+
+@pytest.mark.parametrize(("module", "package"), [("grpc", "grpcio"), ("grpc_status", "grpcio-status")])
+def test_what_spark_connect_lacks_is_named(module: str, package: str, tmp_path: Path) -> None:
+    script = tmp_path / "vsr.py"
+    script.write_text(f"import sys; sys.modules[{module!r}] = None; from viewproof.refinement.cli import main; main()")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        words = ["--engine", "spark", "--master", f"sc://127.0.0.1:{server.getsockname()[1]}", str(STEADY)]
+        done = subprocess.run(
+            [sys.executable, str(script), "audit", *words], capture_output=True, text=True, timeout=120
+        )
+    assert done.returncode == 2
+    assert "pip install 'pyspark[connect]', or 'viewproof[connect]'" in done.stderr
+    assert f"{package} >= " in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.long
