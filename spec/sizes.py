@@ -20,9 +20,9 @@ class Size:
 
     @property
     def name(self) -> str:
-        """In words: `3 replicas, 2 views, 1 ops, 1 clients, 1 requests`; what there is none of is left out."""
+        """In words: `3 replicas, 2 views, 1 op, 1 client, 1 request`; what there is none of is left out."""
         sizes = {"replicas": self.replicas, **vars(self.bounds)}
-        return ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in sizes.items() if n)
+        return ", ".join(_in_words(name, n) for name, n in sizes.items() if n)
 
     @property
     def volume(self) -> int:
@@ -45,6 +45,13 @@ class Size:
     def to_the_end(self) -> Size:
         """The same without a bound of states."""
         return replace(self, max_states=1 << 32)
+
+
+def _in_words(name: str, number: int) -> str:
+    """`1 view`, `2 views`, `quorum replication 3`: sizes are named in the plural, but for those of quorums."""
+    if name.startswith("quorum"):
+        return f"{name.replace('_', ' ')} {number}"
+    return f"{number} {name.removesuffix('s') if number == 1 else name}"
 
 
 @dataclass(frozen=True)

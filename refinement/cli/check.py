@@ -9,7 +9,7 @@ import click
 
 from viewproof.api import check as api
 from viewproof.refinement.cli.check_import import imported, show_imported
-from viewproof.refinement.cli.check_portfolio import BESIDE, Wanted, search_portfolio, show_covered
+from viewproof.refinement.cli.check_portfolio import BESIDE, Wanted, search_portfolio, shapes, show_covered
 from viewproof.refinement.cli.check_text import show_answer, show_behaviour, show_change, show_result, show_value
 from viewproof.refinement.cli.focused import Focused
 from viewproof.refinement.cli.models import (
@@ -26,7 +26,15 @@ from viewproof.refinement.cli.output import json_option, note, save_json
 from viewproof.refinement.cli.own_model import is_own
 from viewproof.refinement.cli.questions import given, refuse_others
 from viewproof.refinement.cli.searching import interpreted, progress_line
-from viewproof.refinement.cli.story import answer_questions, parse_questions, story_options, tell, write_page
+from viewproof.refinement.cli.story import (
+    answer_questions,
+    answer_what_can_be,
+    parse_questions,
+    require_questions,
+    story_options,
+    tell,
+    write_page,
+)
 from viewproof.refinement.reports.table import write_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from viewproof.spec.engines import explicit
@@ -186,7 +194,9 @@ def _shapes(
         name, profile, options["invariants"], options["workers"], options["memory"], options["exhaust"],
         options["minutes"], options["again"],
     )  # fmt: skip
-    spec, covered = search_portfolio(wanted)
+    first = shapes(wanted)
+    require_questions([shape.spec for shape in first], options)
+    spec, covered = search_portfolio(wanted, first)
     behaviour = covered.result.behaviour if covered.result else []
     broken = covered.result.broken if covered.result else None
     told = tell(spec, behaviour, about=covered.outcomes[-1][0].name, faults=(), broken=broken)
@@ -199,7 +209,7 @@ def _shapes(
         if itf is not None and covered.result.verdict == "violated":
             write_json(explicit.to_itf(spec, covered.result), itf)
     answer |= shown
-    answer |= answer_questions(told, parse_questions(spec, options))
+    answer |= answer_what_can_be(told, options)
     code = EXIT_CODES[covered.verdict]
     save_json({**answer, "exit_code": code}, json_file)
     return code

@@ -11,6 +11,7 @@ import click
 
 from viewproof.refinement.cli.output import note
 from viewproof.refinement.cli.searching import progress_line
+from viewproof.refinement.reports.text import number
 from viewproof.spec.engines.portfolio import Covered, Outcome, Shape, cover, digest_of_predicates, digest_of_steps
 from viewproof.spec.lang import Spec, SpecError
 from viewproof.spec.mutants import recorded
@@ -54,11 +55,10 @@ def _shape(wanted: Wanted, size: Size) -> Shape:
     return Shape(size.name, spec, size.max_states)
 
 
-def search_portfolio(wanted: Wanted) -> tuple[Spec, Covered]:
+def search_portfolio(wanted: Wanted, first: list[Shape]) -> tuple[Spec, Covered]:
     """Search the shapes, and with --exhaust go on; the specification in which something broke, or the last one."""
     memory = wanted.memory or MEMORY_BYTES
-    first = shapes(wanted)
-    note(f"{wanted.name}: {len(first)} shapes, each in at most {memory / 1e9:.1f} GB {BESIDE}")
+    note(f"{wanted.name}: {number(len(first), 'shape')}, each in at most {memory / 1e9:.1f} GB {BESIDE}")
     every: Iterator[Shape] = iter(first)
     if wanted.exhaust:
         every = _and_larger(wanted, first)
@@ -94,14 +94,14 @@ def in_words(outcome: Outcome) -> str:
     """What a shape came to."""
     again = " (searched before)" if outcome.recalled else ""
     if outcome.verdict == "violated":
-        return f"{outcome.broken} violated after {outcome.steps} steps{again}"
+        return f"{outcome.broken} violated after {number(outcome.steps, 'step')}{again}"
     if outcome.verdict == "range":
-        return f"a step leaves its range after {outcome.steps} steps{again}"
+        return f"a step leaves its range after {number(outcome.steps, 'step')}{again}"
     if outcome.verdict == "inconclusive":
         return f"inconclusive: {outcome.broken}"
     if outcome.verdict == "bounded":
-        return f"{outcome.distinct:,} states, all of up to {outcome.depth_complete} steps{again}"
-    return f"all {outcome.distinct:,} states, {outcome.depth} steps deep{again}"
+        return f"{outcome.distinct:,} states, all of up to {number(outcome.depth_complete, 'step')}{again}"
+    return f"all {outcome.distinct:,} states, {number(outcome.depth, 'step')} deep{again}"
 
 
 def mutants_covered(name: str, searched: list[Shape]) -> dict[str, Any]:
@@ -152,7 +152,9 @@ def show_covered(wanted: Wanted, covered: Covered) -> dict[str, Any]:
     if covered.result is None:
         text = {"holds": f"holds: {', '.join(ids)}", "inconclusive": f"inconclusive: {covered.reason()}"}
         click.echo(text[covered.verdict])
-        click.echo(f"in {ended} shapes to the end" + (f", in {bounded} up to a bound of states" if bounded else ""))
+        click.echo(
+            f"in {number(ended, 'shape')} to the end" + (f", in {bounded} up to a bound of states" if bounded else "")
+        )
         for shape, outcome in covered.outcomes:
             click.echo(f"  {shape.name}: {in_words(outcome)}")
         click.echo(mutants["text"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from viewproof.refinement.reports.text import number
 from viewproof.refinement.value_text import show_value
 from viewproof.spec.engines.explicit.reach import Answer
 from viewproof.spec.engines.explicit.result import ActionCoverage, Change, Result, Step
@@ -16,7 +17,7 @@ def show_result(spec: Spec, result: Result, *, coverage: bool = False, deadlock:
     """Verdict, behaviour, counts and coverage; with `coverage` every guard conjunct, with `deadlock` the way to one."""
     headline = {
         "holds": f"holds: {', '.join(result.invariants)}",
-        "violated": f"violated: {result.broken} {result.title}, after {len(result.behaviour)} steps",
+        "violated": f"violated: {result.broken} {result.title}, after {number(len(result.behaviour), 'step')}",
         "inconclusive": f"inconclusive: {result.reason}",
     }
     click.echo(headline[result.verdict])
@@ -31,7 +32,7 @@ def show_result(spec: Spec, result: Result, *, coverage: bool = False, deadlock:
     if result.symmetry:
         click.echo(f"  states that differ by names of {', '.join(result.symmetry)} only are counted once")
     if deadlock and result.deadlock:
-        click.echo(f"a nearest state without a successor, after {len(result.deadlock)} steps:")
+        click.echo(f"a nearest state without a successor, after {number(len(result.deadlock), 'step')}:")
         show_behaviour(spec, result.deadlock)
     _show_coverage(result, coverage)
     if result.verdict == "holds" and (lacks := unmet(result)):
@@ -51,9 +52,9 @@ def unmet(result: Result) -> str:
 
 def show_behaviour(spec: Spec, steps: list[Step]) -> None:
     """Each step with its arguments, its line, and the cells that it changed."""
-    for number, step in enumerate(steps, start=1):
+    for place, step in enumerate(steps, start=1):
         args = ", ".join(f"{key}={value}" for key, value in step.args.items())
-        click.echo(f"{number:3}. {step.action}({args})  [{step.source}]")
+        click.echo(f"{place:3}. {step.action}({args})  [{step.source}]")
         for change in step.changes:
             click.echo(f"       {show_change(spec, change)}")
 

@@ -42,6 +42,9 @@ def diff(
     survive now; which proofs are to be done again; with --corpus, whose verdicts change. The code of both versions is
     run. Exit codes: 0: an invariant that held in the shapes holds; 1: one is broken now.
     """
+    for argument, name in (("OLD", old), ("NEW", new)):
+        if not name.strip():
+            raise click.UsageError(f"{argument} is empty; expected a directory (. for the one at hand) or a revision")
     protect({"--page": file, "--json": json_file})
     plan = Plan(models, shapes, states, not no_mutants, corpora, workers)
     with versions((old, new), repository) as (one, two):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,9 +13,12 @@ from viewproof.refinement.cli.output import note
 from viewproof.refinement.reports import behaviour as page
 from viewproof.refinement.reports.behaviour import tell
 from viewproof.spec.engines import story
-from viewproof.spec.lang import Spec
+from viewproof.spec.lang import Spec, SpecError
 
-__all__ = ["answer_questions", "parse_questions", "story_options", "tell", "write_page"]
+__all__ = [
+    "answer_questions", "answer_what_can_be", "parse_questions", "require_questions", "story_options", "tell",
+    "write_page",
+]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,6 +44,33 @@ def story_options(command: Command) -> Command:
 def parse_questions(spec: Spec, options: dict[str, Any]) -> list[story.Question]:
     """The questions of --why-not; one that cannot be understood is an error before any search."""
     return [story.parse_question(spec, text) for text in options["why_not"]]
+
+
+def require_questions(specs: Sequence[Spec], options: dict[str, Any]) -> None:
+    """A question of --why-not that can be understood in none of these instances is an error before any search."""
+    for text in options["why_not"]:
+        problems: list[SpecError] = []
+        for spec in sorted(specs, key=lambda spec: len(spec.actions)):
+            try:
+                story.parse_question(spec, text)
+            except SpecError as problem:
+                problems.append(problem)
+        if len(problems) == len(specs):
+            raise problems[-1]
+
+
+def answer_what_can_be(told: story.Story, options: dict[str, Any]) -> dict[str, Any]:
+    """As `answer_questions`, of those that make sense in this instance and this behaviour; of the others a note."""
+    asked = []
+    for text in options["why_not"]:
+        try:
+            question = story.parse_question(told.spec, text)
+            told.require_step(question.step)
+        except SpecError as problem:
+            note(f"--why-not {text}: {problem} ({told.about})")
+        else:
+            asked.append(question)
+    return answer_questions(told, asked)
 
 
 def write_page(told: story.Story, html: Path | None) -> None:

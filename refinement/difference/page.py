@@ -8,6 +8,7 @@ from operator import eq
 
 from viewproof.refinement.difference.compare import Difference, Sized
 from viewproof.refinement.difference.texts import Change
+from viewproof.refinement.reports.text import number
 from viewproof.spec.engines.compare import Divergence
 from viewproof.spec.engines.explicit.result import Step
 from viewproof.spec.engines.portfolio import Outcome
@@ -114,7 +115,7 @@ def _outcome(outcome: Outcome | None) -> str:
     if outcome is None:
         return "no such size"
     if outcome.verdict in ("violated", "range"):
-        return f"{_broken(outcome)} broken after {outcome.steps} steps"
+        return f"{_broken(outcome)} broken after {number(outcome.steps, 'step')}"
     return f"{'all' if outcome.verdict == 'holds' else 'first'} {outcome.distinct:,} states hold"
 
 
@@ -122,7 +123,7 @@ def _length(found: Divergence | None) -> str:
     if found is None:
         return "not compared"
     if found.steps:
-        return f"one of {len(found.steps)} steps"
+        return f"one of {number(len(found.steps), 'step')}"
     return "none" if found.complete else f"none in {found.states:,} states"
 
 

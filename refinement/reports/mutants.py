@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from viewproof.refinement.reports.text import number as number_of
+
 HEAD = """# Mutants: which place of the specification which shape needs
 
 Made by `vsr mutate --document docs/mutants.md` from the tables in `spec/mutants/`, which `vsr mutate MODEL --record`
@@ -42,7 +44,7 @@ def _model(table: dict[str, Any]) -> str:
     for shape in table["shapes"]:
         first = sum(1 for m in noticed if m["death"]["shape"] == shape["name"])
         states = f"first {shape['states']:,}" if shape["bounded"] else f"all {shape['states']:,}"
-        lines.append(f"| {number[shape['name']]} | {shape['name']} | {states} | {first} mutants |")
+        lines.append(f"| {number[shape['name']]} | {shape['name']} | {states} | {number_of(first, 'mutant')} |")
     lines += ["", "### Noticed", "", "| action | place | mutant | by | steps | shape |", "|---|---|---|---|---|---|"]
     lines += [
         f"| `{m['action']}` | {_place(m)} | {_what(m)} | {m['death']['by']} | {m['death']['steps'] or ''} "

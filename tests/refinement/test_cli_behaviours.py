@@ -49,6 +49,14 @@ def test_a_question_that_makes_no_sense_is_refused_before_the_search(question: s
     assert result.stdout == ""
 
 
+def test_a_question_that_makes_no_sense_in_any_shape_is_refused_before_they_are_searched() -> None:
+    result = _run("check", "core", "--why-not", "nothing@0")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no action nothing; there are on_request" in result.stderr
+    assert "restart" in result.stderr
+    assert "shapes, each in" not in result.stderr
+
+
 def test_a_behaviour_is_exported_as_page_and_as_itf(tmp_path: Path) -> None:
     page, trace, answer = tmp_path / "p.html", tmp_path / "t.itf.json", tmp_path / "a.json"
     assert _run("export", "html", *BOOT, "--out", page, "--json", answer).exit_code == 0

@@ -162,6 +162,13 @@ def test_a_larger_quorum_is_no_break_and_its_mutants_are_told(tmp_path: Path) ->
     assert "Survive now, and did not before:\n\n- `decide | quorum <= count(" in result.stdout
 
 
+def test_a_version_without_a_name_is_refused_by_its_place(tmp_path: Path) -> None:
+    for words, which in ((("", tmp_path), "OLD"), ((tmp_path, " "), "NEW")):
+        result = run(*words)
+        assert result.exit_code == 2
+        assert f"{which} is empty; expected a directory" in result.stderr
+
+
 def test_two_equal_versions_differ_in_nothing(tmp_path: Path) -> None:
     result = run(version(tmp_path / "old", 2), version(tmp_path / "new", 2))
     assert result.exit_code == 0

@@ -112,9 +112,13 @@ class Story:
 
     def why_not(self, step: int, action: str, given: dict[str, int] | None = None) -> list[Reason]:
         """Why the action is not enabled in the state after `step` steps (0: the initial state)."""
+        self.require_step(step)
+        return why_not(self.spec, self.states[step], self.spec.action(action), self.show, given)
+
+    def require_step(self, step: int) -> None:
+        """Raises `SpecError` unless the behaviour has so many steps."""
         if not 0 <= step < len(self.states):
             raise SpecError(f"there is no step {step}: the behaviour has steps 0 (initial state) … {len(self.steps)}")
-        return why_not(self.spec, self.states[step], self.spec.action(action), self.show, given)
 
 
 def tell(
