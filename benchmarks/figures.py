@@ -79,7 +79,7 @@ def _git(*words: str) -> str:
 
 def machine() -> str:
     """Cores, processor and Python."""
-    models = re.findall(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    models = re.findall(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M)
     return f"{os.cpu_count()} cores ({models[0] if models else platform.machine()}), Python {platform.python_version()}"
 
 

@@ -61,7 +61,7 @@ def judge(folder: Path, engine: str, workers: int, out: Path) -> None:
     more: dict[str, Any] = {"workers": workers} if engine == "local" else {"master": f"local[{workers}]"}
     report = audit(str(folder), adapter="iggy", engine=engine, **more)
     verdicts = Counter(verdict.verdict for verdict in report.verdicts)
-    out.write_text(json.dumps({"seconds": report.seconds, "verdicts": verdicts}))
+    out.write_text(json.dumps({"seconds": report.seconds, "verdicts": verdicts}), encoding="utf-8")
 
 
 def main() -> int:

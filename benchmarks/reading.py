@@ -22,7 +22,9 @@ def main(result: str, *paths: str) -> None:
     started, cpu = time.monotonic(), time.process_time()
     events = sum(read(unit.files, system, ProblemLog()).rows for unit in units)
     seconds, spent = time.monotonic() - started, {"read": time.process_time() - cpu}
-    Path(result).write_text(json.dumps({"events": events, "seconds": seconds, "spent": spent, "verdicts": []}))
+    Path(result).write_text(
+        json.dumps({"events": events, "seconds": seconds, "spent": spent, "verdicts": []}), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -52,10 +52,10 @@ class Processes:
     def wait_for(self, log: Path, pattern: str, count: int = 1) -> re.Match[str]:
         """Wait until a log has the pattern so many times; the last of them."""
         end = time.monotonic() + START_SECONDS
-        while len(found := list(re.finditer(pattern, log.read_text(errors="replace")))) < count:
+        while len(found := list(re.finditer(pattern, log.read_text(encoding="utf-8", errors="replace")))) < count:
             ended = time.monotonic() > end or any(process.poll() is not None for process in self._processes)
             if ended:
-                raise RuntimeError(f"it did not start: {log.read_text(errors='replace')[-2000:]}")
+                raise RuntimeError(f"it did not start: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
             time.sleep(0.1)
         return found[-1]
 

@@ -71,7 +71,7 @@ def judge(target: Path, engine: str, workers: int, out: Path) -> None:
         "seconds": report.seconds,
         "spent": sum(report.spent.values()),
     }
-    out.write_text(json.dumps(figures))
+    out.write_text(json.dumps(figures), encoding="utf-8")
 
 
 def main() -> None:

@@ -65,7 +65,7 @@ def watch(
 
 def machine_busy_seconds() -> float:
     """Processor seconds of the whole machine so far, all cores together."""
-    fields = list(map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]))
+    fields = list(map(int, Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:9]))
     return (sum(fields) - fields[3] - fields[4]) / _TICKS
 
 
@@ -86,7 +86,7 @@ def _tree(pid: int) -> Iterator[int]:
 
 def _memory_kib(pid: int) -> int:
     try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1])
     except (OSError, ValueError):
@@ -97,7 +97,7 @@ def _memory_kib(pid: int) -> int:
 def _own_seconds(pid: int) -> float:
     """Processor time of one process so far, without its children's."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / _TICKS

@@ -61,4 +61,4 @@ def _audit(traces: Path, report: Path) -> tuple[str, int]:
         return f"audit ended with {done.returncode}: {done.stdout}{done.stderr}", 0
     if done.returncode:
         sys.stderr.write(done.stdout)
-    return verdicts[done.returncode], int(json.loads(report.read_text())["events"])
+    return verdicts[done.returncode], int(json.loads(report.read_text(encoding="utf-8"))["events"])

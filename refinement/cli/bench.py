@@ -19,6 +19,7 @@ from viewproof.impl.net.tls import Tls
 from viewproof.refinement.cli.options import Seconds, tls_option
 from viewproof.refinement.cli.output import json_option, note, save_json
 from viewproof.refinement.interrupts import left_to_asyncio
+from viewproof.refinement.reports.text import number
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 
 FLUSHES = {"group": (), "each": ("--flush-each",), "none": ("--no-sync",)}
@@ -107,5 +108,5 @@ def _print(result: BenchResult) -> None:
     click.echo(f"{result.requests_per_second:,.0f} requests/s ({result.requests:,} in {result.seconds:.1f} s)")
     latencies = (result.latency_ms_median, result.latency_ms_99, result.latency_ms_max)
     click.echo("latency ms: p50 {:.2f}, p99 {:.2f}, max {:.2f}".format(*latencies))
-    shared = f"{result.clients} clients over {result.connections} connections"
-    click.echo(f"{shared}, values of {result.value_bytes} bytes, {result.retries} retries")
+    shared = f"{number(result.clients, 'client')} over {number(result.connections, 'connection')}"
+    click.echo(f"{shared}, values of {number(result.value_bytes, 'byte')}, {result.retries} retries")

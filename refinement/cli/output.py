@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,16 @@ class Steps:
         self._title, self._bar = title, bar
         self._task = bar.add_task(title, total=None) if bar else None
         self._printed = time.monotonic()
+        self._standing = ""
+
+    def interrupted(self) -> None:
+        """Say how far it came."""
+        if self._standing:
+            note(f"{self._title}: interrupted, {self._standing} done")
 
     def __call__(self, done: int, total: int, name: str) -> None:
         """Show that `done` of `total` are done, the last of them `name`."""
+        self._standing = f"{done:,} of {total:,}"
         if self._bar is not None and self._task is not None:
             text = escape(printable(f"{self._title}: {name}"[:NAME_MAX]))
             self._bar.update(self._task, completed=done, total=total, description=text)
@@ -57,10 +64,13 @@ class Steps:
 
 @contextmanager
 def steps(title: str) -> Iterator[Steps]:
-    """Progress on stderr for the time of a `with`."""
-    if not sys.stderr.isatty():
-        yield Steps(title, None)
-        return
+    """Progress on stderr for the time of a `with`; interrupted, it says how far that came."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield Steps(title, bar)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True) if sys.stderr.isatty() else None
+    shown = Steps(title, bar)
+    try:
+        with bar or nullcontext():
+            yield shown
+    except KeyboardInterrupt:
+        shown.interrupted()
+        raise

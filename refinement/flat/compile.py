@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -106,13 +107,14 @@ def kept_shape(file: Path) -> Shape | None:
 
 
 def keep_shape(file: Path, shape: Shape) -> None:
-    """Keep a shape."""
-    write_whole(file, msgspec.json.encode(shape))
+    """Keep a shape; one that cannot be kept is made again."""
+    with suppress(SpecError):
+        write_whole(file, msgspec.json.encode(shape))
 
 
 def _kernels() -> list[Unit]:
     sources = (("windows", memory_source), ("books", books_source))
-    return [Unit(title, title, Path(str(module.__file__)).read_text()) for title, module in sources]
+    return [Unit(title, title, Path(str(module.__file__)).read_text(encoding="utf-8")) for title, module in sources]
 
 
 def _driver(

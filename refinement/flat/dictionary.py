@@ -36,7 +36,7 @@ def _functions() -> tuple[dict[str, Any], Any]:
     found: dict[str, Any] = {}
     engines = []
     for title, module in (("text to columns", text_source), ("columns of Arrow", arrow_source)):
-        unit = Unit(title, title.replace(" ", "_"), Path(str(module.__file__)).read_text())
+        unit = Unit(title, title.replace(" ", "_"), Path(str(module.__file__)).read_text(encoding="utf-8"))
         try:
             engine = link(objects([unit])[0])
         except SpecError as error:

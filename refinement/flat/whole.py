@@ -74,7 +74,7 @@ def compile_lines(system: System, cfg: Any, allow: tuple[str, ...]) -> tuple[Lin
     }  # fmt: skip
     driver = Unit("lines", "drive", _driver(system, {name: text.unit() for name, text in events.items()}, books))
     kernels = [
-        Unit(title, title, Path(str(module.__file__)).read_text())
+        Unit(title, title, Path(str(module.__file__)).read_text(encoding="utf-8"))
         for title, module in (("windows", memory_source), ("books", books_source), ("owing", owing_source))
     ]
     own = [one for text in events.values() for one in text.units()]

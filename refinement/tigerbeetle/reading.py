@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +14,6 @@ from viewproof.refinement.flat import text as text_source
 from viewproof.refinement.text_lines import CHUNK, Segment, TextLines, is_packed
 from viewproof.refinement.tigerbeetle import heading, matching
 from viewproof.spec.engines.llvm.objects import Unit, function, link, objects, signatures
-from viewproof.spec.lang import SpecError
 
 END_OF_RUN: Final = b"          PASSED ("
 """How the last line of a run begins."""
@@ -24,20 +22,11 @@ PADDING: Final = bytes(16)
 
 @cache
 def _functions() -> dict[str, Any]:
-    """The compiled functions of `matching`, and what keeps them. Where the cache cannot be written, this process has
-    one of its own.
-    """
-    units = [Unit(m.__name__, m.__name__, Path(str(m.__file__)).read_text()) for m in (matching, heading, text_source)]
-    try:
-        objects(units)
-    except SpecError:
-        own = TemporaryDirectory(prefix="viewproof-")
-        os.environ["VSR_CACHE"] = own.name
-        return {"own": own, **_linked(units)}
-    return _linked(units)
-
-
-def _linked(units: list[Unit]) -> dict[str, Any]:
+    """The compiled functions of `matching`, and what keeps them."""
+    units = [
+        Unit(m.__name__, m.__name__, Path(str(m.__file__)).read_text(encoding="utf-8"))
+        for m in (matching, heading, text_source)
+    ]
     engine = link(objects(units)[0])
     names = {**signatures(units[0]), **signatures(units[1])}
     return {"": engine} | {name: function(engine, name, count) for name, count in names.items()}

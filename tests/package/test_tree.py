@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -43,6 +45,13 @@ def test_only_a_command_has_more_than_15_parameters() -> None:
     counted = {name: len(node.args.args) + len(node.args.kwonlyargs) for name, node in functions()}
     many = {name: n for name, n in counted.items() if n > PARAMETERS_MAX}
     assert {name: n for name, n in many.items() if not name.startswith(COMMANDS)} == {}
+
+
+def test_text_files_are_utf_8_whatever_the_locale_says() -> None:
+    folders = [name for name in FOLDERS if name != "tests"]
+    command = [sys.executable, "-m", "ruff", "check", "--preview", "--select", "PLW1514", *folders]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def module_of(place: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,24 @@ def test_standard_output_that_is_full_is_told_as_that() -> None:
         ended = subprocess.run([sys.executable, "-c", VSR, *BREAKS], stdout=full, stderr=subprocess.PIPE, check=False)
     assert ended.returncode == 2
     assert b"No space left on device: 'standard output'" in ended.stderr
+
+
+def test_a_locale_that_knows_no_utf_8_changes_nothing_but_the_signs() -> None:
+    settings = {**os.environ, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+    ended = subprocess.run([sys.executable, "-c", VSR, *BREAKS], capture_output=True, env=settings, check=False)
+    assert ended.returncode == 1, ended.stderr
+    assert b"violated: I3 honest_ack, after 8 steps" in ended.stdout
+
+
+def test_a_cache_that_cannot_be_written_to_is_told_and_nothing_else_changes(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way of a directory")
+    settings = {**os.environ, "VSR_CACHE": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", VSR, "check", "core", "--replicas", "2", "--views", "1", "--ops", "1"]
+    ended = subprocess.run(command, capture_output=True, text=True, env=settings, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "it is kept for this process only" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize(("words", "code"), [("audit -", 4), ("repl --addresses 127.0.0.1:1", 2)])

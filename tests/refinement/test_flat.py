@@ -384,8 +384,8 @@ def test_a_stream_out_of_order_is_left_to_the_other_replay(tmp_path: Path, in_sm
     assert streamed([file], 2) is None
 
 
-def test_without_a_cache_to_write_to_an_audit_goes_row_by_row(
-    tmp_path: Path, compiled: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_without_a_cache_to_write_to_an_audit_has_one_of_its_own(
+    tmp_path: Path, compiled: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows = simulated(tmp_path / "run", 4, requests=5)
     (tmp_path / "file").write_text("in the way of a directory")
@@ -396,7 +396,7 @@ def test_without_a_cache_to_write_to_an_audit_goes_row_by_row(
     dictionary._functions.cache_clear()
     assert [verdict.verdict for verdict in result.verdicts] == ["conforms"]
     assert not result.tool_errors
-    assert "cannot write compiled code" in capsys.readouterr().err
+    assert "cannot write compiled code" in caplog.text
 
 
 def test_many_texts_and_lists_make_room(tmp_path: Path) -> None:

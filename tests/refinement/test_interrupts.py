@@ -23,7 +23,7 @@ from viewproof.impl.sim.groups import simulate_groups
 from viewproof.impl.sim.run import SimResult
 from viewproof.impl.sim.run import simulate as simulate_run
 from viewproof.refinement import interrupts, local
-from viewproof.refinement.cli import cli
+from viewproof.refinement.cli import cli, output
 from viewproof.refinement.discovery import discover
 from viewproof.refinement.schema import Row
 from viewproof.refinement.verdict import AuditOptions, RunVerdict
@@ -126,6 +126,17 @@ def test_a_signal_is_held_until_it_does_no_harm() -> None:
     finally:
         for number, handler in zip(SIGNALS, before, strict=True):
             signal.signal(number, handler)
+
+
+def test_a_long_command_that_is_interrupted_says_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        with output.steps("proving") as progress:
+            progress(12, 44, "start_view(r=1)")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert capsys.readouterr().err == "proving: interrupted, 12 of 44 done\n"
 
 
 def stopped(words: list[str], number: signal.Signals, seconds: float) -> subprocess.CompletedProcess[str]:

@@ -26,7 +26,7 @@ class Built:
 
 @cache
 def _kernel_unit() -> Unit:
-    return Unit("inner loops", "kernel", Path(kernel.__file__).read_text())
+    return Unit("inner loops", "kernel", Path(kernel.__file__).read_text(encoding="utf-8"))
 
 
 @cache

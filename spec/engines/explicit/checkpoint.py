@@ -52,7 +52,7 @@ class Checkpoint:
         files = {name: self._write(self._file(generation, name), parts) for name, parts in arrays.items()}
         meta = {"format": FORMAT, "generation": generation, "key": key, "files": files, "numbers": dict(numbers)}
         fresh = self.folder / f"{NAME}.tmp"
-        with open(fresh, "w") as out:
+        with open(fresh, "w", encoding="utf-8") as out:
             json.dump({**meta, "checksum": _checksum(meta)}, out)
             out.flush()
             os.fsync(out.fileno())

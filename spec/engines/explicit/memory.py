@@ -28,12 +28,15 @@ ROWS_MAX, LOG_MAX = 1 << 16, 1 << 20
 def available_bytes() -> int:
     """Memory that can be had without swapping (Linux: MemAvailable, and the limit of the control group)."""
     try:
-        with open("/proc/meminfo") as lines:
+        with open("/proc/meminfo", encoding="utf-8") as lines:
             found = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
-        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as used:
+        with (
+            open("/sys/fs/cgroup/memory.max", encoding="utf-8") as limit,
+            open("/sys/fs/cgroup/memory.current", encoding="utf-8") as used,
+        ):
             text = limit.read().strip()
             if text != "max":
                 found = min(found, max(0, int(text) - int(used.read())))

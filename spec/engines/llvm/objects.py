@@ -6,9 +6,11 @@ import ast
 import ctypes
 import hashlib
 import json
+import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ from viewproof.spec.lang.errors import SpecError
 
 _linking = threading.Lock()
 """What `external` names is known to the whole process while an engine is linked."""
+_own: list[tempfile.TemporaryDirectory[str]] = []
+"""The cache of this process, where the user's cannot be written to; it goes with the process."""
 PARALLEL_MIN = 16
 """So many units to compile are spread over the cores."""
 NAME = "@NAME@"
@@ -58,6 +62,25 @@ def _cache_dir(own: str | None, base: str | None) -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "viewproof" / "explicit"
 
 
+def _make_room() -> None:
+    """Where the cache cannot be written to, this process and those that it starts have one of their own."""
+    folder = cache_dir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return
+        why = "no permission"
+    except OSError as problem:
+        why = str(problem)
+    try:
+        _own.append(tempfile.TemporaryDirectory(prefix="viewproof-"))
+    except OSError as problem:
+        raise SpecError(f"cannot write compiled code to {folder} ({why}), nor elsewhere ({problem})") from problem
+    os.environ["VSR_CACHE"] = _own[-1].name
+    text = "cannot write compiled code to %s (%s): it is kept for this process only; VSR_CACHE names another place"
+    logging.getLogger(__name__).warning(text, folder, why)
+
+
 def _new_target() -> Any:
     """A target machine; one that is given to an engine dies with it."""
     llvm.initialize_native_target()
@@ -75,7 +98,7 @@ _target = cache(_new_target)
 @cache
 def identity() -> bytes:
     """What an object depends on besides its source."""
-    parts = (Path(machine.__file__).read_text(), Path(__file__).read_text())
+    parts = (Path(machine.__file__).read_text(encoding="utf-8"), Path(__file__).read_text(encoding="utf-8"))
     host = (
         llvmlite.__version__,
         str(llvm.llvm_version_info),
@@ -167,6 +190,8 @@ def link(codes: Iterable[bytes], symbols: Mapping[str, int] | None = None) -> An
 
 def _compile(missing: Sequence[Unit]) -> None:
     """Compile units; many are shared with other processes, one per core (LLVM works on one thread of a process)."""
+    if missing:
+        _make_room()
     others = min(os.cpu_count() or 1, 8) - 1 if len(missing) >= PARALLEL_MIN else 0
     shares = [list(missing[n :: others + 1]) for n in range(others + 1)]
     helpers = [_helper(share) for share in shares[1:]]

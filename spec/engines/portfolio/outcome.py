@@ -108,7 +108,7 @@ def search(
 
 def _recall(path: Path) -> Outcome | None:
     try:
-        kept: dict[str, Any] = json.loads(path.read_text())
+        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         checksum = kept.pop("checksum")
         if checksum != _checksum(kept):
             return None
