@@ -3,6 +3,7 @@
 The configurations of the logs are compiled before that, which takes seconds, once on a machine.
 
 python -m benchmarks.tigerbeetle [LOGS…] [--megabytes 1000] [--engine spark|local] [--workers 2]
+python -m benchmarks.tigerbeetle --megabytes 400 --record    # all engines, into docs/tigerbeetle.md
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import click
 
+from benchmarks.figures import record
 from benchmarks.watch import watch
 from viewproof.api.audit import audit
 from viewproof.refinement.discovery import survey
@@ -29,6 +31,8 @@ from viewproof.refinement.tigerbeetle.source import Source
 
 ALLOW = ("view.acks_survive_view", "view.solo_keeps_view")
 """With these the shipped logs are judged to their ends."""
+WAYS = (("one worker", "local", 1), ("two workers", "local", 2), ("Spark, two cores", "spark", 2))
+"""What is recorded: name, engine, workers."""
 SHIPPED = Path(__file__).resolve().parents[2] / "shared" / "traces" / "real"
 
 
@@ -81,6 +85,7 @@ def main() -> None:
     arguments.add_argument("--megabytes", type=int, default=1000)
     arguments.add_argument("--engine", choices=("spark", "local"), default="spark")
     arguments.add_argument("--workers", type=int, default=2)
+    arguments.add_argument("--record", action="store_true", help="all engines, into docs/tigerbeetle.md")
     arguments.add_argument("--into", help=argparse.SUPPRESS)
     given = arguments.parse_args()
     if given.into:
@@ -96,17 +101,30 @@ def main() -> None:
         )
     a_line = parsing(files)
     with tempfile.TemporaryDirectory() as folder:
-        target, out = Path(folder) / "joined.log", Path(folder) / "figures.json"
+        target = Path(folder) / "joined.log"
         size, lines = join(files, given.megabytes, target)
-        own = ["-m", "benchmarks.tigerbeetle", str(target), "--into", str(out)]
-        watched = watch([sys.executable, *own, "--engine", given.engine, "--workers", str(given.workers)])
-        if watched.exit_code:
-            raise SystemExit(f"the audit failed with exit code {watched.exit_code}")
-        figures = json.loads(out.read_text())
+        text = f"{size / 1e6:,.0f} MB, {lines:,} lines"
+        if not given.record:
+            measure(target, lines, given.engine, given.workers, a_line)
+            click.echo(text)
+            return
+        rows = [(name, measure(target, lines, engine, workers, a_line)) for name, engine, workers in WAYS]
+    command = f"python -m benchmarks.tigerbeetle --megabytes {given.megabytes} --record"
+    record("tigerbeetle", "speed", ("audit", "lines/s"), rows, command, f"{text}; configurations compiled before.")
+
+
+def measure(target: Path, lines: int, engine: str, workers: int, a_line: float) -> str:
+    """Have a joined log judged, and print what that took; lines a second. `a_line`: processor seconds to match one."""
+    out = target.with_name("figures.json")
+    own = ["-m", "benchmarks.tigerbeetle", str(target), "--into", str(out)]
+    watched = watch([sys.executable, *own, "--engine", engine, "--workers", str(workers)])
+    if watched.exit_code:
+        raise SystemExit(f"the audit failed with exit code {watched.exit_code}")
+    figures = json.loads(out.read_text(encoding="utf-8"))
     seconds, spent = figures["seconds"], figures["spent"]
-    click.echo(f"{size / 1e6:,.0f} MB, {lines:,} lines, {figures['runs']} runs: {figures['verdict']}")
+    click.echo(f"{figures['runs']} runs: {figures['verdict']}")
     click.echo(
-        f"{given.engine}, {given.workers} workers: {lines / seconds:,.0f} lines/s in {seconds:.1f} s "
+        f"{engine}, {workers} workers: {lines / seconds:,.0f} lines/s in {seconds:.1f} s "
         f"({watched.wall_seconds:.1f} s with the start of the engine; others used {watched.others_cores:.1f} cores)"
     )
     click.echo(
@@ -115,6 +133,7 @@ def main() -> None:
         "to match lines with the tables"
     )
     click.echo(f"peak memory of all its processes {watched.peak_mib:,.0f} MiB")
+    return f"{lines / seconds:,.0f}"
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.figures import record
 from benchmarks.porcupine import NoPorcupineError, program
-from benchmarks.soak.judge import judge
+from benchmarks.soak.judge import judge, rows
 from benchmarks.soak.network import entered
 from benchmarks.soak.run import SoakOptions, soak
 
@@ -25,6 +26,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--period", type=float, default=20.0, help="seconds with one set of keys (20)")
     parser.add_argument("--directory", type=Path, help="where data, logs and traces stay; otherwise they do not")
     parser.add_argument("--json", type=Path, help="write what was found there, too")
+    parser.add_argument("--record", action="store_true", help="write it into docs/storage-and-net.md, too")
     options = parser.parse_args(words)
     try:
         program()  # where there is a network
@@ -46,6 +48,9 @@ def _run(directory: Path, options: argparse.Namespace) -> int:
     sys.stdout.write("".join(f"{name}: {value}\n" for name, value in found.items() if name != "code"))
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
+    if options.record:
+        words = f"--seconds {options.seconds:g} --seed {options.seed} --rate {options.rate:g} --record"
+        record("soak", "soak", ("a soak", "found"), rows(found), f"python -m benchmarks.soak {words}", "")
     return int(str(found["code"]))
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks.porcupine import NoPorcupineError, verdict_of_porcupine
 from benchmarks.soak.run import Soaked
@@ -15,7 +16,7 @@ from viewproof.impl.net.history import CheckResult, check_history
 OK, VIOLATED, OPEN = 0, 1, 4
 
 
-def judge(soaked: Soaked, directory: Path) -> dict[str, object]:
+def judge(soaked: Soaked, directory: Path) -> dict[str, Any]:
     """Name → what was found; `code` is the exit code."""
     own = check_history(soaked.history)
     try:
@@ -44,6 +45,17 @@ def judge(soaked: Soaked, directory: Path) -> dict[str, object]:
         "exit codes": soaked.codes,
         "code": VIOLATED if bad else OK if verdicts <= {"ok", "conforms"} else OPEN,
     }
+
+
+COUNTED = ("seconds", "operations", "answered", "slowest answer, s", "strikes", "events")
+JUDGED = ("history, own checker", "history, Porcupine", "traces")
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a document shows of it."""
+    strikes = found["strikes"]
+    counted = {**found, "strikes": sum(strikes.values())}
+    return [(name, f"{counted[name]:,}") for name in COUNTED] + [(name, str(found[name])) for name in JUDGED]
 
 
 def _own_text(result: CheckResult) -> str:

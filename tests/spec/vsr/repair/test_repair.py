@@ -86,6 +86,8 @@ CATALOGUE = [
     ("recover.any_primary", "I2", 13),
 ]
 """Faults of which the catalogue names another invariant, too: the steps to that."""
+LOSSES = [("diskless.forgets_promise", 15), ("recover.stale_nonce", 16)]
+"""The same, of I2, where the search takes longer."""
 
 
 def title(value: Any) -> str:
@@ -138,7 +140,7 @@ def test_the_invariant_that_the_catalogue_names_breaks_too(fault: str, invariant
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("fault", "steps"), [("diskless.forgets_promise", 15), ("recover.stale_nonce", 16)])
+@pytest.mark.parametrize(("fault", "steps"), LOSSES)
 def test_a_forgotten_promise_and_an_old_answer_lose_a_committed_op(fault: str, steps: int) -> None:
     found = explicit.explore(FAULT_MODELS[fault].spec(fault), invariants=["I2"])
     assert (found.broken, len(found.behaviour)) == ("I2", steps)
