@@ -10,7 +10,8 @@ from viewproof.refinement.events import Column, Profile, System
 from viewproof.refinement.events.system import Record
 from viewproof.refinement.iggy import events, restarts, told, views
 from viewproof.refinement.iggy.files import is_merged
-from viewproof.refinement.iggy.source import REPLICAS_MAX, SUFFIXES, read
+from viewproof.refinement.iggy.patterns import REPLICAS_MAX
+from viewproof.refinement.iggy.source import SUFFIXES, read
 from viewproof.spec import vsr
 from viewproof.spec.lang import Instance
 from viewproof.spec.lang.definitions import Spec
@@ -56,6 +57,11 @@ COLUMNS = (
     Column("last", "int", False, "last op that is dropped", sort=Op),
     Column("top", "int", False, "largest op of the run so far", sort=Length),
     Column("done", "int", False, "ops that the replica executed again, by its later lines", sort=Length),
+    Column("replayed", "int", False, "last op that the replica says that it executes as it comes back", sort=Length),
+    Column("was", "int", False, "view that the replica comes back in, by its later lines", sort=View),
+    Column("was_log", "int", False, "log_view that it comes back with, by its later lines", sort=View),
+    Column("proved", "int", False, "last view in which an acknowledgement of it was counted before", sort=View),
+    Column("canonical", "int", False, "view that prepared the entry that the started view has", sort=View),
     Column("hole", "int", False, "first op that the journal lacks", sort=Op),
     Column("commit_min", "int", False, "executed ops", sort=Length),
     Column("commit_max", "int", False, "commit number", sort=Length),

@@ -16,8 +16,9 @@ NUMBER_MAX = 1 << 128
 
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 _LINE = re.compile(
-    r"(?:\[(?P<own>\d+|-)\] )?(?P<time>\S+)\s+(?:TRACE|DEBUG|INFO|WARN|ERROR)\s+"
-    r"(?:process\{replica=(?P<span>\d+)\}: )?(?:[\w-]+\s+)?(?P<target>[a-z_]\w*(?:(?:::|\.)\w+)*): (?P<text>.*)"
+    r"(?:\[(?P<own>\d+|-)\] )?(?P<time>\S+)\s+(?P<level>TRACE|DEBUG|INFO|WARN|ERROR)\s+"
+    r"(?:process\{replica=(?P<span>\d+)\}: )?(?:(?P<thread>[\w-]+)\s+)?"
+    r"(?P<target>[a-z_]\w*(?:(?:::|\.)\w+)*): (?P<text>.*)"
 )
 _FIELD = re.compile(r"(\w+)=(\"[^\"]*\"|\[[^\]]*\]|\{[^}]*\}|\S+)")
 _SLOT = re.compile(r"\{slot=(\d+) client=(\d+) epoch=(\d+) watermark=(\d+)\}")
@@ -26,11 +27,15 @@ _HEADER = re.compile(r"\{op=(\d+) view=(\d+) checksum=(\d+) parent=(\d+) commit=
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """`own` is the replica that a merged file or a span names (None: it does not), `words` the text without fields."""
+    """`own` is the replica that a merged file or a span names (None: it does not), `words` the text without fields,
+    `thread` that of the process which prints it.
+    """
 
     own: int | None
     harness: bool
     time: float
+    level: str
+    thread: str
     target: str
     text: str
     fields: Mapping[str, str]
@@ -79,7 +84,9 @@ def parse(text: str) -> Parsed | None:
         return None
     own = found["span"] or (found["own"] if found["own"] != "-" else None)
     fields = dict(_FIELD.findall(found["text"]))
-    return Parsed(None if own is None else int(own), found["own"] == "-", time, found["target"], found["text"], fields)
+    own = None if own is None else int(own)
+    thread = found["thread"] or ""
+    return Parsed(own, found["own"] == "-", time, found["level"], thread, found["target"], found["text"], fields)
 
 
 def _time(text: str) -> float | None:

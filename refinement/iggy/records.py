@@ -12,16 +12,53 @@ from viewproof.spec.vsr.profiles import profile_options
 
 PANIC = "panic"
 """The system stopped itself: the run is judged up to it."""
+FOREIGN = "deleted"
+"""A partition is deleted: another of that name may follow, and the run is judged up to it."""
+WHY = {
+    PANIC: "the build stopped itself",
+    FOREIGN: "the partition is deleted, and what follows of that name is another",
+}
 
 
-def up_to_panic(records: list[Record]) -> tuple[list[Record], list[str]]:
-    """The records before the system stopped itself, if it did, and what is missing then."""
-    at = next((at for at, record in enumerate(records) if record.event == PANIC), None)
+def judged_up_to(records: list[Record]) -> tuple[list[Record], list[str]]:
+    """The records up to which the run is judged, and what is missing where that is not its end."""
+    at = next((at for at, record in enumerate(records) if record.event in WHY), None)
     if at is None:
         return records, []
     stopped = records[at]
-    text = f"{stopped.file}:{stopped.line}: the build stopped itself, judged up to there: {stopped.text[:160]}"
-    return records[:at], [text]
+    why = f"{WHY[stopped.event]}, judged up to there: {stopped.text[:160]}"
+    return records[:at], [f"{stopped.file}:{stopped.line}: {why}"]
+
+
+def with_floors(records: list[Record]) -> list[Record]:
+    """The records; where a replica of a partition took over a commit number without what is below it (it tells so after
+    it executed what is above), it is not known from there.
+    """
+    found: list[Record] = []
+    for record in records:
+        if record.event != "walked":
+            found.append(record)
+            continue
+        floor, first = record.columns["op"] or 0, len(found)
+        own = [n for n, one in enumerate(found) if one.node == record.node and one.event == "committed"]
+        while own and (found[own[-1]].columns["op"] or 0) > floor:
+            first = own.pop()
+        done = (found[own[-1]].columns["op"] or 0) if own else 0
+        if done < floor:
+            found.insert(first, replace(record, event="lost", columns={}))
+    return found
+
+
+def with_proofs(records: list[Record]) -> list[Record]:
+    """The records; of a replica that comes back, the last view in which another counted an acknowledgement of it."""
+    acknowledged: dict[int, int] = {}
+    for record in records:
+        sender, view = record.columns.get("sender"), record.columns.get("view") or 0
+        if record.event == "acked" and sender is not None and sender != record.node:
+            acknowledged[sender] = max(view, acknowledged.get(sender, 0))
+        elif record.event in ("restarted", "probing"):
+            record.columns["proved"] = acknowledged.get(record.node)
+    return records
 
 
 def without_sessions(records: list[Record]) -> list[Record]:
@@ -49,7 +86,7 @@ def with_ends(records: list[Record]) -> list[Record]:
     found = []
     for record in records:
         found.append(record)
-        if id(record) in ends and record.event != PANIC:
+        if id(record) in ends and record.event not in WHY:
             found.append(replace(record, event="cut_off", columns={}, text=record.text))
         if last.get(record.node) is record and record.time + SLACK < end:
             found.append(replace(record, event="ended_early", columns={}, text=record.text))
@@ -123,6 +160,8 @@ def look_ahead(records: list[Record]) -> list[Record]:
     known: dict[int, int | None] = {}
     next_executed: dict[int, int | None] = {}
     perhaps: dict[int, int | None] = {}
+    was: dict[int, int | None] = {}
+    was_log: dict[int, int | None] = {}
     for record in reversed(records):
         node, c = record.node, record.columns
         match record.event:
@@ -133,8 +172,10 @@ def look_ahead(records: list[Record]) -> list[Record]:
             case "state":
                 op[node], next_executed[node] = c["op"], None if c["commit_min"] is None else c["commit_min"] + 1
             case "adopted" | "elected":
-                op[node] = known[node] = perhaps[node] = None
+                op[node] = known[node] = perhaps[node] = was_log[node] = None
+                was[node] = c.get("old")
             case "view_changed":
+                was[node], was_log[node] = c["old"], c["log_view"]
                 c["op"], c["known"] = op.get(node), known.get(node)
                 c["perhaps"] = perhaps.get(node) if c["op"] is None else None
             case "executed" | "committed":
@@ -144,5 +185,6 @@ def look_ahead(records: list[Record]) -> list[Record]:
             case "restarted" | "probing":
                 after = next_executed.get(node)
                 c["op"], c["done"] = op.get(node), None if after is None else after - 1
-                op[node] = known[node] = perhaps[node] = next_executed[node] = None
+                c["was"], c["was_log"] = was.get(node), was_log.get(node)
+                op[node] = known[node] = perhaps[node] = next_executed[node] = was[node] = was_log[node] = None
     return records

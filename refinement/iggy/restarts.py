@@ -19,7 +19,7 @@ from viewproof.refinement.events import (
     when,
 )
 from viewproof.refinement.iggy.events import fetched, reaches, several
-from viewproof.spec.lang import NONE, all_of, any_of, between, largest, number_of, some, where
+from viewproof.spec.lang import NONE, all_of, any_of, between, largest, not_, number_of, some, where
 from viewproof.spec.vsr.core import normal
 from viewproof.spec.vsr.core.state import NORMAL, Client, Op, primary
 from viewproof.spec.vsr.parts.clients import cache
@@ -48,6 +48,7 @@ def probing(state: Any, e: Any) -> None:
 def comes_back(state: Any, e: Any) -> None:
     """What its journal may have that no line told of; then, the restart."""
     r = e.node
+    comes_back_in_view(state, e)
     leads = all_of(state.status[r] == NORMAL, primary(state, state.view[r]) == r)
     head, done = where(shown(e.op), e.op, 0), where(shown(e.done), e.done, 0)
     with each(between(Op, state.commit_min[r] + 1, state.op[r])) as o:
@@ -67,6 +68,8 @@ def comes_back(state: Any, e: Any) -> None:
         return
     last = where(shown(e.op), e.op, as_built.last_in_journal(state, r, e.top))
     with when(shown(e.done)):
+        again = "what a replica executes as it comes back is not executed again"
+        holds(any_of(not_(shown(e.replayed)), e.replayed <= e.done), again, rule="I4")
         with each(between(Op, state.commit_min[r] + 1, e.done)) as o:
             fetched(state, r, o)
         step(as_built.restart, r=r, k=e.done, n=largest(last, e.done))
@@ -77,8 +80,21 @@ def comes_back(state: Any, e: Any) -> None:
             forgets_table(state, e, r)
     with otherwise():
         step(as_built.restart, r=r, k=e.done, n=last)
-        havoc(state.commit_min[r], state.commit_max[r], least=0)
+        havoc(state.commit_min[r], state.commit_max[r], least=where(shown(e.replayed), e.replayed, 0))
         forgets_table(state, e, r)
+
+
+def comes_back_in_view(state: Any, e: Any) -> None:
+    """A replica that was killed as it entered a view may not have written that, or not printed it: it comes back in
+    the view before or after, but not before one in which others had counted what it did.
+    """
+    r = e.node
+    durable = ((e.was, state.durable_view[r], "I6"), (e.was_log, state.durable_log_view[r], "I12"))
+    for back, view, rule in durable if state.cfg.replicas > 1 else ():
+        with when(all_of(shown(back), back != view)):
+            written = "a replica comes back in the view in which it acknowledged"
+            holds(any_of(not_(shown(e.proved)), e.proved <= back), written, rule=rule)
+            havoc(view, least=back, most=back)
 
 
 def forgets_table(state: Any, e: Any, r: Any) -> None:
@@ -105,6 +121,23 @@ def cut_off(state: Any, e: Any) -> None:
 def ended_early(state: Any, e: Any) -> None:
     """The last line of a replica, while those of others go on: it died, or its file was cut off."""
     forget(e.node, "lines of a replica end before those of the others")
+
+
+@event()
+def lost(state: Any, e: Any) -> None:
+    """A replica took its log and its state from another, or lost what it had."""
+    forget(e.node, "a replica took its log and state from another, or lost them: no line shows what it has since")
+
+
+@event(only=several)
+def disagrees(state: Any, e: Any) -> None:
+    """A replica finds another entry in its journal than the started view has there, where it takes it for committed."""
+    r, o = e.node, e.op
+    with when(o <= state.commit_min[r]):
+        kept = "what a replica executed is in the log of every later view"
+        holds(any_of(not_(shown(e.canonical)), state.executed[r, o] == some(e.canonical)), kept, rule="I2")
+        same = "it executed the entry that its journal has"
+        holds(any_of(not_(shown(e.entry)), state.executed[r, o] == some(e.entry)), same, rule="I1")
 
 
 @event(name="state")
@@ -152,4 +185,4 @@ def slot(state: Any, e: Any) -> None:
         holds(same, "the client table follows from what was executed", rule="I9")
 
 
-EVENTS = (restarted, probing, cut_off, ended_early, at_end_of_tick, journal, executed_entry, slot)
+EVENTS = (restarted, probing, cut_off, ended_early, lost, disagrees, at_end_of_tick, journal, executed_entry, slot)

@@ -1,4 +1,4 @@
-"""Lines of Iggy's logs as typed records: one table for what a server prints, one for a simulator's harness and network.
+"""Lines of Iggy's logs as typed records, group by group (`patterns.py` and `noted.py` say which line is what).
 
 A replica's lines are known by a span or a number in front where they are merged, else by the replica that its own lines
 name. Each group (the metadata, each partition) is a run of its own. An entry is named by the view that prepared it: the
@@ -7,229 +7,49 @@ checksum of its `PrepareQueued` is its name in all later lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from viewproof.refinement.iggy.files import first_time, own_replica
 from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
 from viewproof.refinement.iggy.names import Names
+from viewproof.refinement.iggy.noted import DELETED, LOSES, PANICKED, STOPS, is_noted
+from viewproof.refinement.iggy.patterns import (
+    DEBUGGED,
+    HARNESS,
+    OTHERS,
+    SIM,
+    SIM_NOTED,
+    WIRE,
+    Columns,
+    Make,
+    nothing,
+)
 from viewproof.refinement.iggy.records import (
+    FOREIGN,
     PANIC,
     alone,
+    judged_up_to,
     look_ahead,
-    up_to_panic,
     with_ends,
+    with_floors,
     with_frames,
+    with_proofs,
     with_quorums,
     with_returns,
     without_sessions,
 )
 from viewproof.refinement.joined.order import Key, Record, in_order
+from viewproof.refinement.joined.pieces import distinct
 from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, Unknown, lines_of, steady
 
 SUFFIXES = (".log", ".log.zst", ".log.gz", ".txt")
 SLOTS = 8192
 """Slots of the client table, where no line says otherwise."""
-REPLICAS_MAX = 7
-"""Replicas of the largest cluster."""
 TICKS = 0.0
 """How long a line of a simulator waits for another: its lines are in the order of what happens."""
 
 STARTS = "iggy_server"
 """A process prints this first, before anything of a group."""
-PREFLIGHT = "consensus::metadata_helpers"
-
-Columns = dict[str, int | None]
-
-
-Make = Callable[[Names, Parsed], Columns]
-
-
-def _state(p: Parsed) -> Columns:
-    """What every line of a group shows of its replica."""
-    status = {"normal": 0, "view_change": 1, "recovering": 2}.get(p.word("status"))
-    if status is None:
-        raise Malformed("status", "normal, view_change or recovering", p.word("status"))
-    return {"view": p.number("view"), "log_view": p.number("log_view"), "commit": p.number("commit"), "status": status}
-
-
-def _queued(names: Names, p: Parsed) -> Columns:
-    op, view, checksum = p.number("op"), p.number("view"), p.number("prepare_checksum")
-    names.begins = names.begins or op
-    names.logs_out = names.logs_out or p.word("operation") == "logout"
-    known = names.entries.setdefault(checksum, (view, op))
-    names.places.setdefault((view, op), checksum)
-    names.top = max(names.top, op)
-    metadata = p.word("plane") == "metadata"
-    register = metadata and p.word("operation") == "register"
-    client = p.number("client_id") if metadata else -len(names.entries)
-    number = names.client(client)
-    if register:
-        names.registers[number] = names.registers.get(number, 0) + 1
-    return {
-        **_state(p),
-        "op": op,
-        "entry": known[0] if known[1] == op else None,
-        "parent": names.entry(p.number("parent_checksum"), op - 1, view) if op > 1 else None,
-        "parent_op": names.entries.get(p.number("parent_checksum"), (0, None))[1],
-        "named_before": int(known != (view, op)),
-        "client": number,
-        "request": p.number("request_id") if metadata else 1,
-        "register": names.registers.get(number, 0) if register else 0,
-        "clients": len(names.clients),
-    }
-
-
-def _acked(names: Names, p: Parsed) -> Columns:
-    op, sender, checksum = p.number("op"), p.number("ack_from_replica"), p.number("prepare_checksum")
-    node = p.number("replica_id")
-    shown = names.shows_journals and sender != node
-    lines = names.counted.setdefault((node, p.number("view"), op, checksum), [])
-    lines.append(sender)
-    return {
-        **_state(p),
-        "op": op,
-        "sender": sender,
-        "entry": names.entry(checksum, op),
-        "count": p.number("ack_count"),
-        "lines": len(lines),
-        "own_line": int(node in lines),
-        "again": int(lines.count(sender) > 1),
-        "quorum": p.number("quorum"),
-        "reached": int(p.word("quorum_reached") == "true"),
-        "journaled": int(names.journals.get((sender, op)) == checksum) if shown else None,
-        "clients": len(names.clients),
-    }
-
-
-def _committed(names: Names, p: Parsed) -> Columns:
-    metadata = p.word("plane") == "metadata"
-    return {
-        **_state(p),
-        "op": p.number("op"),
-        "client": names.client(p.number("client_id")) if metadata else None,
-        "request": p.number("request_id") if metadata else None,
-        "clients": len(names.clients),
-    }
-
-
-def _changed(names: Names, p: Parsed) -> Columns:
-    return {**_state(p), "old": p.number("old_view")}
-
-
-def _offers(names: Names, p: Parsed) -> Columns:
-    moment = (p.time, p.number("replica_id"), p.number("view"))
-    names.scheduled[moment] = names.scheduled.get(moment, 0) + 1
-    return {**_offered(names, p), "nth": names.scheduled[moment]}
-
-
-def _offered(names: Names, p: Parsed) -> Columns:
-    return {**_state(p), "op": p.number("op"), "known": p.number("action_commit")}
-
-
-def _progress(names: Names, p: Parsed) -> Columns:
-    return {**_state(p), "op": p.number("op")}
-
-
-SIM: dict[str, tuple[str, Make]] = {
-    "PrepareQueued": ("queued", _queued),
-    "PrepareAcked": ("acked", _acked),
-    "OperationCommitted": ("committed", _committed),
-    "ClientReplyEmitted": ("replied", _committed),
-    "ViewChangeStarted": ("view_changed", _changed),
-    "PrimaryElected": ("elected", lambda names, p: _state(p)),
-    "send_do_view_change": ("offered", _offers),
-    "send_start_view": ("announced", _offered),
-    "ReplicaStateChanged": ("shown", lambda names, p: _state(p)),
-    "NamespaceProgressUpdated": ("progressed", _progress),
-}
-"""`sim_event`, or the action of a ControlMessageScheduled → event and columns."""
-DEBUGGED = frozenset({"queued", "acked", "committed"})
-"""What a primary prints at debug level."""
-SIM_NOTED = frozenset({"ClientRequestReceived", "send_start_view_change", "send_prepare_ok"})
-
-OTHERS: tuple[tuple[str, str, str, Make], ...] = (
-    (
-        "metadata::impls::metadata",
-        "commit_journal: committed",
-        "executed",
-        lambda n, p: {"op": p.number("op"), "clients": len(n.clients)},
-    ),
-    (
-        "consensus::impls",
-        "adopting view from StartView",
-        "adopted",
-        lambda n, p: {"view": p.number("new_view"), "op": p.number("op"), "commit": p.number("commit")},
-    ),
-    ("consensus::impls", "view-change quorum merged", "merged", lambda n, p: _merged(n, p)),
-    ("consensus::impls", "beginning view probe", "probing", lambda n, p: {"top": n.top, "clients": len(n.clients)}),
-    (
-        "shard",
-        "dropped",
-        "dropped",
-        lambda n, p: {"op": p.number("from_op"), "last": max(n.top, p.number("from_op") + p.number("removed") - 1)},
-    ),
-    ("shard", "repair prepare received", "repaired", lambda n, p: {"op": p.number("op")}),
-    (PREFLIGHT, "request_preflight: duplicate", "refused", lambda n, p: _refused(n, p, mark="watermark")),
-    (PREFLIGHT, "request_preflight: fencing", "refused", lambda n, p: _refused(n, p, epoch="current")),
-    (PREFLIGHT, "request_preflight: not caught up", "lagging", lambda n, p: _lagging(p)),
-    (PREFLIGHT, "register_preflight: not caught up", "lagging", lambda n, p: _lagging(p)),
-    (
-        "iggy.metadata.diag",
-        "on_replicate: dropping out-of-order prepare",
-        "gapped",
-        lambda n, p: {"op": p.number("expected") - 1},
-    ),
-)
-"""Other lines of a server: target, how the text begins, event, columns."""
-
-
-def _refused(names: Names, p: Parsed, **shows: str) -> Columns:
-    known = {column: p.number(name) for column, name in shows.items()}
-    return {"client": names.client(p.number("client_id")), "request": p.known("request"), **known}
-
-
-def _lagging(p: Parsed) -> Columns:
-    return {"commit_min": p.number("commit_min"), "commit_max": p.number("commit_max")}
-
-
-def _merged(names: Names, p: Parsed) -> Columns:
-    view, to = p.number("view"), p.number("replica")
-    arrived: Columns = {}
-    if names.offers:
-        arrived = {f"arrived_{q}": int((to, view, q) in names.offers) for q in range(REPLICAS_MAX)}
-    return {"view": view, "op": p.number("op_head"), "commit": p.number("commit_max"), **arrived}
-
-
-HARNESS: dict[str, tuple[str, Make]] = {
-    "restart": (
-        "restarted",
-        lambda n, p: {"top": n.top, "clients": len(n.clients), "hole": n.hole(p.number("replica"))},
-    ),
-    "state": (
-        "state",
-        lambda n, p: {
-            **{name: p.number(name) for name in ("view", "log_view", "op", "commit_min", "commit_max")},
-            "status": {"normal": 0, "view_change": 1, "recovering": 2}[p.word("status")],
-        },
-    ),
-    "journal": ("journal", lambda n, p: _journal(n, p)),
-    "executed": (
-        "executed_entry",
-        lambda n, p: {"op": p.number("op"), "entry": n.entry(p.number("checksum"), p.number("op"))},
-    ),
-}
-
-
-def _journal(names: Names, p: Parsed) -> Columns:
-    op, checksum = p.number("op"), p.number("checksum")
-    names.shows_journals = True
-    names.journals[p.number("replica"), op] = checksum
-    return {"op": op, "entry": names.entry(checksum, op)}
-
-
-WIRE: dict[str, str] = {"DoViewChange": "", "StartViewChange": "got_request", "StartView": "got_start"}
-"""Messages that are received, as a simulator's network shows them → event."""
 
 
 @dataclass
@@ -257,7 +77,10 @@ class Reader:
     begun: set[int] = field(default_factory=set)
     starting: set[int] = field(default_factory=set)
     from_start: set[int] = field(default_factory=set)
-    waiting: dict[int, list[tuple[str, Make, Parsed, Line]]] = field(default_factory=dict)
+    waiting: dict[tuple[int, str], list[tuple[str, Make, Parsed, Line]]] = field(default_factory=dict)
+    replayed: dict[int, int] = field(default_factory=dict)
+    partitions: dict[tuple[str, ...], int] = field(default_factory=dict)
+    stopped: list[str] = field(default_factory=list)
 
     def group(self, number: int) -> Group:
         """The group of that number."""
@@ -301,11 +124,14 @@ def _messages(event: str, node: int, c: Columns) -> tuple[tuple[Key, ...], tuple
 def read(files: tuple[str, ...], partial: bool = False) -> Reading:
     """The runs of the cluster whose files these are: one for each group (`adapter.Joined`)."""
     reading, reader = Reading(), Reader(partial=partial)
+    files = distinct(files, reading)
     for file in sorted(files, key=first_time):
         own = own_replica(file)
         for line in lines_of(file, reading):
             p = parse(line.text)
             if p is None:
+                if PANICKED in line.text:
+                    reader.stopped.append(f"{line.file}:{line.number}: a server stopped itself: {line.text[:160]}")
                 continue
             reader.lines += 1
             try:
@@ -329,10 +155,11 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     }  # fmt: skip
     records = without_sessions(group.records) if metadata and not judged else group.records
     records = steady(records if reader.ticks else with_returns(with_quorums(records, reader.replicas)))
-    records = list(in_order(records, TICKS)) if reader.ticks else with_ends(list(in_order(records)))
-    records = [alone(record) for record in records] if reader.partial else look_ahead(records)
+    records = with_floors(list(in_order(records, TICKS)) if reader.ticks else with_ends(list(in_order(records))))
+    records = [alone(record) for record in records] if reader.partial else with_proofs(look_ahead(records))
     with_frames(records, group.names.frames)
-    records, missing = up_to_panic(records)
+    records, missing = judged_up_to(records)
+    missing += reader.stopped
     if group.names.begins > 1:
         missing.append(f"the log begins late, at op {group.names.begins}")
     else:
@@ -385,17 +212,45 @@ def _take(reader: Reader, p: Parsed, line: Line, own: int | None) -> None:
     elif "replica mesh complete" in p.text and p.fields.get("expected", "").isdecimal():
         reader.replicas = max(reader.replicas, p.number("expected") + 1)
     elif "server running; waiting" in p.text or "recovery replayed op" in p.text:
-        node = p.own if p.own is not None else own
-        if node is not None:
-            reader.starting.add(node)
-            if node in reader.seen:
-                for group in reader.groups.values():
-                    group.names.killed = True
+        _started(reader, p, own)
+    elif (target, p.words) == DELETED:
+        number = reader.partitions.get(_partition(p))
+        if number is not None:
+            reader.add(number, FOREIGN, -1, p, line, {})
     else:
-        for found, begins, event, make in OTHERS:
-            if target == found and p.text.startswith(begins):
-                _other(reader, event, make, p, line, own)
-                return
+        _by_text(reader, p, line, own)
+
+
+def _started(reader: Reader, p: Parsed, own: int | None) -> None:
+    """A process is starting; what it replays it had executed."""
+    node = p.own if p.own is not None else own
+    if node is None:
+        return
+    reader.starting.add(node)
+    if "op" in p.fields:
+        reader.replayed[node] = p.number("op")
+    if node in reader.seen:
+        for group in reader.groups.values():
+            group.names.killed = True
+
+
+def _by_text(reader: Reader, p: Parsed, line: Line, own: int | None) -> None:
+    """A line that is known by its target and how its text begins, or a problem that is not known at all."""
+    for begins, event, make in OTHERS.get(p.target, ()):
+        if p.text.startswith(begins):
+            _other(reader, event, make, p, line, own)
+            return
+    if p.text.startswith(LOSES.get(p.target, "\n")):
+        _other(reader, "lost", nothing, p, line, own)
+    elif p.target == STOPS:
+        reader.stopped.append(f"{line.file}:{line.number}: a server stopped itself: {p.text[:160]}")
+    elif p.level in ("WARN", "ERROR") and not is_noted(p):
+        reader.group(p.known("namespace_raw") or METADATA).unknown.add(f"{p.target}: {p.words[:80]}", line)
+
+
+def _partition(p: Parsed) -> tuple[str, ...]:
+    """The partition that a line names."""
+    return tuple(p.fields.get(name, "") for name in ("stream_id", "topic_id", "partition_id"))
 
 
 def _sim(reader: Reader, p: Parsed, line: Line) -> None:
@@ -403,7 +258,9 @@ def _sim(reader: Reader, p: Parsed, line: Line) -> None:
     if kind == "ControlMessageScheduled":
         kind = p.word("action")
     node, number = p.number("replica_id"), p.number("namespace_raw")
-    for event, make, earlier, earlier_line in reader.waiting.pop(node, ()):
+    if number != METADATA:
+        reader.partitions[_partition(p)] = number
+    for event, make, earlier, earlier_line in reader.waiting.pop((node, p.thread), ()):
         reader.add(number, event, node, earlier, earlier_line, make(reader.group(number).names, earlier))
     reader.starting.discard(node)
     if kind in SIM:
@@ -421,7 +278,7 @@ def _other(reader: Reader, event: str, make: Make, p: Parsed, line: Line, own: i
         reader.group(METADATA).unknown.add(f"{p.target}: {p.words} (no replica named)", line)
         return
     if event in ("adopted", "merged") and "namespace_raw" not in p.fields:
-        reader.waiting.setdefault(node, []).append((event, make, p, line))
+        reader.waiting.setdefault((node, p.thread), []).append((event, make, p, line))
         return
     number = p.known("namespace_raw") or METADATA
     if event == "probing":
@@ -431,8 +288,11 @@ def _other(reader: Reader, event: str, make: Make, p: Parsed, line: Line, own: i
         if last and last[0].event == "restarted" and last[0].node == node:
             return
         event = "restarted" if back and node in reader.seen else "probing"
+        replayed = reader.replayed.pop(node, None)
         if back and node not in reader.seen:
             return
+        reader.add(number, event, node, p, line, make(reader.group(number).names, p) | {"replayed": replayed})
+        return
     reader.add(number, event, node, p, line, make(reader.group(number).names, p))
 
 

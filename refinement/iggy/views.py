@@ -141,6 +141,8 @@ def adopted(state: Any, e: Any) -> None:
     """A backup adopts the head of a view that has started; what its journal has below may be anything."""
     r, v = e.node, e.view
     holds(v >= state.view[r], "views do not fall", rule="I6")
+    left = any_of(not_(shown(e.old)), state.view[r] == e.old)
+    holds(left, "a replica leaves the view that it was in", rule="I6")
     with when(v >= 1):
         arrived(state.sv[v].sent)
     with each(between(Op, where(v == 0, 1, state.sv[v].op + 1), e.op)) as o:

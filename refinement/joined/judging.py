@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,10 +53,7 @@ def judge_joined(
     judged: list[Judged] = []
     with no_collector():
         try:
-            unit, copies = without_copies(unit)
             reading = adapter.joined.read(unit.files, options.partial)
-            for run in reading.runs:
-                run.notes = (*run.notes, *copies)
         except OSError as error:
             log.add(str(error.filename or unit.name), 0, "", "a readable file", error.strerror or str(error))
             reading = Reading()
@@ -75,21 +71,6 @@ def judge_joined(
     return result_of(unit.name, [run.run_id for run in reading.runs], judged, options, log, (), clock.seconds)
 
 
-def without_copies(unit: Unit) -> tuple[Unit, tuple[str, ...]]:
-    """The unit without files that have the very bytes of another, and which those are: a process prints its lines once.
-    Raises `OSError`.
-    """
-    kept: list[str] = []
-    notes: list[str] = []
-    for file in unit.files:
-        same = next((one for one in kept if filecmp.cmp(one, file, shallow=False)), None)
-        if same is None:
-            kept.append(file)
-        else:
-            notes.append(f"{file} is not read: it is a copy of {same}")
-    return replace(unit, files=tuple(kept)), tuple(notes)
-
-
 def _judge(
     run: LoggedRun, rows: list[Row], reading: Reading, options: AuditOptions, check_run: CheckRun, log: ProblemLog
 ) -> Judged:
@@ -98,7 +79,8 @@ def _judge(
         missing.append(f"{sum(run.unknown.counts.values())} lines of the protocol that no pattern knows")
     if not rows:
         missing = missing or ["no line of the protocol was judged"]
-        return RunVerdict(run.run_id, "inconclusive", 0, missing=tuple(missing), notes=run.notes), [], []
+        notes = (*run.notes, *reading.notes)
+        return RunVerdict(run.run_id, "inconclusive", 0, missing=tuple(missing), notes=notes), [], []
     verdict, facts, errors = judge_run(run.run_id, rows, options, check_run, log)
     if verdict is None:
         return None, facts, errors
@@ -115,7 +97,7 @@ def _judge(
         )
         for v in verdict.violations
     )
-    notes = (*verdict.notes, summary, *run.notes, *run.unknown.texts())
+    notes = (*verdict.notes, summary, *run.notes, *reading.notes, *run.unknown.texts())
     return replace(verdict.with_missing(missing), violations=found, notes=notes), facts, errors
 
 

@@ -80,11 +80,17 @@ class LoggedRun:
 
 @dataclass(slots=True)
 class Reading:
-    """What the files of a unit gave: runs, lines that are malformed, and where files are cut off or damaged."""
+    """What the files of a unit gave: runs, lines that are malformed, and where files are cut off or damaged.
+
+    `skips` says how many lines of a file are passed over, as another has them, `notes` what a report says of that
+    (`pieces.distinct`).
+    """
 
     runs: list[LoggedRun] = field(default_factory=list)
     problems: list[InputProblem] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    skips: dict[str, int] = field(default_factory=dict)
 
 
 def lines_of(file: str, reading: Reading | None = None) -> Iterator[Line]:
@@ -93,10 +99,13 @@ def lines_of(file: str, reading: Reading | None = None) -> Iterator[Line]:
     """
     number = 0
     damaged: list[int] = []
+    passed = 0 if reading is None else reading.skips.get(file, 0)
     lines = TextLines(file)
     for chunk in lines.chunks():
         for text in chunk:
             number += 1
+            if number <= passed:
+                continue
             text = text.removeprefix("\ufeff") if number == 1 else text
             if reading is not None and _NO_TEXT.search(text):
                 damaged.append(number)

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from viewproof.refinement.joined.order import Record, in_order
+from viewproof.refinement.joined.pieces import distinct
 from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, lines_of, steady
 from viewproof.refinement.oxia.records import (
     by_itself,
@@ -293,6 +294,7 @@ Decoded = tuple[Line, dict[str, Any]]
 def read(files: tuple[str, ...], partial: bool = False) -> Reading:
     """The runs of the processes whose files these are: one for each shard of each namespace (`adapter.Joined`)."""
     reading = Reading()
+    files = distinct(files, reading)
     decoded = [(file, list(_decoded(file, reading))) for file in files]
     reader = Reader(partial=partial)
     for _, part in decoded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +97,26 @@ def test_a_copy_of_a_file_is_not_read_and_a_mark_of_the_byte_order_says_nothing(
     (tmp_path / "a.walk").write_text(f"\ufeff{lines}")
     (tmp_path / "b.walk").write_text(f"\ufeff{lines}")
     (tmp_path / "c.walk").write_text("2 1 got 2 0\n")
+    (tmp_path / "d.walk.gz").write_bytes(gzip.compress(lines.replace("\n", "\r\n").encode()))
+    (tmp_path / "e.walk").write_text("3 0 wrote 2\n")
     report = audit(tmp_path, adapter=NAME)
     assert (report.verdict, report.events) == ("conforms", 3)
-    assert any("b.walk is not read: it is a copy of" in note for note in report.verdicts[0].notes)
+    for name in ("b.walk", "d.walk.gz", "e.walk"):
+        assert any(f"{name} is not read: it is a copy of" in note for note in report.verdicts[0].notes)
+
+
+def test_pieces_that_overlap_are_read_once(tmp_path: Path) -> None:
+    lines = [f"{n} 0 walked {n}" for n in range(1, 7)]
+    for name, piece in (("a", lines[:3]), ("b", lines[1:5]), ("c", lines[4:]), ("d", lines[:2])):
+        (tmp_path / f"{name}.walk").write_text("\n".join([*piece, ""]))
+    report = audit(tmp_path, adapter=NAME)
+    assert (list(report.violations), report.events) == ([], 6)
+    notes = " ".join(report.verdicts[0].notes)
+    assert "b.walk is read from line 3" in notes
+    assert "c.walk is read from line 2" in notes
+    (tmp_path / "c.walk").write_text("4 0 walked 4\n5 0 walked 6\n")
+    report = audit(tmp_path, adapter=NAME)
+    assert not any("c.walk" in note for note in report.verdicts[0].notes)
 
 
 def test_after_a_node_is_replaced_nothing_is_known_of_it(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from viewproof.refinement.events import (
     when,
 )
 from viewproof.refinement.joined.order import Record, in_order
+from viewproof.refinement.joined.pieces import distinct
 from viewproof.refinement.joined.source import LoggedRun, Malformed, Reading, lines_of, steady
 from viewproof.spec.lang import NONE, Instance, Schema, Spec, action, as_index, between, optional, require, some
 
@@ -155,6 +156,7 @@ SYSTEM = System(
 def read(files: tuple[str, ...], partial: bool) -> Reading:
     """The run that the files are; what is heard or got waits for what tells it."""
     reading = Reading()
+    files = distinct(files, reading)
     run = LoggedRun(files[0], {"nodes": 2}, [])
     for file in files:
         for line in lines_of(file, reading):
