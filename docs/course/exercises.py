@@ -144,7 +144,8 @@ def lesson_5(once: Predicate, mistakes: Iterable[tuple[str, Spec]]) -> Judged:
         [recorded] = core.invariant_irs
         found = viewproof.check(core)
     except SpecError as error:
-        return Judged(False, str(error))
+        nobody = "; where `executed` is NONE there is nobody to ask for: implies(premise, lambda: …)"
+        return Judged(False, str(error) + nobody * ("index -1 " in str(error)))
     read = {node.var.name for node in walk(recorded.cond) if isinstance(node, Read)}
     if "executed" not in read:
         return Judged(False, "it does not look at what replicas executed")

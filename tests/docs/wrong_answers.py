@@ -80,6 +80,11 @@ WRONG: dict[int, list[tuple[str, str]]] = {
             "client table",
         ),
         (ONCE + "    return forall(Replica, lambda r: state.executed[r, 3] == NONE)", "outside"),
+        (
+            ONCE + "    client = lambda r, o: client_of(state, state.executed[r, o], o)\n"
+            "    return forall(Replica, lambda r: client(r, 1) != client(r, 2))",
+            "nobody to ask for",
+        ),
     ],
     6: [
         (
