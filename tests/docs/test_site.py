@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -63,17 +65,54 @@ class Quiet(SimpleHTTPRequestHandler):
         """Nothing."""
 
 
+@contextmanager
+def served(site: Path) -> Iterator[str]:
+    """The address of the site on this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+
+
 @pytest.mark.long
 @needs_browser
 def test_in_a_browser_pages_fit_and_can_be_read(site: Path) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     pages = ("index", "docs/faults", "docs/audit", "docs/course/1-copying-a-log", "docs/reference/commands")
-    try:
+    with served(site) as address:
         for dark in (False, True):  # the site keeps its first choice of light or dark: a browser for each
             with browser() as driver:
                 for page in pages:
-                    found = flaws(driver, f"http://127.0.0.1:{server.server_port}/{page}.html", modes=(dark,))
+                    found = flaws(driver, f"{address}/{page}.html", modes=(dark,))
                     assert [text for text in found if not re.search(r": 1\.00 ", text)] == [], "1.00: out of sight"
-    finally:
-        server.shutdown()
+
+
+@pytest.mark.long
+@needs_browser
+def test_in_a_browser_keys_alone_find_a_page_and_turn_to_the_next(site: Path) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    with served(site) as address, browser() as driver:
+        wait = WebDriverWait(driver, 60)
+
+        def press(*keys: str) -> None:
+            for key in keys:
+                ActionChains(driver).send_keys(key).perform()
+
+        driver.get(f"{address}/index.html")
+        press(Keys.TAB)
+        assert driver.switch_to.active_element.text == "Skip to content"
+        press("/")
+        wait.until(lambda _: driver.switch_to.active_element.get_attribute("placeholder") == "Search")
+        press(*"quorums")
+        first = wait.until(lambda _: driver.find_element(By.CSS_SELECTOR, "a.md-search-result__link"))
+        wanted = first.get_attribute("href").partition("?")[0]
+        press(Keys.ARROW_DOWN, Keys.ENTER)
+        wait.until(lambda _: driver.current_url.partition("?")[0] == wanted)
+        driver.get(f"{address}/docs/course/2-quorums.html")
+        wait.until(lambda _: press("n") or "/2-" not in driver.current_url)  # until the page listens
+        assert re.search(r"/course/[34]-", driver.current_url)
