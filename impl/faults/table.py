@@ -36,6 +36,17 @@ class RecordsAsPrimary(Replies):
         return super().record_executed(header, result) if self.state.is_primary else (None, None)
 
 
+class RepliesFromThePlaceBefore(Replies):
+    """A reply is made of the place before the client's own: who gives the place counts from 1."""
+
+    def record_executed(self, header: PrepareHeader, result: bytes) -> tuple[Reply | None, int | None]:
+        reply, evicted = super().record_executed(header, result)
+        table = self.state.client_table
+        place = table.places.get(header.client)
+        before = table.slots[place - 1] if place else None
+        return reply if reply is None or before is None else self.reply_of(before), evicted
+
+
 class EvictsInHashOrder(AtNode, ClientTable):
     """The victim is the first in the order of a hash map that each replica seeds in its own way."""
 
@@ -125,4 +136,5 @@ STAND_INS: StandIns = {
     "table.record_uncommitted": {"normal": RecordsPrepared, "requests": AsksRecorded},
     "table.replayed_register": {"requests": TakesOldRegisters, "client_table": RecordsAnySlot},
     "table.reply_from_current_view": {"replies": StampsCurrentView},
+    "table.reply_of_another": {"replies": RepliesFromThePlaceBefore},
 }

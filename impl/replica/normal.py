@@ -51,7 +51,7 @@ class NormalOperation:
     def propose(self, proposal: Proposal, event: str) -> None:
         """The primary's next entry: into its log, to the others, to the journal; `event` tells where it comes from."""
         state = self.state
-        header, body = proposal.write(parent=state.head, view=state.view, op=state.op + 1, commit=state.commit_max)
+        header, body = proposal.write(parent=state.head, view=state.view, op=state.op + 1, commit=self.commit_said)
         state.log.append(Prepare(header, body))
         state.unexecuted[header.client] = header.op
         self.acknowledgements.pace.on_prepared(header.op)
@@ -75,6 +75,11 @@ class NormalOperation:
             state.timers.progress_at = state.timers.retransmit_at = state.ticks
         self.out.send_others(sent)
         self.journal.append_log()
+
+    @property
+    def commit_said(self) -> int:
+        """The commit number that a prepare carries."""
+        return self.state.commit_max
 
     @property
     def has_room(self) -> bool:

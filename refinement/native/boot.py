@@ -256,6 +256,7 @@ def recover(state: Any, e: Any) -> None:
     inferred(e.m_view, e.view)
     inferred(e.m_op, e.op)
     check(e.m_type, "start_view", if_shown=True)
+    check(e.m_from, primary(state, e.m_view), if_shown=True)
     supports_more(state, e)
     if has(state, "checkpoints"):
         with when(all_of(e.m_checkpoint == 0, checkpointed(state, e))):

@@ -34,7 +34,7 @@ from viewproof.refinement.native.configuration import has
 from viewproof.refinement.native.partitions import asked, asks
 from viewproof.spec.lang import NONE, all_of, any_of, between, not_, smallest, some, value_of, where
 from viewproof.spec.vsr.core import normal, view_change
-from viewproof.spec.vsr.core.state import NORMAL, Op, Replica, primary
+from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Op, Replica, primary
 
 
 def observed(state: Any, e: Any) -> None:
@@ -88,6 +88,16 @@ def no_session(e: Any) -> None:
     check(e.m_incarnation, 0, if_shown=True)
 
 
+def of_primary(state: Any, e: Any) -> None:
+    """The message is its view's primary's, who sends it itself: no replica passes it on."""
+    check(e.m_from, primary(state, e.m_view), if_shown=True)
+
+
+def in_view_change(state: Any, e: Any) -> None:
+    """The replica changes its view: it counts what others say of that."""
+    holds(state.status[e.node] == VIEW_CHANGE, "only a replica in a view change counts this", e.node)
+
+
 def message_is(e: Any, kind: str) -> None:
     """The type of the message, where the event shows it."""
     check(e.m_type, kind, if_shown=True)
@@ -123,6 +133,7 @@ def on_prepare(state: Any, e: Any) -> None:
     inferred(e.m_op, state.op[e.node] + 1)
     message_is(e, "prepare")
     check(v, state.view[e.node])
+    of_primary(state, e)
     received(state.prepare[v, o].client, e.m_client, sent=not has(state, "control"))
     if has(state, "control"):
         received(state.prepare[v, o].feature, e.m_feature)
@@ -167,6 +178,7 @@ def prepare_ok(state: Any, e: Any) -> None:
     inferred(e.m_view, state.view[e.node])
     message_is(e, "prepare_ok")
     check(e.m_view, state.view[e.node])
+    holds(state.status[e.node] == NORMAL, "only a normal replica acknowledges", e.node)
     message = "a replica acknowledges, in its view, an entry that its journal holds and that it has not executed"
     holds(ack != NONE, message, e.m_op)
     named(e.m_checksum, ack, e.m_op)
@@ -179,6 +191,7 @@ def on_prepare_ok(state: Any, e: Any) -> None:
     inferred(e.m_view, state.view[e.node])
     message_is(e, "prepare_ok")
     check(e.m_view, state.view[e.node])
+    by_normal_primary(state, e)
     received(ack, sent=True)
     named(e.m_checksum, ack, e.m_op)
 
@@ -206,6 +219,7 @@ def on_commit(state: Any, e: Any) -> None:
     inferred(e.m_view, state.view[e.node])
     message_is(e, "commit")
     check(e.m_view, state.view[e.node])
+    of_primary(state, e)
     commit_received(state, e)
     step(normal.on_commit, r=e.node, k=e.m_commit)
 
@@ -297,6 +311,9 @@ def start_view_change(state: Any, e: Any) -> None:
     """The new view is durable, message sent."""
     inferred(e.m_view, e.view)
     message_is(e, "start_view_change")
+    with when(shown(e.m_from)):
+        asked = any_of(state.svc[e.m_view, e.m_from], state.dvc[e.m_view, e.m_from].sent)
+        holds(asked, "the replica that is named had not asked for this view", e.m_from)
     step(view_change.start_view_change, r=e.node, v=e.m_view)
 
 
@@ -306,6 +323,7 @@ def on_start_view_change(state: Any, e: Any) -> None:
     inferred(e.m_view, state.view[e.node])
     message_is(e, "start_view_change")
     check(e.m_view, state.view[e.node])
+    in_view_change(state, e)
     received(state.svc[e.m_view, e.m_from], sent=True)
 
 
@@ -330,6 +348,8 @@ def on_do_view_change(state: Any, e: Any) -> None:
     inferred(e.m_view, state.view[e.node])
     message_is(e, "do_view_change")
     check(v, state.view[e.node])
+    holds(primary(state, v) == e.node, "only the primary of the view counts this", e.node)
+    in_view_change(state, e)
     received(state.dvc[v, x].sent, sent=True)
     received(state.dvc[v, x].log_view, e.m_log_view)
     received(state.dvc[v, x].op, e.m_op)
@@ -370,6 +390,7 @@ def on_start_view(state: Any, e: Any) -> None:
     inferred(e.m_view, e.view)
     inferred(e.m_op, e.op)
     message_is(e, "start_view")
+    of_primary(state, e)
     log_installed(state, e)
     named_log(e.m_log, Op, e.m_op, lambda o: state.entry[e.node, o])
     log_in_journal(state, e)

@@ -19,7 +19,7 @@ from viewproof.refinement.events import (
 )
 from viewproof.refinement.native.columns import FEATURE_MAX
 from viewproof.refinement.native.configuration import has, with_part
-from viewproof.refinement.native.core import message_is, no_session
+from viewproof.refinement.native.core import by_normal_primary, message_is, no_session, of_primary
 from viewproof.spec.lang import between, some, where
 from viewproof.spec.vsr.core.state import Feature
 from viewproof.spec.vsr.parts import append_failure, control, discard, fence, withdrawal
@@ -78,6 +78,7 @@ def on_features(state: Any, e: Any) -> None:
         message_is(e, "supports")
         inferred(e.m_view, state.view[e.node])
         check(e.m_view, state.view[e.node])
+        by_normal_primary(state, e)
         with each(between(Feature, 1, FEATURE_MAX)) as f, when(bit(e.m_features, f)):
             received(state.said[e.m_view, e.m_round, e.m_from, f], sent=True)
     else:
@@ -116,6 +117,7 @@ def drop_prepare(state: Any, e: Any) -> None:
     inferred(e.m_view, state.view[e.node])
     message_is(e, "prepare")
     check(e.m_view, state.view[e.node])
+    of_primary(state, e)
     received(state.prepare[e.m_view, e.m_op].client)
     if has(state, "control"):
         received(state.prepare[e.m_view, e.m_op].feature)
