@@ -21,6 +21,7 @@ import viewproof
 from benchmarks.spark_cluster import standalone_cluster
 from viewproof.refinement.cli import cli
 from viewproof.refinement.schema import ARROW_SCHEMA
+from viewproof.refinement.spark import frames
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 STEADY = Path("traces/recorded/steady")
@@ -188,6 +189,21 @@ def test_narrow_integers_and_nulls_are_taken_as_they_are(vsr: Any, spark_session
     events = frame(spark_session, records())
     events = events.withColumn("node", events["node"].cast("tinyint")).withColumn("view", events["view"].cast("int"))
     assert [row["verdict"] for row in vsr.audit(events).collect()] == ["conforms"]
+
+
+def test_logs_go_to_python_and_back_with_every_null(vsr: Any, spark_session: Any) -> None:
+    from pyspark.sql import functions as fn
+
+    logs = [None, [], ["a", 'a "b"\n', "ü"], None, [None, "c"], None]
+    events = frame(spark_session, [row | {"m_log": log} for row, log in zip(records(), logs, strict=False)])
+    sent = events.select(*frames._columns_of(events))
+    back = sent.mapInArrow(frames._arrived, events.schema.add(frames.CARRIED, "string")).toArrow()
+    assert back["m_log"].to_pylist() == logs
+    views = spark_session.read.schema(vsr.SCHEMA).json("traces/recorded/kill-primary")
+    assert views.where("size(m_log) > 0").count()
+    assert [row["verdict"] for row in vsr.audit(views).collect()] == ["conforms"]
+    without = frame(spark_session, records()).withColumn("m_log", fn.lit(None))
+    assert [row["verdict"] for row in vsr.audit(without).collect()] == ["conforms"]
 
 
 def test_a_malformed_event_spoils_its_run_and_no_other(vsr: Any, spark_session: Any) -> None:
