@@ -18,8 +18,11 @@ import msgspec
 from viewproof.refinement.joined.order import Record, in_order
 from viewproof.refinement.joined.pieces import distinct
 from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, lines_of, steady
+from viewproof.refinement.oxia.noted import CHANGING, EMPTIED, RECONNECTS, STOPPED, UNTIL, is_known, replaces
 from viewproof.refinement.oxia.records import (
+    FOREIGN,
     by_itself,
+    judged_up_to,
     late,
     with_duplicates,
     with_majorities,
@@ -29,14 +32,6 @@ from viewproof.refinement.oxia.records import (
 
 Fields = Mapping[str, Any]
 SUFFIXES = (".ndjson", ".json", ".log", ".jsonl")
-CHANGING = ("leader-controller", "follower-controller", "follower-cursor", "shard-controller")
-"""Components whose lines may tell of a change of a shard's state: one that is not in the table is counted by name."""
-RECONNECTS = (
-    "Successfully attached cursor follower",
-    "Error while pushing entries to follower",
-    "Error while receiving acks",
-)
-"""After these a cursor goes on from where its follower is."""
 SEARCH_LINES = 50
 STARTS = "Starting Oxia dataServer"
 DEBUGGED = frozenset({"proposed", "sent", "acked", "added"})
@@ -195,45 +190,6 @@ TABLE: dict[tuple[str, str], Pattern] = {
     ),
 }
 """(component, message) → what it stands for."""
-NOTED = frozenset(
-    {
-        *(
-            ("shard-controller", m)
-            for m in ("Started shard controller", "Starting a new election", "Elected new leader")
-        ),
-        *(("shard-controller", m) for m in ("Shard is ready", "stopped the election", "FenceNewTerm failed")),
-        *(("shard-controller", m) for m in ("Detected failure on shard leader", "Successfully rejoined the quorum")),
-        *(
-            ("shard-controller", m)
-            for m in (
-                "Processed fenceNewTerm response",
-                "refresh the shard ensemble dataServer address",
-                "FenceNewTerm is waiting for data server initialization",
-                "Leader election is waiting for data server initialization",
-                "All the member of the ensemble were successfully added",
-                "Follower is caught-up with the leader after election",
-                "Follower has not been added by leader yet",
-                "Failed to get the follower status",
-                "Failed to fenceNewTermAndAddFollower, retrying later",
-                "Data server has failed in leader election, retrying",
-                "Received notification of failed data server",
-            )
-        ),
-        *(("leader-controller", m) for m in ("Created leader controller", "Closing leader controller")),
-        *(("leader-controller", m) for m in ("Needs truncation?", "Proposed feature enable", "Recorded checksum")),
-        *(("leader-controller", m) for m in ("Received read request", "Received list request")),
-        *(("follower-controller", m) for m in ("Closing follower controller", "Follower controller closed")),
-        *(
-            ("follower-cursor", m)
-            for m in (
-                "Error while pushing entries to follower",
-                "Error while receiving acks",
-                "Successfully attached cursor follower",
-            )
-        ),
-    }
-)
-"""Lines that say nothing that others do not, or that change no state of the shard."""
 
 
 @dataclass
@@ -307,7 +263,7 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
     whose = {file: _process(reader, file, part) for file, part in decoded}
     decoded.sort(key=lambda part: _time(part[1][0][1]) if part[1] else 0.0)
     rows = [(whose[file], line, f) for file, part in decoded for line, f in part]
-    shards = sorted({_shard(f) for _, _, f in rows if f.get("component") in CHANGING and "shard" in f})
+    shards = sorted({_shard(f) or "" for _, _, f in rows if f.get("component") in CHANGING and "shard" in f})
     if not reader.ensemble:
         reading.runs += [LoggedRun(_run_id(files, s, len(shards) == 1), {}, [], (NO_ENSEMBLE,)) for s in shards]
         return reading
@@ -317,12 +273,18 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
 
 
 def _decoded(file: str, reading: Reading) -> Iterator[Decoded]:
+    stopped = False
     for line in lines_of(file, reading):
         if not line.text.strip():
             continue
         try:
             fields = msgspec.json.decode(line.text)
         except (msgspec.DecodeError, UnicodeError) as error:
+            if line.text.startswith(STOPPED) and not stopped:
+                stopped = True
+                reading.missing.append(f"{line.file}:{line.number}: a server stopped itself: {line.text[:160]}")
+            if stopped:
+                continue
             reading.problems.append(line.problem(Malformed("", "a line of JSON", str(error)[:80])))
             continue
         if not isinstance(fields, dict):
@@ -333,6 +295,7 @@ def _decoded(file: str, reading: Reading) -> Iterator[Decoded]:
         except Malformed as error:
             reading.problems.append(line.problem(error))
             continue
+        stopped = False
         yield line, fields
 
 
@@ -352,8 +315,11 @@ def _message(fields: Fields) -> str:
     return str(fields.get("message") or fields.get("msg") or "")
 
 
-def _shard(fields: Fields) -> str:
-    return f"{fields.get('namespace', 'default')}/{fields['shard']}"
+def _shard(fields: Fields) -> str | None:
+    """The shard that a line is about; None: it does not say."""
+    request = fields.get("request")
+    of = fields if "shard" in fields or not isinstance(request, dict) else request
+    return f"{of.get('namespace', 'default')}/{of['shard']}" if "shard" in of else None
 
 
 def _bound(fields: Fields) -> str:
@@ -426,15 +392,13 @@ def _run(
         if message == STARTS and node >= 0:
             run.records.append(Record("started", node, line.file, line.number, _time(f), {}, line.text[:200]))
             continue
+        if _shard(f) not in (shard, None):
+            continue
         pattern = TABLE.get((component, message))
         reader.note(component, message, node, f)
         if pattern is None:
-            if component in CHANGING and (component, message) not in NOTED:
-                run.unknown.add(f"{component}: {message}", line)
-                if node >= 0 and "snapshot" in message.lower():
-                    run.records.append(Record("replaced", node, line.file, line.number, _time(f), {}, line.text[:200]))
-            continue
-        if "shard" in f and _shard(f) != shard:
+            if component in CHANGING:
+                _noted(reader, run, component, message, node, line, f)
             continue
         try:
             if pattern.by_server and node < 0:
@@ -456,13 +420,31 @@ def _run(
     run.late_nodes = frozenset(begins_late)
     members = len(reader.ensemble)
     records = with_majorities(with_silence(run.records, members, _own_ends(reader, rows)), members)
-    run.records = list(in_order(with_duplicates(with_restarts(steady(records)))))
+    ordered = in_order(with_duplicates(with_restarts(steady(records))))
+    run.records, until = judged_up_to(ordered)
     if reader.partial:
         run.records = [by_itself(record) for record in run.records]
     silent = tuple(f"no line of {name} is in the input" for name, at in reader.names.items() if at not in seen)
     begun = tuple(f"{at.file}:{at.line}: the lines of {reader.ensemble[n]} begin late" for n, at in begins_late.items())
-    run.missing = (*silent, *begun, *(() if coordinator else ("no line of the coordinator is in the input",)))
+    run.missing = (*until, *silent, *begun, *(() if coordinator else ("no line of the coordinator is in the input",)))
     return run
+
+
+def _noted(reader: Reader, run: LoggedRun, component: str, message: str, node: int, line: Line, fields: Fields) -> None:
+    """A line that is no step: what a server has is not shown any more, or the run is judged up to it."""
+
+    def add(event: str, whose: int, text: str, about: int = 0) -> None:
+        run.records.append(Record(event, whose, line.file, line.number, _time(fields), {}, text, about=about))
+
+    if not is_known(component, message):
+        run.unknown.add(f"{component}: {message}", line)
+    emptied = reader.addresses.get(str(fields.get("follower"))) if (component, message) == EMPTIED else None
+    if emptied is not None:
+        add("replaced", -1, line.text[:200], emptied)
+    elif replaces(component, message) and node >= 0:
+        add("replaced", node, line.text[:200])
+    elif (component, message) in UNTIL:
+        add(FOREIGN, -1, UNTIL[component, message])
 
 
 def _at_debug_level(run: LoggedRun) -> LoggedRun:
