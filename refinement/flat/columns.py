@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from viewproof.refinement import parquet
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat.dictionary import PADDING, TEXTS_MIN, Dictionary, Generations, NotPlain, Words, call
+from viewproof.refinement.flat.json_lines import Keys, Rows
 from viewproof.refinement.flat.shape import FACTS, PART, vocabulary
 from viewproof.refinement.flat.terms import NULL, NUMBERED_MAX, WORD_MAX, numbered_columns
-from viewproof.refinement.flat.text import Keys, Rows
 from viewproof.refinement.partitions import path_columns
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.reading import open_file

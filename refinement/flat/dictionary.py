@@ -5,16 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from viewproof.refinement.flat import arrow as arrow_source
+from viewproof.refinement.flat import json_lines as json_source
 from viewproof.refinement.flat import text as text_source
 from viewproof.refinement.flat.text import Texts
-from viewproof.spec.engines.llvm.objects import Unit, function, link, objects, signatures
+from viewproof.spec.engines.llvm.objects import loaded, unit_of
 from viewproof.spec.lang import SpecError
 
 Words = NDArray[np.int64]
@@ -33,17 +33,10 @@ class NotPlain(Exception):  # noqa: N818 - the other reader looks at it
 @cache
 def _functions() -> tuple[dict[str, Any], Any]:
     """The compiled functions, and what keeps them; none, and why, where the cache cannot be written."""
-    found: dict[str, Any] = {}
-    engines = []
-    for title, module in (("text to columns", text_source), ("columns of Arrow", arrow_source)):
-        unit = Unit(title, title.replace(" ", "_"), Path(str(module.__file__)).read_text(encoding="utf-8"))
-        try:
-            engine = link(objects([unit])[0])
-        except SpecError as error:
-            return {}, error
-        found |= {name: function(engine, name, count) for name, count in signatures(unit).items()}
-        engines.append(engine)
-    return found, engines
+    try:
+        return loaded(unit_of("text to columns", text_source, json_source, arrow_source))
+    except SpecError as error:
+        return {}, error
 
 
 def call(name: str, *given: Any) -> int:

@@ -4,11 +4,11 @@
 those of `NAMED`. A span is two addresses. Text is read up to eight bytes beyond its end.
 """
 
-# ruff: noqa: F821, SIM102 - `intern` is linked in; connectives look at all their operands
 # mypy: ignore-errors
 
 from __future__ import annotations
 
+from viewproof.refinement.flat.text import byte, intern, same
 from viewproof.spec.engines.llvm.machine import I64, I64P, Record, load, store
 
 
@@ -33,23 +33,6 @@ class Tables(Record):
     buffer: I64
 
 
-def at_char(at: I64) -> I64:
-    return load(at) & 255
-
-
-def equals(a: I64, b: I64, size: I64) -> I64:
-    while size >= 8:
-        if load(a) != load(b):
-            return 0
-        a += 8
-        b += 8
-        size -= 8
-    if size > 0:
-        if ((load(a) ^ load(b)) & ((1 << (8 * size)) - 1)) != 0:
-            return 0
-    return 1
-
-
 def kept_in(stores: I64, which: I64, begin: I64, size: I64) -> I64:
     """The code of a string in one of the dictionaries; -1 where that has no more room."""
     at = stores + 56 * which
@@ -60,9 +43,9 @@ def kept_in(stores: I64, which: I64, begin: I64, size: I64) -> I64:
 
 def is_none(at: I64, end: I64) -> I64:
     """Is that a name of zeros, or "null"?"""
-    while at < end and at_char(at) == 48:
+    while at < end and byte(at) == 48:
         at += 1
-    while end > at and at_char(end - 1) == 48:
+    while end > at and byte(end - 1) == 48:
         end -= 1
     if at == end:
         return 1
@@ -85,7 +68,7 @@ def number(at: I64, end: I64) -> I64:
     if end - at > 18:
         return -2
     while at < end:
-        c = at_char(at)
+        c = byte(at)
         if c > 127:
             return -2
         if c < 48 or c > 57:
@@ -112,11 +95,11 @@ def spans_of(at: I64, end: I64, shape: I64, tables: Tables, spans: I64) -> I64:
         size = tables.fields[2 * (first + k) + 1]
         if end - at < size:
             return 0
-        if equals(at, tables.literals + tables.fields[2 * (first + k)], size) == 0:
+        if same(at, tables.literals + tables.fields[2 * (first + k)], size) == 0:
             return 0
         at += size
         begin = at
-        while at < end and at_char(at) != 44 and at_char(at) != 32:
+        while at < end and byte(at) != 44 and byte(at) != 32:
             at += 1
         if at == begin:
             return 0
@@ -139,7 +122,7 @@ def content(at: I64, end: I64, spans: I64, field: I64, stores: I64, buffer: I64)
     begin = load(spans + 16 * field)
     size = load(spans + 16 * field + 8) - begin
     first = at
-    while equals(first, begin, size) == 0:
+    while same(first, begin, size) == 0:
         first += 1
     to = put_text(put_text(buffer, at, first), first + size, end)
     return named(stores, 4, buffer, to)
@@ -153,9 +136,9 @@ def reply(at: I64, end: I64, plan: I64, tables: Tables, spans: I64, stores: I64)
     if field >= 0:
         begin = load(spans + 16 * field)
         stop = load(spans + 16 * field + 8)
-    while begin < stop and at_char(begin) == 48:
+    while begin < stop and byte(begin) == 48:
         begin += 1
-    while stop > begin and at_char(stop - 1) == 48:
+    while stop > begin and byte(stop - 1) == 48:
         stop -= 1
     if begin == stop:
         return named(stores, 8, at, end)
@@ -173,7 +156,7 @@ def ends_in_register(begin: I64, end: I64) -> I64:
     """Does an operation's name end in ".register"?"""
     if end - begin < 9:
         return 0
-    return 1 if load(end - 9) == 7310594991672619566 and at_char(end - 1) == 114 else 0
+    return 1 if load(end - 9) == 7310594991672619566 and byte(end - 1) == 114 else 0
 
 
 def fill(at: I64, end: I64, plan: I64, tables: Tables, spans: I64, stores: I64, out: I64) -> I64:
@@ -208,7 +191,7 @@ def fill(at: I64, end: I64, plan: I64, tables: Tables, spans: I64, stores: I64, 
         field = tables.unused[k]
         p = load(spans + 16 * field)
         while p < load(spans + 16 * field + 8):
-            if at_char(p) != 48:
+            if byte(p) != 48:
                 unused = 1
             p += 1
     operation = tables.plans[base + 8]
@@ -243,7 +226,7 @@ def header(at: I64, end: I64, tables: Tables, spans: I64, stores: I64, out: I64)
     if end - at > 32768:
         return -2
     stop = at
-    while stop < end and at_char(stop) != 123:
+    while stop < end and byte(stop) != 123:
         stop += 1
     shape = kept_in(stores, 1, at, stop - at)
     if shape < 0:
@@ -257,7 +240,7 @@ def header(at: I64, end: I64, tables: Tables, spans: I64, stores: I64, out: I64)
     field = tables.shapes[3 * shape + 2]
     begin = load(spans + 16 * field + 8)
     stop = begin
-    while begin > load(spans + 16 * field) and at_char(begin - 1) != 46:
+    while begin > load(spans + 16 * field) and byte(begin - 1) != 46:
         begin -= 1
     command = kept_in(stores, 2, begin, stop - begin)
     if command < 0:

@@ -4,24 +4,13 @@ Patterns are programs of operations of three words: what it is, and two numbers.
 bytes after its end must be there to be read.
 """
 
-# ruff: noqa: F821, SIM102 - `intern` is linked in; connectives look at all their operands
+# ruff: noqa: SIM102 - connectives look at all their operands
 # mypy: ignore-errors
 
 from __future__ import annotations
 
+from viewproof.refinement.flat.text import Texts, byte, intern, same
 from viewproof.spec.engines.llvm.machine import I64, I64P, Record, load, lshr, store
-
-
-class Texts(Record):
-    """Strings by code, as in `refinement.flat.text`."""
-
-    slots: I64P
-    mask: I64
-    starts: I64P
-    bytes: I64
-    used: I64P
-    most: I64
-    room: I64
 
 
 class Program(Record):
@@ -42,10 +31,6 @@ class Program(Record):
     literals: I64
 
 
-def char(at: I64) -> I64:
-    return load(at) & 255
-
-
 def line_end(at: I64) -> I64:
     """Where the line ends that begins at `at`."""
     while True:
@@ -53,22 +38,9 @@ def line_end(at: I64) -> I64:
         if ((x - 72340172838076673) & (x ^ -1) & -9187201950435737472) != 0:
             break
         at += 8
-    while char(at) != 10:
+    while byte(at) != 10:
         at += 1
     return at
-
-
-def equal(a: I64, b: I64, size: I64) -> I64:
-    while size >= 8:
-        if load(a) != load(b):
-            return 0
-        a += 8
-        b += 8
-        size -= 8
-    if size > 0:
-        if ((load(a) ^ load(b)) & ((1 << (8 * size)) - 1)) != 0:
-            return 0
-    return 1
 
 
 def beginnings(begin: I64, end: I64, marks: I64P, count: I64, literals: I64, out: I64P, most: I64) -> I64:
@@ -82,7 +54,7 @@ def beginnings(begin: I64, end: I64, marks: I64P, count: I64, literals: I64, out
         word = load(at)
         for n in range(count):
             if marks[3 * n] == word:
-                if equal(at, literals + marks[3 * n + 1], marks[3 * n + 2]) == 1:
+                if same(at, literals + marks[3 * n + 1], marks[3 * n + 2]) == 1:
                     if found < most:
                         out[1 + 2 * found] = n
                         out[2 + 2 * found] = at - begin
@@ -116,7 +88,7 @@ def put(spans: I64, slot: I64, begin: I64, end: I64) -> I64:
 def number_end(at: I64) -> I64:
     """Where a number of 1 to 39 digits ends; 0 if there is none."""
     first = at
-    while char(at) >= 48 and char(at) <= 57:
+    while byte(at) >= 48 and byte(at) <= 57:
         at += 1
     return at if at > first and at - first < 40 else 0
 
@@ -127,23 +99,23 @@ def span_end(kind: I64, at: I64, end: I64) -> I64:
     if kind == 2:
         return number_end(at)
     if kind == 3:
-        while in_hex(char(stop)) == 1:
+        while in_hex(byte(stop)) == 1:
             stop += 1
         return stop if stop > at else 0
     if kind == 5:
-        c = char(at) | 32
+        c = byte(at) | 32
         return at + 1 if c >= 97 and c <= 122 else at
     if kind == 8:
         if at >= end:
             return 0
         stop += 1
-        while (char(stop) & 192) == 128:
+        while (byte(stop) & 192) == 128:
             stop += 1
         return stop
     if kind == 9:
-        while in_word(char(stop)) == 1:
+        while in_word(byte(stop)) == 1:
             stop += 1
-        return end if stop > at and (load(stop) & 65535) == 8315 and end - stop >= 3 and char(end - 1) == 125 else 0
+        return end if stop > at and (load(stop) & 65535) == 8315 and end - stop >= 3 and byte(end - 1) == 125 else 0
     stop = at + 4 if (load(at) & 4294967295) == 1702195828 else 0
     return at + 5 if (load(at) & 1099511627775) == 435728179558 else stop
 
@@ -160,7 +132,7 @@ def matches(op: I64, literals: I64, at: I64, end: I64, spans: I64) -> I64:
         if kind == 1:
             if end - at < b:
                 return 0
-            if equal(at, literals + a, b) == 0:
+            if same(at, literals + a, b) == 0:
                 return 0
             at += b
         elif kind == 4 or kind == 7:
@@ -169,7 +141,7 @@ def matches(op: I64, literals: I64, at: I64, end: I64, spans: I64) -> I64:
             if kind == 4:
                 stop = at
                 least = at + 1
-                while in_name(char(stop)) == 1:
+                while in_name(byte(stop)) == 1:
                     stop += 1
             while stop >= least:
                 if matches(op, literals, stop, end, spans) == 1:
@@ -186,7 +158,7 @@ def matches(op: I64, literals: I64, at: I64, end: I64, spans: I64) -> I64:
             return 0
         else:
             if b >= 1:
-                while char(at) == 32 or (b == 2 and char(at) == 95):
+                while byte(at) == 32 or (b == 2 and byte(at) == 95):
                     at += 1
             stop = span_end(kind, at, end)
             if stop == 0:
@@ -197,11 +169,11 @@ def matches(op: I64, literals: I64, at: I64, end: I64, spans: I64) -> I64:
 
 def is_odd(at: I64, end: I64) -> I64:
     """Does a line begin like "panic" or "thread", or may some of it be no text?"""
-    c = char(at)
+    c = byte(at)
     if c == 112 or c == 116:
         return 1
     while at < end:
-        c = char(at)
+        c = byte(at)
         if c < 9 or (c > 13 and c < 32) or c > 127:
             return 1
         at += 1
@@ -211,11 +183,11 @@ def is_odd(at: I64, end: I64) -> I64:
 def value_of(texts: Texts, kind: I64, begin: I64, end: I64) -> I64:
     """A number, 0 or 1 of a truth value, or of a text its code as -1 - code; -1 << 62 where there is no more room."""
     if kind == 10:
-        return 1 if char(begin) == 116 else 0
+        return 1 if byte(begin) == 116 else 0
     if kind == 2 and end - begin <= 18:
         number = 0
         while begin < end:
-            number = number * 10 + char(begin) - 48
+            number = number * 10 + byte(begin) - 48
             begin += 1
         return number
     code = intern(texts, begin, end - begin)
@@ -231,7 +203,7 @@ def subsystem_at(at: I64, program: Program) -> I64:
         if program.heads[4 * place] == a and program.heads[4 * place + 1] == b:
             first = program.heads[4 * place + 2]
             for n in range(first, first + program.heads[4 * place + 3]):
-                if equal(at, program.literals + program.prefixes[3 * n], program.prefixes[3 * n + 1]) == 1:
+                if same(at, program.literals + program.prefixes[3 * n], program.prefixes[3 * n + 1]) == 1:
                     return n
         place = (place + 1) & 255
     return -1
@@ -239,18 +211,18 @@ def subsystem_at(at: I64, program: Program) -> I64:
 
 def word_key(at: I64, end: I64, subsystem: I64) -> I64:
     """What candidates are looked up by: the subsystem, and the first word after a node's number."""
-    c = char(at)
+    c = byte(at)
     begin = at
     if (c >= 48 and c <= 57) or (load(at) & 281474976710655) == 35435299239278:
         while begin < end and (load(begin) & 65535) != 8250:
             begin += 1
         begin = begin + 2 if begin < end else at
     key = subsystem
-    c = char(begin)
+    c = byte(begin)
     while (c >= 97 and c <= 122) or c == 95:
         key = (key ^ c) * 1099511628211
         begin += 1
-        c = char(begin)
+        c = byte(begin)
     return key
 
 
@@ -275,7 +247,7 @@ def explained(at: I64, end: I64, first: I64, count: I64, program: Program, spans
 
 def found_in(at: I64, stop: I64, program: Program, spans: I64) -> I64:
     """The pattern that explains a line; -1: none, and it is of the protocol; -2: of no subsystem, and odd; -3: else."""
-    if char(at) != 91:
+    if byte(at) != 91:
         return -2 if is_odd(at, stop) == 1 else -3
     prefix = subsystem_at(at, program)
     if prefix < 0:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from viewproof.refinement.flat import text as text_source
 from viewproof.refinement.text_lines import CHUNK, Segment, TextLines, is_packed
 from viewproof.refinement.tigerbeetle import heading, matching
-from viewproof.spec.engines.llvm.objects import Unit, function, link, objects, signatures
+from viewproof.spec.engines.llvm.objects import loaded, unit_of
 
 END_OF_RUN: Final = b"          PASSED ("
 """How the last line of a run begins."""
@@ -21,21 +20,15 @@ PADDING: Final = bytes(16)
 
 
 @cache
-def _functions() -> dict[str, Any]:
-    """The compiled functions of `matching`, and what keeps them."""
-    units = [
-        Unit(m.__name__, m.__name__, Path(str(m.__file__)).read_text(encoding="utf-8"))
-        for m in (matching, heading, text_source)
-    ]
-    engine = link(objects(units)[0])
-    names = {**signatures(units[0]), **signatures(units[1])}
-    return {"": engine} | {name: function(engine, name, count) for name, count in names.items()}
+def _functions() -> tuple[dict[str, Callable[..., int]], Any]:
+    """The compiled functions, and what keeps them."""
+    return loaded(unit_of("lines to rows", text_source, matching, heading))
 
 
 def call(name: str, *given: Any) -> int:
     """What a compiled function returns."""
-    result: int = _functions()[name](*given)
-    return result
+    functions, _ = _functions()
+    return functions[name](*given)
 
 
 def marked(block: bytes, marks: Sequence[bytes], most: int = 64) -> tuple[int, list[tuple[int, int]]]:

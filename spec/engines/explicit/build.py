@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from viewproof.spec.engines.explicit import kernel
 from viewproof.spec.engines.explicit.emit import Program
-from viewproof.spec.engines.llvm.objects import Unit, function, link, objects, signatures
+from viewproof.spec.engines.llvm.objects import Unit, function, link, objects, signatures, unit_of
 
 
 @dataclass
@@ -26,7 +25,7 @@ class Built:
 
 @cache
 def _kernel_unit() -> Unit:
-    return Unit("inner loops", "kernel", Path(kernel.__file__).read_text(encoding="utf-8"))
+    return unit_of("inner loops", kernel)
 
 
 @cache

@@ -372,7 +372,13 @@ class Translator:
             return self.build.select(self.build.icmp_signed("<" if name == "min" else ">", a, b), a, b)
         given = [part for arg in node.args for part in self._fields(arg)]
         widths = [self.now.types.get(part, 0) if isinstance(part, str) else 0 for part in given]
-        return self.build.call(self._declare(name, widths), [self._passed(part) for part in given])
+        fn = self._declare(name, widths)
+        values = [self._passed(part) for part in given]
+        return self.build.call(fn, [self._as(arg.type, v) for arg, v in zip(fn.args, values, strict=True)])
+
+    def _as(self, kind: ir.Type, value: ir.Value) -> ir.Value:
+        """A word for a pointer is its address."""
+        return self.build.inttoptr(value, kind) if value.type == _WORD != kind else value
 
     def _external(self, node: ast.expr) -> ir.Value:
         assert isinstance(node, ast.Constant)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import llvmlite
@@ -48,6 +49,14 @@ def unit(title: str, source: str) -> Unit:
     """A unit whose function is named by its content."""
     symbol = "f_" + hashlib.blake2b(source.encode(), digest_size=12).hexdigest()
     return Unit(title, symbol, source.replace(NAME, symbol))
+
+
+def unit_of(title: str, *modules: ModuleType) -> Unit:
+    """The functions of modules that are written in the subset, as one unit: those of the later ones may call those of
+    the earlier ones, and imports count for nothing.
+    """
+    sources = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules]
+    return Unit(title, title.replace(" ", "_"), "\n".join(sources))
 
 
 def cache_dir() -> Path:
@@ -223,6 +232,12 @@ def signatures(unit: Unit) -> dict[str, int]:
     tree = ast.parse(unit.source)
     known = machine.records(tree)
     return {n.name: len(machine.parameters(n, known)) for n in tree.body if isinstance(n, ast.FunctionDef)}
+
+
+def loaded(unit: Unit) -> tuple[dict[str, Callable[..., int]], Any]:
+    """The functions of a unit by name, compiled where it is not in the cache, and the engine that keeps them."""
+    engine = link(objects([unit])[0])
+    return {name: function(engine, name, count) for name, count in signatures(unit).items()}, engine
 
 
 def function(engine: Any, name: str, args: int) -> Callable[..., int]:

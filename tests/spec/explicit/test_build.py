@@ -100,6 +100,21 @@ def test_words_are_read_and_written_at_addresses() -> None:
     assert list(words) == [-9, 8, 7]
 
 
+def test_a_word_that_is_given_for_a_pointer_is_its_address() -> None:
+    source = """
+def second(p: I64P, n: I64):
+    return p[1] + n
+
+
+def at(a: I64, b: I64):
+    return second(load(a), b)
+"""
+    function, _engine = compiled(source, "at")
+    words = (ctypes.c_int64 * 2)(7, 8)
+    place = ctypes.c_int64(ctypes.addressof(words))
+    assert function(ctypes.addressof(place), 5) == 13
+
+
 @pytest.mark.parametrize("body", ["return a / b", "x.y = 1", "z[0] = 1", "import os", "return [a]"])
 def test_what_the_subset_does_not_have_is_refused(body: str) -> None:
     with pytest.raises((MachineError, AssertionError)):
