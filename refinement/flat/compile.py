@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -38,7 +39,15 @@ from viewproof.refinement.flat.terms import Books
 from viewproof.spec.engines.flat import memory as memory_source
 from viewproof.spec.engines.flat.actions import action_units
 from viewproof.spec.engines.flat.layout import COUNT, FlatLayout
-from viewproof.spec.engines.llvm.objects import Unit, cache_dir, identity, key_of, read_whole, write_whole
+from viewproof.spec.engines.llvm.objects import (
+    Unit,
+    cache_dir,
+    identity,
+    key_of,
+    read_whole,
+    unit_of,
+    write_whole,
+)
 from viewproof.spec.lang import SpecError
 
 
@@ -67,8 +76,25 @@ def compile_kind(
     }
     units = {name: text.unit() for name, text in texts.items()}
     driver = Unit("events", "drive", _driver(system, rules, units, books, codes, has_facts))
+    shape, everything = assembled(layout, books, texts, actions, driver)
+    return shape, everything, layout
+
+
+def assembled(
+    layout: FlatLayout,
+    books: Books,
+    texts: Mapping[str, EventText],
+    actions: Mapping[str, Unit],
+    driver: Unit,
+    *others: ModuleType,
+) -> tuple[Shape, list[Unit]]:
+    """The shape of a kind, and its functions: those of events, actions and the driver, of the memory and the books, and
+    of other modules.
+    """
+    kernels = [unit_of(title, module) for title, module in (("windows", memory_source), ("books", books_source))]
+    kernels += [unit_of(module.__name__, module) for module in others]
     events = [one for text in texts.values() for one in text.units()]
-    everything = list({u.symbol: u for u in (*_kernels(), *actions.values(), *events, driver)}.values())
+    everything = list({u.symbol: u for u in (*kernels, *actions.values(), *events, driver)}.values())
     shape = Shape(
         words=layout.words,
         members=layout.members,
@@ -81,7 +107,7 @@ def compile_kind(
         sites={name: [site.what for site in text.sites] for name, text in texts.items()},
         keys=[key_of(one) for one in everything],
     )
-    return shape, everything, layout
+    return shape, everything
 
 
 @cache
@@ -110,11 +136,6 @@ def keep_shape(file: Path, shape: Shape) -> None:
     """Keep a shape; one that cannot be kept is made again."""
     with suppress(SpecError):
         write_whole(file, msgspec.json.encode(shape))
-
-
-def _kernels() -> list[Unit]:
-    sources = (("windows", memory_source), ("books", books_source))
-    return [Unit(title, title, Path(str(module.__file__)).read_text(encoding="utf-8")) for title, module in sources]
 
 
 def _driver(

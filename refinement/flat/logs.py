@@ -52,15 +52,14 @@ def _judge(run: WordsRun, program: LinesProgram, options: AuditOptions) -> RunVe
                 raise NotPlain(f"event {memory.events + 1}: {memory.place}")
         if not memory.events:
             raise NotPlain("no event was judged")
-        counted = memory.counted("coverage", shape.coverage)
-        coverage = {name: count for name, count in counted.items() if "__" not in name}
+        coverage = {name: count for name, count in memory.coverage.items() if "__" not in name}
         return RunVerdict(
             run.run_id,
             "conforms",
             memory.events,
             coverage,
             allowed_uses=_uses(memory, run),
-            events_by_name=memory.counted("judged", shape.judged),
+            events_by_name=memory.judged,
             recorded=memory.events,
         )
 

@@ -52,3 +52,13 @@ class Shape:
     configured: dict[str, str]
     sites: dict[str, list[str]]
     keys: list[str]
+
+    def place(self, stopped: int, code: int) -> str:
+        """Why `drive` stopped at an event with that number: in words, for whoever wants to know why a run was not
+        judged here.
+        """
+        if stopped in STOPPED:
+            return STOPPED[stopped]
+        event = list(self.judged)[code]
+        sites = self.sites[event]
+        return f"{event}: {sites[stopped - 1]}" if stopped <= len(sites) else event

@@ -12,26 +12,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
-import numpy as np
 
 from viewproof.refinement.checker.compile import permitted
 from viewproof.refinement.events.system import System
-from viewproof.refinement.flat import books as books_source
 from viewproof.refinement.flat import owing as owing_source
-from viewproof.refinement.flat.compile import shape_file
+from viewproof.refinement.flat.compile import assembled, shape_file
 from viewproof.refinement.flat.dictionary import Dictionary, Words
 from viewproof.refinement.flat.lines import Frames, LineText, texts_of
-from viewproof.refinement.flat.program import MEMORY_MAX
-from viewproof.refinement.flat.shape import NO_CELL, NO_EVENT, NO_NODE, STOPPED, Shape
-from viewproof.refinement.flat.terms import ASK, ASKED, NULL, Ask, Asks, Books
-from viewproof.spec.engines.flat import memory as memory_source
+from viewproof.refinement.flat.run import Code, Run, linked
+from viewproof.refinement.flat.shape import NO_CELL, NO_EVENT, NO_NODE, Shape
+from viewproof.refinement.flat.terms import ASK, ASKED, Ask, Asks, Books
 from viewproof.spec.engines.flat.actions import action_units
 from viewproof.spec.engines.flat.layout import COUNT, HEADER, FlatLayout, window
-from viewproof.spec.engines.llvm.objects import Unit, function, kept, key_of, link, objects, read_whole, write_whole
+from viewproof.spec.engines.llvm.objects import Unit, kept, objects, read_whole, write_whole
 from viewproof.spec.lang import SpecError
 
 USE_WORDS = 5
@@ -73,24 +69,7 @@ def compile_lines(system: System, cfg: Any, allow: tuple[str, ...]) -> tuple[Lin
         for name, rule in rules.items()
     }  # fmt: skip
     driver = Unit("lines", "drive", _driver(system, {name: text.unit() for name, text in events.items()}, books))
-    kernels = [
-        Unit(title, title, Path(str(module.__file__)).read_text(encoding="utf-8"))
-        for title, module in (("windows", memory_source), ("books", books_source), ("owing", owing_source))
-    ]
-    own = [one for text in events.values() for one in text.units()]
-    everything = list({u.symbol: u for u in (*kernels, *actions.values(), *own, driver)}.values())
-    shape = Shape(
-        words=layout.words,
-        members=layout.members,
-        at=layout.at,
-        symbols=layout.symbols(),
-        first=layout.first_values(),
-        coverage=books.coverage,
-        judged=books.judged,
-        configured=books.configured,
-        sites={name: [site.what for site in text.sites] for name, text in events.items()},
-        keys=[key_of(one) for one in everything],
-    )
+    shape, everything = assembled(layout, books, events, actions, driver, owing_source)
     rows = {one.row: layout.places[one.row] for one in asks.known if one.row}
     found = LinesShape(
         shape,
@@ -135,81 +114,50 @@ def _driver(system: System, units: Mapping[str, Unit], books: Books) -> str:
 class LinesProgram:
     """The compiled audit of one configuration."""
 
-    system: System
     found: LinesShape
-    drive: Callable[..., int]
-    begin: Callable[..., int]
-    release: Callable[..., int]
-    engine: Any
+    code: Code
 
     def new_run(self, first: Mapping[str, int], texts: Dictionary) -> LinesRun:
         """A run whose configuration these columns show; of its texts those of the shape have the first codes."""
-        shape = self.found.shape
-        words = np.zeros(shape.words, np.int64)
-        words[5] = MEMORY_MAX
-        for place, count, initial in shape.first:
-            words[place : place + count] = initial
-        for column, name in shape.configured.items():
-            words[shape.at[name]] = first.get(column, NULL)
-        return LinesRun(self, words, texts)
+        return LinesRun(self, first, texts)
 
 
-class LinesRun:
-    """The memory of one run. A context manager: its windows are gone at the end."""
+class LinesRun(Run):
+    """The memory of one run, of which events come in rows of words."""
 
-    def __init__(self, program: LinesProgram, words: Words, texts: Dictionary) -> None:
-        self.program = program
-        self.words = words
+    def __init__(self, program: LinesProgram, first: Mapping[str, int], texts: Dictionary) -> None:
+        super().__init__(program.code, first, {})
+        self.found = program.found
         self.texts = texts
         self.functions = [_function_of(ask) for ask in program.found.asks]
         self.answers: dict[tuple[int, ...], int] = {}
-        self.place = ""
-        program.begin(words)
 
-    def __enter__(self) -> LinesRun:
+    def __enter__(self) -> Self:
         _RUNS[self.words.ctypes.data] = self
         return self
 
     def __exit__(self, *_: object) -> None:
         del _RUNS[self.words.ctypes.data]
-        self.program.release(self.words)
+        super().__exit__()
 
     def take(self, rows: Words) -> bool:
         """Take rows; False where one does not plainly hold (`place` says why)."""
-        stopped = self.program.drive(self.words, rows, rows.shape[0], rows.shape[1])
-        if stopped:
-            self.place = STOPPED.get(stopped, "")
-        if stopped > 0:
-            event = list(self.program.found.shape.judged)[int(self.words[7])]
-            sites = self.program.found.shape.sites[event]
-            self.place = f"{event}: {sites[stopped - 1]}" if stopped <= len(sites) else event
-        return stopped == 0
-
-    @property
-    def events(self) -> int:
-        """How many rows were taken."""
-        return int(self.words[6])
-
-    def counted(self, area: str, names: Mapping[str, int]) -> dict[str, int]:
-        """What was counted, by name."""
-        at = self.program.found.shape.at[area]
-        return {name: int(self.words[at + number]) for name, number in names.items()}
+        return self.taken(self.code.drive(self.words, rows, rows.shape[0], rows.shape[1]))
 
     def uses(self) -> list[tuple[str, int, int]]:
         """The permitted deviations that were used: stand-in, node, seq."""
-        at = self.program.found.shape.at
+        at = self.shape.at
         count = int(self.words[at["used"]])
         if not count:
             return []
         address, base = self.words[at["uses"] : at["uses"] + 2].tolist()
         some = (ctypes.c_int64 * (USE_WORDS * count)).from_address(address - 8 * USE_WORDS * base)
-        names = self.program.found.stand_ins
+        names = self.found.stand_ins
         return [(names[some[n]], some[n + 1], some[n + 2]) for n in range(0, USE_WORDS * count, USE_WORDS)]
 
     def answer(self, number: int) -> int:
         """What a function of the adapter says of the arguments that lie in memory."""
-        found = self.program.found
-        ask, at = found.asks[number], found.shape.at[ASKED]
+        ask, at = self.found.asks[number], self.shape.at[ASKED]
         given: list[Any] = self.words[at : at + len(ask.texts)].tolist()
         if ask.row:
             return self._asked(number, ask, given)
@@ -227,11 +175,11 @@ class LinesRun:
 
     def _row(self, name: str, node: int) -> dict[int, int]:
         """The cells of a node's row that are not as at first."""
-        at, depth = self.program.found.rows[name]
+        at, depth = self.found.rows[name]
         if depth:
             header = self.words[at + HEADER * node :][:HEADER].tolist()
             return {index[0]: value for index, value in window(header, depth, 0)}
-        members = self.program.found.shape.members
+        members = self.shape.members
         cells = self.words[at + members * node :][:members].tolist()
         return {place: value for place, value in enumerate(cells) if value}
 
@@ -276,7 +224,4 @@ def lines_program(system: System, cfg: Any, allow: tuple[str, ...], own: bool, c
     except SpecError as error:
         return f"{system.name}: {error}"
     address = ctypes.cast(_ANSWER, ctypes.c_void_p).value or 0
-    engine = link([code for code in codes if code is not None], {**found.shape.symbols, ASK: address})
-    names = (("drive", 4), ("begin", 1), ("release", 1))
-    drive, begin, release = (function(engine, name, count) for name, count in names)
-    return LinesProgram(system, found, drive, begin, release, engine)
+    return LinesProgram(found, linked(found.shape, codes, 4, {ASK: address}))

@@ -149,7 +149,7 @@ def test_the_state_at_the_end_and_the_steps_are_those_of_the_interpreter(
     cfg, numbers = SYSTEM.profile.kind(configuration(first))
     given = tuple(sorted(numbers))
     shape, _, layout = compile_kind(SYSTEM, cfg, given, optional=True, has_facts=True)
-    assert shape == compiled_kind.shape
+    assert shape == compiled_kind.code.shape
     judged = check_run("run", rows, OPTIONS, engine="interp")
     with compiled_kind.new_run(first, numbers, streamed=False) as run:
         order = np.arange(table.rows, dtype=np.int64)
