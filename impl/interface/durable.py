@@ -15,11 +15,15 @@ is still to be installed may well be of the old log_view and fit the old head, y
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 from viewproof.impl.interface.ranges import Clock, Number, Op, Place, View
 from viewproof.impl.machine.partition_log import SegmentRef
+
+T = TypeVar("T")
 
 
 class ConfigurationError(ValueError):
@@ -219,3 +223,24 @@ def superblock_next(
         clock=clock,
         recovery=superblock.recovery if log_view < view else 0,
     )
+
+
+def walk_chain(
+    op: int, checksum: str, base: int, held: Mapping[str, T], header_of: Callable[[str], PrepareHeader | None]
+) -> tuple[list[T], list[tuple[int, str]]]:
+    """What is held of the chain that ends at (op, checksum), above `base`, and (op, checksum) of what is missing of it,
+    from its end down: as far as headers are known.
+    """
+    found: list[T] = []
+    missing: list[tuple[int, str]] = []
+    while op > base:
+        if checksum in held:
+            found.append(held[checksum])
+        else:
+            missing.append((op, checksum))
+        header = header_of(checksum)
+        if header is None:
+            break
+        op, checksum = op - 1, header.parent
+    found.reverse()
+    return found, missing

@@ -16,7 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from viewproof.impl.interface.durable import OP_UNKNOWN, ClientTableConfig, DurableState, Quorums, SuperblockState
+from viewproof.impl.interface.durable import (
+    OP_UNKNOWN,
+    ClientTableConfig,
+    DurableState,
+    Quorums,
+    SuperblockState,
+    walk_chain,
+)
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare, PrepareHeader
 from viewproof.impl.machine.snapshot import Snapshot
 from viewproof.impl.machine.state_machine import DIGEST_MODULUS, StateMachine
@@ -77,21 +84,11 @@ class LogRepair:
 
     def walk(self, base: int) -> tuple[list[Prepare], list[tuple[int, str]]]:
         """The log above `base` as far as it is here, and (op, checksum) of what is missing, from the head down."""
-        op, checksum = self.head_op, self.head_checksum
-        log: list[Prepare] = []
-        missing: list[tuple[int, str]] = []
-        while op > base:
-            prepare = self.held.get(checksum)
-            header = self.known.get(checksum) if prepare is None else prepare.header
-            if prepare is None:
-                missing.append((op, checksum))
-            else:
-                log.append(prepare)
-            if header is None:
-                break
-            op, checksum = op - 1, header.parent
-        log.reverse()
-        return log, missing
+        return walk_chain(self.head_op, self.head_checksum, base, self.held, self._header)
+
+    def _header(self, checksum: str) -> PrepareHeader | None:
+        prepare = self.held.get(checksum)
+        return self.known.get(checksum) if prepare is None else prepare.header
 
 
 @dataclass(slots=True)

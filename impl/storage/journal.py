@@ -299,12 +299,8 @@ class Journal:
         """A file that lost its name gets a durable copy under it; returns what was done. Raises FileVanishedError,
         OSError.
         """
-        file = with_name(files, self._file)
-        if file is self._file:
-            return ""
-        self._file.close()
-        self._file = file
-        return f"{file.path}: it was gone while the process ran: it was written again"
+        self._file, done = with_name(files, self._file)
+        return done
 
     def close(self) -> None:
         """Close the file."""

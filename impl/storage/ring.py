@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from viewproof.impl.interface.durable import DamagedLog, SuperblockState
+from viewproof.impl.interface.durable import DamagedLog, SuperblockState, walk_chain
 from viewproof.impl.interface.messages import Prepare, PrepareHeader
 from viewproof.impl.storage.file import File, FileSystem
 from viewproof.impl.storage.journal import JournalRefusedError
@@ -242,20 +242,7 @@ class RingJournal(RingCells):
                 if found.clean:
                     clean[header.checksum] = at
                 known[header.checksum] = header
-        chain: list[int] = []
-        missing: list[tuple[int, str]] = []
-        while op > base:
-            cell = clean.get(checksum)
-            header = known.get(checksum)
-            if cell is None:
-                missing.append((op, checksum))
-            else:
-                chain.append(cell)
-            if header is None:
-                break
-            op, checksum = op - 1, header.parent
-        chain.reverse()
-        return chain, missing
+        return walk_chain(op, checksum, base, clean, known.get)
 
     def log(self, superblock: SuperblockState, base_checksum: str | None = None) -> tuple[Prepare, ...]:
         """The log that `superblock` names, above its checkpoint. Raises JournalError if it is damaged."""
@@ -466,12 +453,8 @@ class RingJournal(RingCells):
         """A file that lost its name gets a durable copy under it; returns what was done. Raises FileVanishedError,
         OSError.
         """
-        file = with_name(files, self._file)
-        if file is self._file:
-            return ""
-        self._file.close()
-        self._file = file
-        return f"{file.path}: it was gone while the process ran: it was written again"
+        self._file, done = with_name(files, self._file)
+        return done
 
     def close(self) -> None:
         """Close the file."""

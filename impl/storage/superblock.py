@@ -254,12 +254,8 @@ class Superblock:
         if found < COPIES * COPY_SIZE:
             self._write_copies(self.state, range(COPIES))
             return f"{self._file.path}: it was cut to {found} bytes while the process ran: it was written again"
-        file = with_name(files, self._file)
-        if file is self._file:
-            return ""
-        self._file.close()
-        self._file = file
-        return f"{file.path}: it was gone while the process ran: it was written again"
+        self._file, done = with_name(files, self._file)
+        return done
 
     def close(self) -> None:
         """Close the file."""

@@ -31,14 +31,15 @@ def require_size(file: File, size: int) -> None:
         )
 
 
-def with_name(files: FileSystem, file: File) -> File:
-    """The file itself if its name is its own; a durable copy under that name if nothing has it.
+def with_name(files: FileSystem, file: File) -> tuple[File, str]:
+    """The file itself if its name is its own; if nothing has that name, a durable copy under it, and what was done in
+    words: the file is closed then.
 
     Raises FileVanishedError if something else has the name, or its directory is gone; OSError if it cannot be copied.
     """
     presence = files.presence(file)
     if presence is Presence.HERE:
-        return file
+        return file, ""
     if presence is not Presence.MISSING:
         what = (
             "another file has its name now" if presence is Presence.REPLACED else "its directory was removed or renamed"
@@ -47,7 +48,9 @@ def with_name(files: FileSystem, file: File) -> File:
             f"{file.path}: {what}, while the process ran: what it writes would be lost. The process stops; if the "
             "files were moved on purpose, start it where they are now, else `vsr recover` says what to do"
         )
-    return _copied(files, file)
+    copy = _copied(files, file)
+    file.close()
+    return copy, f"{copy.path}: it was gone while the process ran: it was written again"
 
 
 def _copied(files: FileSystem, file: File) -> File:
