@@ -235,13 +235,6 @@ def segment_bytes_of(content: bytes) -> int:
     return int(_HEAD.unpack_from(content)[2])
 
 
-def segment_base_of(content: bytes) -> int:
-    """The offset of its first message, as a segment's header says. Raises `SegmentError` if there is none."""
-    if len(content) < HEAD_BYTES:
-        raise SegmentError(f"{len(content)} bytes are too few for the header of a segment ({HEAD_BYTES})")
-    return int(_HEAD.unpack_from(content)[4])
-
-
 def record_positions(content: bytes, start: int = HEAD_BYTES) -> list[int]:
     """Where the records begin in a segment known to be good, from the one at `start` on."""
     positions: list[int] = []

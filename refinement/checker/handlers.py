@@ -30,6 +30,7 @@ from viewproof.refinement.events.lines import (
     Rule,
     Step,
     Tried,
+    nested,
 )
 from viewproof.refinement.events.system import System
 from viewproof.refinement.events.terms import Apply, Column, Row, Shown, Text, first_clear, mask
@@ -171,24 +172,14 @@ class HandlerText(NestedText):
 
     def _lines(self) -> None:
         """The lines, those that share conditions and a range below one `if` and `for`."""
-        opened: list[Condition | Range] = []
-        for line in self.rule.lines:
+        outside = self.indent
+        for line, shared, more in nested(self.rule.lines):
             self.place = line.source
-            wanted: list[Condition | Range] = [
-                *line.only_if,
-                *(() if line.each is None else (line.each,)),
-                *line.if_each,
-            ]
-            same = 0
-            while same < min(len(opened), len(wanted)) and opened[same] is wanted[same]:
-                same += 1
-            self.indent -= len(opened) - same
-            del opened[same:]
-            for one in wanted[same:]:
+            self.indent = outside + shared
+            for one in more:
                 self._open(one, line)
-                opened.append(one)
             self._line(line)
-        self.indent -= len(opened)
+        self.indent = outside
 
     def _open(self, one: Condition | Range, line: Line) -> None:
         if isinstance(one, Condition):

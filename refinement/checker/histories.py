@@ -39,7 +39,7 @@ class Histories(Stepping):
                 case Holds():
                     self._holds(line, env)
                 case Step() if line.unless is None or self._truth(line.unless, env) is not True:
-                    self._one_step(rule, line, env, maybe=False)
+                    self._one_step(line, env, maybe=False)
                 case Received():
                     self._receive_if(rule, line, env, True)
                 case Havoc():

@@ -181,7 +181,7 @@ class PartialRun(Histories, Naming):
                     self._receive_if(rule, line, {}, applies)
                 case Step():
                     if line.unless is None or self._truth(line.unless) is not True:
-                        self._one_step(rule, line, {}, maybe=applies is None)
+                        self._one_step(line, {}, maybe=applies is None)
                 case Named() if applies:
                     self._named(rule, line)
                 case Log() if applies:
@@ -230,7 +230,7 @@ class PartialRun(Histories, Naming):
             for line in lines:
                 self.line = line
                 if isinstance(line, Step):
-                    self._one_step(rule, line, env, maybe=True, args=self._args(line, env))
+                    self._one_step(line, env, maybe=True, args=self._args(line, env))
                 elif isinstance(line, Havoc):
                     self._havoc(line, env)
 
@@ -259,7 +259,7 @@ class PartialRun(Histories, Naming):
             case Received():
                 self._receive_if(rule, line, env, applies)
             case Step() if line.unless is None or self._truth(line.unless, env) is not True:
-                self._one_step(rule, line, env, maybe=applies is None)
+                self._one_step(line, env, maybe=applies is None)
             case Holds() if applies:
                 self._holds(line, env)
             case Havoc():

@@ -164,7 +164,7 @@ class Stepping(Holding):
         return args
 
     def _one_step(
-        self, rule: Rule, line: Step, env: dict[str, Value], *, maybe: bool, args: dict[str, Value] | None = None
+        self, line: Step, env: dict[str, Value], *, maybe: bool, args: dict[str, Value] | None = None
     ) -> None:
         trail = self.cells.trail
         try:

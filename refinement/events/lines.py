@@ -24,7 +24,7 @@ infers, else it is not known (`checker.partial`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from viewproof.spec.lang.errors import Source
@@ -57,6 +57,24 @@ class Line:
     only_if: tuple[Condition, ...] = ()
     each: Range | None = None
     if_each: tuple[Condition, ...] = ()
+
+    @property
+    def under(self) -> tuple[Condition | Range, ...]:
+        """What it stands under, outermost first."""
+        return (*self.only_if, *(() if self.each is None else (self.each,)), *self.if_each)
+
+
+def nested(lines: Iterable[Line]) -> Iterator[tuple[Line, int, tuple[Condition | Range, ...]]]:
+    """The lines in order: how many of what the one before stands under each shares with it, and what else it stands
+    under.
+    """
+    before: tuple[Condition | Range, ...] = ()
+    for line in lines:
+        under, shared = line.under, 0
+        while shared < min(len(before), len(under)) and before[shared] is under[shared]:
+            shared += 1
+        yield line, shared, under[shared:]
+        before = under
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,6 @@ import msgspec
 
 import viewproof.refinement
 import viewproof.spec
-from viewproof.refinement.events.lines import Rule
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat import books as books_source
 from viewproof.refinement.flat.emit import EventText
@@ -75,7 +74,7 @@ def compile_kind(
         name: EventText(system, rule, layout, books, observed, actions, params, codes) for name, rule in rules.items()
     }
     units = {name: text.unit() for name, text in texts.items()}
-    driver = Unit("events", "drive", _driver(system, rules, units, books, codes, has_facts))
+    driver = Unit("events", "drive", _driver(system, units, books, codes, has_facts))
     shape, everything = assembled(layout, books, texts, actions, driver)
     return shape, everything, layout
 
@@ -140,7 +139,6 @@ def keep_shape(file: Path, shape: Shape) -> None:
 
 def _driver(
     system: System,
-    rules: Mapping[str, Rule],
     units: Mapping[str, Unit],
     books: Books,
     codes: Mapping[str, int],

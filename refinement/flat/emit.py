@@ -28,6 +28,7 @@ from viewproof.refinement.events.lines import (
     Rule,
     Step,
     Tried,
+    nested,
 )
 from viewproof.refinement.events.system import System
 from viewproof.refinement.events.terms import Column, Shown
@@ -163,22 +164,15 @@ class EventText:
 
     def _lines(self) -> None:
         out = self.out
-        opened: list[Condition | Range] = []
-        for line in self.rule.lines:
+        outside = out.depth
+        for line, shared, more in nested(self.rule.lines):
             out.source = line.source
-            each = () if line.each is None else (line.each,)
-            wanted: list[Condition | Range] = [*line.only_if, *each, *line.if_each]
-            same = 0
-            while same < min(len(opened), len(wanted)) and opened[same] is wanted[same]:
-                same += 1
-            out.depth -= len(opened) - same
-            del opened[same:]
-            for one in wanted[same:]:
+            out.depth = outside + shared
+            for one in more:
                 self._open(one, line)
-                opened.append(one)
             out.line("pass")
             self._line(line)
-        out.depth -= len(opened)
+        out.depth = outside
         out.source = Source("", 0, "")
 
     def _open(self, one: Condition | Range, line: Line) -> None:

@@ -23,7 +23,7 @@ def conforming_log(run: WordsRun, options: AuditOptions, total: int) -> RunVerdi
     its beginning (`Run.again`).
     """
     try:
-        return _judge(run, _program(run, options, is_large(total)), options)
+        return _judge(run, _program(run, options, is_large(total)))
     except NotPlain as why:
         if how() == "compiled":
             sys.stderr.write(f"{run.run_id}: not judged by compiled code: {why}\n")
@@ -43,7 +43,7 @@ def _program(run: WordsRun, options: AuditOptions, large: bool) -> LinesProgram:
     return found
 
 
-def _judge(run: WordsRun, program: LinesProgram, options: AuditOptions) -> RunVerdict:
+def _judge(run: WordsRun, program: LinesProgram) -> RunVerdict:
     shape = program.found.shape
     texts, lines = run.words(program.found.texts, shape.judged)
     with program.new_run(run.shown, texts) as memory:

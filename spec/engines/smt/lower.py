@@ -80,7 +80,6 @@ class Lowering:
                 self.number[var.name, index] = self._new(var, (var.name, index))
         for (name, index), number in list(self.number.items()):
             self.after[number] = self._new(spec.schema.vars[name], (name, index))
-        self.before_count = len(self.number)
 
     def _new(self, var: Var, place: Place) -> int:
         top = var.values.upper(self.instance)
