@@ -30,10 +30,10 @@ from viewproof.impl.storage.evidence import (
     keep_outdated,
     outdated_in,
 )
-from viewproof.impl.storage.file import File, FileSystem, RealFileSystem, StorageError, WriteRefusedError
+from viewproof.impl.storage.file import FileSystem, RealFileSystem, StorageError, WriteRefusedError
 from viewproof.impl.storage.journal import Journal, JournalError, JournalRecovery
-from viewproof.impl.storage.ring import RingJournal
-from viewproof.impl.storage.ring_file import Geometry, is_ring
+from viewproof.impl.storage.ring import RingJournal, open_journal
+from viewproof.impl.storage.ring_file import Geometry
 from viewproof.impl.storage.segments import SEGMENT_PREFIX, SegmentStore
 from viewproof.impl.storage.snapshots import SNAPSHOT_PREFIX, SnapshotFileError, Snapshots
 from viewproof.impl.storage.superblock import Superblock
@@ -370,7 +370,7 @@ def open_data_file(
                 f"{os.path.join(directory, OUTDATED_NAME)}: {outdated}. `vsr recover {directory} --from-cluster "
                 "ADDRESSES` puts the replica back"
             )
-        journal = _open_journal(files.open(os.path.join(directory, JOURNAL_NAME)), state)
+        journal = open_journal(files.open(os.path.join(directory, JOURNAL_NAME)), state)
         data = DataFile(directory, files, superblock, journal, release, segments, accept_loss)
         data.clean_up()
     except OSError as error:
@@ -380,12 +380,6 @@ def open_data_file(
         release()
         raise
     return data
-
-
-def _open_journal(file: File, superblock: SuperblockState) -> Journal | RingJournal:
-    if is_ring(file):
-        return RingJournal.open(file, superblock)
-    return Journal.open(file, superblock.cluster, superblock.replica)
 
 
 def _check_identity(

@@ -18,10 +18,8 @@ from viewproof.impl.replica.features import FEATURES_ANY
 from viewproof.impl.replica.restore import Restorer
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
 from viewproof.impl.storage.file import File, FileSystem, MemoryFile, RealFileSystem, StorageError
-from viewproof.impl.storage.journal import Journal
 from viewproof.impl.storage.overlay import OverlayFile
-from viewproof.impl.storage.ring import RingJournal
-from viewproof.impl.storage.ring_file import is_ring
+from viewproof.impl.storage.ring import open_journal
 from viewproof.impl.storage.segments import SegmentFileError, SegmentStore, segments_named
 from viewproof.impl.storage.snapshots import SNAPSHOT_PREFIX
 from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, Superblock, decode_copy
@@ -128,7 +126,7 @@ def inspect_data_file(path: str | os.PathLike[str], file_system: FileSystem | No
         problems += [reason] if reason else []
         problems += [f"{view.name}: left over, removed at the next start" for view in snapshots if not view.in_use]
         try:
-            journal = _open(journal_file, superblock)
+            journal = open_journal(journal_file, superblock)
             if journal.recovery.cut_offset is not None:
                 problems.append(f"{journal_file.path}: {journal.recovery}")
             relics = journal.relics(superblock.checkpoint)
@@ -158,12 +156,6 @@ def _overlay_of(files: FileSystem, path: str) -> File:
         return OverlayFile(files.open(path))
     except OSError as error:
         raise DataFileError(f"{path}: cannot read: {error.strerror or error}") from error
-
-
-def _open(file: File, superblock: SuperblockState) -> Journal | RingJournal:
-    if is_ring(file):
-        return RingJournal.open(file, superblock)
-    return Journal.open(file, superblock.cluster, superblock.replica)
 
 
 def _base_of(snapshots: tuple[SnapshotView, ...], superblock: SuperblockState) -> tuple[str, str]:

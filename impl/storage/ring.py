@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable, Sequence
 from viewproof.impl.interface.durable import DamagedLog, SuperblockState, walk_chain
 from viewproof.impl.interface.messages import Prepare, PrepareHeader
 from viewproof.impl.storage.file import File, FileSystem
-from viewproof.impl.storage.journal import JournalRefusedError
+from viewproof.impl.storage.journal import Journal, JournalRefusedError
 from viewproof.impl.storage.records import (
     CHECKSUM_SIZE,
     RECORD_HEADER_SIZE,
@@ -36,7 +36,7 @@ from viewproof.impl.storage.records import (
     padded,
 )
 from viewproof.impl.storage.ring_cells import Cell, RingCells, RingRecovery
-from viewproof.impl.storage.ring_file import SECTOR, Geometry, encode_ring_header, read_ring_header, round_up
+from viewproof.impl.storage.ring_file import SECTOR, Geometry, encode_ring_header, is_ring, read_ring_header, round_up
 from viewproof.impl.storage.ring_table import Bounds, Decision, Found, decide
 from viewproof.impl.storage.vanished import require_size, with_name
 
@@ -459,6 +459,13 @@ class RingJournal(RingCells):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def open_journal(file: File, superblock: SuperblockState) -> Journal | RingJournal:
+    """The journal of the replica, of the kind that the file holds. Raises JournalError."""
+    if is_ring(file):
+        return RingJournal.open(file, superblock)
+    return Journal.open(file, superblock.cluster, superblock.replica)
 
 
 class _AppendError(Exception):

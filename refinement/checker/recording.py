@@ -26,6 +26,7 @@ from viewproof.spec.engines.guards import Span, Value, Words, guard_text
 from viewproof.spec.engines.replay.cells import PartialCells
 from viewproof.spec.lang import SpecError
 from viewproof.spec.lang.concrete import State
+from viewproof.spec.lang.definitions import call_text
 from viewproof.spec.lang.errors import Source
 from viewproof.spec.lang.schema import Var
 
@@ -59,7 +60,7 @@ class Taken:
     @property
     def call(self) -> str:
         """`on_prepare(r=1, o=3)`."""
-        return f"{self.action}({', '.join(f'{name}={value}' for name, value in self.args.items())})"
+        return call_text(self.action, self.args)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCL
 from viewproof.spec.engines import explicit, graph, interp, story
 from viewproof.spec.engines.graph.build import STATES_MAX
 from viewproof.spec.lang import Spec
+from viewproof.spec.lang.definitions import call_text
 
 _out = click.option("--out", type=OutputFile(), required=True, help="File to write.")
 _sometimes = click.option("--sometimes", metavar="ID", help="The shortest behaviour to a witness state (I1 …) instead.")
@@ -169,7 +170,7 @@ def _print_path(path: list[interp.Step] | None, start: str, goal: str) -> None:
         return
     click.echo(f"a shortest path from {start} to {goal}: {len(path)} steps")
     for number, step in enumerate(path, start=1):
-        click.echo(f"{number:3}. {step.action}({', '.join(f'{k}={v}' for k, v in step.args.items())})")
+        click.echo(f"{number:3}. {call_text(step.action, step.args)}")
 
 
 def _print_summary(found: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from viewproof.spec.engines.guards import Evaluator, Span, refusal
 from viewproof.spec.engines.replay.cells import PartialCells
 from viewproof.spec.lang import SpecError
 from viewproof.spec.lang.concrete import State
-from viewproof.spec.lang.definitions import Action, Spec
+from viewproof.spec.lang.definitions import Action, Spec, call_text
 from viewproof.spec.lang.sorts import Instance, Sort
 
 BEFORE, AFTER = 30, 15
@@ -211,7 +211,7 @@ class Trace:
     def _answer(
         self, action: str, cells: PartialCells, args: dict[str, int], conjunct: int | None, opened: bool
     ) -> dict[str, Any]:
-        call = f"{action}({', '.join(f'{name}={value}' for name, value in args.items())})"
+        call = call_text(action, args)
         if conjunct is None:
             text = f"{call} {'may be enabled: something that decides is not known' if opened else 'is enabled'}"
             return {"enabled": True, "text": text, "values": [], "place": ""}

@@ -15,7 +15,7 @@ from viewproof.spec.engines import interp
 from viewproof.spec.engines.explicit.replay import changes
 from viewproof.spec.engines.explicit.result import Step
 from viewproof.spec.lang.concrete import Index, State, outside
-from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.definitions import Spec, call_text
 from viewproof.spec.lang.errors import SpecError
 from viewproof.spec.lang.schema import Var
 
@@ -52,7 +52,7 @@ def _step(spec: Spec, before: State, after: State, number: int) -> Step:
             return Step(action.name, args, spec.ir(action.name).source, changes(spec, before, after), after)
         different = changes(spec, found, after)
         if nearest is None or len(different) < nearest[0]:
-            call = f"{action.name}({', '.join(f'{name}={value}' for name, value in args.items())})"
+            call = call_text(action.name, args)
             cells = ", ".join(
                 f"{c.var}{list(c.index)} = {c.before} where the trace has {c.after}" for c in different[:NEAREST_MAX]
             )

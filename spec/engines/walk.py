@@ -8,7 +8,7 @@ from viewproof.spec.engines import interp
 from viewproof.spec.engines.explicit.replay import changes
 from viewproof.spec.engines.explicit.result import Result, Step
 from viewproof.spec.lang.concrete import State
-from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.definitions import Spec, call_text
 from viewproof.spec.lang.errors import SpecError
 
 
@@ -18,7 +18,7 @@ def take(spec: Spec, before: State, name: str, args: Mapping[str, int], *, numbe
     """
     action = spec.action(name)
     sorts = {p.name: p.sort for p in action.params}
-    call = f"step {number}, {name}({', '.join(f'{key}={value}' for key, value in args.items())})"
+    call = f"step {number}, {call_text(name, args)}"
     if args.keys() != sorts.keys():
         raise SpecError(f"{call}: {name} takes {', '.join(sorts) or 'no arguments'}")
     for key, value in args.items():

@@ -84,6 +84,11 @@ def _doc(fn: Callable[..., Any]) -> str:
     return doc
 
 
+def call_text(action: str, args: Mapping[str, object]) -> str:
+    """`on_prepare(r=1, o=2)`."""
+    return f"{action}({', '.join(f'{name}={value}' for name, value in args.items())})"
+
+
 def action(fn: Callable[..., None]) -> Action:
     """Declare an action: a function of the state, whose other parameters are annotated with their sorts. The parameter
     `r`, if any, is the acting replica.

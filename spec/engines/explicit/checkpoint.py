@@ -53,7 +53,7 @@ class Checkpoint:
         meta = {"format": FORMAT, "generation": generation, "key": key, "files": files, "numbers": dict(numbers)}
         fresh = self.folder / f"{NAME}.tmp"
         with open(fresh, "w", encoding="utf-8") as out:
-            json.dump({**meta, "checksum": _checksum(meta)}, out)
+            json.dump({**meta, "checksum": checksum_of(meta)}, out)
             out.flush()
             os.fsync(out.fileno())
         os.replace(fresh, self.folder / NAME)
@@ -94,7 +94,7 @@ class Checkpoint:
             raise SpecError(f"the search in {self.folder} is damaged: {NAME} is not what was saved") from problem
         if found != FORMAT:
             raise SpecError(f"{self.folder} holds a search of another version ({found})")
-        if meta.pop("checksum", None) != _checksum(meta):
+        if meta.pop("checksum", None) != checksum_of(meta):
             raise SpecError(f"the search in {self.folder} is damaged: {NAME} is not what was saved")
         return dict(meta)
 
@@ -128,5 +128,6 @@ class Checkpoint:
         return data
 
 
-def _checksum(meta: Mapping[str, Any]) -> str:
+def checksum_of(meta: Mapping[str, Any]) -> str:
+    """Of values that JSON has, in any order of their names."""
     return hashlib.blake2b(json.dumps(meta, sort_keys=True).encode(), digest_size=16).hexdigest()

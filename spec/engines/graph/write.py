@@ -12,7 +12,7 @@ import networkx as nx
 from viewproof.spec.engines.graph.build import StateGraph
 from viewproof.spec.engines.guards import cell_name
 from viewproof.spec.lang.concrete import State
-from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.definitions import Spec, call_text
 from viewproof.spec.lang.schema import Var
 
 Show = Callable[[Var, int], str]
@@ -51,7 +51,7 @@ def _leaves(spec: Spec, state: State, show: Show) -> dict[str, str]:
 
 
 def _call(edge: dict[str, Any]) -> str:
-    return f"{edge['action']}({', '.join(f'{k}={v}' for k, v in edge['args'].items())})"
+    return call_text(edge["action"], edge["args"])
 
 
 def _nodes(graph: StateGraph, show: Show) -> Iterator[tuple[int, int, dict[str, str]]]:

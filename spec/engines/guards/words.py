@@ -9,7 +9,7 @@ from functools import partial
 
 from viewproof.spec.engines.guards.cells import Cells, Truth, ends
 from viewproof.spec.engines.guards.evaluate import Env, Evaluator, Show
-from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.definitions import Spec, call_text
 from viewproof.spec.lang.errors import Source, SpecError
 from viewproof.spec.lang.expr import Expr, Op, Quant
 from viewproof.spec.lang.sorts import Instance
@@ -53,7 +53,7 @@ class Refusal:
 
     def text(self) -> str:
         """One line for a reader."""
-        call = f"{self.action}({', '.join(f'{name}={value}' for name, value in self.args.items())})"
+        call = call_text(self.action, self.args)
         values = f" ({', '.join(self.values)})" if self.values else ""
         return f"{call}: {self.guard} is {'open' if self.truth is None else 'false'}{values} [{self.place}]"
 

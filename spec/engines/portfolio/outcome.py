@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from viewproof.spec.engines import explicit, llvm
+from viewproof.spec.engines.explicit.checkpoint import checksum_of
 from viewproof.spec.engines.llvm.objects import cache_dir
 from viewproof.spec.engines.portfolio.digest import digest
 from viewproof.spec.lang.definitions import Spec
@@ -110,7 +111,7 @@ def _recall(path: Path) -> Outcome | None:
     try:
         kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         checksum = kept.pop("checksum")
-        if checksum != _checksum(kept):
+        if checksum != checksum_of(kept):
             return None
         lists = {name: tuple(kept.pop(name)) for name in ("witnessed", "taken")}
         return Outcome(**{**kept, **lists, "recalled": True})
@@ -123,11 +124,7 @@ def _remember(path: Path, outcome: Outcome) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(f".{os.getpid()}.tmp")
-        fresh.write_text(json.dumps({**kept, "checksum": _checksum(kept)}))
+        fresh.write_text(json.dumps({**kept, "checksum": checksum_of(kept)}))
         fresh.replace(path)
     except OSError:
         return  # it is searched again then
-
-
-def _checksum(kept: dict[str, Any]) -> str:
-    return hashlib.blake2b(json.dumps(kept, sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from viewproof.spec.engines.smt.lower import Env, Lowering, Value
 from viewproof.spec.engines.smt.terms import Term
+from viewproof.spec.lang.definitions import call_text
 from viewproof.spec.lang.errors import Source
 from viewproof.spec.lang.expr import ActionIR, Update
 
@@ -34,7 +35,7 @@ class StepTerms:
     @property
     def label(self) -> str:
         """`on_prepare(r=1, o=2)`."""
-        return f"{self.action}({', '.join(f'{k}={v}' for k, v in self.args.items())})"
+        return call_text(self.action, self.args)
 
 
 def instances(low: Lowering, ir: ActionIR) -> Iterator[dict[str, int]]:

@@ -10,7 +10,7 @@ from viewproof.spec.engines import interp
 from viewproof.spec.engines.guards import Refusal, Show, StateCells, refusal
 from viewproof.spec.engines.story.attempt import Attempt, attempt
 from viewproof.spec.lang.concrete import State
-from viewproof.spec.lang.definitions import Action, Spec
+from viewproof.spec.lang.definitions import Action, Spec, call_text
 from viewproof.spec.lang.errors import SpecError
 
 _QUESTION = re.compile(r"(?P<action>\w+)(?::(?P<args>[^@]*))?@(?P<step>\d+)")
@@ -50,7 +50,7 @@ class Reason:
         """One line for a reader."""
         if self.refusal is not None:
             return self.refusal.text()
-        call = f"{self.action}({', '.join(f'{k}={v}' for k, v in self.args.items())})"
+        call = call_text(self.action, self.args)
         if self.error:
             return f"{call}: its guard holds, but it leaves the bounds: {self.error}"
         return f"{call}: enabled"

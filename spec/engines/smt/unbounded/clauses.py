@@ -16,7 +16,7 @@ from typing import Any
 from viewproof.spec.engines.smt.lower import strict
 from viewproof.spec.engines.smt.terms import Term
 from viewproof.spec.engines.smt.unbounded.terms import OpenTerms, holes
-from viewproof.spec.lang.definitions import Spec
+from viewproof.spec.lang.definitions import Spec, call_text
 from viewproof.spec.lang.errors import SpecError
 from viewproof.spec.lang.expr import ActionIR, Binder, Const, Expr, Name, Op, Quant, Read, SortMax, Update, Within, walk
 from viewproof.spec.lang.schema import Var
@@ -38,7 +38,7 @@ class Step:
     @property
     def label(self) -> str:
         """`on_prepare(r=1)`."""
-        return f"{self.ir.name}({', '.join(f'{k}={v}' for k, v in self.args.items())})"
+        return call_text(self.ir.name, self.args)
 
 
 @dataclass(frozen=True)
