@@ -103,7 +103,7 @@ def compile_program(
     profile = system.profile
     kind_cfg, numbers = profile.kind(cfg)
     kind = compile_kind(system, kind_cfg, allow, optional=optional)
-    replay = link(kind.permitted.added_to(profile.spec(cfg)), kind.actions, numbers)
+    replay = link(profile.spec(cfg).with_stand_ins(kind.permitted.added), kind.actions, numbers)
     if engine == "interp":
         replay = by_interp(replay)
     scope = scope_of(replay, kind.rules, kind.observed, numbers)
@@ -118,7 +118,7 @@ def compile_kind(system: System, cfg: Any, allow: tuple[str, ...], *, optional: 
     spec = system.profile.spec(cfg)
     rules, observed = system.rules_for(spec), system.observations_for(spec, optional=optional)
     deviations, extra = system.profile.deviations, permitted(system, spec, allow)
-    full = extra.added_to(spec)
+    full = spec.with_stand_ins(extra.added)
     owing = any(isinstance(line, Owes) for rule in rules.values() for line in rule.lines)
     stand_ins = extra.by_action if system.profile.whole else {}
     texts = {event: HandlerText(system, rule, full, observed, owing, stand_ins) for event, rule in rules.items()}

@@ -32,10 +32,6 @@ class Deviations:
     added: tuple[tuple[str, Action], ...] = ()
     by_action: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def added_to(self, spec: Spec) -> Spec:
-        """The specification with the stand-ins, each with what parts put around the action that it stands in for."""
-        return spec.with_actions({}, [spec.in_place_of(name, act) for name, act in self.added])
-
     def only(self, fits: Callable[[str, Action], bool]) -> Deviations:
         """Those of which the stand-in for an action fits."""
         fitting = tuple((name, act) for name, act in self.added if fits(name, act))

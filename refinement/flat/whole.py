@@ -55,7 +55,7 @@ def compile_lines(system: System, cfg: Any, allow: tuple[str, ...]) -> tuple[Lin
     spec = system.profile.spec(cfg)
     rules, observed = system.rules_for(spec), system.observations_for(spec, optional=False)
     extra = permitted(system, spec, allow)
-    full = extra.added_to(spec)
+    full = spec.with_stand_ins(extra.added)
     layout = FlatLayout(full.schema, full.instance, ())
     actions = action_units(full, layout)
     books = Books(system, layout, list(actions), rules)

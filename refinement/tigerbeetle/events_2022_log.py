@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from viewproof.refinement.events import call, check, event, holds, let, of_row, owed, owes, step, when
-from viewproof.refinement.tigerbeetle.said import flag, leading, prepare, quotes_prepare, said_role, set_cells
+from viewproof.refinement.tigerbeetle.said import flag, leading, prepare, quotes_prepare, said_role, set_cells, written
 from viewproof.spec.lang import NONE, all_of, any_of, as_index, not_, smallest, value_of
 from viewproof.spec.vsr.tigerbeetle import journal_2022, recovery_2022, repair_2022, view_2022
 from viewproof.spec.vsr.tigerbeetle.headers import is_named
@@ -59,17 +59,10 @@ def remove_entry(state: Any, e: Any) -> None:
     check(e.op, state.p_op[made])
 
 
-def _written(state: Any, e: Any) -> Any:
-    made = prepare(state, e.checksum)
-    check(e.op, state.p_op[made])
-    check(e.view, state.p_view[made])
-    return made
-
-
 @event()
 def write_start(state: Any, e: Any) -> None:
     """The write of a prepare starts."""
-    made = _written(state, e)
+    made = written(state, e)
     step(journal_2022.write_start, r=e.node, o=e.op, e=made)
 
 
@@ -101,14 +94,14 @@ def write_header(state: Any, e: Any) -> None:
 @event()
 def write_done(state: Any, e: Any) -> None:
     """A prepare is durable."""
-    made = _written(state, e)
+    made = written(state, e)
     step(journal_2022.write_done, r=e.node, o=e.op, e=made)
 
 
 @event()
 def write_moot(state: Any, e: Any) -> None:
     """A write that does not count."""
-    made = _written(state, e)
+    made = written(state, e)
     step(journal_2022.write_given_up, r=e.node, o=e.op, e=made)
 
 

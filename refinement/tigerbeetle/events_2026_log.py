@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from viewproof.refinement.events import call, check, event, holds, let, of_row, owed, owes, step, text_of, when
-from viewproof.refinement.tigerbeetle.said import ANOTHER, NO_PARENT, flag, leading, prepare, said_role, set_cells
+from viewproof.refinement.tigerbeetle.said import (
+    ANOTHER,
+    NO_PARENT,
+    flag,
+    leading,
+    prepare,
+    said_role,
+    set_cells,
+    written,
+)
 from viewproof.spec.lang import all_of, any_of, not_
 from viewproof.spec.vsr.tigerbeetle import follow_2026, node_2026, normal_2026, view_2026
 from viewproof.spec.vsr.tigerbeetle.headers import is_named
@@ -49,14 +58,6 @@ def set_header(state: Any, e: Any) -> None:
 def remove_from(state: Any, e: Any) -> None:
     """The log is cut, for another one."""
     owes("merge_log", "install_log", values=(e.op,))
-
-
-def written(state: Any, e: Any) -> Any:
-    """The prepare that is being written, as the line shows it."""
-    made = prepare(state, e.checksum)
-    check(e.op, state.p_op[made])
-    check(e.view, state.p_view[made])
-    return made
 
 
 @event()

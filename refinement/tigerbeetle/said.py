@@ -38,6 +38,14 @@ def prepare(state: Any, checksum: Any) -> Any:
     return found
 
 
+def written(state: Any, e: Any) -> Any:
+    """The prepare that is being written, as the line shows it."""
+    made = prepare(state, e.checksum)
+    check(e.op, state.p_op[made])
+    check(e.view, state.p_view[made])
+    return made
+
+
 def one_header(state: Any, e: Any) -> None:
     """A checksum names one header, and a header has one."""
     agrees(e.m_content, e.m_checksum, rule="line.checksum")

@@ -184,6 +184,10 @@ class Spec:
         changed = {name: self.in_place_of(name, act) for name, act in replaced.items()}
         return replace(self, actions=(*(changed.get(a.name, a) for a in self.actions), *added))
 
+    def with_stand_ins(self, added: Iterable[tuple[str, Action]]) -> Spec:
+        """A variant with actions beside those that they may stand in for, each with what parts put around that one."""
+        return self.with_actions({}, [self.in_place_of(name, act) for name, act in added])
+
     def in_place_of(self, name: str, act: Action) -> Action:
         """An action that stands in for another one, with all that parts put around that."""
         return self.around[name].put(act) if name in self.around else act

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viewproof.spec.lang import Action, Spec, SpecError
+from viewproof.spec.lang import Action, SpecError
 from viewproof.spec.vsr.parts import CORE, PARTS
 from viewproof.spec.vsr.stand_ins import Fault, named
 
@@ -31,10 +31,6 @@ class Alternatives:
 
     added: tuple[tuple[str, Action], ...]
     by_action: dict[str, tuple[str, ...]]
-
-    def added_to(self, spec: Spec) -> Spec:
-        """The specification with them, each with all that parts put around the action it may stand in for."""
-        return spec.with_actions({}, [spec.in_place_of(name, act) for name, act in self.added])
 
 
 def alternatives(allow: tuple[str, ...]) -> Alternatives:

@@ -292,7 +292,7 @@ def test_nor_in_a_deviation_that_an_audit_allows(fault: str) -> None:
     spec = build(Config(3, losses=True), Instance({"Replica": 2}))
     permitted = alternatives((fault,))
     for names in permitted.by_action.values():
-        for found in guards(permitted.added_to(spec), set(names)).values():
+        for found in guards(spec.with_stand_ins(permitted.added), set(names)).values():
             if names[0].startswith(tuple(LOST_BEFORE)):
                 assert "require(takes_part(state, r))" in found.values()
 
