@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -48,6 +48,8 @@ from viewproof.spec.engines.llvm.objects import (
     write_whole,
 )
 from viewproof.spec.lang import SpecError
+
+T = TypeVar("T")
 
 
 def compile_kind(
@@ -125,13 +127,13 @@ def shape_file(system: System, *kind: Any) -> Path:
     return cache_dir().parent / "kinds" / f"{name}.json"
 
 
-def kept_shape(file: Path) -> Shape | None:
+def kept_shape(file: Path | None, kind: type[T]) -> T | None:
     """The shape that is kept there, if it is whole."""
-    found = read_whole(file)
-    return None if found is None else msgspec.json.decode(found, type=Shape)
+    found = None if file is None else read_whole(file)
+    return None if found is None else msgspec.json.decode(found, type=kind)
 
 
-def keep_shape(file: Path, shape: Shape) -> None:
+def keep_shape(file: Path, shape: Any) -> None:
     """Keep a shape; one that cannot be kept is made again."""
     with suppress(SpecError):
         write_whole(file, msgspec.json.encode(shape))

@@ -17,6 +17,7 @@ from viewproof.refinement.events.system import System
 from viewproof.refinement.flat.compile import compile_kind, keep_shape, kept_shape, shape_file
 from viewproof.refinement.flat.dictionary import Words
 from viewproof.refinement.flat.run import Code, Run, linked
+from viewproof.refinement.flat.shape import Shape
 from viewproof.spec.engines.llvm.objects import cache_dir, kept, objects
 from viewproof.spec.lang import SpecError
 
@@ -83,7 +84,7 @@ def flat_program(
     function is not in the cache.
     """
     file = shape_file(system, cfg, given, optional, has_facts) if own else None
-    shape = kept_shape(file) if file is not None else None
+    shape = kept_shape(file, Shape)
     codes = [_kept(cache_dir(), key) for key in shape.keys] if shape is not None else []
     if shape is None or None in codes:
         _kept.cache_clear()

@@ -14,12 +14,10 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Self
 
-import msgspec
-
 from viewproof.refinement.checker.compile import permitted
 from viewproof.refinement.events.system import System
 from viewproof.refinement.flat import owing as owing_source
-from viewproof.refinement.flat.compile import assembled, shape_file
+from viewproof.refinement.flat.compile import assembled, keep_shape, kept_shape, shape_file
 from viewproof.refinement.flat.dictionary import Dictionary, Words
 from viewproof.refinement.flat.lines import Frames, LineText, texts_of
 from viewproof.refinement.flat.run import Code, Run, linked
@@ -27,7 +25,7 @@ from viewproof.refinement.flat.shape import NO_CELL, NO_EVENT, NO_NODE, Shape
 from viewproof.refinement.flat.terms import ASK, ASKED, Ask, Asks, Books
 from viewproof.spec.engines.flat.actions import action_units
 from viewproof.spec.engines.flat.layout import COUNT, HEADER, FlatLayout, window
-from viewproof.spec.engines.llvm.objects import Unit, kept, objects, read_whole, write_whole
+from viewproof.spec.engines.llvm.objects import Unit, kept, objects
 from viewproof.spec.lang import SpecError
 
 USE_WORDS = 5
@@ -210,8 +208,7 @@ def lines_program(system: System, cfg: Any, allow: tuple[str, ...], own: bool, c
     one of the package, so that what was made of it before is known by its name.
     """
     file = shape_file(system, "lines", cfg, allow) if own else None
-    data = read_whole(file) if file is not None else None
-    found = None if data is None else msgspec.json.decode(data, type=LinesShape)
+    found = kept_shape(file, LinesShape)
     codes = [kept(key) for key in found.shape.keys] if found is not None else []
     try:
         if found is None or None in codes:
@@ -220,7 +217,7 @@ def lines_program(system: System, cfg: Any, allow: tuple[str, ...], own: bool, c
             found, units = compile_lines(system, cfg, allow)
             codes[:], _ = objects(units)
             if file is not None:
-                write_whole(file, msgspec.json.encode(found))
+                keep_shape(file, found)
     except SpecError as error:
         return f"{system.name}: {error}"
     address = ctypes.cast(_ANSWER, ctypes.c_void_p).value or 0
