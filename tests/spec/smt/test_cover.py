@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -48,6 +50,25 @@ def test_rounds_are_those_of_the_interpreter(name: str, sizes: dict[str, int]) -
     assert found.complete
     assert found.reached == by_interp(spec)
     assert found.states == all_states(spec)
+
+
+PAGE = (Path(__file__).parents[3] / "docs/proofs.md").read_text(encoding="utf-8")
+ROUNDS = re.findall(r"^\| `core.*<!-- ([\w -]+): steps --> \| ([\d, ·]+)<!--", PAGE, re.MULTILINE)
+QUICK = 1
+
+
+def test_the_page_has_four_instances() -> None:
+    assert len(ROUNDS) == 4
+
+
+@pytest.mark.parametrize(
+    ("instance", "reached"), [*ROUNDS[:QUICK], *(pytest.param(*row, marks=pytest.mark.long) for row in ROUNDS[QUICK:])]
+)
+def test_rounds_reach_as_many_states_as_the_page_says(instance: str, reached: str) -> None:
+    name, *options = instance.split(" --")
+    spec = model(name, **{size: int(number) for size, number in map(str.split, options)})  # type: ignore[arg-type]
+    found = explicit.cover(spec, chain.round_order(spec))
+    assert [f"{number:,}" for number in found.reached[1:]] == reached.split(" · ")
 
 
 LOOKED_AT = {"covered": 0, "more than one round": 0}

@@ -1,6 +1,9 @@
-"""The table of faults in docs/proofs.md (`python -m benchmarks.faults --z3`): where induction fails, what is found."""
+"""The table of faults in docs/proofs.md (`python -m benchmarks.faults --z3`): where proofs fail, what is found."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +11,7 @@ from benchmarks.faults import proved
 from viewproof.spec.engines.smt import chain
 from viewproof.spec.vsr.fault_models import FAULT_MODELS
 
+PAGE = (Path(__file__).parents[3] / "docs/proofs.md").read_text(encoding="utf-8")
 FAILS_AT = {
     "nack.below_window": "`discard`",
     "state.view_before_newstate": "`on_get_state_keeping_log`",
@@ -26,6 +30,11 @@ FAILS_AT = {
 }
 """Fault → actions; with a star where induction fails without it, too. Other tests have the rest."""
 OF_INVARIANTS = [name for name, chosen in FAULT_MODELS.items() if not chosen.stops_progress]
+
+
+def test_the_page_says_at_which_actions() -> None:
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| `\w+` \| ([^|]*) \| [^|]* \| \d+ \| \w+ \| \d+ \|$", PAGE, re.MULTILINE))
+    assert {fault: rows[fault] for fault in FAILS_AT} == FAILS_AT
 
 
 @pytest.mark.long
