@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from viewproof.impl.faults.stand_ins import AtNode, StandIns
-from viewproof.impl.interface.effects import AppendPrepares, Send
-from viewproof.impl.interface.messages import DoViewChange, Prepare, PrepareOk, StartView
+from viewproof.impl.faults.stand_ins import StandIns
+from viewproof.impl.interface.effects import AppendPrepares
+from viewproof.impl.interface.messages import DoViewChange, PrepareOk, StartView
 from viewproof.impl.replica.acknowledgements import Acknowledgements
 from viewproof.impl.replica.checkpoints import Checkpoints
 from viewproof.impl.replica.commit_path import CommitPath
@@ -64,34 +64,12 @@ class SnapshotsAtCommitMax(Checkpoints):
         return max(self.state.commit_min, min(self.state.commit_max, self.state.op))
 
 
-class TakesCheckpointsLate(AtNode, Checkpoints):
-    """Replica 1 takes its checkpoints an op later than the others."""
-
-    @property
-    def is_due(self) -> bool:
-        state, interval = self.state, self.state.config.checkpoint_interval
-        if self.node != 1 or interval < 2:
-            return super().is_due
-        return state.commit_min % interval == 1 and state.commit_min > max(1, state.checkpoint)
-
-
 class SaysCommittedEarly(NormalOperation):
     """A prepare says that all before it is committed."""
 
     @property
     def commit_said(self) -> int:
         return self.state.op
-
-
-class PassesPreparesOn(NormalOperation):
-    """A backup sends what it takes from the primary to the other backups, in its own name."""
-
-    def accept(self, prepare: Prepare) -> bool:
-        accepted, state = super().accept(prepare), self.state
-        if accepted and prepare.replica == state.primary:
-            again = Prepare(prepare.header, prepare.body, state.node, state.clock)
-            self.out.effects += [Send(node, again) for node in state.others if node != state.primary]
-        return accepted
 
 
 class TakesCommitMinOnly(ViewChange):
@@ -135,6 +113,4 @@ STAND_INS: StandIns = {
     "commit.false_ack_after_start_view": {"start_views": AcknowledgesStartView},
     "commit.stale_frontier": {"acknowledgements": KeepsFrontiers},
     "commit.prepare_says_committed": {"normal": SaysCommittedEarly},
-    "commit.passes_prepares_on": {"normal": PassesPreparesOn},
-    "checkpoint.one_op_late": {"checkpoints": TakesCheckpointsLate},
 }

@@ -72,9 +72,10 @@ class Checkpoints:
 
     def take_due(self) -> None:
         """Takes the snapshot of the state at commit_min, if one is due there."""
-        if not self.is_due:
-            return
         state = self.state
+        interval = state.config.checkpoint_interval
+        if not interval or state.commit_min % interval or state.commit_min <= state.checkpoint:
+            return
         header = state.log[self.op_taken()].header
         machine = state.state_machine
         contents = Contents(header, machine.to_bytes(), state.client_table.to_bytes(), state.enabled.to_bytes())
@@ -85,12 +86,6 @@ class Checkpoints:
             self.advance()
         else:
             self.next = taken
-
-    @property
-    def is_due(self) -> bool:
-        """Is a snapshot to be taken at commit_min: does the interval divide it?"""
-        state, interval = self.state, self.state.config.checkpoint_interval
-        return interval > 0 and state.commit_min % interval == 0 and state.commit_min > state.checkpoint
 
     def op_taken(self) -> int:
         """The op that a snapshot taken now is of."""

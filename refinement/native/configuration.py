@@ -21,13 +21,13 @@ IF_SHOWN = {
     "client_sessions": 1,
     "client_gaps": 1,
     "pipeline": 1 << 30,
-    "checkpoint_interval": -1,
+    "checkpoint_interval": 1,
     "supports": 0,
     "ring": 1,
     "feature_rounds": 1,
     "partitions": 1,
 }
-"""Options that a run may have had although its first event does not show them; of checkpoints some interval, -1."""
+"""Options that a run may have had although its first event does not show them."""
 
 
 def configuration(first: Mapping[str, Any], faults: frozenset[str] = frozenset()) -> Config:
@@ -35,7 +35,7 @@ def configuration(first: Mapping[str, Any], faults: frozenset[str] = frozenset()
     replicas, q_r, q_v = (first[name] for name in NEEDED)
     slots, sessions, gaps, pipeline, journal_slots, partitions = (first[name] for name in CONFIGURED)
     table = ClientTable() if slots is None else ClientTable(slots, bool(sessions), bool(gaps), in_flight=0)
-    interval = first["checkpoint_interval"] or 0
+    checkpoints = bool(first["checkpoint_interval"])
     return Config(
         replicas,
         q_r,
@@ -44,14 +44,13 @@ def configuration(first: Mapping[str, Any], faults: frozenset[str] = frozenset()
         client_table=table,
         features=0 if first["supports"] is None else FEATURE_MAX,
         rounds=ROUND_MAX if first["feature_rounds"] else 0,
-        checkpoints=bool(interval),
-        checkpoint_interval=max(0, interval),
+        checkpoints=checkpoints,
         pipeline=pipeline or 0,
         failing_appends=slots is not None,
         fence=slots is not None,
         discards=bool(first["ring"]),
         losses=bool(first["ring"]),
-        journal_slots=(journal_slots or 0) if interval else 0,
+        journal_slots=(journal_slots or 0) if checkpoints else 0,
         partitions=Partitions(PARTITIONS if partitions else 0),
     )
 
@@ -65,8 +64,7 @@ def weaknesses(first: Mapping[str, Any]) -> tuple[str, ...]:
 
 def kind(cfg: Config) -> tuple[Config, dict[str, int]]:
     """The configuration with its sizes given at run time, and these: guards compare with them, and no more."""
-    options = ("pipeline", "checkpoint_interval", "journal_slots")
-    sizes = {"slots": cfg.client_table.slots} | {name: getattr(cfg, name) for name in options}
+    sizes = {"slots": cfg.client_table.slots, "pipeline": cfg.pipeline, "journal_slots": cfg.journal_slots}
     numbers = {name: size for name, size in sizes.items() if size}
     terms: dict[str, Any] = {name: given(name) if size else 0 for name, size in sizes.items()}
     table = replace(cfg.client_table, slots=terms.pop("slots"))

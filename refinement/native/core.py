@@ -89,7 +89,7 @@ def no_session(e: Any) -> None:
 
 
 def of_primary(state: Any, e: Any) -> None:
-    """The message is its view's primary's, who sends it itself: no replica passes it on."""
+    """The message is its view's primary's, who sends it itself. (Prepares may go down a chain: seed 000.)"""
     check(e.m_from, primary(state, e.m_view), if_shown=True)
 
 
@@ -133,7 +133,6 @@ def on_prepare(state: Any, e: Any) -> None:
     inferred(e.m_op, state.op[e.node] + 1)
     message_is(e, "prepare")
     check(v, state.view[e.node])
-    of_primary(state, e)
     received(state.prepare[v, o].client, e.m_client, sent=not has(state, "control"))
     if has(state, "control"):
         received(state.prepare[v, o].feature, e.m_feature)

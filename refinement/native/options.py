@@ -19,7 +19,7 @@ from viewproof.refinement.events import (
 )
 from viewproof.refinement.native.columns import FEATURE_MAX
 from viewproof.refinement.native.configuration import has, with_part
-from viewproof.refinement.native.core import by_normal_primary, message_is, no_session, of_primary
+from viewproof.refinement.native.core import by_normal_primary, message_is, no_session
 from viewproof.spec.lang import between, some, where
 from viewproof.spec.vsr.core.state import Feature
 from viewproof.spec.vsr.parts import append_failure, control, discard, fence, withdrawal
@@ -117,7 +117,6 @@ def drop_prepare(state: Any, e: Any) -> None:
     inferred(e.m_view, state.view[e.node])
     message_is(e, "prepare")
     check(e.m_view, state.view[e.node])
-    of_primary(state, e)
     received(state.prepare[e.m_view, e.m_op].client)
     if has(state, "control"):
         received(state.prepare[e.m_view, e.m_op].feature)

@@ -1,4 +1,4 @@
-"""Who sends a message, and who counts it: no replica passes on what a primary says, each counts what is its own."""
+"""Who sends a message, and who counts it: a primary says itself what it commits, each counts what is its own."""
 
 from __future__ import annotations
 
@@ -54,10 +54,8 @@ def both(rows: list[Row]) -> RunVerdict:
 @pytest.mark.parametrize(
     ("event", "profile"),
     [
-        ("on_prepare", None),
         ("on_commit", None),
         ("on_start_view", None),
-        ("drop_prepare", NAMED_PROFILES["late"]),
         ("recover", NAMED_PROFILES["rot"]),
     ],
 )
@@ -75,6 +73,13 @@ def test_what_a_primary_says_comes_from_it(
         assert not agree([written(changed, tmp_path / "changed.ndjson")], monkeypatch)
     changed[at] = put(rows[at], m_from=None, m_seq=None)
     assert check_run("run", changed, AuditOptions()).verdict == "conforms", "it may be left out"
+
+
+def test_a_prepare_may_come_down_a_chain(tmp_path: Path) -> None:
+    rows = run_with(tmp_path, "on_prepare", None)
+    at = next(n for n, row in enumerate(rows) if row[EVENT] == "on_prepare" and row[M_FROM] is not None)
+    for other in {0, 1, 2} - {rows[at][M_FROM], rows[at][NODE]}:
+        assert both([*rows[:at], put(rows[at], m_from=other, m_seq=None), *rows[at + 1 :]]).verdict == "conforms"
 
 
 def test_who_is_named_as_asking_for_a_view_had_asked(tmp_path: Path) -> None:

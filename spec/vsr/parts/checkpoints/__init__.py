@@ -20,7 +20,6 @@ def changes(cfg: Config) -> tuple[Change, ...]:
         at(invariants.bounds_of, checkpoint.is_not_overwritten),
         replaces(progress.needs_no_later_view, checkpoint.needs_no_later_view),
     )
-    interval = (at(normal.require_committed, checkpoint.require_taken),)
     return (
         replaces(state.durable, checkpoint.durable),
         replaces(state.snapshot_op, checkpoint.snapshot_op),
@@ -30,7 +29,6 @@ def changes(cfg: Config) -> tuple[Change, ...]:
         at(view_change.go_with_start_view, snapshot.send_snapshot),
         at(invariants.bounds_of, checkpoint.is_executed),
         *(ring if cfg.journal_slots else ()),
-        *(interval if cfg.checkpoint_interval else ()),
     )
 
 

@@ -48,17 +48,10 @@ def take_checkpoint(state: Checkpoints, r: Replica) -> None:
     """
     o = state.commit_min[r]
     require(o > state.checkpoint[r])
-    if state.cfg.checkpoint_interval:
-        require(o == state.checkpoint[r] + state.cfg.checkpoint_interval)
     require_flushed(state, r)
     save(state, r, o)
     if not state.cfg.drains_later:
         drain(state, r, o)
-
-
-def require_taken(state: Checkpoints, r: Replica, o: Op) -> None:
-    """No checkpoint is due before op o, the next at r: so all replicas take those of the same ops."""
-    require(o <= state.checkpoint[r] + state.cfg.checkpoint_interval)
 
 
 @point

@@ -13,17 +13,12 @@ class CheckpointOptions(Options):
     """Checkpoints, and the journal that they drain."""
 
     checkpoints: bool = option(False, "replicas take checkpoints")
-    checkpoint_interval: int = option(
-        0, "a checkpoint is taken when so many ops are executed since the last, before the next (0: at any op)", least=0
-    )
     journal_slots: int = option(0, "the journal is a ring of so many slots (0: it has no end)", least=0)
     drains_later: bool = option(
         False, "draining is a step after the checkpoint (for bounded models: a crash may come between)"
     )
 
     def go_together(self) -> None:
-        """A ring is emptied by checkpoints, and an interval is one between checkpoints."""
+        """A ring is emptied by checkpoints."""
         if self.journal_slots and not self.checkpoints:
             raise SpecError("a journal that is a ring needs checkpoints")
-        if self.checkpoint_interval and not self.checkpoints:
-            raise SpecError("an interval of checkpoints needs checkpoints")
