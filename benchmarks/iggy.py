@@ -1,7 +1,7 @@
 """How fast Iggy's debug logs are audited, beside unpacking and searching them: the shipped logs, again and again.
 
 `python -m benchmarks.iggy [--megabytes 1000] [--engine local|spark …] [--workers 2]` prints a table; logs that violate
-are left out. Nothing is kept: links to the packed logs, below `build`.
+are left out. Nothing is kept: copies of the packed logs, below `build`; a link would be read once only.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,8 +29,8 @@ LEFT_OUT = ("deposed-3-s2", "stale-entry")
 """Logs that violate are judged up to a line only."""
 
 
-def link(folder: Path, logs: Path, megabytes: int) -> tuple[int, int]:
-    """Links to the logs, again and again, until their unpacked size is reached; bytes and lines."""
+def copy(folder: Path, logs: Path, megabytes: int) -> tuple[int, int]:
+    """Copies of the logs, again and again, until their unpacked size is reached; bytes and lines."""
     packed = [file for part in ("simulator", "server") for file in sorted((logs / part).glob("*.log.zst"))]
     packed = [file for file in packed if file.name.split(".")[0] not in LEFT_OUT]
     if not packed:
@@ -42,7 +43,7 @@ def link(folder: Path, logs: Path, megabytes: int) -> tuple[int, int]:
     for number, file in enumerate(itertools.cycle(packed)):
         if size >= megabytes * 1_000_000:
             break
-        (folder / f"{number:05}-{file.name}").symlink_to(file)
+        shutil.copyfile(file, folder / f"{number:05}-{file.name}")
         size, lines = size + sizes[file][0], lines + sizes[file][1]
     return size, lines
 
@@ -81,7 +82,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="iggy-", dir=build) as folder:
         logs, out = Path(folder) / "logs", Path(folder) / "figures.json"
         logs.mkdir()
-        size, lines = link(logs, given.logs, given.megabytes)
+        size, lines = copy(logs, given.logs, given.megabytes)
         seconds = floor(logs)
         rows = [["zstdcat, grep", f"{seconds:.1f}", f"{size / 1e6 / seconds:,.1f}", f"{lines / seconds:,.0f}", "", ""]]
         for engine in given.engine:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from viewproof.refinement.iggy.lines import parse
+import itertools
+
+from viewproof.refinement.iggy.lines import Parsed, parse
 from viewproof.refinement.joined.source import lines_of
 
 SEARCH_LINES = 4000
@@ -19,17 +21,16 @@ def first_time(file: str) -> float:
 
 
 def own_replica(file: str) -> int | None:
-    """The replica that printed a file of one process, by its own lines."""
+    """The replica that printed a file of one process, by its own lines; None for one of several."""
     for line in lines_of(file):
         p = parse(line.text)
-        if (
-            p is not None
-            and p.own is None
-            and p.target.startswith("iggy.")
-            and p.fields.get("replica_id", "").isdecimal()
-        ):
+        if p is None:
+            continue
+        if _is_of_several(p):
+            return None
+        if p.target.startswith("iggy.") and p.fields.get("replica_id", "").isdecimal():
             return p.number("replica_id")
-        if p is not None and p.target == "consensus::impls" and p.fields.get("replica", "").isdecimal():
+        if p.target == "consensus::impls" and p.fields.get("replica", "").isdecimal():
             return p.number("replica")
     return None
 
@@ -37,12 +38,17 @@ def own_replica(file: str) -> int | None:
 def is_merged(file: str) -> bool:
     """Is a file that of a simulator, or merged of several processes?"""
     replicas: set[str] = set()
-    for number, line in enumerate(lines_of(file)):
+    for line in itertools.islice(lines_of(file), SEARCH_LINES):
         p = parse(line.text)
-        if p is None or number > SEARCH_LINES:
+        if p is None:
             continue
-        if p.own is not None or p.harness or p.target in ("harness", "wire"):
+        if _is_of_several(p):
             return True
         if p.target == "iggy.sim":
             replicas.add(p.fields.get("replica_id", ""))
     return len(replicas) > 1
+
+
+def _is_of_several(p: Parsed) -> bool:
+    """Does a line name who printed it, or is it one of a simulator's?"""
+    return p.own is not None or p.harness or p.target in ("harness", "wire")
