@@ -209,6 +209,7 @@ def without(rows: Iterator[Row], gone: set[int]) -> Iterator[Row]:
 
 
 def _adapted(file: str, log: ProblemLog, name: str) -> Iterator[Row]:
+    line = 0
     try:
         found = adapter(name)
         assert found.records is not None
@@ -221,7 +222,8 @@ def _adapted(file: str, log: ProblemLog, name: str) -> Iterator[Row]:
     except Exception as error:
         if os.environ.get("VSR_DEBUG"):
             raise
-        log.add(file, 0, "", f"a log that the adapter {name} can read", f"{type(error).__name__}: {error}")
+        where = f"after line {line}, " if line else ""
+        log.add(file, line, "", f"{where}a log that the adapter {name} can read", f"{type(error).__name__}: {error}")
 
 
 def _row(file: str, line: int, record: Record | None, log: ProblemLog, system: System) -> Row | None:

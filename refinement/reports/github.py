@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from viewproof.refinement.reports.paths import in_repository
-from viewproof.refinement.verdict import AuditReport
+from viewproof.refinement.verdict import AuditReport, Violation
 
+LISTED = 20
+"""Of each kind in a summary."""
 ANNOTATIONS_MAX = 10
 """GitHub shows ten annotations a step."""
 
@@ -30,13 +32,18 @@ def workflow_commands(report: AuditReport) -> Iterator[str]:
         yield f"::{level} {place},title={escape(title, value=True)}::{escape(text)}"
 
 
+def _where(violation: Violation) -> str:
+    place = f"{in_repository(violation.file)}:{violation.line}"
+    return f"{violation.rule_id} in {violation.run_id} at {place}: {violation.message}"
+
+
 def write_summary(report: AuditReport, environment: Mapping[str, str]) -> None:
     """Append a table of verdicts to the step's summary, where GitHub asks for one."""
     target = environment.get("GITHUB_STEP_SUMMARY")
     if not target:
         return
     rows = [f"| {name} | {report.count(name)} |" for name in ("conforms", "violates", "inconclusive")]
-    known = len(report.violations) - len(report.new_violations)
+    known = [v for v in report.violations if report.known(v) is not None]
     text = [
         f"### Audit: {report.verdict}",
         "",
@@ -45,8 +52,10 @@ def write_summary(report: AuditReport, environment: Mapping[str, str]) -> None:
         "| verdict | runs |",
         "|---|---|",
     ]
-    text += [*rows, "", *(f"Violation: {v.rule_id} in {v.run_id}: {v.message}" for v in report.new_violations[:20])]
-    text += [f"{known} known."] if known else []
+    text += [*rows, "", *(f"Malformed input: {problem}" for problem in report.problems[:LISTED])]
+    text += [f"Tool error: {error}" for error in report.tool_errors[:LISTED]]
+    text += [f"Violation: {_where(v)}" for v in report.new_violations[:LISTED]]
+    text += [f"{len(known)} known.", *(f"Known: {_where(v)}" for v in known[:LISTED])] if known else []
     text += ["", *(f"Judged without `{name}`, as if it were never shown." for name in report.options.without)]
     with Path(target).open("a", encoding="utf-8") as stream:
         stream.write("\n".join([*text, ""]) + "\n")

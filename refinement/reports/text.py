@@ -32,6 +32,8 @@ def _lines(report: AuditReport, why: bool) -> Iterator[str]:
         yield f"tool error: {error}"
     for text in report.empty:
         yield f"nothing to check: {text}"
+    for file, (count, first) in report.unrecognised.items():
+        yield f"{file}: {number(count, 'line')} not recognised, the first is line {first}"
     conforming = 0
     for verdict in report.verdicts:
         conforming += verdict.verdict == "conforms"
@@ -139,8 +141,6 @@ def _summary(report: AuditReport) -> Iterator[str]:
         yield "nothing was checked"
     for name, place in report.carried.items():
         yield f"{name} is no column of the format{nearest(name, COLUMNS)}: carried along, not judged (first at {place})"
-    for file, (count, first) in report.unrecognised.items():
-        yield f"{file}: {number(count, 'line')} not recognised, the first is line {first}"
     if report.baseline:
         known = len(report.violations) - len(report.new_violations)
         yield f"{number(len(report.new_violations), 'violation')} new, {known} known by the baseline"

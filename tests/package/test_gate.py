@@ -94,6 +94,7 @@ def test_a_good_change_passes_and_a_mistake_is_stopped_at_its_line(repository: P
     lines = (repository / "traces" / "run.toy").read_text().splitlines()
     assert int(place["line"]) == next(n for n, line in enumerate(lines, 1) if " agreed " in line), "the first of them"
     assert "### Audit: violates" in summary
+    assert f" at traces/run.toy:{place['line']}: " in summary
     log = json.loads((repository / "viewproof-reports" / "audit.sarif").read_text())
     (result,) = log["runs"][0]["results"]
     primary = result["locations"][0]["physicalLocation"]
@@ -118,6 +119,19 @@ def test_what_the_baseline_knows_passes_and_is_said(repository: Path) -> None:
     code, printed, _ = github(repository, paths="traces", options=ADAPTER)
     assert code == 0, printed
     assert "no run showed it" in printed
+
+
+def test_malformed_input_is_named_in_the_summary_and_annotated_where_it_is(repository: Path) -> None:
+    recorded(repository)
+    trace = repository / "traces" / "run.toy"
+    trace.write_text(re.sub(r" op=\d+ ", " op=x ", trace.read_text(), count=1))
+    line = next(n for n, text in enumerate(trace.read_text().splitlines(), 1) if " op=x " in text)
+    code, printed, summary = github(repository, paths="traces", options=ADAPTER)
+    assert code == 2, printed
+    (found,) = annotations(printed, "error")
+    assert found.startswith(f"::error file=traces/run.toy,line={line},")
+    assert "Malformed input: " in summary
+    assert f"run.toy:{line}: op: " in summary
 
 
 def test_another_mistake_than_the_known_one_is_stopped(repository: Path) -> None:

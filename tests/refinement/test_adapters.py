@@ -92,6 +92,21 @@ def broken_records(file: str) -> Iterator[tuple[int, Record | None]]:
 BROKEN = Adapter("broken", "writes an event that there is none", suffixes=(".toy",), records=broken_records)
 
 
+def failing_records(file: str) -> Iterator[tuple[int, Record | None]]:
+    yield 7, None
+    raise ValueError("no number")
+
+
+FAILING = Adapter("failing", "fails after a line", suffixes=(".toy",), records=failing_records)
+
+
+def test_an_adapter_that_fails_is_named_with_the_last_line_that_it_gave(tmp_path: Path) -> None:
+    (tmp_path / "a.toy").write_text("\n")
+    (problem,) = audit(tmp_path, adapter=f"{__name__}:FAILING").problems
+    assert problem.line == 7
+    assert f"expected after line 7, a log that the adapter {__name__}:FAILING can read, got ValueError" in str(problem)
+
+
 def test_a_record_that_is_no_event_is_malformed_input(tmp_path: Path) -> None:
     (tmp_path / "a.toy").write_text("\n")
     report = audit(tmp_path, adapter=f"{__name__}:BROKEN")

@@ -27,7 +27,7 @@ def folder(name: str) -> str:
     [
         (
             "best-by-op-bad",
-            ("replica-2.ndjson:17: start_view/", "counted 2 of q = 0 … 2, at least 2 needed", "dvc_log_view[2, 0] = 1"),
+            ("replica-2.ndjson:17: start_view/", "1 of 3 (q = 2), at least 2 needed", "dvc_log_view[2, 0] = 1"),
         ),
         ("chain-reset-bad", ("replica-0.ndjson:16: I10: ", "992e9a9748fd370d132b54d3b73d5c20", 'observed: "" (no')),
         (

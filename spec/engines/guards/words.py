@@ -157,15 +157,16 @@ class Words:
         return _BOUNDS[op, side].format(lo if lo == hi else "a number that is not known")
 
     def _counted(self, expr: Quant, env: Env, needed: str) -> str:
-        """`counted 0, 1 of 0 … 2, at least 3 needed; not 2: ack[2, 0, 1] = 0`."""
+        """`2 of 3 (q = 0, 1), at least 3 needed; not 2: ack[2, 0, 1] = 0`; `none of 3 (q = 0 … 2), …`."""
         by_truth: dict[Truth, list[int]] = {True: [], False: [], None: []}
         members = self._members(expr, env)
         for member in members:
             by_truth[self.truth(expr.body, {**env, expr.binder.name.name: member})].append(member)
         name = expr.binder.name.name.rpartition("_")[0]
         whole = f"{name} = {members.start} … {members.stop - 1}" if members else f"no {name}"
-        counted = ", ".join(map(str, by_truth[True])) or "none"
-        text = f"counted {counted} of {whole}, {needed} needed"
+        counted = ", ".join(map(str, by_truth[True]))
+        which, number = (f"{name} = {counted}", str(len(by_truth[True]))) if counted else (whole, "none")
+        text = f"{number} of {len(members)} ({which}), {needed} needed"
         for truth, word in ((False, "not"), (None, "open")):
             text += "".join(
                 f"; {word} {member}" + self._why(expr, {**env, expr.binder.name.name: member})

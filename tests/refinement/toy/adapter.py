@@ -191,16 +191,21 @@ def records(file: str) -> Iterator[tuple[int, Record | None]]:
             yield number, record(Path(file).stem, words) if known else None
 
 
+def number(text: str) -> int | str:
+    """A number; text that is none stays text, which the audit refuses with its file, line and column."""
+    return int(text) if text.isdecimal() else text
+
+
 def record(run: str, words: list[str]) -> Record:
     """One line as a record: clock, node, its line, what happened, and keys with values."""
     clock, node, seq, what = words[:4]
-    shown: Record = {"run": run, "node": int(node.removeprefix("node")), "seq": int(seq), "clock": int(clock)}
+    shown: Record = {"run": run, "node": number(node.removeprefix("node")), "seq": number(seq), "clock": number(clock)}
     shown["event"] = what
-    for key, value in (word.split("=", 1) for word in words[4:]):
+    for key, _, value in (word.partition("=") for word in words[4:]):
         if key == "via":
-            shown["m_from"], shown["m_seq"] = map(int, value.split(":"))
+            shown["m_from"], shown["m_seq"] = map(number, value.partition(":")[::2])
         elif key in SYSTEM.by_name and SYSTEM.by_name[key].kind == "int":
-            shown[key] = int(value)
+            shown[key] = number(value)
         else:
             shown[key] = "" if value == "-" else value
     return shown

@@ -123,7 +123,7 @@ def test_a_count_names_who_is_counted_who_is_not_and_how_many_it_takes() -> None
     found = refusal(spec, StateCells(spec.instance, state), "seal", 0, {"b": 2}, lambda var, value: f"<{value}>")
     assert found.text().startswith(
         "seal(b=2): any_of(count(Box, lambda x: s.level[x] >= 2) >= 2, s.level[b] == 3) is false "
-        "(counted 1 of x = 1 … 3, at least 2 needed; not 2: level[2] = <0>; not 3: level[3] = <1>, level[2] = <0>) ["
+        "(1 of 3 (x = 1), at least 2 needed; not 2: level[2] = <0>; not 3: level[3] = <1>, level[2] = <0>) ["
     )
 
 
@@ -132,7 +132,7 @@ def test_a_guard_that_is_open_says_which_cells_are_not_known() -> None:
     cells = Partly(spec.instance, State({"level": {(1,): 2}}), {("level", (3,))})
     found = refusal(spec, cells, "seal", 0, {"b": 2}, lambda var, value: str(value))
     assert found.truth is None
-    assert "is open (counted 1 of x = 1 … 3, at least 2 needed; not 2: level[2] = 0; open 3: level[3] is not known" in (
+    assert "is open (1 of 3 (x = 1), at least 2 needed; not 2: level[2] = 0; open 3: level[3] is not known" in (
         found.text()
     )
 
@@ -142,7 +142,7 @@ def test_an_exists_that_fails_says_so_of_each_member() -> None:
     state = State({"level": {(1,): 2, (2,): 2, (3,): 1}})
     words = Words(spec.instance, StateCells(spec.instance, state), lambda var, value: str(value))
     assert words.because(spec.ir("seal").guards[1].cond, {"b": 1}) == (
-        "counted none of x = 1 … 3, at least 1 needed; not 1; not 2: level[2] = 2; not 3: level[3] = 1",
+        "none of 3 (x = 1 … 3), at least 1 needed; not 1; not 2: level[2] = 2; not 3: level[3] = 1",
     )
 
 

@@ -144,7 +144,7 @@ def test_the_document_is_json_and_answers_why_not_for_every_action_at_every_step
     assert all(set(a) == {action.name for action in getstate.spec.actions} for a in answers)
     nearest = answers[8]["commit"][0]
     assert document["why_not"]["texts"][nearest[2]].startswith(
-        "counted 1 of q = 0 … 2, at least 2 needed; not 0: view[1] = 1, ack[1, 0, 1] = 0"
+        "1 of 3 (q = 1), at least 2 needed; not 0: view[1] = 1, ack[1, 0, 1] = 0"
     )
 
 
