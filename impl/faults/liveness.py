@@ -9,6 +9,7 @@ from viewproof.impl.replica.normal import NormalOperation
 from viewproof.impl.replica.pace import Pace
 from viewproof.impl.replica.pre_votes import PreVotes
 from viewproof.impl.replica.requests import RequestOutcome, Requests
+from viewproof.impl.replica.scrub import Scrub
 from viewproof.impl.replica.snapshot_recovery import SnapshotRecovery
 from viewproof.impl.replica.writes import Writes
 
@@ -61,6 +62,13 @@ class WantsOwnSnapshot(SnapshotRecovery):
             self.lost.unanswered = 0
 
 
+class NeverScrubs(Scrub):
+    """What nobody reads is not looked at."""
+
+    def on_tick(self) -> None:
+        return
+
+
 STAND_INS: StandIns = {
     "view.one_vote_moves": {"pre_votes": MovesAlone},
     "view.deaf_primary": {"normal": HearsItself},
@@ -68,4 +76,5 @@ STAND_INS: StandIns = {
     "table.late_register": {"requests": DropsLateRegisters},
     "recover.own_snapshot_only": {"snapshot_recovery": WantsOwnSnapshot},
     "storage.forgets_superblock": {"writes": ForgetsSuperblocks},
+    "storage.never_scrubs": {"scrub": NeverScrubs},
 }

@@ -8,7 +8,8 @@ The host's duties:
   durable (after fsync) call `Replica.on_io_done(effect)` with the same effect, or, if nothing of it counts and the
   storage can go on, `Replica.on_io_failed(effect, error)`. At most one write to each of journal, superblock, snapshots
   and segments is in flight. They may complete in any order. The replica itself holds back everything that depends on
-  them.
+  them;
+* `ReadSegment`: the same, though nothing is written.
 """
 
 from __future__ import annotations
@@ -75,6 +76,12 @@ class WriteSegment(msgspec.Struct, frozen=True):
     content: bytes
 
 
+class ReadSegment(msgspec.Struct, frozen=True):
+    """Read a segment from the disk. It has failed, with the segment as lost, if it is not what `ref` names."""
+
+    ref: SegmentRef
+
+
 class DrainJournal(msgspec.Struct, frozen=True):
     """Drop the journal's records at or below `op`, and all snapshots but the one that the superblock refers to.
 
@@ -93,7 +100,7 @@ class Emit(msgspec.Struct, frozen=True, gc=False):
     event: TraceEvent
 
 
-IoEffect: TypeAlias = AppendPrepares | DrainJournal | WriteSuperblock | WriteSnapshot | WriteSegment
+IoEffect: TypeAlias = AppendPrepares | DrainJournal | WriteSuperblock | WriteSnapshot | WriteSegment | ReadSegment
 """The effects whose completion the host reports."""
 
 Effect: TypeAlias = Send | SendClient | IoEffect | Emit

@@ -17,7 +17,7 @@ import hashlib
 import struct
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Protocol
 
 import msgspec
@@ -269,16 +269,18 @@ def read_record(content: bytes, position: int) -> bytes:
 class PartitionLog:
     """The segments of one partition, by offset; each but the last is closed.
 
-    `sealed` are on the disk alone; the `segments` that follow are in memory, the last one always.
+    `sealed` are on the disk alone; the `segments` that follow are in memory, the last one always. `durable` is what
+    the snapshot on the disk names of those.
     """
 
-    __slots__ = ("cache", "namespace", "sealed", "segment_bytes", "segments")
+    __slots__ = ("cache", "durable", "namespace", "sealed", "segment_bytes", "segments")
 
     def __init__(self, namespace: int, segment_bytes: int = SEGMENT_BYTES, cache: SegmentCache | None = None) -> None:
         self.namespace = namespace
         self.segment_bytes = segment_bytes
         self.cache = cache or SegmentCache(NoSegments())
         self.sealed: list[SegmentRef] = []
+        self.durable: list[SegmentRef] = []
         self.segments: list[Segment] = []
 
     @property
@@ -313,13 +315,14 @@ class PartitionLog:
             self.segments.append(Segment(self.namespace, self.end, self.segment_bytes))
         return self.segments[-1].append(message)
 
-    def release(self, durable: Iterable[SegmentRef]) -> None:
+    def release(self, durable: Sequence[SegmentRef]) -> None:
         """Gives up the memory of segments that are closed and durable as they are, from the first on."""
         for ref in durable:
             first = self.segments[0]
             if len(self.segments) > 1 and (first.base, first.end) == (ref.base, ref.end):
                 self.sealed.append(ref)
                 del self.segments[0]
+        self.durable = [ref for ref in durable if ref.base >= self.segments[0].base]
 
     def messages(self, start: int, stop: int) -> Iterator[bytes]:
         """The messages of the offsets start .. stop - 1, as far as there are any. Raises `SegmentLostError`."""
@@ -369,7 +372,7 @@ class PartitionLog:
         begins_late = refs[-2].size + RECORD_BYTES + len(segment.message(last.base)) if len(refs) > 1 else 0
         if 0 < begins_late <= segment_bytes:
             raise SegmentError(f"segment of namespace {namespace} from offset {last.base} begins too early")
-        log.sealed, log.segments = list(refs[:-1]), [segment]
+        log.sealed, log.durable, log.segments = list(refs[:-1]), [last], [segment]
         return log
 
 

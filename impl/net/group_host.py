@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import math
 import secrets
 import time
 from collections import deque
@@ -28,6 +29,7 @@ from viewproof.impl.interface.effects import (
     Effect,
     Emit,
     IoEffect,
+    ReadSegment,
     Send,
     SendClient,
     WriteSegment,
@@ -51,6 +53,9 @@ from viewproof.impl.trace.files import TraceError, TraceWriter
 
 REQUEST_QUEUE_MAX = 1024
 """Requests that wait for room in the pipeline; further ones are dropped, and their clients ask again."""
+
+SCRUB_PASS_SECONDS_MIN = 600.0
+"""A pass over all segments begins at least so long after the one before."""
 
 _WRITE_NAMES: dict[type, str] = {
     AppendPrepares: "append",
@@ -124,6 +129,8 @@ class GroupHost:
                 append_prepares_max=config.pipeline_max,
                 prepare_buffer_max=2 * config.pipeline_max,
                 segment_bytes=config.segment_bytes,
+                scrub_bytes_per_tick=math.ceil(config.scrub_bytes_per_second * config.tick_seconds),
+                scrub_pass_ticks_min=math.ceil(SCRUB_PASS_SECONDS_MIN / config.tick_seconds),
             ),
             seq=trace.seq if trace is not None else 0,
             clock=trace.clock if trace is not None else 0,
@@ -182,6 +189,9 @@ class GroupHost:
         yield gauge("viewproof_normal", labels, str(state.status) == "normal")
         yield gauge("viewproof_primary", labels, state.is_normal_primary)
         yield gauge("viewproof_journal_bytes", labels, self._data.journal_bytes)
+        for name in ("passes", "segments_read", "bytes_read", "found"):
+            yield counter(f"viewproof_scrub_{name}_total", labels, getattr(self.replica.scrub, name))
+        yield gauge("viewproof_segments_lost", labels, len(self.replica.segments.lost))
         queues = {
             "requests": len(self.replica.requests.queue),
             "pipeline": state.op - state.commit_max,
@@ -266,6 +276,14 @@ class GroupHost:
             reason = evidence.reason or "the file cannot be read"
             yield f"it stopped before: {reason}; evidence is in {evidence.path}: take it away once that is understood"
         yield from self._refused.values()
+        yield from self.replica.scrub.alone.values()
+        lost = self.replica.segments.lost
+        if lost:
+            namespace, base = next(iter(lost))
+            yield (
+                f"{self._data.path}: {len(lost)} segments of messages cannot be read, and are asked for from the other"
+                f" replicas; the one of namespace {namespace} from offset {base} first"
+            )
 
     def _log_view(self) -> None:
         """A line in the log for each change of status or view."""
@@ -328,7 +346,8 @@ class GroupHost:
         """In the storage thread."""
         began = time.perf_counter()
         self._do_write(effect)
-        self.metrics.on_written(_WRITE_NAMES[type(effect)], time.perf_counter() - began)
+        if not isinstance(effect, ReadSegment):
+            self.metrics.on_written(_WRITE_NAMES[type(effect)], time.perf_counter() - began)
 
     def _do_write(self, effect: IoEffect) -> None:
         if isinstance(effect, AppendPrepares):
@@ -339,6 +358,8 @@ class GroupHost:
             self._data.write_snapshot(effect.op, effect.data, effect.held)
         elif isinstance(effect, WriteSegment):
             self._data.write_segment(effect.ref, effect.content)
+        elif isinstance(effect, ReadSegment):
+            self._data.read_segment(effect.ref)
         else:
             self._data.drain(effect.op, effect.stale, effect.end)
 
@@ -366,6 +387,8 @@ class GroupHost:
             self._refused[type(effect)] = text
             lost = error.refs if isinstance(error, SegmentsGoneError) else ()
             self._step(self.replica.on_io_failed, effect, str(error), lost)
+        elif isinstance(error, SegmentLostError):
+            self._step(self.replica.on_io_failed, effect, str(error), error.refs)
         elif error is not None:
             self._process.fail(ServerError(str(error) if isinstance(error, StorageError) else repr(error)))
             return

@@ -27,6 +27,10 @@ CHECKPOINT_INTERVAL = 10_000
 """Ops between two checkpoints of a server, unless set otherwise."""
 
 
+SCRUB_BYTES_PER_SECOND = 1 << 20
+"""Of segments on the disk, read to see if they are right, unless set otherwise."""
+
+
 class ServerError(Exception):
     """The server could not start or had to stop; the text says why and names the file or address."""
 
@@ -41,6 +45,7 @@ class ServerConfig:
     ``checkpoint_interval``: ops between two checkpoints, 0: none. ``supports``: features of this member, bit f-1 is
     feature f. ``pipeline_max``: entries prepared and not committed, and entries in one append to the journal.
     ``segment_bytes``: the size at which segments of messages roll, the same on every replica, for ever.
+    ``scrub_bytes_per_second``: so much of them is read to see if it is right, 0: nothing.
     ``accept_loss``: start without messages that are lost, if there is no other replica.
     ``clients_max``: connections of clients, as many as the limit of open files leaves room for, and not above the
     default of impl/net/limits.py unless given. ``tls``: directory of the process's certificate (impl/net/tls.py);
@@ -68,6 +73,7 @@ class ServerConfig:
     supports: int = 0
     checkpoint_interval: int = CHECKPOINT_INTERVAL
     segment_bytes: int = SEGMENT_BYTES
+    scrub_bytes_per_second: int = SCRUB_BYTES_PER_SECOND
     accept_loss: bool = False
     clients_max: int | None = None
     tls: Path | None = None

@@ -17,7 +17,13 @@ from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.interface.ranges import COUNTER_MAX
 from viewproof.impl.machine.namespaces import NAMESPACE_BITS, NamespaceLayout, bits_required
 from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
-from viewproof.impl.net.server_config import CHECKPOINT_INTERVAL, ServerConfig, ServerError, parse_addresses
+from viewproof.impl.net.server_config import (
+    CHECKPOINT_INTERVAL,
+    SCRUB_BYTES_PER_SECOND,
+    ServerConfig,
+    ServerError,
+    parse_addresses,
+)
 from viewproof.impl.replica.features import parse_features
 
 __all__ = ["SETTINGS", "Key", "Setting", "SettingsError", "Value", "effective_text", "layout_of", "server_config"]
@@ -119,6 +125,13 @@ SETTINGS: Mapping[Key, Setting] = {
     ("replica", "pipeline"): Setting(
         int, 256, "entries prepared and not committed, at most", "--pipeline", (1, 1 << 16)
     ),
+    ("replica", "scrub_bytes"): Setting(
+        int,
+        SCRUB_BYTES_PER_SECOND,
+        "bytes a second of segments on the disk that are read to see if they are right, 0: none",
+        "--scrub-bytes",
+        (0, 1 << 32),
+    ),
     ("network", "clients_max"): Setting(
         int, None, "connections of clients; what open files allow unless given", "--clients-max", (1, 1 << 20)
     ),
@@ -179,6 +192,7 @@ def server_config(values: Mapping[Key, Value], **extra: Any) -> ServerConfig:
         supports=made(("cluster", "features"), lambda: parse_features(of("cluster", "features"))),
         checkpoint_interval=of("cluster", "checkpoint_interval"),
         segment_bytes=of("cluster", "segment_bytes"),
+        scrub_bytes_per_second=of("replica", "scrub_bytes"),
         layout=layout,
         clients_max=of("network", "clients_max"),
         tls=None if of("network", "tls") is None else Path(of("network", "tls")),

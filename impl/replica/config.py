@@ -8,7 +8,7 @@ from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.durable import ConfigurationError, Quorums, validate_quorums
 from viewproof.impl.machine.partition_log import HEAD_BYTES, RECORD_BYTES, SEGMENT_BYTES
 
-_MAY_BE_ZERO = frozenset({"supports", "checkpoint_interval", "nonce"})
+_MAY_BE_ZERO = frozenset({"supports", "checkpoint_interval", "nonce", "scrub_bytes_per_tick"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class ReplicaConfig:
     that was never answered waits for `first_answer_timeout_ticks`, as its peers may not be up yet. It hands over once
     `slow_appends_max` appends ended `slow_append_ticks` or more after the others' (`impl.replica.pace`).
     `segment_bytes`: the size at which segments of messages roll; the same on every replica of a group, for ever.
+    `scrub_bytes_per_tick`: so much of the segments on the disk is read to see if it is right, 0: nothing; a pass over
+    all of them begins at least `scrub_pass_ticks_min` after the one before.
     """
 
     run: str = "run"
@@ -61,6 +63,8 @@ class ReplicaConfig:
     first_answer_timeout_ticks: int = 1500
     slow_append_ticks: int = 2
     slow_appends_max: int = 16
+    scrub_bytes_per_tick: int = 0
+    scrub_pass_ticks_min: int = 60_000
 
     def __post_init__(self) -> None:
         """Raises `ConfigurationError` for a number below its least, and for numbers that contradict each other."""

@@ -23,6 +23,7 @@ from viewproof.impl.replica.pre_votes import PreVotes
 from viewproof.impl.replica.prepare_service import PrepareService
 from viewproof.impl.replica.replies import Replies
 from viewproof.impl.replica.requests import Requests
+from viewproof.impl.replica.scrub import Scrub
 from viewproof.impl.replica.snapshot_recovery import SnapshotRecovery
 from viewproof.impl.replica.start_views import StartViews
 from viewproof.impl.replica.view_change import ViewChange
@@ -54,6 +55,7 @@ class Parts:
     boot: type[Boot] = Boot
     log_recovery: type[LogRecovery] = LogRecovery
     snapshot_recovery: type[SnapshotRecovery] = SnapshotRecovery
+    scrub: type[Scrub] = Scrub
 
 
 RIGHT = Parts()

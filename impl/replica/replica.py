@@ -16,6 +16,7 @@ from viewproof.impl.interface.effects import (
     DrainJournal,
     Effect,
     IoEffect,
+    ReadSegment,
     WriteSegment,
     WriteSnapshot,
 )
@@ -92,6 +93,7 @@ class Replica:
         replies = self.replies = parts.replies(state, out)
         checkpoints = self.checkpoints = parts.checkpoints(state, out, writes, journal, acks)
         segments = self.segments = SegmentFetch(state, out, source)
+        self.scrub = parts.scrub(state, out, segments)
         commit_path = self.commit_path = parts.commit_path(state, out, acks, replies, checkpoints, segments)
         normal = self.normal = parts.normal(state, out, journal, acks, commit_path)
         self.requests = parts.requests(state, out, normal, replies)
@@ -148,6 +150,7 @@ class Replica:
         self.writes.retry()
         self.checkpoints.advance()
         self.segments.advance()
+        self.scrub.on_tick()
         if self.state.status is Status.RECOVERING:
             recovery = self.log_recovery if self.snapshot_recovery.lost is None else self.snapshot_recovery
             recovery.ask()
@@ -171,6 +174,8 @@ class Replica:
         elif isinstance(io, WriteSegment):
             self.segments.on_written(io)
             self.snapshot_recovery.ask()
+        elif isinstance(io, ReadSegment):
+            self.scrub.on_read(io)
         elif io.superblock is self.writes.checkpoint_writing:
             self.checkpoints.on_referred(io.superblock)
         else:
@@ -185,6 +190,9 @@ class Replica:
         segments of messages that were found to be gone; raises `SegmentLostError` if nobody else has them.
         """
         self.out.io_errors.append(error)
+        if isinstance(io, ReadSegment):
+            self.scrub.on_rotten(io, error)
+            return self.out.take()
         if lost:
             self.segments.on_lost(SegmentLostError(lost, error))
         if isinstance(io, AppendPrepares):

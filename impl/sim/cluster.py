@@ -57,7 +57,7 @@ from viewproof.impl.sim.repair_situations import RepairSituations
 from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.sim.rot import Rot
 from viewproof.impl.sim.situations import Situations
-from viewproof.impl.sim.storage import WRITES, SimStorage
+from viewproof.impl.sim.storage import WRITES, SimStorage, rotten
 from viewproof.impl.trace.events import TraceEvent, encode_line
 
 COUNTED_EVENTS = frozenset(
@@ -454,7 +454,7 @@ class SimCluster:
 
     def settled(self) -> bool:
         """No client waits, and all members are normal in one view with equal, executed logs."""
-        if not self.clients.settled:
+        if not self.clients.settled or rotten(self.members, self.storages):
             return False
         states = {
             (state.status, state.view, state.op, state.head, state.commit_min, state.commit_max)
@@ -483,6 +483,7 @@ class SimCluster:
             unanswered=self.clients.unanswered,
             fenced_wrongly=tuple(self.clients.fenced_wrongly),
             tick=self.now,
+            rotten=rotten(self.members, self.storages),
         )
         failures: list[Failure] = []
         for checker in self.checkers:

@@ -29,6 +29,7 @@ FAILING = replace(
 LOST_SUPERBLOCKS = replace(CRASHES, superblock_damage=0.2)
 PARTITIONS = replace(CRASHES, plane=Plane.PARTITIONS, snapshot_damage=0.5)
 VANISHING = replace(CRASHES, plane=Plane.PARTITIONS, vanish=0.3)
+UNREAD = replace(VANISHING, vanish=0.9, vanish_kinds=("altered",), scrub_bytes_per_tick=16, scrub_pass_ticks_min=100)
 SLOTS = replace(CRASHES, client_slots=2, client_gaps=True, client_echo=0.05, clients_min=5)
 ROT = SimProfile(
     loss=0.05,
@@ -180,6 +181,7 @@ NAMED_PROFILES: dict[str, SimProfile] = {
     "misconfigured": MISCONFIGURED,
     "backups": BACKUPS,
     "strangers": STRANGERS,
+    "unread": UNREAD,
 }
 """Crashes, with a journal that just holds what it must; besides, writes and syncs that fail, superblocks that are lost
 for good, or the state machine of partitions and snapshots that are lost, or segments that vanish or are cut under a
@@ -189,5 +191,5 @@ before anything commits; links that are cut for long, in one direction or both, 
 hears nobody, or a disk that is slow for long, and nothing else; clients that restart, some with a clock that was set
 back; members that come back without a feature that they had said yes to; views that end often, and messages that come
 many views later; one replica formatted otherwise than the others; one whose files are those of a backup; strangers at
-the border of each process.
+the border of each process; as with segments that vanish, and those that rot are found though nobody reads them.
 """

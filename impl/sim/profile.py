@@ -26,7 +26,8 @@ class SimProfile:
     event of a view change. `*_failure` are per write (`sync_failure` per boot); a full disk refuses all but
     superblock writes, a slow one takes `slow_write_ticks_max` for each, or half of that. `superblock_damage` is per
     crash: the replica never comes back; after `snapshot_damage` it does if another one still has its snapshot.
-    `vanish` is per snapshot: a segment or an index is gone or cut by then, though the process runs. With `ring` the
+    `vanish` is per snapshot: a segment or an index is gone, cut or altered by then (one of `vanish_kinds`), though the
+    process runs; where replicas look for rot, a run ends only once all is found and mended. With `ring` the
     journal is one of `journal_slots` slots; `rot` is per crash, `lost_write` and `misdirected_write` are per write
     of it (`impl.sim.rot` says what they leave). `misconfigured`: one replica is formatted otherwise than the others;
     `backup` is per crash: files are those of a backup then, once; strangers strike every `stranger_interval_ticks`
@@ -79,6 +80,7 @@ class SimProfile:
     superblock_damage: float = 0.0
     snapshot_damage: float = 0.0
     vanish: float = 0.0
+    vanish_kinds: tuple[str, ...] = ("removed", "removed", "cut", "altered")
     ring: bool = False
     rot: float = 0.0
     lost_write: float = 0.0
@@ -113,6 +115,8 @@ class SimProfile:
     journal_slots: int = 1 << 17
     snapshot_chunk_bytes: int = 1 << 18
     segment_bytes: int = 256
+    scrub_bytes_per_tick: int = 0
+    scrub_pass_ticks_min: int = 60_000
     commit_timeout_ticks: int = 10
     prepare_timeout_ticks: int = 12
     repair_timeout_ticks: int = 6

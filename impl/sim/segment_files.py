@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from random import Random
 
-from viewproof.impl.machine.partition_log import Key, SegmentRef
+from viewproof.impl.machine.partition_log import Key, SegmentLostError, SegmentRef
 from viewproof.impl.storage.file import MemoryFileSystem
 from viewproof.impl.storage.segments import Loaded, SegmentStore, segments_named
 
@@ -17,14 +17,15 @@ class SegmentFiles:
     """The messages in the snapshots of one replica.
 
     `taken`: files of closed segments that were struck, at any replica: of each one replica loses its copy, once.
-    `struck`: those gone here; `rotten`: those altered here.
+    `struck`: those gone here; `rotten`: those altered here. `alone`: there is no other replica, so none is struck.
     """
 
-    def __init__(self, segments: type[SegmentStore], replica: int) -> None:
+    def __init__(self, segments: type[SegmentStore], replica: int, *, alone: bool) -> None:
         self.kind = segments
         self.files = MemoryFileSystem()
         self.store = segments(self.files, "disk")
         self.damages = replica + 1
+        self.alone = alone
         self.taken: set[str] = set()
         self.struck: set[str] = set()
         self.rotten: set[str] = set()
@@ -47,14 +48,26 @@ class SegmentFiles:
         """True if all of these were struck."""
         return {self.store.path(ref.key) for ref in lost} <= self.struck | self.rotten
 
+    def rots(self, refs: Collection[SegmentRef]) -> bool:
+        """True if one of these was altered, and still is."""
+        suspects = [ref for ref in refs if self.rotten and self.store.path(ref.key) in self.rotten]
+        return any(not self._is_right(ref) for ref in suspects)
+
+    def _is_right(self, ref: SegmentRef) -> bool:
+        try:
+            return len(SegmentStore.read(self.store, ref)) == ref.size
+        except SegmentLostError:
+            return False
+
     def mend(self, ref: SegmentRef, content: bytes) -> None:
         """A segment comes from another replica."""
         self.store.write(ref, content)
         self.struck.discard(self.store.path(ref.key))
         self.rotten.discard(self.store.path(ref.key))
 
-    def strike(self, random: Random, memory: Collection[Key]) -> str:
-        """Removes, cuts or alters a file of a running process, behind its back; `memory`: segments that it still has.
+    def strike(self, random: Random, memory: Collection[Key], kinds: Sequence[str]) -> str:
+        """Removes, cuts or alters a file of a running process, behind its back: one of `kinds`, each as often as it is
+        there. `memory`: segments that the process still has.
 
         Returns what was done, "" without files, and for a segment that another replica has lost.
         """
@@ -62,9 +75,9 @@ class SegmentFiles:
         if not names:
             return ""
         path = f"disk/{random.choice(names)}"
-        kind = random.choice(("removed", "removed", "cut", "altered"))
+        kind = random.choice(kinds)
         closed = path.endswith(".log") and path not in {self.store.path(key) for key in memory}
-        if closed and path in self.taken:
+        if closed and (self.alone or path in self.taken):
             return ""
         if closed:
             self.taken.add(path)

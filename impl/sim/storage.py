@@ -7,6 +7,7 @@ and dropped at recovery. A crash during any other write leaves what was before o
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -15,6 +16,7 @@ from viewproof.impl.interface.effects import (
     AppendPrepares,
     DrainJournal,
     IoEffect,
+    ReadSegment,
     WriteSegment,
     WriteSnapshot,
     WriteSuperblock,
@@ -22,6 +24,7 @@ from viewproof.impl.interface.effects import (
 from viewproof.impl.interface.messages import Prepare
 from viewproof.impl.machine.partition_log import Key, SegmentLostError, SegmentRef
 from viewproof.impl.machine.snapshot import checksum_snapshot
+from viewproof.impl.replica import Replica
 from viewproof.impl.sim.profile import SimProfile
 from viewproof.impl.sim.segment_files import DAMAGES, SegmentFiles
 from viewproof.impl.storage.segments import SegmentFileError, SegmentStore
@@ -38,6 +41,7 @@ WRITES: dict[type, str] = {
     DrainJournal: "drains",
     WriteSnapshot: "snapshots",
     WriteSegment: "segments_fetched",
+    ReadSegment: "segments_scrubbed",
     WriteSuperblock: "superblock_writes",
 }
 """Name of each kind of durable write in the statistics."""
@@ -81,7 +85,7 @@ class SimStorage:
         self.statistics = statistics
         self.records: list[Record] = []
         self.snapshots: dict[int, tuple[str, bytes]] = {}
-        self.segments = SegmentFiles(segments, superblock.replica)
+        self.segments = SegmentFiles(segments, superblock.replica, alone=superblock.replica_count == 1)
         self.full = False
         self.slow = False
         self.unreadable = False
@@ -119,6 +123,8 @@ class SimStorage:
     def failure(self, io: IoEffect) -> str | None:
         """Why a write that ends now fails, or None. Nothing of it counts then."""
         profile = self.profile
+        if isinstance(io, ReadSegment):
+            return None
         if isinstance(io, WriteSuperblock):
             probability, reason = profile.superblock_failure, "I/O error"
         elif self.full:
@@ -167,6 +173,8 @@ class SimStorage:
             self.snapshot_damaged &= io.op != self.superblock.checkpoint
         elif isinstance(io, WriteSegment):
             self.segments.mend(io.ref, io.content)
+        elif isinstance(io, ReadSegment):
+            self.segments.store.verify(io.ref)
         elif isinstance(io, DrainJournal):
             self._drain(io.op, stale=io.stale)
             self.unsynced = []
@@ -176,8 +184,8 @@ class SimStorage:
 
     def _strike_running(self, memory: list[Key]) -> None:
         """Now and then a segment or an index vanishes, is cut or altered, while the process runs."""
-        vanish = self.profile.vanish
-        if vanish and self.random.random() < vanish and (done := self.segments.strike(self.random, memory)):
+        vanish, kinds = self.profile.vanish, self.profile.vanish_kinds
+        if vanish and self.random.random() < vanish and (done := self.segments.strike(self.random, memory, kinds)):
             self.statistics[f"{done} while running"] += 1
 
     def _drain(self, op: int, *, stale: bool) -> None:
@@ -199,6 +207,8 @@ class SimStorage:
         for io in self.in_flight:
             if isinstance(io, AppendPrepares):
                 self._crash_append(io)
+                continue
+            if isinstance(io, ReadSegment):
                 continue
             name = _NAMES[type(io)]
             if self.random.random() < 0.5:
@@ -331,3 +341,13 @@ class SimStorage:
             log.append(after)
             head, op = after.header.checksum, op + 1
         return log
+
+
+def rotten(members: Sequence[Replica], storages: Sequence[SimStorage]) -> tuple[int, ...]:
+    """The members that look for rot, and have segments that were altered and still are."""
+    looking = [member.state for member in members if member.state.config.scrub_bytes_per_tick]
+    return tuple(
+        state.node
+        for state in looking
+        if any(storages[state.node].segments.rots(log.sealed) for log in state.state_machine.partitions.logs.values())
+    )

@@ -215,6 +215,10 @@ class DataFile:
         """Durable when it returns (effect WriteSegment). Raises WriteRefusedError."""
         self._snapshots.write_segment(ref, content)
 
+    def read_segment(self, ref: SegmentRef) -> None:
+        """Compares a segment on the disk with what names it (effect ReadSegment). Raises SegmentLostError."""
+        self.segments.verify(ref)
+
     def drain(self, op: int, stale: bool = False, end: int | None = None) -> None:
         """Durable when it returns (effect DrainJournal). Raises JournalError, WriteRefusedError if it can go on.
 

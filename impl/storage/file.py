@@ -81,6 +81,10 @@ class File(ABC):
     def close(self) -> None:
         """Release the file; closing twice is harmless."""
 
+    @abstractmethod
+    def forget_cached(self) -> None:
+        """What was synced is read from the medium next, as far as the system can be told so."""
+
 
 class FileSystem(ABC):
     """Creates, opens and lists files. Paths are strings; the parent directory is made if needed."""
@@ -196,6 +200,10 @@ class RealFile(File):
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
+
+    def forget_cached(self) -> None:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -326,6 +334,9 @@ class MemoryFile(File):
 
     def close(self) -> None:
         """Nothing to release."""
+
+    def forget_cached(self) -> None:
+        """Nothing is cached."""
 
     def crash(self, choose: Callable[[int], int] | None = None) -> None:
         """Lose power: of every pending write keep ``choose(length)`` leading bytes (None: nothing survives).

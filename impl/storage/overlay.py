@@ -39,3 +39,6 @@ class OverlayFile(File):
 
     def close(self) -> None:
         self._below.close()
+
+    def forget_cached(self) -> None:
+        self._below.forget_cached()

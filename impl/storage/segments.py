@@ -11,6 +11,7 @@ lag; nothing is taken from it: it is compared with the messages when they are re
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -89,6 +90,7 @@ class SegmentStore:
         self._directory = directory
         self._durable: dict[Key, SegmentRef] = {}
         self._lagging: list[FoundSegment] = []
+        self._suspected: set[Key] = set()
         self.mended: list[str] = []
 
     def path(self, key: Key) -> str:
@@ -113,6 +115,26 @@ class SegmentStore:
         if not self.is_right(ref, content):
             raise SegmentLostError((ref,), f"{path}: {self._difference(ref, content)}")
         return content
+
+    def verify(self, ref: SegmentRef) -> None:
+        """Reads a segment from the medium. Raises SegmentLostError; what is in memory of it is written again then, by
+        the next `store`.
+        """
+        try:
+            self._forget_cached(self.path(ref.key))
+            self.read(ref)
+            self._forget_cached(self.path(ref.key))
+        except SegmentLostError:
+            self._suspected.add(ref.key)
+            raise
+
+    def _forget_cached(self, path: str) -> None:
+        with contextlib.suppress(OSError):
+            file = self._files.open(path)
+            try:
+                file.forget_cached()
+            finally:
+                file.close()
 
     def is_right(self, ref: SegmentRef, content: bytes) -> bool:
         """True if these are the bytes of the segment."""
@@ -166,12 +188,13 @@ class SegmentStore:
         write_atomically(self._files, self.path(ref.key), content)
         self._write_index(ref, ref.base, entries, synced=False)
         self._durable[ref.key] = ref
+        self._suspected.discard(ref.key)
 
     def _write(self, ref: SegmentRef, segment: Segment, *, closed: bool) -> None:
         """Writes what is not durable of a segment, or no longer there."""
         nothing = SegmentRef(ref.namespace, ref.base, ref.base, 0, b"", b"")
         before = self._durable.get(ref.key, nothing)
-        lacks = self._lacks(before)
+        lacks = self._lacks(before) or ref.key in self._suspected
         if before.size == ref.size and before.checksum == ref.checksum and not lacks:
             return
         content = bytes(segment.content[: ref.size])
@@ -198,6 +221,7 @@ class SegmentStore:
             file.close()
         self._write_index(ref, before.end, _index_entries(ref.namespace, before.end, positions), synced=closed)
         self._durable[ref.key] = ref
+        self._suspected.discard(ref.key)
 
     def _lacks(self, ref: SegmentRef) -> bool:
         """True if the segment's file, or its index, is gone or shorter than it was written."""

@@ -9,9 +9,16 @@ from pathlib import Path
 
 from tests.impl.link import Link
 from viewproof.impl.interface.durable import CLIENTS_PAPER, DurableState
-from viewproof.impl.interface.effects import AppendPrepares, IoEffect, WriteSegment, WriteSnapshot, WriteSuperblock
+from viewproof.impl.interface.effects import (
+    AppendPrepares,
+    IoEffect,
+    ReadSegment,
+    WriteSegment,
+    WriteSnapshot,
+    WriteSuperblock,
+)
 from viewproof.impl.interface.messages import Message, Request
-from viewproof.impl.machine.partition_log import SegmentSource
+from viewproof.impl.machine.partition_log import SegmentLostError, SegmentSource
 from viewproof.impl.machine.state_machine import Append, encode_operation
 from viewproof.impl.replica import ReplicaConfig, Status
 from viewproof.impl.storage.data_file import DataFile, format_data_file, open_data_file
@@ -140,6 +147,8 @@ class FileStorage:
             data.write_snapshot(io.op, io.data, io.held)
         elif isinstance(io, WriteSegment):
             data.write_segment(io.ref, io.content)
+        elif isinstance(io, ReadSegment):
+            data.read_segment(io.ref)
         else:
             data.drain(io.op, io.stale, io.end)
 
@@ -214,6 +223,8 @@ class PowerLink(Link):
             self.outcomes.append("went on")
             lost = error.refs if isinstance(error, SegmentsGoneError) else ()
             self.handle(node, self.replicas[node].on_io_failed(io, str(error), lost))
+        except SegmentLostError as error:
+            self.handle(node, self.replicas[node].on_io_failed(io, str(error), error.refs))
         except StorageError:
             self.outcomes.append("stopped")
             self.stop(node)

@@ -27,7 +27,7 @@ class FinalState:
 
     `core`: the replicas that are up; `chain`: the entry first executed at each op; `finished`: every request answered
     and every core replica level; `unanswered`: (client, request) still outstanding; `fenced_wrongly`: clients that were
-    told of a newer instance that they never had.
+    told of a newer instance that they never had; `rotten`: core replicas that look for rot, and still have some.
     """
 
     core: tuple[Replica, ...]
@@ -37,6 +37,7 @@ class FinalState:
     unanswered: tuple[tuple[int, int], ...]
     tick: int
     fenced_wrongly: tuple[str, ...] = ()
+    rotten: tuple[int, ...] = ()
 
 
 class Checker:

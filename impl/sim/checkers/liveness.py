@@ -18,4 +18,5 @@ class LivenessChecker(Checker):
             f" commit {state.commit_min}/{state.commit_max}"
             for state in (replica.state for replica in final.core)
         )
-        self.fail(f"at tick {final.tick} unanswered {list(final.unanswered)}; replicas {states}")
+        rot = f"; rot stays at replicas {list(final.rotten)}" if final.rotten else ""
+        self.fail(f"at tick {final.tick} unanswered {list(final.unanswered)}{rot}; replicas {states}")
