@@ -3,15 +3,20 @@
 Seed s runs under the profile number s of the drawn ones and all named ones, taken in turn, in clusters of 3, 3, 5, 2, 4
 and 3 replicas, in turn as well (never 2 where one may be shut out). A run fails if a checker of the simulator fails, or
 if its audit does not conform; in `misconfigured` one replica is shut out from the start and leaves no trace, so that
-audits of it are inconclusive, which the table says. Exit code 1 if a run failed.
+audits of it are inconclusive, which the table says. Exit code 1 if a run failed, 4 if the time was up before.
+
+With `--state FILE` what was run is kept in the file, also when it is interrupted, and the same command goes on there:
+a hundred thousand runs (`--runs 100000`) are some nights of one core, `--seconds S` at a time.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import tempfile
 import time
-from collections import Counter
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import click
@@ -68,32 +73,99 @@ def replay(seed: int, requests: int) -> str:
     return f"{words}{f' --profile {name}' if name else ''}; vsr audit replay"
 
 
+@dataclass
+class Campaign:
+    """What was run so far: seeds from `seed` to below `seed + done`, of so many requests.
+
+    `verdicts`: profile and verdict, joined by a colon → runs; `failed`: how to make each failed run again; `trees`:
+    revision of this repository → runs made with it.
+    """
+
+    seed: int
+    requests: int
+    done: int = 0
+    events: int = 0
+    verdicts: dict[str, int] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    trees: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def begun(cls, file: Path | None, seed: int, requests: int) -> Campaign:
+        """As it is in the file, or a new one. Raises click.UsageError if the file has another one."""
+        if file is None or not file.exists():
+            return cls(seed, requests)
+        try:
+            found = cls(**json.loads(file.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise click.UsageError(f"{file}: not what --state wrote: {error}") from error
+        if (found.seed, found.requests) != (seed, requests):
+            raise click.UsageError(
+                f"{file}: runs from seed {found.seed} with {found.requests} requests; asked for are those from seed"
+                f" {seed} with {requests}: give the same numbers, or another file"
+            )
+        return found
+
+    def keep(self, file: Path | None) -> None:
+        """Writes it to the file, atomically."""
+        if file is not None:
+            new = file.with_suffix(file.suffix + ".new")
+            new.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+            new.replace(file)
+
+    def add(self, tree: str, result: SimResult, verdict: RunVerdict) -> tuple[str, ...]:
+        """One more run. Returns what is wrong with it, in lines, none if nothing is."""
+        name = profile_of(result.seed)
+        kind = str(verdict.verdict) if result.ok else "fails"
+        key = f"{name or 'drawn'}:{kind}"
+        self.verdicts[key] = self.verdicts.get(key, 0) + 1
+        self.trees[tree] = self.trees.get(tree, 0) + 1
+        self.events += result.events
+        self.done += 1
+        if kind == "conforms" or (kind == "inconclusive" and name in OUTSIDERS):
+            return ()
+        self.failed.append(f"{kind}: {replay(result.seed, self.requests)}")
+        why = (*map(str, result.failures), *(found.message for found in verdict.violations), *verdict.missing)
+        return (self.failed[-1], *(f"    {line}" for line in why[:SHOWN]))
+
+
+def tree_at_hand() -> str:
+    """The revision of this repository, with a plus if it was changed since; "" if there is none."""
+    words = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--abbrev=12", "--dirty=+"]
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 @click.command(help=__doc__)
 @click.option("--seed", type=click.IntRange(0), default=0, help="The first.")
-@click.option("--runs", type=click.IntRange(1), default=len(PROFILES))
+@click.option("--runs", type=click.IntRange(1), default=len(PROFILES), help="How many in all, with those in the state.")
 @click.option("--requests", type=click.IntRange(1), default=60)
-def main(seed: int, runs: int, requests: int) -> None:
+@click.option("--seconds", type=click.FloatRange(0.0), help="No run begins after so long.")
+@click.option(
+    "--state", type=click.Path(dir_okay=False, path_type=Path), help="What was run so far, to go on with another time."
+)
+def main(seed: int, runs: int, requests: int, seconds: float | None, state: Path | None) -> None:
     """Makes the runs; a line per failure at once, a table at the end."""
-    verdicts: Counter[tuple[str, str]] = Counter()
-    events, failed, started = 0, 0, time.monotonic()
-    for done, each in enumerate(range(seed, seed + runs)):
-        if done and done % PROGRESS_EVERY == 0:
-            seconds = time.monotonic() - started
-            click.echo(f"{done:,} runs, {failed} failed, {events:,} events, {seconds:.0f} s", err=True)
-        result, verdict = judged(each, requests)
-        kind = str(verdict.verdict) if result.ok else "fails"
-        verdicts[profile_of(each) or "drawn", kind] += 1
-        events += result.events
-        if kind == "conforms" or (kind == "inconclusive" and profile_of(each) in OUTSIDERS):
-            continue
-        failed += 1
-        click.echo(f"{kind}: {replay(each, requests)}")
-        why = (*map(str, result.failures), *(found.message for found in verdict.violations), *verdict.missing)
-        click.echo("\n".join(f"    {line}" for line in why[:SHOWN]))
-    for (name, kind), number in sorted(verdicts.items()):
+    found = Campaign.begun(state, seed, requests)
+    tree, before, started = tree_at_hand(), found.done, time.monotonic()
+    try:
+        while found.done < runs and (seconds is None or time.monotonic() - started < seconds):
+            for line in found.add(tree, *judged(seed + found.done, requests)):
+                click.echo(line)
+            if found.done % PROGRESS_EVERY == 0:
+                found.keep(state)
+                took, made = time.monotonic() - started, found.done - before
+                text = f"{found.done:,} runs, {len(found.failed)} failed, {found.events:,} events"
+                click.echo(f"{text}; {made:,} in {took:.0f} s", err=True)
+    finally:
+        found.keep(state)
+    for key, number in sorted(found.verdicts.items()):
+        name, _, kind = key.partition(":")
         click.echo(f"{name:18} {kind:13} {number:6,}")
-    click.echo(f"{runs:,} runs from seed {seed}, {failed} failed; {events:,} events")
-    raise SystemExit(1 if failed else 0)
+    text = f"{found.done:,} runs, seeds {seed} to {seed + found.done - 1}, {len(found.failed)} failed"
+    click.echo(f"{text}; {found.events:,} events; by trees {', '.join(f'{t}: {n:,}' for t, n in found.trees.items())}")
+    raise SystemExit(1 if found.failed else 0 if found.done >= runs else 4)
 
 
 if __name__ == "__main__":

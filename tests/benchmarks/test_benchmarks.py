@@ -15,6 +15,7 @@ from benchmarks.boot import HEADER as BOOT_HEADER
 from benchmarks.boot import Row as BootRow
 from benchmarks.boot import measure
 from benchmarks.campaign import PROFILES, judged, profile_of, replay, replicas_of
+from benchmarks.campaign import main as campaign
 from benchmarks.cluster import HEADER as CLUSTER_HEADER
 from benchmarks.cluster import Row, compare
 from benchmarks.data import HALVES, data_set, parquet_of
@@ -92,6 +93,25 @@ def test_a_campaign_takes_all_profiles_in_turn_and_audits_each_run() -> None:
     assert result.ok
     assert (verdict.verdict, verdict.events) == ("conforms", result.events)
     assert "--profile crashes" in replay(crashes, 10)
+
+
+def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    words = ["--seed", "5", "--requests", "4", "--state", str(state)]
+    run = CliRunner().invoke(campaign, [*words, "--runs", "2", "--seconds", "0"])
+    assert (run.exit_code, json.loads(state.read_text())["done"]) == (4, 0)
+    run = CliRunner().invoke(campaign, [*words, "--runs", "1"])
+    assert (run.exit_code, json.loads(state.read_text())["done"]) == (0, 1), run.output
+    run = CliRunner().invoke(campaign, [*words, "--runs", "2"])
+    kept = json.loads(state.read_text())
+    assert run.exit_code == 0
+    assert (kept["done"], sum(kept["verdicts"].values()), sum(kept["trees"].values())) == (2, 2, 2)
+    assert "2 runs, seeds 5 to 6, 0 failed" in run.output
+    other = CliRunner().invoke(campaign, ["--seed", "6", "--state", str(state)])
+    assert other.exit_code == 2
+    assert "runs from seed 5 with 4 requests" in other.output
+    state.write_text("[]")
+    assert "not what --state wrote" in CliRunner().invoke(campaign, words).output
 
 
 @pytest.mark.long
