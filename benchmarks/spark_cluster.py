@@ -20,7 +20,7 @@ class Processes:
     def __init__(self, folder: Path) -> None:
         import pyspark
 
-        from viewproof.refinement.java import find_java
+        from viewproof.refinement.spark.java import find_java
 
         self.folder = folder
         self.home = Path(pyspark.__file__).parent

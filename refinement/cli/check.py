@@ -40,6 +40,7 @@ from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_
 from viewproof.spec.engines import explicit
 from viewproof.spec.engines.explicit.memory import available_bytes
 from viewproof.spec.engines.explicit.result import Result
+from viewproof.spec.engines.itf import to_itf
 from viewproof.spec.engines.story import Ending, Question
 from viewproof.spec.lang import Spec
 from viewproof.spec.protocols import protocol_of, protocol_of_model, shapes_of
@@ -161,7 +162,7 @@ def check(
     if options["por"]:
         click.echo(f"  explored alone where enabled: {'; '.join(', '.join(g) for g in result.free) or 'no actions'}")
     if itf is not None and result.verdict == "violated":
-        write_json(explicit.to_itf(spec, result), itf)
+        write_json(to_itf(spec, result), itf)
     answer |= answer_questions(told, asked)
     code = EXIT_CODES[result.verdict]
     save_json({**answer, "exit_code": code, **result.to_json()}, json_file)
@@ -207,7 +208,7 @@ def _shapes(
     if covered.result is not None:
         answer |= {"sizes": covered.outcomes[-1][0].name, **covered.result.to_json()}
         if itf is not None and covered.result.verdict == "violated":
-            write_json(explicit.to_itf(spec, covered.result), itf)
+            write_json(to_itf(spec, covered.result), itf)
     answer |= shown
     answer |= answer_what_can_be(told, options)
     code = EXIT_CODES[covered.verdict]

@@ -21,6 +21,7 @@ from viewproof.refinement.reports.table import write_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE
 from viewproof.spec.engines import explicit, graph, interp, story
 from viewproof.spec.engines.graph.build import STATES_MAX
+from viewproof.spec.engines.itf import to_itf
 from viewproof.spec.lang import Spec
 from viewproof.spec.lang.definitions import call_text
 
@@ -47,7 +48,7 @@ def itf(out: Path, json_file: Path | None, **options: Any) -> int:
     2, or 4 at a bound.
     """
     protect({"--json": json_file, "--out": out})
-    return _export(out, json_file, options, lambda told, result: write_json(explicit.to_itf(told.spec, result), out))
+    return _export(out, json_file, options, lambda told, result: write_json(to_itf(told.spec, result), out))
 
 
 @click.command(cls=Focused, main=MAIN)

@@ -9,8 +9,8 @@ from typing import Any
 
 from viewproof.refinement.explorer.subject import Subject, document, go, specification, story
 from viewproof.refinement.reports.behaviour import render
-from viewproof.spec.engines import explicit
 from viewproof.spec.engines.explicit.result import Result, Step
+from viewproof.spec.engines.itf import to_itf
 from viewproof.spec.engines.walk import judged
 from viewproof.spec.lang import Spec, SpecError
 
@@ -55,7 +55,7 @@ def test_the_behaviour_can_be_taken_and_{"breaks_" + found.broken if found.broke
 
 def _itf(subject: Subject, spec: Spec, faults: tuple[str, ...], taken: Sequence[Step]) -> str:
     result = replace(Result(spec.name, "holds"), behaviour=list(taken))
-    return json.dumps(explicit.to_itf(spec, result, subject.start), indent=1)
+    return json.dumps(to_itf(spec, result, subject.start), indent=1)
 
 
 def _page(subject: Subject, spec: Spec, faults: tuple[str, ...], taken: Sequence[Step]) -> str:

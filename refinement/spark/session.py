@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from viewproof.refinement.interrupts import held, reinstall, shielded_children
-from viewproof.refinement.java import find_java
+from viewproof.refinement.spark.java import find_java
 
 Log = Callable[[str], None]
 Answer = TypeVar("Answer")

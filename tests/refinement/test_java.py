@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.refinement import fakes
-from viewproof.refinement.java import find_java, parse_version
+from viewproof.refinement.spark.java import find_java, parse_version
 
 
 @pytest.mark.parametrize(

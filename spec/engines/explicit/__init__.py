@@ -16,7 +16,6 @@ or memory, or an interrupt, came first.
 
 from viewproof.spec.engines.explicit.cover import Cover, cover
 from viewproof.spec.engines.explicit.emit import Program, emit
-from viewproof.spec.engines.explicit.itf import to_itf
 from viewproof.spec.engines.explicit.reach import Answer, always_reaches
 from viewproof.spec.engines.explicit.result import ActionCoverage, Change, EngineError, OutOfRangeError, Result, Step
 from viewproof.spec.engines.explicit.search import Progress, explore
@@ -38,5 +37,4 @@ __all__ = [
     "emit",
     "explore",
     "simulate",
-    "to_itf",
 ]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from viewproof.refinement.cli.check import check
 from viewproof.spec.engines import explicit, interp
-from viewproof.spec.engines.explicit.itf import to_itf
+from viewproof.spec.engines.itf import to_itf
 from viewproof.spec.lang import (
     Instance,
     Schema,

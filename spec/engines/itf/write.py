@@ -1,4 +1,4 @@
-"""Behaviours in the Informal Trace Format (ITF) of Apalache and Quint."""
+"""Write a behaviour that was found in the Informal Trace Format (ITF) of Apalache and Quint."""
 
 from __future__ import annotations
 
