@@ -25,7 +25,8 @@ APPENDS: Mapping[Kind, int] = {"append": 70, "get": 30}
 
 
 class Load:
-    """Seeded clients on shared keys. ``history`` grows with every answered or given-up operation.
+    """Seeded clients on shared keys. ``history`` grows with every answered or given-up operation, ``given_up`` with why
+    one had no answer.
 
     ``rate`` is the aim in requests per second over all clients (None: as fast as answers come). The operations are
     a function of ``seed``; their interleaving is not. ``group`` is that of the keys, ``name`` how they begin.
@@ -52,7 +53,7 @@ class Load:
         self._tls = tls
         self.history: list[Operation] = []
         self.latencies_ns: list[int] = []
-        self.unanswered = 0
+        self.given_up: list[str] = []
         self._addresses = tuple(addresses)
         self._cluster = cluster
         self.keys = [f"{name}-{number}".encode() for number in range(keys)]
@@ -68,6 +69,11 @@ class Load:
         self._seen: dict[bytes, bytes | None] = {}
         self._count = 0
         self._retries_closed = 0
+
+    @property
+    def unanswered(self) -> int:
+        """Operations without an answer."""
+        return len(self.given_up)
 
     @property
     def evictions(self) -> int:
@@ -166,10 +172,10 @@ class Load:
         except asyncio.CancelledError:  # the run ends; what was asked may have been done
             self.history.append(Operation(client.client_id, kind, key, called, None, argument, expected))
             raise
-        except EvictedError:
-            self.unanswered += 1
-        except RequestTimeoutError:
-            self.unanswered += 1
+        except EvictedError as error:
+            self.given_up.append(str(error))
+        except RequestTimeoutError as error:
+            self.given_up.append(str(error))
             self._retries_closed += client.retries
             await client.close()
             self._clients[number] = self._new_client()

@@ -42,7 +42,7 @@ class Append:
 class PartitionLoad:
     """Seeded producers on shared partitions of a group: those of `namespaces`, else so many (`partitions`).
 
-    `appends` grows with every answered or given-up append.
+    `appends` grows with every answered or given-up append, `given_up` with why a request had no answer.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class PartitionLoad:
         self._tls = tls
         layout = NamespaceLayout()
         self.appends: list[Append] = []
-        self.unanswered = 0
+        self.given_up: list[str] = []
         self.contents: dict[int, list[bytes]] = {}
         self.offsets = StoredOffsets()
         drawn = [layout.pack(0, number // 2, number % 2) for number in range(partitions)]
@@ -85,6 +85,11 @@ class PartitionLoad:
             return self._count < limit or (at_least_until is not None and not at_least_until.is_set())
 
         await asyncio.gather(*(self._run_producer(number, go_on) for number in range(len(self._clients))))
+
+    @property
+    def unanswered(self) -> int:
+        """Requests without an answer."""
+        return len(self.given_up)
 
     @property
     def latencies_ns(self) -> list[int]:
@@ -161,10 +166,10 @@ class PartitionLoad:
         client = self._clients[number]
         try:
             yield client
-        except EvictedError:
-            self.unanswered += 1
-        except RequestTimeoutError:
-            self.unanswered += 1
+        except EvictedError as error:
+            self.given_up.append(str(error))
+        except RequestTimeoutError as error:
+            self.given_up.append(str(error))
             await client.close()
             self._clients[number] = self._new_client()
 
