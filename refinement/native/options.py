@@ -89,6 +89,7 @@ def on_features(state: Any, e: Any) -> None:
 @event(sends="prepare", only=with_part("control"), needs="supports")
 def propose_feature(state: Any, e: Any) -> None:
     """The primary has prepared a control entry."""
+    message_is(e, "request")
     inferred(e.m_view, state.view[e.node])
     inferred(e.m_op, state.op[e.node] + 1)
     inferred(e.m_checksum, e.head)
