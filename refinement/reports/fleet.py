@@ -49,7 +49,9 @@ class Share:
 @dataclass(frozen=True)
 class Fleet:
     """What the page shows: `missing` has (runs, one of them, what is missing there), `coverage` (action, steps, runs),
-    `shares` the verdicts by the values of the column `by`.
+    `guards` those that were not known to hold in all steps (action, guard, place, steps in which it held, in which it
+    was open, runs that it refused), `idle` the actions that no run took, `shares` the verdicts by the values of the
+    column `by`.
     """
 
     runs: Mapping[str, int]
@@ -57,6 +59,8 @@ class Fleet:
     causes: tuple[Cause, ...] = ()
     missing: tuple[tuple[int, str, str], ...] = ()
     coverage: tuple[tuple[str, int, int], ...] = ()
+    guards: tuple[tuple[str, str, str, int, int, int], ...] = ()
+    idle: tuple[str, ...] = ()
     by: str = ""
     shares: tuple[Share, ...] = ()
 

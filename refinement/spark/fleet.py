@@ -35,12 +35,16 @@ def fleet(verdicts: DataFrame, by: str | None = None) -> Fleet:
         .orderBy(fn.desc("runs"), "kind")
         .limit(MISSING_MAX)
     )
+    guards = [row.asDict() for row in coverage(verdicts, guards=True).collect()]
+    names = ("action", "guard", "place", "held", "open", "refused")
     return Fleet(
         runs={row["verdict"]: row["runs"] for row in counts},
         events=sum(row["events"] or 0 for row in counts),
         causes=tuple(_causes(verdicts)),
         missing=tuple((row["runs"], row["one"]["run"], row["one"]["missing"]) for row in missing.collect()),
         coverage=tuple((row["action"], row["steps"], row["runs"]) for row in coverage(verdicts).collect()),
+        guards=tuple(tuple(row[n] for n in names) for row in guards if row["open"] or row["refused"]),
+        idle=tuple(dict.fromkeys(row["action"] for row in guards if not row["runs"])),
         by=by or "",
         shares=tuple(_shares(verdicts, by)) if by else (),
     )

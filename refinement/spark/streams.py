@@ -1,7 +1,8 @@
 """A stream of events: verdicts as they come, each run's state kept between batches (Structured Streaming).
 
 Spark keeps the state of each run in its checkpoint, together with how far the source was read: after a restart each
-event counts once. What a run's state is, and when a run ends, is `refinement.going_on.open_runs`.
+event counts once. What a run's state is, and when a run ends, is `refinement.going_on.open_runs`: one value, so
+`applyInPandasWithState` keeps it, in whatever state store the session has (`transformWithState` works in RocksDB only).
 """
 
 from __future__ import annotations

@@ -29,3 +29,12 @@ def test_runs_of_a_cause_link_to_their_stories() -> None:
 def test_a_cause_without_stories_names_its_runs() -> None:
     page = render(Fleet({"violates": 1}, 1, (Cause(1, ("r",), ONE),)))
     assert "<dd>r</dd>" in page
+
+
+def test_guards_that_were_open_or_false_and_idle_actions_are_named() -> None:
+    guards = (("commit", "a < b", "normal.py:3", 1_200, 7, 1),)
+    page = render(Fleet({"conforms": 2}, 9, coverage=(("commit", 1_207, 2),), guards=guards, idle=("nack", "rejoin")))
+    assert "<code>commit</code>: <code>a &lt; b</code>" in page
+    assert '<td class="n">1,200</td><td class="n">7</td><td class="n">1</td>' in page
+    assert "No run took <code>nack</code>, <code>rejoin</code>." in page
+    assert "Guards that" not in render(Fleet({"conforms": 2}, 9))
