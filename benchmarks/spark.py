@@ -4,6 +4,7 @@
     python -m benchmarks.spark --events 100000000 --repeat 1
     python -m benchmarks.spark --events 4000000 --repeat 1 --cluster --make      # the data alone, some minutes
     python -m benchmarks.spark --events 4000000 --repeat 1 --cluster --record    # the table of docs/spark.md
+    python -m benchmarks.spark --events 50000000 --repeat 1 --shape giant --files --table giant --record    # another
 
 Three shapes in Parquet (`spark_data`): many small runs, one giant run, a Zipf mix. Each is audited by `local`,
 `local --workers 2` and Spark `local[2]` on files, and as a DataFrame (`viewproof.spark.audit`); `floor` is what Spark
@@ -132,6 +133,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=2_000_000, help="events of each shape (2,000,000)")
     parser.add_argument("--shape", action="append", choices=("small", "giant", "zipf"), help="only this one; again")
     parser.add_argument("--what", action="append", choices=every, help="only this one; may be repeated")
+    parser.add_argument("--files", action="store_true", help="only what judges files: no DataFrame, no floor")
     parser.add_argument("--repeat", type=int, default=3, help="print the median of so many (3)")
     parser.add_argument("--cluster", action="store_true", help="also on clusters of 1, 2 and 4 workers")
     parser.add_argument(
@@ -139,7 +141,9 @@ def main() -> None:
     )
     parser.add_argument("--make", action="store_true", help="only make the data")
     parser.add_argument("--record", action="store_true", help="keep the table, and write it into docs/spark.md")
+    parser.add_argument("--table", default="shapes", help="the name of that table (shapes)")
     options = parser.parse_args()
+    what = options.what or (list(FILES) if options.files else every)
     root = options.data
     root.mkdir(parents=True, exist_ok=True)
     rows: list[tuple[str, ...]] = []
@@ -152,7 +156,7 @@ def main() -> None:
             continue
         audited((), data)  # compiles what is not in the cache
         clusters = (1, 2, 4) if options.cluster and shape == "small" else ()
-        for row in chain(measured(shape, data, options.repeat, options.what or every), on_clusters(data, clusters)):
+        for row in chain(measured(shape, data, options.repeat, what), on_clusters(data, clusters)):
             sys.stderr.write(f"{', '.join(filter(None, row))}\n")
             rows.append(row)
     if options.make:
@@ -160,8 +164,9 @@ def main() -> None:
     sys.stdout.write(table(HEADER, rows) + "\n")
     if options.record:
         words = ["--events", str(options.events), "--repeat", str(options.repeat), *["--cluster"][: options.cluster]]
+        words += [word for shape in options.shape or () for word in ("--shape", shape)] + ["--files"][: options.files]
         note = f"Medians of {options.repeat}. The columns are explained at the top of `benchmarks/spark.py`."
-        record("spark", "shapes", HEADER, rows, " ".join(("python -m benchmarks.spark", *words)), note)
+        record("spark", options.table, HEADER, rows, " ".join(("python -m benchmarks.spark", *words)), note)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,12 @@ VERDICTS = pa.schema({
 })  # fmt: skip
 """The columns of `verdicts`. `verdict` is conforms, violates, inconclusive or error (then `problems` say why)."""
 
+EMPTY: Final = {
+    name: 0 if kind == _NUMBER else "" if kind == _TEXT else ()
+    for name, kind in zip(VERDICTS.names, VERDICTS.types, strict=True)
+}
+"""The columns where there is nothing to say: no null."""
+
 
 def spark_schema(schema: pa.Schema) -> StructType:
     found: StructType = from_arrow_schema(schema)
@@ -166,6 +172,7 @@ def _quoted(name: str) -> str:
 def check_columns(events: DataFrame) -> None:
     """Refuse what cannot be audited, with every column that is wrong."""
     types, found = dict(events.dtypes), _by_name(events)
+    hints: dict[str, int] = {}
     wrong = [
         f"{key}: there are {len(names)} columns of that name{_several(names)}"
         for key, names in found.items()
@@ -177,7 +184,10 @@ def check_columns(events: DataFrame) -> None:
             wrong.append(f"{column.name}: the column is missing{_elsewhere(column.name, events, found)}")
         elif len(names) == 1 and not _fits(column, types[names[0]]):
             kind = types[names[0]]
-            wrong.append(f"{column.name}: expected {column.expected}, got a column of {kind}{_hint(column, kind)}")
+            hints[_hint(column, kind)] = len(wrong)
+            wrong.append(f"{column.name}: expected {column.expected}, got a column of {kind}")
+    for hint, last in hints.items():
+        wrong[last] += hint
     if wrong:
         raise ColumnError("; ".join(wrong))
 
@@ -205,6 +215,8 @@ def _fits(column: Column, kind: str) -> bool:
 def _hint(column: Column, kind: str) -> str:
     if column.kind == "int" and kind in ("double", "float"):
         return " (pandas makes integers with nulls floats: make the DataFrame from Arrow, or cast it to bigint)"
+    if column.kind == "int" and kind == "string":
+        return " (CSV without a schema is text: read it with one, or cast it to bigint)"
     return ""
 
 
@@ -273,7 +285,7 @@ def error_row(run: str, problems: Sequence[str]) -> dict[str, Any]:
     """The row of a run that is not judged, and why."""
     more = [f"and {len(problems) - PROBLEM_LIMIT} more"] if len(problems) > PROBLEM_LIMIT else []
     shown = [*problems[:PROBLEM_LIMIT], *more]
-    return {"run": run, "verdict": "error", "events": 0, "recorded": 0, "problems": shown}
+    return {**EMPTY, "run": run, "verdict": "error", "problems": shown}
 
 
 def verdict_row(

@@ -23,6 +23,7 @@ from viewproof.refinement.packing import row_decoder
 from viewproof.refinement.schema import INDEX
 from viewproof.refinement.spark.frames import (
     BEFORE_ALL,
+    EMPTY,
     VERDICTS,
     ColumnError,
     check_columns,
@@ -156,7 +157,9 @@ def _row(run: OpenRun, ended: Ended) -> dict[str, Any]:
 def _open(run: OpenRun) -> dict[str, Any]:
     events, recorded = run.events
     waits_for = run.waits_for()
-    return {"run": run.run_id, "verdict": "open", "events": events, "recorded": recorded, "missing": waits_for}
+    return {
+        **EMPTY, "run": run.run_id, "verdict": "open", "events": events, "recorded": recorded, "missing": waits_for
+    }  # fmt: skip
 
 
 def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -136,6 +136,11 @@ def test_what_is_wrong_with_columns_is_said_by_name(vsr: Any, spark_session: Any
         (events.withColumn("event", fn.lit(7)), ", nack, got a column of int"),
         (events.withColumn("m_log", fn.array(fn.lit(7))), "got a column of array<int>"),
         (events.withColumn("view", fn.col("view").cast("decimal(20,0)")), "got a column of decimal(20,0)"),
+        (
+            events.withColumns({name: fn.col(name).cast("string") for name in ("seq", "view")}),
+            "got a column of string; view: expected an integer ≥ 0, got a column of string"
+            " (CSV without a schema is text: read it with one, or cast it to bigint)",
+        ),
         (events.select("*", fn.col("view").alias("VIEW")), "view: there are 2 columns of that name (view, VIEW)"),
         (events.select("*", fn.lit(1).alias("pod"), fn.lit(2).alias("Pod")), "pod: there are 2 columns of that name"),
     ):
@@ -212,6 +217,7 @@ def test_a_malformed_event_spoils_its_run_and_no_other(vsr: Any, spark_session: 
     assert {run: row["verdict"] for run, row in found.items()} == {
         "steady": "conforms", "spoilt": "error", "other": "error",
     }  # fmt: skip
+    assert found["spoilt"]["missing"] == found["spoilt"]["violations"] == []
     assert "view: expected an integer ≥ 0" in found["spoilt"]["problems"][0]
     assert re.match(r"node \d, seq \d+: event: expected a known event", found["other"]["problems"][0])
 
