@@ -58,6 +58,7 @@ COLUMNS = (
     Column("top", "int", False, "largest op of the run so far", sort=Length),
     Column("done", "int", False, "ops that the replica executed again, by its later lines", sort=Length),
     Column("replayed", "int", False, "last op that the replica says that it executes as it comes back", sort=Length),
+    Column("acked", "int", False, "last op of which an acknowledgement is counted while it is away", sort=Length),
     Column("was", "int", False, "view that the replica comes back in, by its later lines", sort=View),
     Column("was_log", "int", False, "log_view that it comes back with, by its later lines", sort=View),
     Column("proved", "int", False, "last view in which an acknowledgement of it was counted before", sort=View),

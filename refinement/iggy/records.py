@@ -162,6 +162,7 @@ def look_ahead(records: list[Record]) -> list[Record]:
     perhaps: dict[int, int | None] = {}
     was: dict[int, int | None] = {}
     was_log: dict[int, int | None] = {}
+    counted: dict[tuple[int | None, int | None], int] = defaultdict(int)
     for record in reversed(records):
         node, c = record.node, record.columns
         match record.event:
@@ -174,10 +175,15 @@ def look_ahead(records: list[Record]) -> list[Record]:
             case "adopted" | "elected":
                 op[node] = known[node] = perhaps[node] = was_log[node] = None
                 was[node] = c.get("old")
+                counted[node, c["view"]] = 0
             case "view_changed":
                 was[node], was_log[node] = c["old"], c["log_view"]
                 c["op"], c["known"] = op.get(node), known.get(node)
                 c["perhaps"] = perhaps.get(node) if c["op"] is None else None
+                if c["op"] is None:
+                    c["op"] = counted[node, c["old"]] or None
+            case "acked":
+                counted[c["sender"], c["view"]] = max(c["op"] or 0, counted[c["sender"], c["view"]])
             case "executed" | "committed":
                 next_executed[node] = c["op"]
                 if record.event == "committed":
@@ -186,5 +192,6 @@ def look_ahead(records: list[Record]) -> list[Record]:
                 after = next_executed.get(node)
                 c["op"], c["done"] = op.get(node), None if after is None else after - 1
                 c["was"], c["was_log"] = was.get(node), was_log.get(node)
+                c["acked"] = counted[node, was.get(node)] or None
                 op[node] = known[node] = perhaps[node] = next_executed[node] = was[node] = was_log[node] = None
     return records

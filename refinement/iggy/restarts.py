@@ -59,7 +59,7 @@ def comes_back(state: Any, e: Any) -> None:
             may_step(append, r=r, o=o)
     with when(leads), each(between(Op, state.op[r] + 1, largest(head, done))) as o:
         step(as_built.fill_slot, r=r, o=o, w=state.view[r])
-    reaches(state, r, largest(head, done))
+    reaches(state, r, largest(head, done, where(shown(e.acked), e.acked, 0)))
     if not state.cfg.client_table.sessions:
         cause = (
             "a replica of a partition comes back: its journal was in memory, and no line shows what its segments have"

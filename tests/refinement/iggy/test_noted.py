@@ -116,6 +116,38 @@ def test_a_replica_that_acknowledged_in_a_view_comes_back_in_it(tmp_path: Path) 
     assert (found.rule_id, "beginning view probe" in str(found.carried["line"])) == ("I6", True)
 
 
+def test_a_primary_that_stood_still_counts_what_was_acknowledged_before_the_others_left(tmp_path: Path) -> None:
+    """One of five enters the next view too late to offer its log; that it had appended, no other line shows."""
+    cluster = Cluster()
+    mesh = "replica mesh complete: all peer connections established expected=4"
+    cluster.line(0, "message_bus::installer::replica", mesh)
+    cluster.queue(0, 0, 1, 7, 0, 0, 0)
+    cluster.lines[-1] = cluster.lines[-1].replace("quorum=2", "quorum=3")
+    for node in (1, 2, 3, 4):
+        cluster.sim(node, "ViewChangeStarted", 1, 0, 0, "view_change", 'old_view=0 new_view=1 reason="x"')
+    for count, sender in enumerate((0, 4, 1), 1):
+        cluster.ack(0, 0, 1, sender, count, 0, reached=count == 3)
+        cluster.lines[-1] = cluster.lines[-1].replace("quorum=2", "quorum=3")
+    found = verdict("iggy", cluster.write(tmp_path))
+    assert (found.verdict, found.violations) == ("inconclusive", ())
+
+
+def test_an_acknowledgement_of_before_a_kill_may_be_counted_while_its_sender_is_away(tmp_path: Path) -> None:
+    cluster = Cluster()
+    cluster.one(1, 0)
+    cluster.queue(0, 0, 2, 7, 1, 1, 0)
+    cluster.ack(0, 0, 2, 0, 1, 1)
+    cluster.line(1, "iggy_server", "server running; waiting on shard threads")
+    cluster.line(1, "consensus::impls", f"beginning view probe replica=1 namespace_raw={GROUP}")
+    cluster.ack(0, 0, 2, 1, 2, 1)
+    cluster.commit(0, 0, 2, 7, 1)
+    cluster.line(1, "consensus::impls", "adopting view from StartView replica=1 old_view=0 new_view=0 op=2 commit=2")
+    cluster.sim(1, "ReplicaStateChanged", 0, 0, 2, "normal")
+    cluster.execute(1, 2)
+    found = verdict("iggy", cluster.write(tmp_path))
+    assert (found.verdict, found.violations) == ("inconclusive", ())
+
+
 @pytest.mark.parametrize(("replayed", "refused"), [(2, False), (3, True)])
 def test_what_a_replica_executes_as_it_comes_back_it_does_not_execute_again(
     tmp_path: Path, replayed: int, refused: bool
