@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from asyncio.sslproto import SSLProtocol
 
 from viewproof.impl.net.address import is_loopback
 from viewproof.impl.net.inbound import Inbound, InboundHost
@@ -17,6 +18,9 @@ __all__ = ["Listener"]
 BACKLOG = 128
 PAUSE_SECONDS = 1.0
 """After the system had no file for a connection."""
+
+TLS_BUFFER_BYTES = 1 << 15
+"""Of each connection with TLS, read at once: two records. `asyncio` would keep 256 KiB for each."""
 
 
 class Listener:
@@ -29,6 +33,7 @@ class Listener:
 
     async def open(self, host: str, port: int, loopback_only: bool = False) -> None:
         """Listen. Raises OSError, and ValueError if other machines reach the address and ``loopback_only`` is set."""
+        SSLProtocol.max_size = TLS_BUFFER_BYTES
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for entry in found:
