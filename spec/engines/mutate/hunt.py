@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +13,15 @@ from viewproof.spec.lang.errors import SpecError
 
 @dataclass(frozen=True)
 class Ground:
-    """What the specification itself does: states and steps of each shape, which of them are not searched to their end;
-    witnesses reached and actions taken in any.
+    """What the specification itself does: states, steps, witnesses reached and actions taken of each shape; which of
+    them are not searched to their end.
     """
 
     states: Mapping[str, int]
     steps: Mapping[str, int]
     bounded: frozenset[str]
-    witnessed: frozenset[str]
-    taken: frozenset[str]
+    witnessed: Mapping[str, frozenset[str]]
+    taken: Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,16 @@ def survey(shapes: Sequence[Shape], workers: int | None = None) -> Ground:
     states: dict[str, int] = {}
     steps: dict[str, int] = {}
     bounded: set[str] = set()
-    witnessed: set[str] = set()
-    taken: set[str] = set()
+    witnessed: dict[str, frozenset[str]] = {}
+    taken: dict[str, frozenset[str]] = {}
     for shape in shapes:
         found, _ = search(shape, workers=workers)
         if found.verdict in ("violated", "range", "inconclusive"):
             raise SpecError(f"shape {shape.name}: {found.verdict} {found.broken} without any mutation".rstrip())
         states[shape.name], steps[shape.name] = found.distinct, found.generated
         bounded.update([shape.name] if found.verdict == "bounded" else [])
-        witnessed.update(found.witnessed)
-        taken.update(found.taken)
-    return Ground(states, steps, frozenset(bounded), frozenset(witnessed), frozenset(taken))
+        witnessed[shape.name], taken[shape.name] = frozenset(found.witnessed), frozenset(found.taken)
+    return Ground(states, steps, frozenset(bounded), witnessed, taken)
 
 
 def all_mutants(shapes: Sequence[Shape], actions: frozenset[str] | None = None) -> dict[str, dict[str, Mutant]]:
@@ -98,8 +97,9 @@ def _death(
     shapes: Iterable[Shape], ground: Ground, by_shape: Mapping[str, Mutant], workers: int | None
 ) -> tuple[Death | None, set[str]]:
     effects: set[str] = set()
-    witnessed: set[str] = set()
-    taken: set[str] = set()
+    witnessed: dict[str, frozenset[str]] = {}
+    taken: dict[str, frozenset[str]] = {}
+    ended: set[str] = set()
     for shape in shapes:
         mutant = by_shape.get(shape.name)
         spec = shape.spec if mutant is None else mutant.of(shape.spec)
@@ -110,16 +110,27 @@ def _death(
             return Death(shape.name, found.broken, found.steps, found.distinct), effects
         if found.verdict == "inconclusive":
             raise SpecError(f"shape {shape.name} was not searched to its end or bound: more memory is needed")
-        witnessed.update(found.witnessed)
-        taken.update(found.taken)
+        witnessed[shape.name], taken[shape.name] = frozenset(found.witnessed), frozenset(found.taken)
+        ended.update([shape.name] if found.verdict != "bounded" else [])
         if shape.name not in ground.bounded:
             here = (found.distinct - ground.states[shape.name], found.generated - ground.steps[shape.name])
             effects.add("more" if max(here) > 0 else "fewer" if min(here) < 0 else "same")
-    if lost := sorted(ground.witnessed - witnessed):
+    if lost := _lost(ground.witnessed, witnessed, ended):
         return Death("", f"witness of {', '.join(lost)} not reached"), effects
-    if lost := sorted(ground.taken - taken):
+    if lost := _lost(ground.taken, taken, ended):
         return Death("", f"{', '.join(lost)} not taken"), effects
     return None, effects
+
+
+def _lost(
+    ground: Mapping[str, frozenset[str]], found: Mapping[str, frozenset[str]], ended: Container[str]
+) -> list[str]:  # fmt: skip
+    """What the specification meets in the shapes that were tried, and the mutant in none; where a shape that has it did
+    not end, nothing is said: it may come later.
+    """
+    met = frozenset().union(*found.values())
+    bounded = frozenset().union(*(ground[name] for name in found if name not in ended))
+    return sorted(frozenset().union(*(ground[name] for name in found)) - met - bounded)
 
 
 def _effect(effects: set[str]) -> str:

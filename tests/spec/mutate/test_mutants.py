@@ -139,6 +139,22 @@ def test_a_mutant_that_no_shape_notices_is_said_to_be_open() -> None:
     assert found["vote | voted[r] == 0 | or less | voted[r] == 0"] is None
 
 
+def test_what_a_bound_hides_or_a_shape_does_not_have_is_no_loss() -> None:
+    """A mutant that is explained is tried in shapes that end; others may be the only ones that meet a witness."""
+    small, large = Shape("small", model("core", views=1, ops=1, requests=1)), Shape("large", model("core"), 50_000)
+    ground = survey([small, large])
+    assert ground.bounded == {"large"}
+    assert ground.witnessed["large"] - ground.witnessed["small"]
+    actions = frozenset({"do_view_change"})
+    found = list(hunt([small, large], ground, actions=actions, explained=lambda mutant: True))
+    assert found
+    assert not [report for report in found if report.death is not None]
+    decided = frozenset({"decide"})
+    bound = Shape("3", votes(3), 20)
+    hunted = {report.mutant.id: report.death for report in hunt([bound], survey([bound]), actions=decided)}
+    assert hunted["decide | decided[r] = … | left out"] is None
+
+
 def test_shapes_in_which_the_specification_itself_is_wrong_are_refused() -> None:
     wrong = next(m for m in mutants(votes(3)) if m.kind == "quorum one smaller").of(votes(3))
     with pytest.raises(SpecError, match="without any mutation"):
