@@ -16,7 +16,7 @@ from viewproof.spec.engines import explicit
 from viewproof.spec.engines.smt.certificate import fingerprints
 from viewproof.spec.engines.smt.induction import Failure
 from viewproof.spec.engines.smt.proof import prove
-from viewproof.spec.engines.smt.unbounded.proof import Problem, Result, ask, without_sizes
+from viewproof.spec.engines.smt.unbounded.proof import Problem, Question, Result, ask, without_sizes
 from viewproof.spec.engines.smt.unbounded.solve import ATTEMPTS
 from viewproof.spec.lang import Predicate, Spec
 from viewproof.spec.vsr.core.progress import goals
@@ -71,7 +71,10 @@ def changed_actions(fault: str) -> list[str]:
 
 
 def fails_in_any_size(spec: Spec, actions: Sequence[str]) -> tuple[str, str]:
-    """The first action instance and lemma with a goal that is false in some state; else one that is not decided."""
+    """The first action instance and lemma with a goal that is false in some state; else one that is not decided.
+
+    What induction does not show in the size of the record is asked first: a state of that size is one of any size, too.
+    """
     said, follows = all_lemmas(spec), following(spec)
     problem = Problem(without_sizes(spec, (*said, *follows)), said, follows)
     asked = [
@@ -80,6 +83,9 @@ def fails_in_any_size(spec: Spec, actions: Sequence[str]) -> tuple[str, str]:
         if step.ir.name in actions
         for question in problem.questions(number)
     ]
+    for question in _likely(spec, asked):
+        if ask(problem, question, LIMIT_MS).status == "sat":
+            return question.step.ir.name if question.step else "", question.lemma
     undecided: list[Result] = []
     for attempt in ATTEMPTS[:2]:
         undecided = []
@@ -89,6 +95,21 @@ def fails_in_any_size(spec: Spec, actions: Sequence[str]) -> tuple[str, str]:
                 return result.action, question.lemma
             undecided += [result] if result.status == "unknown" else []
     return (f"{undecided[0].action} (not decided)", undecided[0].lemma) if undecided else ("NOWHERE", "–")
+
+
+def _likely(spec: Spec, asked: Sequence[Question]) -> list[Question]:
+    """Of the questions those that induction in the size of the specification answers with no, its first lemma first."""
+    found = [(f.action, f.args, f.goal) for f in prove(spec, lemmas(spec), workers=2).failures]
+    places = []
+    for question in asked:
+        step = question.step
+        assert step is not None
+        fits = [
+            n for n, (action, args, lemma) in enumerate(found)
+            if (action, lemma) == (step.ir.name, question.lemma) and step.args.items() <= args.items()
+        ]  # fmt: skip
+        places += [(fits[0], question)] if fits else []
+    return [question for _, question in sorted(places, key=lambda place: place[0])]
 
 
 def fails_in_its_size(chosen: FaultModel, fault: str, actions: Sequence[str]) -> tuple[str, str]:

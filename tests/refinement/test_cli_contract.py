@@ -19,9 +19,22 @@ from viewproof.refinement.cli.mutate import mutate
 from viewproof.spec.engines.mutate import mutants
 from viewproof.spec.engines.mutate.rebuild import with_ir
 from viewproof.spec.engines.portfolio import Shape
-from viewproof.spec.lang import Spec
-from viewproof.spec.lang.expr import Const, Op, Read
+from viewproof.spec.lang import Spec, action, all_of, where
+from viewproof.spec.lang.expr import Const, Read
+from viewproof.spec.lang.expr import Op as Operation
 from viewproof.spec.sizes import Size
+from viewproof.spec.vsr.core import normal
+from viewproof.spec.vsr.core.state import (
+    NORMAL,
+    Client,
+    Core,
+    Op,
+    Replica,
+    Request,
+    client_of,
+    primary,
+    request_of,
+)
 
 SMALL = ("--views", "2", "--ops", "1", "--requests", "1")
 FAULT = ("core", "--fault", "state.getstate_truncates")
@@ -108,7 +121,7 @@ def log_view_of_the_head(spec: Spec) -> Spec:
     r = offered.index[1]
     head = Read(variables["op"], (r,))
     entry = Read(variables["entry"], (r, head))
-    view = Op("ite", (Op("eq", (head, Const(0)), True), Const(0), Op("sub", (entry, Const(1)))))
+    view = Operation("ite", (Operation("eq", (head, Const(0)), True), Const(0), Operation("sub", (entry, Const(1)))))
     updates = tuple(replace(u, value=view) if u is offered else u for u in ir.updates)
     return with_ir(spec, replace(ir, updates=updates))
 
@@ -121,12 +134,44 @@ def commits_what_it_installs(spec: Spec) -> Spec:
     return with_ir(spec, replace(ir, updates=updates))
 
 
-@pytest.mark.long
+def replies_at_once(spec: Spec) -> Spec:
+    """A primary answers a request when it prepares it."""
+
+    @action
+    def on_request(state: Core, r: Replica, c: Client, s: Request) -> None:
+        """A request is prepared, and answered."""
+        normal.on_request.fn(state, r, c, s)
+        state.replies[c] = s
+
+    return spec.with_actions({"on_request": on_request})
+
+
+def replies_at_append(spec: Spec) -> Spec:
+    """A primary answers a request when it has written the prepare."""
+
+    @action
+    def append(state: Core, r: Replica, o: Op) -> None:
+        """An entry is written, and its client answered by a primary."""
+        normal.append.fn(state, r, o)
+        c, s = client_of(state, state.entry[r, o], o), request_of(state, state.entry[r, o], o)
+        answers = all_of(state.status[r] == NORMAL, primary(state, state.view[r]) == r, state.replies[c] < s)
+        state.replies[c] = where(answers, s, state.replies[c])
+
+    return spec.with_actions({"append": append})
+
+
 @pytest.mark.parametrize(
-    ("mistake", "steps"), [(offers_ordered_by_op, 15), (log_view_of_the_head, 18), (commits_what_it_installs, 10)]
+    ("mistake", "broken", "steps"),
+    [
+        (replies_at_once, "I4", "1 step"),
+        (replies_at_append, "I4", "2 steps"),
+        pytest.param(offers_ordered_by_op, "I2", "15 steps", marks=pytest.mark.long),
+        pytest.param(log_view_of_the_head, "I2", "18 steps", marks=pytest.mark.long),
+        pytest.param(commits_what_it_installs, "I2", "10 steps", marks=pytest.mark.long),
+    ],
 )
 def test_a_check_without_a_size_finds_a_break_that_one_size_had_not(
-    mistake: Callable[[Spec], Spec], steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mistake: Callable[[Spec], Spec], broken: str, steps: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build = check_portfolio._shape
 
@@ -138,9 +183,10 @@ def test_a_check_without_a_size_finds_a_break_that_one_size_had_not(
     monkeypatch.setattr("viewproof.spec.engines.portfolio.outcome.cache_dir", lambda: tmp_path / "explicit")
     answer = CliRunner().invoke(check, ["core", "--json", str(tmp_path / "a.json")], standalone_mode=False)
     assert answer.return_value == 1
-    assert f"violated: I2 durability, after {steps} steps" in answer.output
+    assert f"violated: {broken} " in answer.output
+    assert f", after {steps}\n" in answer.output
     told = json.loads((tmp_path / "a.json").read_text())
-    assert (told["exit_code"], told["broken"], told["mutants"]["known"]) == (1, "I2", False)
+    assert (told["exit_code"], told["broken"], told["mutants"]["known"]) == (1, broken, False)
 
 
 def test_mutate_says_what_it_cannot_do() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from viewproof.spec.lang import Part
 from viewproof.spec.vsr.bounds import Bounds, Model
-from viewproof.spec.vsr.core import faults, invariants, normal, restart, state, view_change
+from viewproof.spec.vsr.core import faults, invariants, normal, restart, state, view_change, witnesses
 from viewproof.spec.vsr.core.lemmas import LEMMAS
 from viewproof.spec.vsr.parts.append_failure import APPEND_FAILURE
 from viewproof.spec.vsr.parts.checkpoints import CHECKPOINTS
@@ -51,9 +51,9 @@ CORE = Part(
         restart.restart,
     ),
     invariants=lambda cfg: invariants.INVARIANTS,
-    witnesses=lambda cfg: invariants.WITNESSES,
+    witnesses=lambda cfg: witnesses.WITNESSES,
     lemmas=lambda cfg: LEMMAS,
-    needs={"crash": (invariants.restarted_normal,)},
+    needs={"crash": (witnesses.restarted_normal,)},
     faults=faults.FAULTS,
     models={"core": Model(Bounds(views=3, ops=2)), "core_restart": Model(Bounds(views=2, ops=2, restarts=1))},
 )

@@ -40,6 +40,7 @@ def changes(cfg: Config) -> tuple[Change, ...]:
         replaces(normal.reply, table.reply),
         *(slots if cfg.client_table.slots else ()),
         replaces(core.are_different, invariants.are_different),
+        replaces(core.replies_in_order, invariants.replies_in_order),
         at(core.once, invariants.replies_the_same),
         *((at(core.once, invariants.newer_incarnation),) if cfg.client_table.sessions else ()),
         replaces(core.is_as_executed, invariants.is_as_executed),

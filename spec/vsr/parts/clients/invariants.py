@@ -116,6 +116,11 @@ def replies_the_same(s: Clients, o: Op) -> Bool:
     return s.last_reply[o] == s.first_reply[o]
 
 
+def replies_in_order(s: Clients) -> tuple[Truth, ...]:
+    """What is replied to, L2 says of each request up to the last one that was answered."""
+    return ()
+
+
 def newer_incarnation(s: Clients, o: Op) -> Bool:
     """If op o is a register of a client that has a slot, its incarnation is above that of the slot: a live session is
     replaced only by one of a newer incarnation.
