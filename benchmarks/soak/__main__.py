@@ -59,4 +59,8 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        _say("stopped; nothing was judged (what was written stays in --directory)")
+        sys.exit(4)

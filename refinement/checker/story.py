@@ -35,9 +35,9 @@ def rule_in_words(system: System, spec: Spec, rule: str, event: str) -> str:
     if kind == "message":
         return "a message arrives after it was sent, and as it was sent"
     action = rule.partition("/")[0]
-    for candidate in spec.actions:
-        if candidate.name == action:
-            return candidate.doc.partition("\n\n")[0].replace("\n", " ")
+    docs = {one.id: one.doc for one in spec.invariants} | {one.name: one.doc for one in spec.actions}
+    if action in docs:
+        return docs[action].partition("\n\n")[0].replace("\n", " ")
     return system.docs.get(event, "")
 
 

@@ -110,7 +110,7 @@ def kept(state: Any, e: Any) -> None:
 def voted(state: Any, e: Any) -> None:
     """The entry is acknowledged."""
     ack = state.ack[VIEW, e.node, e.op]
-    holds(ack != NONE, "a node votes for an entry that it has kept", e.op, rule="I3")
+    holds(ack != NONE, "a node votes only for an entry that it has kept", e.op, rule="I3")
     named(e.hash, ack, e.op)
 
 
@@ -175,6 +175,7 @@ SYSTEM = System(
     observed=observed,
     profile=PROFILE,
     messages={"entry": ("op", "hash", "prev", "client", "number"), "vote": ("op", "hash"), "known": ("told",)},
+    rules={"I14": "nodes that executed the same entries have the same digest"},
 )
 
 # --- 4. the lines ----------------------------------------------------------------------------------------------------
