@@ -14,8 +14,9 @@ from typing import Any
 import viewproof
 from viewproof.refinement.value_text import show_value
 from viewproof.spec.engines.explicit.result import Result
-from viewproof.spec.lang import Action, Predicate, Spec, SpecError
+from viewproof.spec.lang import Action, Predicate, Spec, SpecError, all_of, any_of, forall, implies
 from viewproof.spec.lang.expr import Read, walk
+from viewproof.spec.vsr.core.state import Core, Replica, View
 
 SEED, REQUESTS = 7, 60
 """Of the runs of lesson 7."""
@@ -57,7 +58,7 @@ def judge_search(spec: Spec, *, as_good_as: Spec | None = None, **options: Any) 
     """Right where a search finds no break, and meets each witness that it meets in `as_good_as` (default: all)."""
     try:
         found = viewproof.check(spec, **options)
-    except SpecError as error:
+    except (SpecError, TypeError, AttributeError) as error:
         return Judged(False, str(error))
     if found.verdict == "violated":
         return Judged(False, broken_by(found))
@@ -128,12 +129,29 @@ def lesson_3(core: Spec, steps: Sequence[tuple[str, Mapping[str, int]]], *, most
 
 def lesson_4(rule: Callable[[Any], Action], no_larger: Any) -> Judged:
     """A rule which log a view starts with, in two sizes: one searched whole, and one in which two views race."""
+
+    @viewproof.invariant("comparable", "of two offers one is no larger than the other")
+    def comparable(state: Core) -> Any:
+        """A view can start with any two offers."""
+
+        def compared(r: Any, v: Any, a: Any, b: Any) -> Any:
+            both = all_of(state.dvc[v, a].sent, state.dvc[v, b].sent)
+            return implies(both, lambda: any_of(no_larger(state, r, v, a, b), no_larger(state, r, v, b, a)))
+
+        def each(r: Any, v: Any, a: Any) -> Any:
+            return forall(Replica, lambda b: compared(r, v, a, b))
+
+        return forall(Replica, lambda r: forall(View, lambda v: forall(Replica, lambda a: each(r, v, a))))
+
     changed = {"start_view": rule(no_larger)}
     small = viewproof.model("core", views=3, ops=1, requests=1)
     race = viewproof.model("core", views=3, ops=2, clients=2, requests=1)
     judged = judge_search(small.with_actions(changed), as_good_as=small)
     if not judged.right:
         return judged
+    some = replace(small.with_actions(changed), invariants=(comparable,), witnesses=())
+    if not judge_search(some).right:
+        return Judged(False, "safe, but of some two offers neither is the better: no view can start with these two")
     return judge_search(replace(race.with_actions(changed), witnesses=()), symmetry=["Client"], max_states=2_000_000)
 
 

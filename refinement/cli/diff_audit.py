@@ -87,4 +87,9 @@ def _show(answer: Answer) -> None:
     if not answer.runs:
         click.echo(f"nothing is compared: there is no run in {', '.join(answer.traces)}")
         return
-    click.echo(f"{len(answer.changed):,} runs change their verdict" if answer.changed else "no run changes its verdict")
+    many = (
+        "1 run changes its verdict"
+        if len(answer.changed) == 1
+        else f"{len(answer.changed):,} runs change their verdict"
+    )
+    click.echo(many if answer.changed else "no run changes its verdict")

@@ -66,6 +66,10 @@ WRONG: dict[int, list[tuple[str, str]]] = {
         (TO_VIEW_1, "as view 0 prepared it"),
     ],
     4: [
+        (
+            RULE + "    return all_of(theirs.sent, theirs.log_view <= best.log_view, theirs.op <= best.op)",
+            "neither is the better",
+        ),
         (RULE + "    return theirs.sent", "I2"),
         (RULE + "    return all_of(theirs.sent, theirs.log_view <= best.log_view)", "I2"),
         (RULE + "    return all_of(theirs.sent, theirs.commit <= best.commit)", "I2"),

@@ -79,7 +79,7 @@ def test_why_prints_what_led_there(tmp_path: Path) -> None:
 
 def test_a_condition_that_is_false_has_the_values_and_who_could_have_made_it_true(tmp_path: Path) -> None:
     """An acknowledgement of an entry that the journal does not hold: the append that would have allowed it is named."""
-    simulate(1, requests=40, faults=frozenset({"commit.false_ack_after_start_view"}), out=tmp_path)
+    simulate(5, requests=40, faults=frozenset({"commit.false_ack_after_start_view"}), out=tmp_path)
     report = audit(tmp_path)
     (found,) = [v for v in report.violations if v.rule_id == "event.m_op"]
     assert found.why_not[0].startswith("holds(ack != NONE, message, e.m_op) is false (ack[")
