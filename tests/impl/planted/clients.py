@@ -180,19 +180,7 @@ def finds_rolled_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimStorage, "log_at_boot", log_at_boot)
 
 
-@story("one replica leaves every other checkpoint out", "execute", "crashes", 1)
-def skips_checkpoints(patch: pytest.MonkeyPatch) -> None:
-    right = Checkpoints.take_due
-
-    def take_due(self: Checkpoints) -> None:
-        state, interval = self.state, max(1, self.state.config.checkpoint_interval)
-        if state.node != 1 or state.commit_min // interval % 2 == 0:
-            right(self)
-
-    patch.setattr(Checkpoints, "take_due", take_due)
-
-
-@story("ops are executed while a snapshot waits to be written", "execute", "crashes")
+@story("ops are executed while a snapshot waits to be written", "checkpoint", "crashes")
 def executes_ahead(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Checkpoints, "pending", property(lambda self: False))
 
