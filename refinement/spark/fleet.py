@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from viewproof.refinement.reports.fleet import Cause, Fleet, Share
-from viewproof.refinement.spark.frames import ColumnError, coverage, violations
+from viewproof.refinement.spark.frames import ColumnError, check_verdicts, coverage, violations
 
 CAUSES_MAX = 50
 MISSING_MAX = 30
@@ -23,6 +23,7 @@ def fleet(verdicts: DataFrame, by: str | None = None) -> Fleet:
 
     Raises `ColumnError` for a column that is not there.
     """
+    check_verdicts(verdicts, "run", "verdict", "events", "violations", "missing")
     if by is not None and by not in verdicts.columns:
         raise ColumnError(f"{by}: there is no such column of the verdicts; there are: {', '.join(verdicts.columns)}")
     counts = verdicts.groupBy("verdict").agg(fn.count("*").alias("runs"), fn.sum("events").alias("events")).collect()

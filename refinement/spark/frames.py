@@ -322,8 +322,16 @@ def texts_of(carried: str | None) -> list[tuple[str, str]]:
     return [(name, value if isinstance(value, str) else str(value)) for name, value in found.items()]
 
 
+def check_verdicts(verdicts: DataFrame, *names: str) -> None:
+    """Refuse a DataFrame that is not one of verdicts, or has lost one of the columns that are needed."""
+    for name in names:
+        if name not in verdicts.columns:
+            raise ColumnError(f"{name}: the column is missing; expected verdicts, as audit gives them")
+
+
 def violations(verdicts: DataFrame) -> DataFrame:
-    """One row per violation: `run`, and the fields of `VIOLATION`."""
+    """One row per violation: `run`, and the fields of `VIOLATION`. Raises `ColumnError`."""
+    check_verdicts(verdicts, "run", "violations")
     return verdicts.select("run", fn.explode("violations").alias("v")).select("run", "v.*")
 
 
@@ -345,7 +353,8 @@ def causes(verdicts: DataFrame) -> DataFrame:
 
 
 def obligations(verdicts: DataFrame) -> DataFrame:
-    """One row per run and kind of evidence that was missing: `run`, `missing`."""
+    """One row per run and kind of evidence that was missing: `run`, `missing`. Raises `ColumnError`."""
+    check_verdicts(verdicts, "run", "missing")
     return verdicts.select("run", fn.explode("missing").alias("missing"))
 
 
@@ -354,8 +363,9 @@ def coverage(verdicts: DataFrame, *, guards: bool = False) -> DataFrame:
 
     With `guards` one per conjunct of the guard of each action, also of those that no run took: `action`, `guard` as
     written, its `place` in the specification; in how many steps it was known to hold (`held`), or was left `open` by
-    missing evidence; how many runs it `refused`; and the number of `runs` that took the action.
+    missing evidence; how many runs it `refused`; and the number of `runs` that took the action. Raises `ColumnError`.
     """
+    check_verdicts(verdicts, "run", "coverage", *(("violations", "open_guards", "configuration") if guards else ()))
     if guards:
         return guards_of(verdicts)
     counts = verdicts.select("run", fn.explode("coverage").alias("action", "steps")).where(fn.col("steps") > 0)

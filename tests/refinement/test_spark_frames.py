@@ -104,6 +104,13 @@ def test_what_became_of_each_guard_is_a_table(vsr: Any, spark_session: Any) -> N
     assert idle == {action for action in steps[0] if not any(counts[action] for counts in steps)}
 
 
+def test_events_in_place_of_verdicts_are_refused(vsr: Any, spark_session: Any, tmp_path: Path) -> None:
+    events = frame(spark_session, records()[:3])
+    for wrong in (vsr.violations, vsr.causes, vsr.obligations, vsr.coverage, lambda df: vsr.page(df, tmp_path / "p")):
+        with pytest.raises(vsr.ColumnError, match="the column is missing; expected verdicts"):
+            wrong(events)
+
+
 def test_a_column_that_was_not_shown_is_missing_evidence(vsr: Any, spark_session: Any) -> None:
     events = frame(spark_session, records()).drop("m_parent")
     assert [row["verdict"] for row in vsr.audit(events).collect()] == ["inconclusive"]
