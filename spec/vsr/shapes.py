@@ -35,6 +35,11 @@ CORE = Portfolio(
         Size(3, Bounds(views=3, ops=2, clients=2, requests=1, quorum_replication=3, quorum_view_change=1), 8_000_000),
         Size(3, Bounds(views=3, ops=2, clients=2, requests=1)),
         Size(3, Bounds(views=4, ops=1, requests=1), 16_000_000),
+        Size(
+            3,
+            Bounds(views=3, ops=2, clients=2, requests=1, restarts=1, quorum_replication=3, quorum_view_change=1),
+            4_000_000,
+        ),
     ),
 )
 RESTARTED = Size(2, Bounds(views=3, ops=1, clients=2, requests=2, restarts=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,14 +123,12 @@ def _death(
 
 
 def _lost(
-    ground: Mapping[str, frozenset[str]], found: Mapping[str, frozenset[str]], ended: Container[str]
+    ground: Mapping[str, frozenset[str]], found: Mapping[str, frozenset[str]], ended: Iterable[str]
 ) -> list[str]:  # fmt: skip
-    """What the specification meets in the shapes that were tried, and the mutant in none; where a shape that has it did
-    not end, nothing is said: it may come later.
+    """What the specification meets in shapes in which the mutant was searched to the end, and the mutant in none that
+    was tried: behind a bound it may come later.
     """
-    met = frozenset().union(*found.values())
-    bounded = frozenset().union(*(ground[name] for name in found if name not in ended))
-    return sorted(frozenset().union(*(ground[name] for name in found)) - met - bounded)
+    return sorted(frozenset().union(*(ground[name] for name in ended)) - frozenset().union(*found.values()))
 
 
 def _effect(effects: set[str]) -> str:
