@@ -335,7 +335,7 @@ def test_every_specification_is_recorded_without_a_mismatch() -> None:
     specs += [oxia.model(name) for name in oxia.MODELS]
     specs += [oxia.model(m.model, bounds=m.bounds, faults=(fault,)) for fault, m in OXIA_FAULT_MODELS.items()]
     june, known = june_2022.spec_2022(Cluster(3, nodes=3)), SYSTEM_2022.profile.deviations(tuple(june_2022.DEVIATIONS))
-    specs += [june, known.added_to(june), july_2026.spec_2026(Cluster(3, nodes=4))]
+    specs += [june, june.with_stand_ins(known.added), july_2026.spec_2026(Cluster(3, nodes=4))]
     for spec in specs:
         assert spec.action_irs
         assert len(spec.invariant_irs) + len(spec.witness_irs) == len(spec.invariants) + len(spec.witnesses)

@@ -164,10 +164,11 @@ def test_a_vacuous_lemma_has_no_witness() -> None:
 
 def test_a_lemma_about_steps_is_witnessed_by_a_step() -> None:
     spec = model("core_restart", views=2, ops=1, requests=1, restarts=1)
-    bounded, afresh, _ = found = witnesses(spec, [p for p in spec.invariants if p.id == "I4"])
+    bounded, afresh, *_, answered = found = witnesses(spec, [p for p in spec.invariants if p.id == "I4"])
     assert all(w.reached and w.part.of_step for w in found)
     assert (bounded.part.reads_after, len(bounded.steps)) == (False, 1)
     assert (afresh.part.reads_after, afresh.steps[-1].action) == (True, "restart")
+    assert (answered.part.reads_after, answered.steps[-1].action) == (True, "execute")
 
 
 def test_an_interrupt_ends_the_search_and_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
