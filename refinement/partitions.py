@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote
 
-from viewproof.refinement.schema import BY_NAME
+from viewproof.refinement.problems import ProblemLog
+from viewproof.refinement.schema import BY_NAME, COLUMNS, INDEX, LINE_INDEX, Row
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 """How Spark and Hive write a null in a path."""
@@ -59,6 +60,22 @@ def _value(name: str, text: str) -> Any:
     column = BY_NAME.get(name)
     is_number = column is not None and column.kind == "int" and text.removeprefix("-").isdecimal()
     return int(text) if is_number else text
+
+
+def agreeing(file: str, rows: Iterator[Row], log: ProblemLog) -> Iterator[Row]:
+    """The rows of a file; where they contradict its path is said to `log`, of each column once: nobody but who wrote
+    them knows which is right, and other readers take what the path says.
+    """
+    named = {INDEX[name]: value for name, value in path_columns(file).items() if name in INDEX}
+    if not named:
+        yield from rows
+    for row in rows:
+        for at in [at for at, value in named.items() if row[at] is not None and row[at] != value]:
+            value = _NULL if named[at] is None else named[at]
+            expected = f"{value}, as the path says ({COLUMNS[at]}={value})"
+            log.add(file, row[LINE_INDEX], COLUMNS[at], expected, f"{row[at]}: take it out of one of the two")
+            del named[at]
+        yield row
 
 
 def as_json(columns: Mapping[str, Any]) -> bytes:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
 
 from viewproof.refinement.verdict import PROBLEM_LIMIT, InputProblem
+
+_OF_A_CAUSE: Final = 5
 
 
 @dataclass(slots=True)
 class ProblemLog:
-    """Collects what is wrong with the input: the first `limit` in full, the rest as a number.
+    """Collects what is wrong with the input: the first `limit` in full, but of one cause in one file no more than
+    `_OF_A_CAUSE`, so that others are seen, too; the rest as a number.
 
     `carried` are columns that the format does not have, each with where it was first met; `unknown` are files
     with lines that their adapter does not know: how many, and the first.
@@ -20,6 +25,7 @@ class ProblemLog:
     more: int = 0
     carried: dict[str, str] = field(default_factory=dict)
     unknown: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _causes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def unrecognised(self, file: str, line: int) -> None:
         """Count a line that an adapter does not know."""
@@ -32,7 +38,8 @@ class ProblemLog:
 
     def add(self, file: str, line: int, name: str, expected: str, got: str) -> None:
         """Record one problem."""
-        if len(self.problems) < self.limit:
+        self._causes[file, name, expected] += 1
+        if len(self.problems) < self.limit and self._causes[file, name, expected] <= _OF_A_CAUSE:
             self.problems.append(InputProblem(file, line, name, expected, got))
         else:
             self.more += 1

@@ -25,7 +25,7 @@ import zstandard
 
 from viewproof.refinement import parquet
 from viewproof.refinement.bounds import LINE_MAX, BoundedLines, LineTooLongError
-from viewproof.refinement.partitions import as_json, path_columns
+from viewproof.refinement.partitions import agreeing, as_json, path_columns
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import (
     BY_NAME,
@@ -86,10 +86,8 @@ def read_rows(file: str, log: ProblemLog) -> Iterator[Row]:
     For Parquet, `line` is the row's number from 1.
     """
     try:
-        if file.endswith(".parquet"):
-            yield from parquet.read(file, log)
-        else:
-            yield from _read_ndjson(file, log)
+        rows = parquet.read(file, log) if file.endswith(".parquet") else _read_ndjson(file, log)
+        yield from agreeing(file, rows, log)
     except OSError as error:
         log.add(file, 0, "", "a readable file", error.strerror or str(error))
     except Exception as error:

@@ -254,6 +254,8 @@ class AuditReport:
     `stopped` says how far an audit came that was interrupted; `baseline` are the known violations, which do not count
     against it.
 
+    `since` says of each run how its verdict is to that of the state it goes on from: new, changed, as before.
+
     `seconds` went by; `spent` are processor seconds by phase (`read`, `sort`, `check`), over all processes that judge.
     """
 
@@ -270,6 +272,7 @@ class AuditReport:
     carried: Mapping[str, str] = field(default_factory=dict)
     unrecognised: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     baseline: Baseline | None = None
+    since: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def events(self) -> int:

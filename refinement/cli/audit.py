@@ -66,7 +66,7 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option("--input", type=click.Choice(api.INPUTS), default="native", show_default=True, help="Format.")
 @click.option("--profile", type=click.Choice(api.PROFILES), default="core", show_default=True, help="Of the spec.")
 @click.option("--allow", multiple=True, metavar="FAULT", help="Permit a known deviation; the report says where used.")
@@ -79,9 +79,9 @@ _PACKED = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 @click.option("--master", default="local[*]", show_default=True, help="Spark master.")
 @click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the Spark session.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
-@click.option("--state", type=Place(), help="Go on from the audit kept in this directory; keep it.")
+@click.option("--state", type=Place(), help="Go on from the audit kept here; without PATH: show it.")
 @click.option("--interp", is_flag=True, help="Take each spec step by the reference interpreter: slow, the oracle.")
-@click.option("--why", is_flag=True, help="Print the steps of each replica that led to a violation.")
+@click.option("--why", is_flag=True, help="Print the steps that led to a violation, also of old ones.")
 @json_option
 @click.option("--junit", "junit_file", type=_FILE, help="Write JUnit XML.")
 @click.option("--sarif", "sarif_file", type=_FILE, help="Write SARIF 2.1.0.")
@@ -104,6 +104,8 @@ def audit(
     """
     if "" in paths:
         raise click.BadParameter(EMPTY, param_hint="PATH")
+    if not paths and state is None:
+        raise click.UsageError("Missing argument 'PATH...'.")
     files = Files(json_file, junit_file, sarif_file, html_file, violations, write_baseline)
     known = _baseline(baseline_file)
     _check_usable(violations, engine, master)

@@ -13,6 +13,7 @@ from viewproof.refinement.difference import versions
 from viewproof.refinement.difference.audits import Answer, Side, at_hand, compare, side
 from viewproof.refinement.difference.versions import Version
 from viewproof.refinement.discovery import survey
+from viewproof.refinement.reports.text import number
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 RUNS_SHOWN = 5
@@ -27,17 +28,19 @@ RUNS_SHOWN = 5
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes of the local engine.")
 @click.option("--repository", type=Place(exists=True, file_okay=False), default=".",
               help="The git repository of the revisions.  [default: the directory at hand]")  # fmt: skip
+@click.option("--keep-violations", "keeps", is_flag=True,
+              help="Exit 1 also where a run that violates by OLD does not by NEW.")  # fmt: skip
 @json_option
 def diff_audit(
     old: str, new: str, traces: tuple[Path, ...], engine: str, master: str, workers: int, repository: Path,
-    json_file: Path | None,
+    keeps: bool, json_file: Path | None,
 ) -> int:  # fmt: skip
     """Audit traces by two versions, and say which runs change their verdict, and by which guard.
 
     OLD and NEW are NAME[:KEY=VALUE,...]. NAME is a git revision, a directory with a specification, nothing (the program
     at hand), or the report of an audit (*.json), which is then not made again. A KEY is one of input, profile, adapter,
     allow, forbid, without, set. The code of both versions is run. Exit codes: 0: no run violates that did not; 1: some
-    do; 4: no run was read.
+    do (or with --keep-violations: no longer do); 4: no run was read.
     """
     sides = [side(words) for words in (old, new)]
     inputs = survey(map(str, traces))
@@ -50,7 +53,7 @@ def diff_audit(
         answer = compare(one, two, traces, words, note)
     _show(answer)
     code = EXIT_CONFORMS if answer.runs else EXIT_INCONCLUSIVE
-    code = EXIT_VIOLATES if any(one.worse for one in answer.changed) else code
+    code = EXIT_VIOLATES if any(one.worse or (keeps and one.spared) for one in answer.changed) else code
     save_json({"format": "viewproof.diff-audit/1", **answer.to_json(), "exit_code": code}, json_file)
     return code
 
@@ -74,10 +77,10 @@ def _require_here(sides: list[Side], engine: str, master: str) -> None:
 
 def _show(answer: Answer) -> None:
     judged = ", ".join(f"{count:,} by {name}" for name, count in answer.judged.items())
-    click.echo(f"{answer.runs:,} runs; judged: {judged}{': ' + answer.reused if answer.reused else ''}")
+    click.echo(f"{number(answer.runs, 'run')}; judged: {judged}{': ' + answer.reused if answer.reused else ''}")
     for (both, by), runs in answer.causes().items():
         more = f" and {len(runs) - RUNS_SHOWN:,} more" if len(runs) > RUNS_SHOWN else ""
-        click.echo(f"{both}: {len(runs):,} runs{': ' + by if by else ''}")
+        click.echo(f"{both}: {number(len(runs), 'run')}{': ' + by if by else ''}")
         click.echo(f"  {', '.join(runs[:RUNS_SHOWN])}{more}")
         one = next(one for one in answer.changed if one.run_id == runs[0])
         for name, told in (("old", one.old), ("new", one.new)):

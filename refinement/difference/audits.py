@@ -68,6 +68,12 @@ class Changed:
         return after == "violates" and before != "violates"
 
     @property
+    def spared(self) -> bool:
+        """Did it violate, and does no longer?"""
+        before, after = ((side or {}).get("verdict") for side in (self.old, self.new))
+        return before == "violates" and after != "violates"
+
+    @property
     def cause(self) -> tuple[str, str]:
         """The two verdicts, and the guard or rule that makes the difference (that of the new side, if it has one)."""
         both = " -> ".join(str((side or {}).get("verdict", "not read")) for side in (self.old, self.new))

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
-from importlib import import_module
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-import viewproof.refinement as refinement_package
-from viewproof.refinement.adapter import BUILT_IN, NATIVE, adapter, rows_of
+from viewproof.refinement.adapter import adapter, rows_of
 from viewproof.refinement.discovery import Inputs
-from viewproof.refinement.going_on.directory import FORMAT, Directory, Taken, opened
+from viewproof.refinement.going_on.directory import Directory, Index, StateError, Taken, opened
 from viewproof.refinement.going_on.in_files import InFiles
 from viewproof.refinement.going_on.inputs import New, classify
 from viewproof.refinement.going_on.runs import Run
+from viewproof.refinement.going_on.subject import asked, differs, subject
 from viewproof.refinement.judging import STREAM_BYTES, by_run, no_collector
 from viewproof.refinement.local import Progress, result_of_inputs
 from viewproof.refinement.packing import Spill
@@ -29,16 +29,6 @@ from viewproof.refinement.schema import LINE_INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, AuditReport, RunVerdict, UnitResult
 
 BUCKETS_MAX = 256
-_JUDGES = (
-    "spec/lang",
-    "spec/engines/replay",
-    "spec/engines/guards",
-    "spec/vsr",
-    "refinement/checker",
-    "refinement/events",
-)
-"""Folders of the package that decide what a verdict is."""
-_ALSO = ("schema.py", "global_facts.py", "ordering.py", "going_on/runs.py", "going_on/kept.py", "going_on/in_files.py")
 Log = Callable[[str], None]
 Judged = Callable[[Directory, Inputs, AuditOptions, Progress | None, Log], Iterator[UnitResult]]
 """Takes what is new of the inputs and judges their runs, from what the directory has of them: new files of them, and
@@ -56,10 +46,15 @@ def audit(
     Raises `StateError` for a directory that cannot be used. `judged` does the work, by default in this process.
     """
     started = time.monotonic()
-    judged = judged or _judged
-    with opened(state, subject(options)) as directory:
+    judged, is_asked_only = judged or _judged, not (inputs.files or inputs.remote)
+    if is_asked_only and not (state / "index.json").exists():
+        raise StateError(f"{state}: there is no state yet: name the files of the first audit")
+    empty = Index(subject(options), options=asked(options))
+    with opened(state, empty, partial(differs, options=options)) as directory:
+        told = dict(directory.index.told)
         try:
-            results = [result_of_inputs(inputs), *judged(directory, inputs, options, progress, log)]
+            new = () if is_asked_only else judged(directory, inputs, options, progress, log)
+            results = [result_of_inputs(inputs), *new]
             stopped = ""
         except KeyboardInterrupt:
             directory.changed.clear()
@@ -67,7 +62,9 @@ def audit(
                 [],
                 f"interrupted: the state in {state} is as it was; the same command goes on from it",
             )
+        now = {verdict.run_id: digest(verdict) for result in results for verdict in result.verdicts}
         if not (stopped or any(one.problems or one.problems_more for one in results)):
+            directory.index.told |= now
             directory.commit()
         else:
             directory.sweep()
@@ -76,23 +73,22 @@ def audit(
         results.append(UnitResult("kept", verdicts=tuple(_others(directory, results, options))))
         index = directory.index
         results.append(UnitResult("state", carried=index.carried, unrecognised=index.unrecognised))
-    return AuditReport.combine(engine, options, results, seconds=time.monotonic() - started, stopped=stopped)
+    report = AuditReport.combine(engine, options, results, seconds=time.monotonic() - started, stopped=stopped)
+    return replace(report, since={one.run_id: _since(one.run_id, now, told) for one in report.verdicts})
 
 
-def subject(options: AuditOptions) -> str:
-    """What a state is of: the specification, the audit, the adapter and the options, as a digest."""
-    root = Path(next(iter(refinement_package.__path__))).parent
-    files = [
-        *(root / "refinement" / name for name in _ALSO),
-        *chain.from_iterable((root / name).rglob("*.py") for name in _JUDGES),
-    ]
-    module = BUILT_IN.get(options.adapter, options.adapter).partition(":")[0]
-    own = root / "refinement" / "native" if options.adapter == NATIVE else Path(str(import_module(module).__file__))
-    files += own.rglob("*.py") if own.is_dir() else [own]
-    found = hashlib.blake2b(FORMAT.encode() + msgspec.json.encode(options), digest_size=16)
-    for file in sorted(files):
-        found.update(file.read_bytes())
-    return found.hexdigest()
+def digest(verdict: RunVerdict) -> str:
+    """What is the same of a verdict as long as nothing new is to be told: where it is from, and for which reasons."""
+    broken = [(one.rule_fingerprint, one.node, one.seq) for one in verdict.violations]
+    said = msgspec.json.encode((verdict.verdict, broken, verdict.missing))
+    return hashlib.blake2b(said, digest_size=8).hexdigest()
+
+
+def _since(run: str, now: Mapping[str, str], told: Mapping[str, str]) -> str:
+    """`new`, `changed` or `as before`: a run beside what was said of it last."""
+    if run not in told:
+        return "new"
+    return "changed" if now.get(run, told[run]) != told[run] else "as before"
 
 
 def _judged(

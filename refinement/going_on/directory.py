@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -47,7 +47,9 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Index(msgspec.Struct):
-    """What counts. `subject` is what the state is of: specification, adapter, options."""
+    """What counts. `subject` is what the state is of: specification, adapter, `options`; `told` is a digest of what
+    was said last of each run.
+    """
 
     subject: str
     generation: int = 0
@@ -55,6 +57,8 @@ class Index(msgspec.Struct):
     runs: dict[str, Entry] = {}
     carried: dict[str, str] = {}
     unrecognised: dict[str, tuple[int, int]] = {}
+    told: dict[str, str] = {}
+    options: dict[str, str] = {}
 
 
 class _File(msgspec.Struct):
@@ -127,8 +131,11 @@ class Directory:
 
 
 @contextmanager
-def opened(path: Path, subject: str) -> Iterator[Directory]:
-    """The state in a directory, made if there is none, held against other audits. Raises `StateError`."""
+def opened(path: Path, empty: Index, differs: Callable[[Mapping[str, str]], str]) -> Iterator[Directory]:
+    """The state in a directory, made if there is none, held against other audits. Raises `StateError`.
+
+    `empty` is the index of a new one; `differs` says what is another now, from the options that were kept.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = (path / "lock").open("wb")
@@ -139,19 +146,19 @@ def opened(path: Path, subject: str) -> Iterator[Directory]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise StateError(f"{path}: another audit is using it") from None
-        found = Directory(path, _index(path, subject))
+        found = Directory(path, _index(path, empty, differs))
         found.numbers = count(found.least)
         found.sweep()
         yield found
 
 
-def _index(path: Path, subject: str) -> Index:
+def _index(path: Path, empty: Index, differs: Callable[[Mapping[str, str]], str]) -> Index:
     file = path / "index.json"
     if not file.exists():
         others = sorted(p.name for p in path.iterdir() if p.name != "lock" and not p.name.startswith("run-"))
         if others:
             raise StateError(f"{path}: expected an empty directory, or the state of an audit; found {others[0]}")
-        return Index(subject)
+        return empty
     try:
         content = msgspec.json.decode(file.read_bytes(), type=_File)
         if content.format != FORMAT:
@@ -161,9 +168,6 @@ def _index(path: Path, subject: str) -> Index:
         index = msgspec.json.decode(content.index, type=Index)
     except (OSError, msgspec.MsgspecError, DamagedError) as error:
         raise StateError(f"{file}: the state is damaged: {error}") from None
-    if index.subject != subject:
-        raise StateError(
-            f"{path}: the state is of another version of the specification or the audit, of another adapter, or of "
-            "other options (--profile, --allow, --without, --set …); begin a new one"
-        )
+    if index.subject != empty.subject:
+        raise StateError(f"{path}: the state is of {differs(index.options)}; begin a new one")
     return index

@@ -11,6 +11,7 @@ import zstandard
 from viewproof.refinement.adapter import adapter
 from viewproof.refinement.going_on.directory import StateError
 from viewproof.refinement.going_on.kept import Kept
+from viewproof.refinement.going_on.subject import asked, differs
 from viewproof.refinement.packing import row_decoder
 from viewproof.refinement.schema import INDEX, Row
 from viewproof.refinement.verdict import AuditOptions
@@ -34,6 +35,7 @@ class Value(msgspec.Struct):
     waiting: list[Event] = []
     named: list[tuple[int, int, str]] = []
     problems: list[str] = []
+    options: dict[str, str] = {}
 
 
 _decode = msgspec.msgpack.Decoder(Value).decode
@@ -48,17 +50,15 @@ class InValue:
     def __init__(self, run_id: str, value: bytes, subject: str, options: AuditOptions) -> None:
         self.own: dict[tuple[int, int], str] = {}
         self._row = row_decoder(adapter(options.adapter).system.table).decode
-        self.value = Value(subject)
+        self.value = Value(subject, options=asked(options))
         if value:
             try:
                 self.value = _decode(zstandard.decompress(value))
             except (zstandard.ZstdError, msgspec.MsgspecError) as error:
                 raise StateError(f"the state of run {run_id} is damaged: {error}") from None
             if self.value.subject != subject:
-                raise StateError(
-                    f"the state of run {run_id} is of another version of the specification or the audit, or of other "
-                    "options; begin a new one"
-                )
+                other = differs(self.value.options, options)
+                raise StateError(f"the state of run {run_id} is of {other}; begin a new one")
             self.own = {(node, seq): own for node, seq, own in self.value.named}
 
     def bytes(self) -> bytes:

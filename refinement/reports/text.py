@@ -12,6 +12,9 @@ from viewproof.refinement.verdict import AuditReport, RunVerdict, Violation
 RUNS_SHOWN = 200
 """Conforming runs listed one by one; beyond that they are only counted. Others are always listed."""
 
+OLD = "as before"
+"""Said of a run whose verdict is that of the state that the audit goes on from, for the same reasons."""
+
 MISSING = "evidence is missing"
 """Said of a run that violates, before its violations: what is missing may be what they follow from."""
 
@@ -37,15 +40,30 @@ def _lines(report: AuditReport, why: bool) -> Iterator[str]:
     conforming = 0
     for verdict in report.verdicts:
         conforming += verdict.verdict == "conforms"
-        if verdict.verdict != "conforms" or conforming <= RUNS_SHOWN:
+        if verdict.verdict == "conforms" and conforming > RUNS_SHOWN:
+            continue
+        if why or report.since.get(verdict.run_id) != OLD:
             yield from _run(verdict, why, report)
+        else:
+            yield from _old(verdict)
     if conforming > RUNS_SHOWN:
         yield f"… and {conforming - RUNS_SHOWN} more runs that conform"
     yield from _summary(report)
 
 
+def _old(verdict: RunVerdict) -> Iterator[str]:
+    """A run of which all that is said was said before: each thing in one line."""
+    yield f"{verdict.verdict:<13}{verdict.run_id}  ({how_far(verdict)}, {OLD})"
+    for violation in verdict.violations:
+        yield f"    {violation.file}:{violation.line}: {violation.rule_id}: {violation.message}"
+    if not verdict.violations and verdict.missing:
+        more = f", and {len(verdict.missing) - 1} more" if len(verdict.missing) > 1 else ""
+        yield f"    missing: {verdict.missing[0]}{more}"
+
+
 def _run(verdict: RunVerdict, why: bool, report: AuditReport) -> Iterator[str]:
-    yield f"{verdict.verdict:<13}{verdict.run_id}  ({how_far(verdict)})"
+    since = f", {report.since[verdict.run_id]}" if verdict.run_id in report.since else ""
+    yield f"{verdict.verdict:<13}{verdict.run_id}  ({how_far(verdict)}{since})"
     if verdict.violations:
         for reason in verdict.missing:
             yield f"    {MISSING}: {reason}; the violation below may follow from it"
@@ -137,6 +155,10 @@ def _summary(report: AuditReport) -> Iterator[str]:
             yield f"    {name:<{width}}  {steps:>16}  {events:>13}"
     counts = ", ".join(f"{report.count(name)} {name}" for name in ("conforms", "violates", "inconclusive"))
     yield f"{number(len(report.verdicts), 'run')}: {counts}; {number(report.events, 'event')} checked"
+    if report.since:
+        words = {word: sum(one == word for one in report.since.values()) for word in ("new", "changed", OLD)}
+        told = ", ".join(f"{count} {word}" for word, count in words.items() if count)
+        yield f"since the state: {told}" + ("; --why tells the old ones again" if words[OLD] else "")
     if not report.events and not report.problems and not report.tool_errors:
         yield "nothing was checked"
     for name, place in report.carried.items():

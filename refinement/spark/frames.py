@@ -8,6 +8,7 @@ functions unfold them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -30,7 +31,7 @@ from viewproof.refinement.spark.balance import Plan
 from viewproof.refinement.spark.columns import CARRIED, EVENT_BYTES, judge_run, malformed, runs_in
 from viewproof.refinement.spark.guards import guards as guards_of
 from viewproof.refinement.spark.plans import in_order
-from viewproof.refinement.verdict import PROBLEM_LIMIT, AuditOptions, CheckRun, RunVerdict
+from viewproof.refinement.verdict import PROBLEM_LIMIT, AuditOptions, CheckRun, RunVerdict, natural
 
 _KINDS = {"int": "bigint", "string": "string", "strings": "array<string>"}
 SCHEMA: Final = ", ".join(f"{column.name} {_KINDS[column.kind]}" for column in TABLE)
@@ -271,6 +272,8 @@ def _judged(
     yield pa.RecordBatch.from_pylist(rows, schema=VERDICTS)
 
 
+_GOT = re.compile(r", got [^;]*")
+
 Event = tuple[str, int, int, int, bytes, str | None]
 """A row with the columns of `EVENTS`."""
 
@@ -282,10 +285,19 @@ def rows_of_events(batches: Iterator[pa.RecordBatch]) -> Iterator[Event]:
 
 
 def error_row(run: str, problems: Sequence[str]) -> dict[str, Any]:
-    """The row of a run that is not judged, and why."""
+    """The row of a run that is not judged, and why: each cause once, with its first place, in the order of places."""
+    causes: dict[str, list[str]] = {}
+    for text in sorted(problems, key=natural):
+        causes.setdefault(_GOT.sub("", text.partition(": ")[2]) or text, []).append(text)
+    problems = [f"{texts[0]}{_like_it(texts)}" for texts in causes.values()]
     more = [f"and {len(problems) - PROBLEM_LIMIT} more"] if len(problems) > PROBLEM_LIMIT else []
     shown = [*problems[:PROBLEM_LIMIT], *more]
     return {**EMPTY, "run": run, "verdict": "error", "problems": shown}
+
+
+def _like_it(texts: Sequence[str]) -> str:
+    """How many other events are malformed in the same way."""
+    return f" (and {len(texts) - 1:,} more like it, the last {texts[-1].partition(':')[0]})" if len(texts) > 1 else ""
 
 
 def verdict_row(

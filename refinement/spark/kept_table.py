@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from viewproof.refinement.adapter import adapter as find_adapter
-from viewproof.refinement.going_on.audit import subject
 from viewproof.refinement.going_on.directory import StateError
 from viewproof.refinement.going_on.in_value import InValue
 from viewproof.refinement.going_on.runs import Run
+from viewproof.refinement.going_on.subject import subject
 from viewproof.refinement.judging import no_collector
 from viewproof.refinement.packing import row_decoder
 from viewproof.refinement.problems import ProblemLog

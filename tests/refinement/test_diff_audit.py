@@ -55,9 +55,11 @@ def test_reports_are_compared_and_the_guard_is_named(tmp_path: Path) -> None:
     assert cause["by"] == changed["new"]["by"] != ""
     assert changed["new"]["at"].startswith(str(tmp_path / "bad" / "replica-1.ndjson"))
     assert found["judged"] == {"old": 0, "new": 0}
-    assert "conforms -> violates: 1 runs" in done.stdout
+    assert "conforms -> violates: 1 run:" in done.stdout
     back = run(bad, good, STEADY)
     assert (back.exit_code, "violates -> conforms" in back.stdout) == (0, True)
+    assert run(bad, good, STEADY, "--keep-violations").exit_code == 1
+    assert run(bad, bad, STEADY, "--keep-violations").exit_code == 0
 
 
 def test_settings_are_compared_and_the_same_is_not_judged_again(tmp_path: Path) -> None:

@@ -279,7 +279,8 @@ def test_a_number_given_twice_is_malformed_as_in_one_pass(good: list[Row], tmp_p
 def test_a_state_of_other_options_is_refused(good: list[Row], options: dict[str, Any], tmp_path: Path) -> None:
     write(tmp_path / "a", good)
     audit_from(tmp_path / "state", tmp_path / "a")
-    with pytest.raises(AuditOptionError, match="of other options"):
+    [(name, [value])] = options.items()
+    with pytest.raises(AuditOptionError, match=f"of other options: --{name} was not given and is {value}; begin"):
         audit_from(tmp_path / "state", tmp_path / "a", **options)
 
 
@@ -288,7 +289,7 @@ def test_a_state_of_another_version_is_refused(
 ) -> None:
     write(tmp_path / "a", good)
     audit_from(tmp_path / "state", tmp_path / "a")
-    monkeypatch.setattr(import_module("viewproof.refinement.going_on.audit"), "FORMAT", "viewproof.audit-state/0")
+    monkeypatch.setattr(import_module("viewproof.refinement.going_on.subject"), "FORMAT", "viewproof.audit-state/0")
     with pytest.raises(AuditOptionError, match="another version of the specification"):
         audit_from(tmp_path / "state", tmp_path / "a")
 
@@ -351,10 +352,34 @@ def test_the_command_goes_on(good: list[Row], tmp_path: Path) -> None:
     for folder in ("a", "b"):
         done = CliRunner().invoke(cli, ["audit", str(tmp_path / folder), "--state", str(tmp_path / "state")])
         assert done.exit_code == 0
-    assert f"({len(good):,} events)" in done.stdout
+    assert f"({len(good):,} events, as before)" in done.stdout
     done = CliRunner().invoke(cli, ["audit", str(tmp_path / "a"), "--state", str(tmp_path / "a")])
     assert done.exit_code == 2
     assert "expected an empty directory" in done.stderr
+
+
+def test_what_is_new_today_is_said_and_old_stories_are_not_told_again(good: list[Row], tmp_path: Path) -> None:
+    words = ["audit", "--state", str(tmp_path / "state")]
+    bad = variants(good)[2]
+    write(tmp_path / "a", bad, "bad")
+    write(tmp_path / "a", good[: len(good) // 2], "good")
+    write(tmp_path / "b", good[len(good) // 2 :], "good")
+    write(tmp_path / "b", good, "late")
+    first = CliRunner().invoke(cli, [*words, str(tmp_path / "a")])
+    assert "since the state: 2 new" in first.stdout
+    assert "accepted before it:" in first.stdout
+    second = CliRunner().invoke(cli, [*words, str(tmp_path / "b")])
+    assert second.exit_code == first.exit_code == 1
+    assert ", as before)" in second.stdout
+    assert f"conforms     late  ({len(good):,} events, new)" in second.stdout
+    assert "accepted before it:" not in second.stdout
+    shown = CliRunner().invoke(cli, words)
+    assert shown.exit_code == 1
+    assert "since the state: 3 as before; --why tells the old ones again" in shown.stdout
+    assert "accepted before it:" in CliRunner().invoke(cli, [*words, "--why"]).stdout
+    (tmp_path / "none").mkdir()
+    refused = CliRunner().invoke(cli, ["audit", "--state", str(tmp_path / "none")])
+    assert (refused.exit_code, "there is no state yet" in refused.stderr) == (2, True)
 
 
 def test_an_audit_that_is_stopped_leaves_the_state_as_it_was(

@@ -160,13 +160,19 @@ def test_nulls_spaces_and_escapes_are_fine(tmp_path: Path) -> None:
     assert audit(write_bytes(tmp_path, loosen)).exit_code == 0
 
 
-def test_all_problems_are_reported_up_to_a_limit_with_the_number_beyond(tmp_path: Path) -> None:
+def test_each_cause_is_reported_up_to_a_limit_and_so_are_all_with_the_number_beyond(tmp_path: Path) -> None:
     records = fakes.records("r", nodes=1, ops=20)
     for record in records[:30]:
         record["view"] = -1
+    records[30]["op"] = -1
     result = audit(fakes.write_lines(tmp_path / "t.ndjson", records))
-    assert result.output.count("view: expected an integer ≥ 0") == 20
-    assert "… and 10 more places with malformed input" in result.output
+    assert result.output.count("view: expected an integer ≥ 0") == 5
+    assert "t.ndjson:31: op: expected" in result.output
+    assert "… and 25 more places with malformed input" in result.output
+    for record, name in zip(records, ("clock", "seq", "node", "view", "op", "commit_min", "commit_max"), strict=False):
+        record[name] = "x"
+    result = audit(fakes.write_lines(tmp_path / "t.ndjson", [{**one, "log_view": -1} for one in records]))
+    assert len([line for line in result.output.splitlines() if "t.ndjson:" in line]) <= 20
 
 
 def test_every_wrong_field_of_a_line_is_named() -> None:

@@ -53,12 +53,21 @@ def test_columns_in_paths_are_columns(kind: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [parquet, ndjson])
-def test_what_a_file_says_itself_counts_and_a_wrong_path_is_named(kind: Any, tmp_path: Path) -> None:
+def test_a_path_that_a_file_contradicts_or_that_is_no_value_is_named(kind: Any, tmp_path: Path) -> None:
     ending = "parquet" if kind is parquet else "ndjson"
     for node in range(3):
-        kind(tmp_path / "run=other" / f"node={node}.{ending}", records(node))
+        kind(tmp_path / "run=steady" / f"node={node}" / f"part.{ending}", records(node))
     code, output = audit(tmp_path)
     assert (code, "conforms     steady" in output) == (0, True), output
+    (tmp_path / "run=steady" / "node=1").rename(tmp_path / "run=steady" / "node=4")
+    (tmp_path / "run=steady").rename(tmp_path / "run=other")
+    code, output = audit(tmp_path)
+    assert code == 2
+    place = f"{tmp_path}/run=other/node=4/part.{ending}:1"
+    for name, path, file in (("run", "other", "steady"), ("node", "4", "1")):
+        said = f"{place}: {name}: expected {path}, as the path says ({name}={path}), got {file}: take it out of one"
+        assert output.count(said) == 1, output
+    (tmp_path / "run=other").rename(tmp_path / "gone")
     for node in range(3):
         place = tmp_path / "bad" / "run=steady" / f"node=n{node}"
         kind(place / f"part.{ending}", records(node), without=("run", "node"))

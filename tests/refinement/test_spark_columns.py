@@ -15,6 +15,7 @@ from viewproof.refinement.checker import check_run
 from viewproof.refinement.schema import ARROW_SCHEMA
 from viewproof.refinement.spark import columns
 from viewproof.refinement.spark.columns import CARRIED, judge_run, runs_in
+from viewproof.refinement.spark.frames import error_row
 from viewproof.refinement.verdict import AuditOptions, UnitResult
 
 SCHEMA = ARROW_SCHEMA.append(pa.field(CARRIED, pa.string()))
@@ -76,3 +77,12 @@ def test_malformed_events_are_said_by_place_and_their_run_is_not_judged() -> Non
 def test_columns_to_judge_without_are_left_out() -> None:
     found = judged(records("a"), 100, AuditOptions(without=("m_commit",)))
     assert found["a"][0].verdicts[0].verdict == "inconclusive"
+
+
+def test_malformed_events_of_one_cause_are_one_problem_in_the_order_of_places() -> None:
+    of_seq = [f"node 1, seq {-n}: seq: expected an integer ≥ 1, got {-n}" for n in (12, 3, 298)]
+    row = error_row("r", [*of_seq, "node 0, seq 7: view: expected an integer ≥ 0, got -1"])
+    assert row["problems"] == [
+        "node 0, seq 7: view: expected an integer ≥ 0, got -1",
+        "node 1, seq -3: seq: expected an integer ≥ 1, got -3 (and 2 more like it, the last node 1, seq -298)",
+    ]

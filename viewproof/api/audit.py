@@ -95,11 +95,11 @@ def audit_from(
 ) -> AuditReport:
     """`audit` that goes on from the audit kept in the directory `state` (made if there is none), and is kept there: new
     files of the same runs are judged from where they ended, with the report of one audit over all files ever taken.
+    `since` of it says of each run whether its verdict is new, changed, or as before. Without paths nothing is read: the
+    report is on what is kept.
 
     Raises `AuditOptionError` also for a state that is damaged, in use, or of other options (docs/audit.md).
     """
-    if not paths:
-        raise AuditOptionError("paths", "an audit needs at least one path")
     options = audit_options("native", "core", allow, without, adapter, configuration, forbid=forbid, partial=partial)
     require_state(state, "native", options, 1, interp=False)
     inputs = survey_inputs(map(str, paths), options)
