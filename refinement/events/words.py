@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
+from types import ModuleType
 from typing import Any
 
 from viewproof.refinement.events.lines import (
@@ -91,6 +92,16 @@ def event(
         return Event(name or fn.__name__, fn, doc, sends, receives, only, needs, aside)
 
     return wrap
+
+
+def events_of(*modules: ModuleType) -> tuple[Event, ...]:
+    """The events that these modules declare, in their order."""
+    return tuple(
+        found
+        for module in modules
+        for found in vars(module).values()
+        if isinstance(found, Event) and found.fn.__module__ == module.__name__
+    )
 
 
 class Columns:

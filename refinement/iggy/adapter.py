@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from viewproof.refinement.adapter import Adapter, Joined
-from viewproof.refinement.events import Column, Profile, System
+from viewproof.refinement.events import Column, Profile, System, events_of
 from viewproof.refinement.events.system import Record
 from viewproof.refinement.iggy import events, restarts, told, views
 from viewproof.refinement.iggy.files import is_merged
@@ -119,7 +119,7 @@ CONFIGURATION = ("replicas", "slots", "metadata", "wire")
 SYSTEM = System(
     "iggy",
     COLUMNS,
-    (*events.EVENTS, *views.EVENTS, *restarts.EVENTS, *told.EVENTS),
+    events_of(events, views, restarts, told),
     observed,
     Profile(
         configure, specification, Replica, CONFIGURATION, CONFIGURATION, boots=(), to_the_end=True,

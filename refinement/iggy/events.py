@@ -214,6 +214,3 @@ def plain(state: Any, e: Any) -> None:
     """A line that changes nothing shows its replica."""
     with when(all_of(state.view[e.node] == e.view, e.status == 0, state.status[e.node] == NORMAL)):
         shows(state, e)
-
-
-EVENTS = (queued, acked, committed, executed, progressed, plain)

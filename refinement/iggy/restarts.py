@@ -183,6 +183,3 @@ def slot(state: Any, e: Any) -> None:
     with when(state.commit_min[r] == e.commit_min):
         same = all_of(state.table_session[r, c] == e.epoch, number_of(state.table[r, c]) == e.mark)
         holds(same, "the client table follows from what was executed", rule="I9")
-
-
-EVENTS = (restarted, probing, cut_off, ended_early, lost, disagrees, at_end_of_tick, journal, executed_entry, slot)

@@ -53,6 +53,3 @@ def refused(state: Any, e: Any) -> None:
         holds(number_of(e.request) <= e.mark, "only what is below the watermark is refused", rule="I8")
     with when(shown(e.epoch)):
         holds(state.table_session[r, c] == e.epoch, follows, rule="I9")
-
-
-EVENTS = (replied, gapped, lagging, refused)

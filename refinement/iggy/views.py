@@ -165,9 +165,3 @@ def repaired(state: Any, e: Any) -> None:
     r, o = e.node, e.op
     with when(all_of(state.status[r] == NORMAL, o <= state.op[r], state.body[r, o] == NONE)):
         step(as_built.fill_slot, r=r, o=o, w=value_of(state.entry[r, o]))
-
-
-EVENTS = (
-    *(view_changed, offered, unscheduled, got_request, got_start, merged, elected, announced, adopted, dropped),
-    repaired,
-)  # fmt: skip

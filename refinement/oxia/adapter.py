@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from viewproof.refinement.adapter import Adapter, Joined
-from viewproof.refinement.events import Column, Profile, System
+from viewproof.refinement.events import Column, Profile, System, events_of
 from viewproof.refinement.events.system import Record
 from viewproof.refinement.joined.order import Record as Line
 from viewproof.refinement.joined.source import lines_of
-from viewproof.refinement.oxia.events import EVENTS
+from viewproof.refinement.oxia import events
 from viewproof.refinement.oxia.source import SUFFIXES, is_merged, read
 from viewproof.spec.lang import Instance
 from viewproof.spec.lang.definitions import Spec
@@ -76,7 +76,7 @@ def omissible(line: Line, later: Sequence[Line]) -> bool:
 SYSTEM = System(
     "oxia",
     COLUMNS,
-    EVENTS,
+    events_of(events),
     observed,
     Profile(
         configure,

@@ -242,20 +242,3 @@ def replaced(state: Any, e: Any) -> None:
 def unheard(state: Any, e: Any) -> None:
     """There are no lines of a server, or no more."""
     forget(e.node, "there are no lines of a server, or they end before those of the others")
-
-
-EVENTS = (
-    *(
-        on_new_term,
-        elected,
-        become_leader,
-        truncated,
-        attached,
-        applies_pending,
-        started_leading,
-        proposed,
-        sent,
-        acked,
-    ),
-    *(added, duplicate, applies, applied, created, started, replaced, unheard),
-)

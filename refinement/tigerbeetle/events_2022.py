@@ -18,15 +18,12 @@ from viewproof.refinement.events import (
     step,
     when,
 )
-from viewproof.refinement.tigerbeetle.events_2022_log import EVENTS as LOG_EVENTS
-from viewproof.refinement.tigerbeetle.events_2022_messages import EVENTS as MESSAGE_EVENTS
-from viewproof.refinement.tigerbeetle.events_2022_repair import EVENTS as REPAIR_EVENTS
 from viewproof.refinement.tigerbeetle.said import (
     NO_PARENT,
+    either,
     flag,
     leading,
     new_reply_of,
-    panic,
     prepare,
     said_role,
     set_cells,
@@ -39,35 +36,21 @@ from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Count, Op, Prepare
 from viewproof.spec.vsr.tigerbeetle.state_2022 import FIX, NORMAL, RECOVERING, SLOTS
 
 _CASES: Final = {
-    "A": (("vsr", "vsr"), 0),
-    "B": (("vsr", "vsr"), 0),
-    "C": (("vsr", "vsr"), 0),
-    "D": (("vsr", "vsr"), 0),
-    "E": (("vsr", "fix"), 1),
-    "F": (("fix", "fix"), 1),
-    "G": (("vsr", "fix"), 1),
-    "H": (("fix", "fix"), 1),
-    "I": (("vsr", "vsr"), 0),
+    **dict.fromkeys("ABCDI", (("vsr", "vsr"), 0)),
+    **dict.fromkeys("EG", (("vsr", "fix"), 1)),
+    **dict.fromkeys("FHK", (("fix", "fix"), 1)),
+    **dict.fromkeys("LM", (("vsr", "vsr"), 1)),
     "J": (("nil", "nil"), 0),
-    "K": (("fix", "fix"), 1),
-    "L": (("vsr", "vsr"), 1),
-    "M": (("vsr", "vsr"), 1),
     "N": (("eql", "eql"), 1),
     "Truncate": (("cut", "cut"), 0),
 }
 """Label of a slot's recovery → decision (with other replicas, alone), and whether its prepare can be read."""
 _EARLY_CASES: Final = {
-    "A": (("vsr", "vsr"), 0),
-    "B": (("vsr", "vsr"), 0),
-    "C": (("vsr", "vsr"), 0),
-    "D": (("vsr", "vsr"), 0),
-    "E": (("vsr", "fix"), 1),
-    "F": (("vsr", "fix"), 1),
-    "G": (("vsr", "vsr"), 0),
+    **dict.fromkeys("ABCDG", (("vsr", "vsr"), 0)),
+    **dict.fromkeys("EF", (("vsr", "fix"), 1)),
+    **dict.fromkeys("JK", (("vsr", "vsr"), 1)),
     "H": (("nil", "nil"), 0),
     "I": (("fix", "fix"), 1),
-    "J": (("vsr", "vsr"), 1),
-    "K": (("vsr", "vsr"), 1),
     "L": (("eql", "eql"), 1),
     "Truncate": (("cut", "cut"), 0),
 }
@@ -267,11 +250,8 @@ def quorum_prepare_ok(state: Any, e: Any) -> None:
 def advance_commit_max(state: Any, e: Any) -> None:
     """A backup learns a commit number; a cluster of one takes its journal as committed."""
     check(e.commit_before, state.commit_max[e.node])
-    replays = let(all_of(state.cfg.replicas == 1, state.status[e.node] == RECOVERING))
-    with when(replays):
-        step(normal_2022.replay, r=e.node, k=e.commit)
-    with when(not_(replays)):
-        step(normal_2022.learn_commit, r=e.node, k=e.commit)
+    replays = all_of(state.cfg.replicas == 1, state.status[e.node] == RECOVERING)
+    either(replays, normal_2022.replay, normal_2022.learn_commit, r=e.node, k=e.commit)
 
 
 @event()
@@ -283,11 +263,8 @@ def execute(state: Any, e: Any) -> None:
     check(e.op, state.commit_min[e.node] + 1)
     check(e.op, state.p_op[made])
     shows_operation(state, e, made)
-    commits = let(all_of(state.status[e.node] == NORMAL, leading(state, e)))
-    with when(commits):
-        step(normal_2022.commit, r=e.node, e=made)
-    with when(not_(commits)):
-        step(normal_2022.execute, r=e.node, e=made)
+    commits = all_of(state.status[e.node] == NORMAL, leading(state, e))
+    either(commits, normal_2022.commit, normal_2022.execute, r=e.node, e=made)
     with when(any_of(state.p_register[made], state.session[e.node, state.p_client[made]] > 0)):
         owes("new_session", "new_reply", "evict", "new_state", values=(made,))
     with when(leading(state, e)):
@@ -336,10 +313,3 @@ def new_state(state: Any, e: Any) -> None:
         owes("new_session", "new_reply", "evict", values=(made,))
     with when(was_owed == 0):
         step(normal_2022.show_empty, r=e.node, a=e.state_before, b=e.state)
-
-
-EVENTS: Final = (
-    init, init_journal, crash, restart, recover_journal, recover_slot, recovered_journal, recovered, request, prepare_,
-    advance, jump, commit_verified, count_prepare_ok, duplicate_prepare_ok, quorum_prepare_ok, advance_commit_max,
-    execute, acknowledge, new_session, new_reply, evict, new_state, panic, *MESSAGE_EVENTS, *LOG_EVENTS, *REPAIR_EVENTS,
-)  # fmt: skip

@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from viewproof.refinement.events import call, check, event, holds, let, of_row, owed, owes, step, when
-from viewproof.refinement.tigerbeetle.said import flag, leading, prepare, quotes_prepare, said_role, set_cells, written
+from viewproof.refinement.tigerbeetle.said import (
+    either,
+    flag,
+    leading,
+    prepare,
+    quotes_prepare,
+    said_role,
+    set_cells,
+    shows,
+    shows_message,
+    written,
+)
 from viewproof.spec.lang import NONE, all_of, any_of, as_index, not_, smallest, value_of
 from viewproof.spec.vsr.tigerbeetle import journal_2022, recovery_2022, repair_2022, view_2022
 from viewproof.spec.vsr.tigerbeetle.headers import is_named
@@ -180,9 +191,7 @@ def counted_do_view_change(state: Any, e: Any) -> None:
     owed(must=False)
     m = let(state.dvc_of[e.node, e.sender])
     holds(m != 0, NO_VOTE, e.sender)
-    check(e.log_view, state.m_log_view[m])
-    check(e.op, state.m_op[m])
-    check(e.commit, state.m_commit[m])
+    shows_message(state, e, m, "log_view", "op", "commit")
     latest = let(state.m_header[m, e.op])
     holds(is_named(state, latest, e.m_checksum), "the head of this vote is another prepare", e.m_checksum)
     quotes_prepare(state, e, latest)
@@ -191,8 +200,7 @@ def counted_do_view_change(state: Any, e: Any) -> None:
 
 def _takes_head(state: Any, e: Any, m: Any, message: str) -> Any:
     """The log gets the head of message m; is it there already?"""
-    check(e.op_before, state.op[e.node])
-    check(e.commit_before, state.commit_max[e.node])
+    shows(state, e, op_before="op", commit_before="commit_max")
     check(e.op, state.m_op[m])
     holds(is_named(state, state.m_header[m, e.op], e.checksum), message, e.checksum)
     return let(state.entry[e.node, e.op] == state.m_header[m, e.op])
@@ -232,11 +240,7 @@ def start_view(state: Any, e: Any) -> None:
     """A replica is normal in a view."""
     check(e.view, state.view[e.node])
     said_role(state, e, "leader", "follower")
-    leads = let(leading(state, e))
-    with when(leads):
-        step(view_2022.start_view, r=e.node)
-    with when(not_(leads)):
-        step(view_2022.follow_view, r=e.node)
+    either(leading(state, e), view_2022.start_view, view_2022.follow_view, r=e.node)
 
 
 @event()
@@ -271,8 +275,7 @@ def discard_header(state: Any, e: Any) -> None:
 @event()
 def discard_ops(state: Any, e: Any) -> None:
     """An uncommitted tail is discarded."""
-    check(e.view, state.view[e.node])
-    check(e.op_head, state.op[e.node])
+    shows(state, e, "view", op_head="op")
     step(repair_2022.discard_ops, r=e.node, o=e.op)
     owes("remove_from", values=(e.op,))
 
@@ -290,19 +293,14 @@ def ask_recovery(state: Any, e: Any) -> None:
 @event()
 def answer_recovery(state: Any, e: Any) -> None:
     """A replica answers."""
-    check(e.view, state.view[e.node])
-    check(e.op, state.op[e.node])
-    check(e.commit, state.commit_max[e.node])
+    shows(state, e, "view", "op", commit="commit_max")
     check(e.nonce, state.m_nonce[state.current[e.node]])
     owes("copy_headers", "send", values=(0,))
 
 
 def _shows_answer(state: Any, e: Any) -> Any:
     m = let(state.current[e.node])
-    check(e.sender, state.m_from[m])
-    check(e.view, state.m_view[m])
-    check(e.op, state.m_op[m])
-    check(e.commit, state.m_commit[m])
+    shows_message(state, e, m, sender="from", view="view", op="op", commit="commit")
     return m
 
 
@@ -319,9 +317,7 @@ def later_response(state: Any, e: Any) -> None:
     """A further answer of a replica."""
     old = let(state.response_of[e.node, e.sender])
     holds(old != 0, "this replica has not answered before", e.sender)
-    check(e.view_before, state.m_view[old])
-    check(e.op_before, state.m_op[old])
-    check(e.commit_before, state.m_commit[old])
+    shows_message(state, e, old, view_before="view", op_before="op", commit_before="commit")
     m = _shows_answer(state, e)
     older = let(recovery_2022.older(state, m, old))
     with when(older):
@@ -362,20 +358,9 @@ def responses_used(state: Any, e: Any) -> None:
     m = let(state.response_of[e.node, value_of(state.recovers_from[e.node])])
     check(e.view, state.view[e.node])
     check(e.count, of_row(set_cells, state.response_of, e.node))
-    check(e.low, state.m_low[m])
-    check(e.high, state.m_op[m])
-    check(e.commit, state.m_commit[m])
+    shows_message(state, e, m, "low", high="op", commit="commit")
     unsure = of_row(set_cells, state.unsure, e.node)
     for column, cells in ((e.dirty, state.dirty), (e.faulty, state.faulty)):
         more = column - of_row(set_cells, cells, e.node)
         holds(all_of(more >= 0, more <= unsure), f"other slots are {column.name}", column)
     step(recovery_2022.answers_used, r=e.node)
-
-
-EVENTS: Final = (
-    set_header, remove_from, remove_entry, write_start, sectors_written, write_header, write_done, write_moot, rot,
-    copy_headers, start_view_change, count_start_view_change, quorum_start_view_change, count_do_view_change,
-    quorum_do_view_change, counted_do_view_change, merge_log, install_log, start_view, gap, gap_nack, discard_header,
-    discard_ops, ask_recovery, answer_recovery, first_response, later_response, older_response, wait_responses,
-    recover_log, responses_used,
-)  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from viewproof.refinement.events import agrees, check, event, holds, of_row, owed, step, text_of, when
 from viewproof.refinement.tigerbeetle.said import (
@@ -15,6 +15,7 @@ from viewproof.refinement.tigerbeetle.said import (
     quotes_acknowledged,
     quotes_prepare,
     replies,
+    shows,
 )
 from viewproof.spec.lang import any_of, as_index, largest, where
 from viewproof.spec.vsr.tigerbeetle import messages_2022, normal_2022, recovery_2022, repair_2022, view_2022
@@ -82,8 +83,7 @@ def send(state: Any, e: Any) -> None:
     with when(e.kind == KIND["prepare_ok"]):
         _send_prepare_ok(state, e, acknowledged)
     with when(e.kind == KIND["commit"]):
-        check(e.m_view, state.view[e.node])
-        check(e.m_commit, state.commit_max[e.node])
+        shows(state, e, m_view="view", m_commit="commit_max")
         named = is_named(state, state.entry[e.node, e.m_commit], e.m_prepare)
         holds(named, "the checksum is not that of the prepare at the commit number", e.m_prepare)
         step(messages_2022.send_commit, r=e.node, m=e.message, e=e.m_prepare)
@@ -121,14 +121,10 @@ def _send_of_view_change(state: Any, e: Any) -> None:
         step(messages_2022.send_start_view_change, r=e.node, m=e.message)
     with when(e.kind == KIND["do_view_change"]):
         _to_primary(state, e)
-        check(e.m_view, state.view[e.node])
-        check(e.m_op, state.op[e.node])
-        check(e.m_commit, state.commit_max[e.node])
-        check(e.m_log_view, state.log_view[e.node])
+        shows(state, e, m_view="view", m_op="op", m_commit="commit_max", m_log_view="log_view")
         step(view_2022.do_view_change, r=e.node, m=e.message, **_carried(state, e))
     with when(e.kind == KIND["start_view"]):
-        check(e.m_view, state.view[e.node])
-        check(e.m_op, state.op[e.node])
+        shows(state, e, m_view="view", m_op="op")
         step(view_2022.send_start_view, r=e.node, m=e.message, k=e.m_commit, **_carried(state, e))
     with when(e.kind == KIND["request_start_view"]):
         holds(e.to == primary_of(state, e.m_view), "it is not sent to the primary", e.to)
@@ -140,9 +136,7 @@ def _send_of_recovery(state: Any, e: Any) -> None:
         check(e.m_nonce, state.nonce[e.node])
         step(messages_2022.send_recovery, r=e.node, m=e.message)
     with when(e.kind == KIND["recovery_response"]):
-        check(e.m_view, state.view[e.node])
-        check(e.m_op, state.op[e.node])
-        check(e.m_commit, state.commit_max[e.node])
+        shows(state, e, m_view="view", m_op="op", m_commit="commit_max")
         step(recovery_2022.answer_recovery, r=e.node, m=e.message, n=e.m_nonce, **_carried(state, e))
 
 
@@ -175,6 +169,3 @@ def reply(state: Any, e: Any) -> None:
     owed(Prepare)
     holds(leading(state, e), "only the primary of the view replies", e.node)
     replies(state, e)
-
-
-EVENTS: Final = (receive, client_send, client_receive, send, reply)

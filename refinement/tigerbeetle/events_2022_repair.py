@@ -6,7 +6,15 @@ from typing import Any, Final
 
 from viewproof.refinement.events import check, event, holds, let, of_row, owed, owes, step, when
 from viewproof.refinement.tigerbeetle.events_2022_log import held
-from viewproof.refinement.tigerbeetle.said import ANOTHER, NO_PARENT, flag, prepare, set_cells
+from viewproof.refinement.tigerbeetle.said import (
+    ANOTHER,
+    NO_PARENT,
+    flag,
+    prepare,
+    set_cells,
+    shows,
+    shows_message,
+)
 from viewproof.spec.lang import all_of, any_of, as_index, not_, number_of, where
 from viewproof.spec.vsr.tigerbeetle import journal_2022, repair_2022
 from viewproof.spec.vsr.tigerbeetle.headers import is_named
@@ -101,18 +109,14 @@ def header_changes(state: Any, e: Any) -> None:
 @event()
 def repair_break(state: Any, e: Any) -> None:
     """The log has a break."""
-    check(e.view, state.view[e.node])
-    check(e.commit_min, state.commit_min[e.node])
-    check(e.commit_max, state.commit_max[e.node])
-    check(e.op, state.op[e.node])
+    shows(state, e, "view", "commit_min", "commit_max", "op")
     step(repair_2022.find_break, r=e.node, lo=e.low, hi=e.high)
 
 
 @event()
 def repair_behind(state: Any, e: Any) -> None:
     """The log ends below what is committed."""
-    check(e.op, state.op[e.node])
-    check(e.commit_max, state.commit_max[e.node])
+    shows(state, e, "op", "commit_max")
 
 
 def _named_here(state: Any, e: Any) -> None:
@@ -218,8 +222,7 @@ def answer_read(state: Any, e: Any) -> None:
 def no_headers(state: Any, e: Any) -> None:
     """There are no headers of the ops asked for."""
     m = state.current[e.node]
-    check(e.low, state.m_commit[m])
-    check(e.high, state.m_op[m])
+    shows_message(state, e, m, low="commit", high="op")
     holds(of_row(held, state.entry, e.node, e.low, e.high) == 0, "there are headers of these ops", e.low)
 
 
@@ -296,12 +299,3 @@ def pipeline_push(state: Any, e: Any) -> None:
     """A prepare is put into the pipeline."""
     made = prepare(state, e.checksum)
     step(repair_2022.pipeline_push, r=e.node, o=e.op, e=made)
-
-
-EVENTS: Final = (
-    header_clean, header_gap, header_dirty, header_connects, header_older, header_breaks, header_exists, header_newer,
-    header_advances, header_changes, repair_break, repair_behind, repair_nackable, repair_prepare, repair_from_pipeline,
-    repair_writing, slot_unused, nack_answered, answer_pipeline, answer_reading, answer_nack, answer_read, no_headers,
-    count_nack, nack_threshold, quorum_nack, pipeline_diff, pipeline_reset, pipeline_entry, pipeline_read,
-    pipeline_push,
-)  # fmt: skip

@@ -18,17 +18,16 @@ from viewproof.refinement.events import (
     step,
     when,
 )
-from viewproof.refinement.tigerbeetle.events_2026_log import EVENTS as LOG_EVENTS
-from viewproof.refinement.tigerbeetle.events_2026_messages import EVENTS as MESSAGE_EVENTS
 from viewproof.refinement.tigerbeetle.said import (
     NO_PARENT,
+    either,
     flag,
     leading,
     new_reply_of,
-    panic,
     prepare,
     said_role,
     set_cells,
+    shows,
     shows_operation,
 )
 from viewproof.spec.lang import NONE, all_of, any_of, as_index, not_, value_of, where
@@ -38,21 +37,11 @@ from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Count, Op, Prepare
 from viewproof.spec.vsr.tigerbeetle.state_2026 import EQL, FIX, NORMAL, RECOVERING, SLOTS, slot_of
 
 _CASES: Final = {
-    "A": ("vsr", "vsr"),
-    "B": ("vsr", "vsr"),
-    "C": ("vsr", "vsr"),
-    "D": ("vsr", "fix"),
-    "E": ("vsr", "fix"),
-    "F": ("fix", "fix"),
-    "G": ("fix", "fix"),
-    "H": ("cut", "unr"),
-    "I": ("cut", "unr"),
-    "J": ("cut", "unr"),
-    "K": ("vsr", "vsr"),
+    **dict.fromkeys("ABCKNO", ("vsr", "vsr")),
+    **dict.fromkeys("DE", ("vsr", "fix")),
+    **dict.fromkeys("FGM", ("fix", "fix")),
+    **dict.fromkeys("HIJ", ("cut", "unr")),
     "L": ("nil", "nil"),
-    "M": ("fix", "fix"),
-    "N": ("vsr", "vsr"),
-    "O": ("vsr", "vsr"),
     "P": ("eql", "eql"),
     "TruncateTorn": ("cut_torn", "cut_torn"),
 }
@@ -114,11 +103,8 @@ def open_(state: Any, e: Any) -> None:
     with when(state.up[x]):
         owes_nothing(by=x)
         step(node_2026.crash, r=x)
-    anew = let(state.new_disk[x])
-    with when(anew):
-        step(node_2026.open_new_disk, r=x, v=e.view, w=e.log_view, k=e.commit, c=e.checkpoint)
-    with when(not_(anew)):
-        step(node_2026.open_superblock, r=x, v=e.view, w=e.log_view, k=e.commit, c=e.checkpoint)
+    superblock = {"v": e.view, "w": e.log_view, "k": e.commit, "c": e.checkpoint}
+    either(state.new_disk[x], node_2026.open_new_disk, node_2026.open_superblock, r=x, **superblock)
 
 
 @event(aside=True)
@@ -177,11 +163,7 @@ def recovered_journal(state: Any, e: Any) -> None:
 @event()
 def start_normal(state: Any, e: Any) -> None:
     """A replica is normal at once."""
-    single = let(alone(state, e))
-    with when(single):
-        step(node_2026.start_single, r=e.node)
-    with when(not_(single)):
-        step(node_2026.start_normal, r=e.node)
+    either(alone(state, e), node_2026.start_single, node_2026.start_normal, r=e.node)
     check(e.view, state.view[e.node])
     said_role(state, e, "primary", "backup")
 
@@ -189,11 +171,7 @@ def start_normal(state: Any, e: Any) -> None:
 @event()
 def doubt_head(state: Any, e: Any) -> None:
     """A replica is not sure of its head."""
-    check(e.checkpoint, state.checkpoint[e.node])
-    check(e.commit_min, state.commit_min[e.node])
-    check(e.op, state.op[e.node])
-    check(e.log_view, state.log_view[e.node])
-    check(e.view, state.view[e.node])
+    shows(state, e, "checkpoint", "commit_min", "op", "log_view", "view")
     step(node_2026.doubt_head, r=e.node)
 
 
@@ -205,10 +183,7 @@ def ask_superblock(state: Any, e: Any) -> None:
     """View and log_view are to become durable."""
     with when(all_of(alone(state, e), state.status[e.node] == RECOVERING)):
         step(node_2026.next_view_alone, r=e.node)
-    check(e.durable, state.durable_view[e.node])
-    check(e.log_durable, state.durable_log_view[e.node])
-    check(e.view, state.view[e.node])
-    check(e.log_view, state.log_view[e.node])
+    shows(state, e, durable="durable_view", log_durable="durable_log_view", view="view", log_view="log_view")
     step(node_2026.ask_superblock, r=e.node)
     owes("asked_superblock")
 
@@ -221,10 +196,7 @@ def asked_superblock(state: Any, e: Any) -> None:
 
 
 def _writes(state: Any, e: Any) -> None:
-    check(e.commit, state.next_commit[e.node])
-    check(e.checkpoint, state.next_checkpoint[e.node])
-    check(e.view, state.next_view[e.node])
-    check(e.log_view, state.next_log_view[e.node])
+    shows(state, e, commit="next_commit", checkpoint="next_checkpoint", view="next_view", log_view="next_log_view")
 
 
 @event()
@@ -256,8 +228,7 @@ def view_durable(state: Any, e: Any) -> None:
 def view_is_durable(state: Any, e: Any) -> None:
     """The replica goes on with what is durable."""
     owed()
-    check(e.view, state.durable_view[e.node])
-    check(e.log_view, state.durable_log_view[e.node])
+    shows(state, e, view="durable_view", log_view="durable_log_view")
 
 
 @event()
@@ -456,12 +427,3 @@ def evict(state: Any, e: Any) -> None:
     with when(normal_2026.lacks_session(state, e.node, e.client)):
         step(normal_2026.load_session, r=e.node, c=e.client, o=1, s=0)
     step(normal_2026.evict, r=e.node, c=e.client)
-
-
-EVENTS: Final = (
-    init, init_journal, crash, format_, open_, open_header, recover_slot, drop_header, recovered_journal, start_normal,
-    doubt_head, ask_superblock, asked_superblock, wrote_view, wrote_header, view_durable, view_is_durable,
-    ask_checkpoint, checkpoint_durable, request, prepare_, advance, jump, learn_commit, replay, note_commit,
-    commit_verified, count_prepare_ok, duplicate_prepare_ok, quorum_prepare_ok, execute, acknowledge, not_sent,
-    new_session, new_reply, evict, panic, *MESSAGE_EVENTS, *LOG_EVENTS,
-)  # fmt: skip

@@ -9,11 +9,14 @@ from viewproof.refinement.events import call, check, event, holds, let, of_row, 
 from viewproof.refinement.tigerbeetle.said import (
     ANOTHER,
     NO_PARENT,
+    either,
     flag,
     leading,
     prepare,
     said_role,
     set_cells,
+    shows,
+    shows_message,
     written,
 )
 from viewproof.spec.lang import all_of, any_of, not_
@@ -184,10 +187,7 @@ def counted_join_view(state: Any, e: Any) -> None:
     owed(must=False)
     m = let(state.join_of[e.node, e.sender])
     holds(m != 0, "no join_view of this replica is counted", e.sender)
-    check(e.log_view, state.m_log_view[m])
-    check(e.op, state.m_op[m])
-    check(e.commit, state.m_commit[m])
-    check(e.checkpoint, state.m_checkpoint[m])
+    shows_message(state, e, m, "log_view", "op", "commit", "checkpoint")
 
 
 @event()
@@ -210,9 +210,7 @@ def merge_log(state: Any, e: Any) -> None:
     """The primary takes the log of the votes."""
     _, lowest = owed(Op)
     holds(lowest == e.op + 1, "the log was cut at another op", e.op)
-    check(e.view, state.view[e.node])
-    check(e.op_before, state.op[e.node])
-    check(e.commit_before, state.commit_max[e.node])
+    shows(state, e, "view", op_before="op", commit_before="commit_max")
     step(view_2026.merge_log, r=e.node, h=e.op, k=e.commit)
 
 
@@ -221,8 +219,7 @@ def install_log(state: Any, e: Any) -> None:
     """A backup takes the log of a started view."""
     _, lowest = owed(Op)
     holds(lowest == e.op + 1, "the log was cut at another op", e.op)
-    check(e.op_before, state.op[e.node])
-    check(e.commit_before, state.commit_max[e.node])
+    shows(state, e, op_before="op", commit_before="commit_max")
     step(follow_2026.install_log, r=e.node, h=e.op, k=e.commit)
     check(e.view, state.view[e.node])
 
@@ -247,11 +244,7 @@ def sync_stage(state: Any, e: Any) -> None:
 @event()
 def start_view(state: Any, e: Any) -> None:
     """A replica is normal in a view."""
-    leads = let(leading(state, e))
-    with when(leads):
-        step(view_2026.start_view, r=e.node)
-    with when(not_(leads)):
-        step(follow_2026.follow_view, r=e.node)
+    either(leading(state, e), view_2026.start_view, follow_2026.follow_view, r=e.node)
     check(e.view, state.view[e.node])
     said_role(state, e, "primary", "backup")
 
@@ -323,10 +316,7 @@ def header_changes(state: Any, e: Any) -> None:
 @event()
 def repair_break(state: Any, e: Any) -> None:
     """The log has a break."""
-    check(e.view, state.view[e.node])
-    check(e.commit_min, state.commit_min[e.node])
-    check(e.commit_max, state.commit_max[e.node])
-    check(e.op, state.op[e.node])
+    shows(state, e, "view", "commit_min", "commit_max", "op")
 
 
 @event()
@@ -347,17 +337,6 @@ def drop_slot(state: Any, e: Any) -> None:
 def observe(state: Any, e: Any) -> None:
     """The cluster's own summary of a replica."""
     owed(must=False)
-    check(e.view, state.view[e.node])
-    check(e.checkpoint, state.checkpoint[e.node])
-    check(e.commit_min, state.commit_min[e.node])
-    check(e.commit_max, state.commit_max[e.node])
+    shows(state, e, "view", "checkpoint", "commit_min", "commit_max")
     check(e.dirty, of_row(set_cells, state.dirty, e.node))
     check(e.faulty, of_row(set_cells, state.faulty, e.node))
-
-
-EVENTS: Final = (
-    set_header, remove_from, write_start, write_header, write_done, write_moot, write_header_moot, rot, wait_exit_view,
-    quorum_exit_view, start_view_change, wait_join_view, quorum_join_view, counted_join_view, counted_header, merge_log,
-    install_log, start_sync, sync_stage, start_view, head_known, pipeline_entry, header_other, header_dirty,
-    header_clean, header_apart, header_advances, header_changes, repair_break, repair_writing, drop_slot, observe,
-)  # fmt: skip

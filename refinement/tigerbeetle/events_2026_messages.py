@@ -16,6 +16,7 @@ from viewproof.refinement.tigerbeetle.said import (
     quotes_acknowledged,
     quotes_prepare,
     replies,
+    shows,
 )
 from viewproof.spec.lang import all_of, any_of, between, largest, not_, number_of
 from viewproof.spec.vsr.tigerbeetle import messages_2026, normal_2026, view_2026
@@ -86,8 +87,7 @@ def send(state: Any, e: Any) -> None:
     with when(e.kind == KIND["prepare_ok"]):
         _send_prepare_ok(state, e, acknowledged)
     with when(e.kind == KIND["commit"]):
-        check(e.m_view, state.view[e.node])
-        check(e.m_commit, state.commit_max[e.node])
+        shows(state, e, m_view="view", m_commit="commit_max")
         holds(
             any_of(is_named(state, state.canonical[e.m_commit], e.m_prepare), e.m_commit == 0),
             "the checksum is not that of the prepare at the commit number",
@@ -136,10 +136,7 @@ def _send_prepare_ok(state: Any, e: Any, acknowledged: Any) -> None:
 
 def _send_join_view(state: Any, e: Any) -> None:
     check(e.m_view, state.view[e.node])
-    check(e.m_log_view, state.log_view[e.node])
-    check(e.m_op, state.list_op[e.node])
-    check(e.m_commit_min, state.commit_min[e.node])
-    check(e.m_checkpoint, state.checkpoint[e.node])
+    shows(state, e, m_log_view="log_view", m_op="list_op", m_commit_min="commit_min", m_checkpoint="checkpoint")
     whole = all_of(e.m_headers > 0, e.m_headers <= number_of(e.m_op) + 1, e.m_rest == 0)
     holds(whole, "it does not carry whole headers", e.m_headers)
     low, head = let(e.m_op + 1 - e.m_headers), let(state.list_op[e.node])
@@ -153,10 +150,7 @@ def _send_join_view(state: Any, e: Any) -> None:
 
 
 def _send_view(state: Any, e: Any) -> None:
-    check(e.m_view, state.view[e.node])
-    check(e.m_op, state.op[e.node])
-    check(e.m_commit_max, state.commit_max[e.node])
-    check(e.m_checkpoint, state.checkpoint[e.node])
+    shows(state, e, m_view="view", m_op="op", m_commit_max="commit_max", m_checkpoint="checkpoint")
     low = largest(0, state.op[e.node] - SUFFIX + 1)
     step(view_2026.send_view, r=e.node, m=e.message, low=low, n=e.m_nonce)
 
@@ -199,8 +193,7 @@ def drop(state: Any, e: Any) -> None:
 def drop_log(state: Any, e: Any) -> None:
     """The same: its log_view is not durable."""
     owed()
-    check(e.durable, state.durable_log_view[e.node])
-    check(e.view, state.log_view[e.node])
+    shows(state, e, durable="durable_log_view", view="log_view")
     _hold_back(state, e)
 
 
@@ -208,6 +201,3 @@ def drop_log(state: Any, e: Any) -> None:
 def reply(state: Any, e: Any) -> None:
     """The reply to what was executed is made."""
     replies(state, e)
-
-
-EVENTS: Final = (receive, client_send, send_client, client_receive, send, drop, drop_log, reply)

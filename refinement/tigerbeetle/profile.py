@@ -7,8 +7,17 @@ from dataclasses import replace
 from typing import Any, Final
 
 from viewproof.refinement.adapter import Adapter, Streamed
-from viewproof.refinement.events import Deviations, Event, Profile, System
-from viewproof.refinement.tigerbeetle import events_2022, events_2026
+from viewproof.refinement.events import Deviations, Event, Profile, System, events_of
+from viewproof.refinement.tigerbeetle import (
+    events_2022,
+    events_2022_log,
+    events_2022_messages,
+    events_2022_repair,
+    events_2026,
+    events_2026_log,
+    events_2026_messages,
+    said,
+)
 from viewproof.refinement.tigerbeetle.columns import COLUMNS
 from viewproof.refinement.tigerbeetle.headers import Form
 from viewproof.refinement.tigerbeetle.reading import segments
@@ -93,7 +102,8 @@ _FORM_2026: Final = Form(
     unused={},
 )  # fmt: skip
 JULY: Final = Family("2026", july_2026.PROFILE, july_2026.PROFILE, table_of("2026"), _FORM_2026)
-SYSTEM_2026: Final = _system(july_2026.PROFILE, events_2026.EVENTS, july_2026.spec_2026, july_2026.DEVIATIONS)
+_EVENTS_2026: Final = events_of(said, events_2026, events_2026_log, events_2026_messages)
+SYSTEM_2026: Final = _system(july_2026.PROFILE, _EVENTS_2026, july_2026.spec_2026, july_2026.DEVIATIONS)
 
 _UNUSED_2022: Final = {
     "commit": ("parent", "client", "request", "op", "timestamp"),
@@ -128,7 +138,8 @@ _FORM_2022: Final = Form(
     unused=_UNUSED_2022,
 )  # fmt: skip
 JUNE: Final = Family("2022", june_2022.PROFILE, june_2022.PROFILE, table_of("2022"), _FORM_2022)
-SYSTEM_2022: Final = _system(june_2022.PROFILE, events_2022.EVENTS, june_2022.spec_2022, june_2022.DEVIATIONS)
+_EVENTS_2022: Final = events_of(said, events_2022, events_2022_log, events_2022_messages, events_2022_repair)
+SYSTEM_2022: Final = _system(june_2022.PROFILE, _EVENTS_2022, june_2022.spec_2022, june_2022.DEVIATIONS)
 
 
 COLUMNS_OF_ROWS: Final = SYSTEM_2026.names

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from viewproof.refinement.events import agrees, check, event, holds, let, step, when
-from viewproof.spec.lang import all_of, any_of, as_index, not_, where
+from viewproof.spec.lang import Action, all_of, any_of, as_index, not_, where
 from viewproof.spec.lang.errors import pass_over
 from viewproof.spec.vsr.tigerbeetle import headers
 from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Replica
@@ -15,6 +15,27 @@ from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Replica
 pass_over(Path(__file__))
 NO_PARENT: Final = "the parent is not that of the prepare"
 ANOTHER: Final = "another prepare is in this slot"
+
+
+def shows(state: Any, e: Any, *names: str, **columns: str) -> None:
+    """The line shows what its node has: columns of the names of variables, and others by the variable of each."""
+    for column, name in (*((name, name) for name in names), *columns.items()):
+        check(getattr(e, column), getattr(state, name)[e.node])
+
+
+def shows_message(state: Any, e: Any, m: Any, *names: str, **columns: str) -> None:
+    """The same of the fields of a message."""
+    for column, name in (*((name, name) for name in names), *columns.items()):
+        check(getattr(e, column), getattr(state, f"m_{name}")[m])
+
+
+def either(cond: Any, act: Action, other: Action, **args: Any) -> None:
+    """One of two steps is taken: the first if the condition holds."""
+    first = let(cond)
+    with when(first):
+        step(act, **args)
+    with when(not_(first)):
+        step(other, **args)
 
 
 def flag(cond: Any) -> Any:
