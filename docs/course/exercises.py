@@ -5,9 +5,12 @@ A judge runs the tools on the answer: whatever does what the exercise asks is ri
 
 from __future__ import annotations
 
+import linecache
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,34 @@ class Judged:
         return f"{'RIGHT' if self.right else 'NOT YET'}: {self.says}"
 
 
+def judge(lesson: Callable[..., Judged]) -> Callable[..., Judged]:
+    """A judge to whom a mistake in the text of an answer is a wrong answer, said with its line, and no traceback."""
+
+    @wraps(lesson)
+    def judged(*args: Any, **options: Any) -> Judged:
+        try:
+            return lesson(*args, **options)
+        except SpecError as error:
+            return Judged(False, str(error))
+        except Exception as error:
+            place = _line_of_answer(error)
+            if place is None:
+                raise
+            return Judged(False, f"{place}: {type(error).__name__}: {error}")
+
+    return judged
+
+
+def _line_of_answer(error: Exception) -> str | None:
+    """The line in which an answer went wrong; None where no line of one is to blame."""
+    ours = (str(Path(viewproof.__file__).parent), __file__)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
+    if not frames:
+        return None
+    text = linecache.getline(frames[-1].filename, frames[-1].lineno or 0).strip()
+    return f"line {frames[-1].lineno}, {text}" if text else f"line {frames[-1].lineno}"
+
+
 def show(spec: Spec, result: Result) -> None:
     """Print a verdict, and the behaviour that leads to it: each step with the cells that it changes."""
     broken = f", {result.broken} ({result.title}) is broken" if result.broken else ""
@@ -56,10 +87,7 @@ def broken_by(result: Result) -> str:
 
 def judge_search(spec: Spec, *, as_good_as: Spec | None = None, **options: Any) -> Judged:
     """Right where a search finds no break, and meets each witness that it meets in `as_good_as` (default: all)."""
-    try:
-        found = viewproof.check(spec, **options)
-    except (SpecError, TypeError, AttributeError) as error:
-        return Judged(False, str(error))
+    found = viewproof.check(spec, **options)
     if found.verdict == "violated":
         return Judged(False, broken_by(found))
     expected = set() if as_good_as is None else set(viewproof.check(as_good_as, **options).unwitnessed)
@@ -71,13 +99,18 @@ def judge_search(spec: Spec, *, as_good_as: Spec | None = None, **options: Any) 
     return Judged(True, f"no break in any of {found.distinct:,} states")
 
 
+@judge
 def lesson_1(store: Spec, answer: object) -> Judged:
     """The store of lesson 1 with another `answer`: what a client was told survives the leader."""
     if not isinstance(answer, Action):
         return Judged(False, "answer is a function with @action above it")
-    return judge_search(store.with_actions({"answer": replace(answer, name="answer")}))
+    changed = store.with_actions({"answer": replace(answer, name="answer")})
+    if others := sorted({update.var.name for update in changed.ir("answer").updates} - {"answered"}):
+        return Judged(False, f"answer changes {', '.join(others)}, too: it tells the client, and does nothing else")
+    return judge_search(changed)
 
 
+@judge
 def lesson_2(quorums: Callable[[int, int], Spec], write: int, read: int, *, down: int = 3) -> Judged:
     """Sizes of quorums of five nodes: reads see what was written, and go on with `down` nodes down; writes with as many
     as can be.
@@ -103,12 +136,10 @@ def lesson_2(quorums: Callable[[int, int], Spec], write: int, read: int, *, down
     return Judged(True, f"reads go on with {down} nodes down, writes with {max(able)}")
 
 
+@judge
 def lesson_3(core: Spec, steps: Sequence[tuple[str, Mapping[str, int]]], *, most: int = 12) -> Judged:
     """A behaviour after which replica 1 leads view 1, and has executed the request that view 0 took in."""
-    try:
-        found = viewproof.replay(core, steps)
-    except SpecError as error:
-        return Judged(False, str(error))
+    found = viewproof.replay(core, steps)
     if not found.behaviour:
         return Judged(False, "there are no steps yet")
     if len(found.behaviour) > most:
@@ -127,6 +158,7 @@ def lesson_3(core: Spec, steps: Sequence[tuple[str, Mapping[str, int]]], *, most
     return Judged(not lacks, "; ".join(lacks) or f"{len(found.behaviour)} steps, each one allowed")
 
 
+@judge
 def lesson_4(rule: Callable[[Any], Action], no_larger: Any) -> Judged:
     """A rule which log a view starts with, in two sizes: one searched whole, and one in which two views race."""
 
@@ -155,6 +187,7 @@ def lesson_4(rule: Callable[[Any], Action], no_larger: Any) -> Judged:
     return judge_search(replace(race.with_actions(changed), witnesses=()), symmetry=["Client"], max_states=2_000_000)
 
 
+@judge
 def lesson_5(once: Predicate, mistakes: Iterable[tuple[str, Spec]]) -> Judged:
     """An invariant of one's own: it holds of the protocol, says nothing about the table, and notices the mistakes."""
     core = replace(viewproof.model("core", views=2, ops=2, requests=2), invariants=(once,), witnesses=())
@@ -177,6 +210,7 @@ def lesson_5(once: Predicate, mistakes: Iterable[tuple[str, Spec]]) -> Judged:
     return Judged(True, f"it holds in {found.distinct:,} states, and notices every mistake")
 
 
+@judge
 def lesson_6(core: Spec, on_prepare: Action, append: Action) -> Judged:
     """Acknowledgements that survive a crash, in a core with one."""
     changed = {"on_prepare": replace(on_prepare, name="on_prepare"), "append": replace(append, name="append")}
@@ -195,6 +229,7 @@ def mystery(out: str | Path) -> Path:
     return Path(out)
 
 
+@judge
 def lesson_7(traces: Path, file: str, line: int, mistake: str) -> Judged:
     """The first wrong event of the traces, and the mistake: a run with the same seed and mistake writes the same."""
     report = viewproof.audit(traces)
@@ -211,15 +246,28 @@ def lesson_7(traces: Path, file: str, line: int, mistake: str) -> Judged:
     return Judged(True, f"{mistake} writes these traces, byte for byte")
 
 
+def leaves(proof: Any, failure: Any) -> str:
+    """The cells that alone make a step break a proof, with their values: `log[1, 1] = false`."""
+    shown = []
+    for leaf in failure.example.leaves:
+        index = f"[{', '.join(map(str, leaf.index))}]" if leaf.index else ""
+        shown.append(f"{leaf.var}{index} = {show_value(proof.problem.spec.schema.vars[leaf.var], leaf.value)}")
+    return ", ".join(shown)
+
+
+@judge
 def lesson_8(store: Spec, lemmas: Sequence[Predicate]) -> Judged:
     """Lemmas with which the invariant of a store is inductive."""
-    try:
-        proof = viewproof.prove(store, lemmas=lemmas, workers=1)
-    except SpecError as error:
-        return Judged(False, str(error))
+    if isinstance(lemmas, Predicate):
+        return Judged(False, "lemmas is a list: lemmas = [lemma]")
+    proof = viewproof.prove(store, lemmas=lemmas, workers=1)
     if proof.verdict == "proved":
         return Judged(True, f"proved with {', '.join(lemma.title for lemma in lemmas)}")
     [goal, failures], *_ = proof.failed().items()
     if failures[0].action == "initial state":
         return Judged(False, f"{goal} does not even hold at the start")
-    return Judged(False, f"{goal} is not inductive: {failures[0].action} breaks it from a state that the lemmas allow")
+    [found] = viewproof.counterexamples(proof, most=1)
+    what = f"{found.goal} is not inductive: {found.example.label} breaks it in a state with {leaves(proof, found)}"
+    if found.before == "reachable":
+        return Judged(False, f"{what}; such a state is reached in {found.count} steps, so {found.goal} is not true")
+    return Judged(False, f"{what}, which your lemmas allow; no such state is reached, so say more, and it goes on")

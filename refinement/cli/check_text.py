@@ -8,19 +8,27 @@ from viewproof.refinement.reports.text import number
 from viewproof.refinement.value_text import show_value
 from viewproof.spec.engines.explicit.reach import Answer
 from viewproof.spec.engines.explicit.result import ActionCoverage, Change, Result, Step
+from viewproof.spec.engines.story import broken
 from viewproof.spec.lang import Spec
+from viewproof.spec.lang.concrete import State
 
 __all__ = ["show_answer", "show_behaviour", "show_change", "show_result", "show_value"]
+
+VALUES_SHOWN = 6
+"""Cells that are shown of those by which an invariant fails."""
 
 
 def show_result(spec: Spec, result: Result, *, coverage: bool = False, deadlock: bool = False) -> None:
     """Verdict, behaviour, counts and coverage; with `coverage` every guard conjunct, with `deadlock` the way to one."""
+    lacks = unmet(result) if result.verdict == "holds" else ""
     headline = {
-        "holds": f"holds: {', '.join(result.invariants)}",
+        "holds": f"holds: {', '.join(result.invariants)}" + (f"; but in this size {lacks}" if lacks else ""),
         "violated": f"violated: {result.broken} {result.title}, after {number(len(result.behaviour), 'step')}",
         "inconclusive": f"inconclusive: {result.reason}",
     }
     click.echo(headline[result.verdict])
+    if result.verdict == "violated":
+        _show_broken(spec, result)
     show_behaviour(spec, result.behaviour)
     missed = f"; a state missed by equal fingerprints: p < {result.collision_probability:.1e}"
     spilled = f", {result.spilled_bytes / 1e6:,.0f} MB to files" if result.spilled_bytes else ""
@@ -35,11 +43,22 @@ def show_result(spec: Spec, result: Result, *, coverage: bool = False, deadlock:
         click.echo(f"a nearest state without a successor, after {number(len(result.deadlock), 'step')}:")
         show_behaviour(spec, result.deadlock)
     _show_coverage(result, coverage)
-    if result.verdict == "holds" and (lacks := unmet(result)):
-        click.echo(f"but in this size {lacks}")
     table = getattr(spec.cfg, "client_table", None)
     if table is not None and table.forgets:
         click.echo(table.weakness)
+
+
+def _show_broken(spec: Spec, result: Result) -> None:
+    """What the invariant says, and for which members the last state breaks it."""
+    if result.broken not in {p.id for p in spec.invariants}:
+        return
+    states = [State.initial(), *(step.state for step in result.behaviour)]
+    ending = broken(spec, str(result.broken), states, show_value)
+    click.echo(f"  {' '.join(ending.doc.split())}")
+    if ending.values:
+        members = ", ".join(f"{name}={value}" for name, value in ending.members)
+        values = "; ".join(ending.values[:VALUES_SHOWN]) + ("; …" if len(ending.values) > VALUES_SHOWN else "")
+        click.echo(f"  fails{' for ' if members else ''}{members}: {values}")
 
 
 def unmet(result: Result) -> str:
@@ -84,8 +103,8 @@ def _show_coverage(result: Result, guards: bool) -> None:
             click.echo(f"  witnesses not met before the search ended: {', '.join(result.unwitnessed)}")
         return
     for id, title in result.unwitnessed.items():
-        what = f"{id} is vacuous in this model" if id in result.invariants else f"{id} is not reached"
-        click.echo(f"  {what}: no state in which {title}")
+        what = f"{id} is vacuous in this size" if id in result.invariants else f"{id} is not reached"
+        click.echo(f"  {what}, as there is never this: {title}")
 
 
 def _judged(action: ActionCoverage, number: int) -> str:

@@ -14,6 +14,7 @@ from viewproof.refinement.cli.output import json_option, note, save_json, steps
 from viewproof.refinement.reports.files import write_text
 from viewproof.refinement.reports.mutants import document
 from viewproof.refinement.reports.table import write_json
+from viewproof.refinement.reports.text import number
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 from viewproof.spec.engines.mutate import Mutant, Report, all_mutants, hunt, survey
 from viewproof.spec.engines.portfolio import Shape, digest_of_predicates, digest_of_steps
@@ -71,7 +72,7 @@ def mutate(
             progress=lambda done, total, report: bar(done, total, report.mutant.action),
         ):  # fmt: skip
             reports.append(report)
-            click.echo(_line(name, report))
+            click.echo(report_line(name, report))
     if part is not None and not reports:
         raise click.UsageError(f"no mutant of {name} is in a file or folder {part}")
     shapes = [{"name": s.name, "states": ground.states[s.name], "bounded": s.name in ground.bounded} for s in searched]
@@ -115,13 +116,21 @@ def _in_part(mutant: Mutant, part: str) -> bool:
     return part in (*path.parts, path.stem)
 
 
-def _line(name: str, report: Report) -> str:
+def report_line(name: str, report: Report) -> str:
+    """What became of a mutant: its file and line, the text that is changed there as it is written, how, and the rest.
+
+    One that is open is named by its id, too, as spec/mutants/reasons.toml wants it.
+    """
+    mutant = report.mutant
+    part = f" ({mutant.part})" if mutant.part and mutant.part != mutant.place else ""
+    written = " ".join((mutant.written or mutant.place).split())
+    head = f"{mutant.source}: {mutant.action}: {mutant.kind}{part}: {written}"
     if report.death is None:
-        why = reason_of(name, report.mutant.id)
-        return f"{report.mutant.id}: " + (f"explained: {why}" if why else f"NOT NOTICED ({report.effect})")
+        why = reason_of(name, mutant.id)
+        return f"{head}\n  " + (f"explained: {why}" if why else f"NOT NOTICED ({report.effect}), id: {mutant.id}")
     where = report.death.shape or "all shapes"
-    after = f" after {report.death.steps} steps" if report.death.steps else ""
-    return f"{report.mutant.id}: {report.death.by}{after} ({where})"
+    after = f" after {number(report.death.steps, 'step')}" if report.death.steps else ""
+    return f"{head}\n  {report.death.by}{after} ({where})"
 
 
 def _row(name: str, report: Report) -> dict[str, Any]:

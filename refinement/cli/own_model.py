@@ -16,7 +16,8 @@ from typing import Any
 
 import click
 
-from viewproof.spec.lang import Instance, Sort, Spec, SpecError
+from viewproof.refinement.value_text import show_sizes, sorts_of
+from viewproof.spec.lang import Instance, Spec, SpecError
 
 SIZES = "viewproof.own_sizes"
 """Where the sizes of `--size` are in a click context."""
@@ -47,8 +48,8 @@ def own_model(name: str) -> tuple[Spec, str]:
     if isinstance(found, Spec):
         spec = _resized(spec, sizes)
     if not isinstance(spec.instance, Instance) or not spec.instance.bounds:
-        raise SpecError(f"{path}: {spec.name} has no bounds: say --size SORT=N for each of {', '.join(_sorts(spec))}")
-    return spec, ", ".join(f"{sort} up to {top}" for sort, top in spec.instance.bounds.items())
+        raise SpecError(f"{path}: {spec.name} has no bounds: say --size SORT=N for each of {', '.join(sorts_of(spec))}")
+    return spec, show_sizes(spec)
 
 
 def _run(path: Path) -> ModuleType:
@@ -92,15 +93,9 @@ def _made(make: Callable[..., Any], path: str, sizes: Mapping[str, int]) -> Spec
     return spec
 
 
-def _sorts(spec: Spec) -> dict[str, Sort]:
-    of_vars = (sort for var in spec.schema.vars.values() for sort in (*var.index, var.values.sort) if sort)
-    of_params = (param.sort for action in spec.actions for param in action.params)
-    return {sort.name: sort for sort in (*of_vars, *of_params)}
-
-
 def _resized(spec: Spec, sizes: Mapping[str, int]) -> Spec:
     """The specification with so many members of each sort."""
-    sorts = _sorts(spec)
+    sorts = sorts_of(spec)
     if unknown := sorted(set(sizes) - sorts.keys()):
         raise click.UsageError(f"{spec.name} has no sort {', '.join(unknown)}; there are: {', '.join(sorts)}")
     bounds = {name: sorts[name].lo + number - 1 for name, number in sizes.items()}

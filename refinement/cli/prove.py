@@ -29,7 +29,14 @@ from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
 from viewproof.refinement.cli.own_model import is_own
 from viewproof.refinement.cli.prove_bounded import find_cover, print_cover, search
 from viewproof.refinement.cli.prove_lead import lead_on
-from viewproof.refinement.cli.prove_text import print_counterexample, print_proof, print_used, say_again, say_stale
+from viewproof.refinement.cli.prove_text import (
+    print_advice,
+    print_counterexample,
+    print_proof,
+    print_used,
+    say_again,
+    say_stale,
+)
 from viewproof.refinement.cli.prove_unbounded import FORMAT as UNBOUNDED
 from viewproof.refinement.cli.prove_unbounded import prove_unbounded, recheck_unbounded
 from viewproof.refinement.cli.prove_witness import ROUNDS, STATES, Asked, find_witnesses
@@ -227,11 +234,12 @@ def _induction(
     show, reach = shown
     found = api.counterexamples(proof, most=show, max_states=reach, notify=note)
     answer["counterexamples"] = []
-    for step in found:
+    for step in sorted(found, key=lambda step: step.before != "reachable"):
         print_counterexample(spec, proof, step.example, step.before, step.count)
         leaves = [[leaf.var, list(leaf.index), leaf.value] for leaf in step.example.leaves]
         shown_step = {"lemma": step.goal, "step": step.example.label, "leaves": leaves, "before": step.before}
         answer["counterexamples"].append(shown_step)
+    print_advice([step.goal for step in found if step.before == "reachable"], proof)
     broken = api.breaks_invariant(proof, found)
     if lead and proof.verdict != "proved":
         answer["led"] = lead_on(spec, inputs, workers)

@@ -50,9 +50,18 @@ def lead_on(spec: Spec, inputs: dict[str, Any], workers: int) -> dict[str, Any]:
         steps = [{"action": s.action, "args": s.args} for s in found.steps]
         return {"break": found.broken, "behaviour": steps, "searched": searched}
     click.echo(f"  {ROUNDS} rounds of bounded search of this size: no break" + " (undecided)" * bool(found.unknown))
+    first = covered.outcomes[0][1] if covered.outcomes else None
+    if first is not None and first.verdict == "holds":
+        click.echo(
+            f"all {first.distinct:,} states of this size were searched, and the invariants hold in it.\n"
+            "That is the answer for this size; only for its proof by induction a lemma is missing."
+        )
+    else:
+        click.echo("no break was found: as far as that is searched, a lemma is missing.")
     click.echo(
-        "no break was found: as far as that is searched, a lemma is missing. The steps above start in states that\n"
-        "satisfy all lemmas; a lemma that is true in every reachable state and false in these makes the proof go on."
+        "The steps above start in states that satisfy all lemmas; a lemma that is true in every reachable state and\n"
+        "false in these makes the proof go on"
+        + (": viewproof.prove(spec, lemmas=[…]) in Python (docs/api.md)." if is_own(inputs["model"]) else ".")
     )
     return {"break": None, "behaviour": [], "searched": searched}
 

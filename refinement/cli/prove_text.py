@@ -79,10 +79,22 @@ def print_counterexample(spec: Spec, proof: Proof, found: Counterexample, how: s
     meaning = {
         "reachable": f"a state with these leaves is reached in {depth} steps: {what} really breaks",
         "unreachable": f"no reachable state has these leaves ({depth:,} states, all of them): a lemma is missing",
-        "unknown": f"no state with these leaves among the first {depth:,} states: strengthen the lemmas, or search on",
+        "unknown": f"no state with these leaves among the first {depth:,} states (--reach): it may be out of reach, "
+        "and then a lemma is missing",
         "not asked": "whether a reachable state has these leaves was not asked (--reach 0)",
     }
     click.echo(f"  {meaning[how]}")
+
+
+def print_advice(real: Sequence[str], proof: Proof) -> None:
+    """Where some of what failed breaks in a reachable state: that first, as what else failed may follow from it."""
+    if not real:
+        return
+    wrong = [goal for goal in real if goal in {RANGES, *(p.id for p in proof.problem.spec.invariants)}]
+    what = "the specification is wrong" if wrong else "what the lemma says is not so (or the specification is wrong)"
+    click.echo(f"\nfirst of all: {', '.join(wrong or real)} really breaks: {what}.")
+    if others := [goal for goal in proof.failed() if goal not in real]:
+        click.echo(f"Only then look at {', '.join(others)}: it may follow from that, or a lemma may be missing.")
 
 
 def show_leaf(spec: Spec, leaf: Leaf) -> str:

@@ -12,7 +12,7 @@ from viewproof.refinement.checker.recording import Event, Name, Recording, Taken
 from viewproof.refinement.explorer.subject import Subject
 from viewproof.refinement.reports.audit.telling import Use, beat_of, message_of, refused
 from viewproof.refinement.reports.behaviour import Scene, render_drawing
-from viewproof.refinement.value_text import show_value
+from viewproof.refinement.value_text import show_sizes, show_value
 from viewproof.refinement.verdict import RunVerdict
 from viewproof.spec.engines.guards import Evaluator, Span, refusal
 from viewproof.spec.engines.replay.cells import PartialCells
@@ -239,7 +239,7 @@ class Trace:
         known = self.recording.state_after(number)
         state = State(known.tables)
         spec = replace(self.spec, instance=_bounded(self.spec, state))
-        sizes = ", ".join(f"{name} up to {top}" for name, top in spec.instance.bounds.items())
+        sizes = show_sizes(spec)
         return Subject(
             f"{self.verdict.run_id}-after-{number}",
             f"what if: any message that was sent may arrive from here on; {sizes}",

@@ -172,7 +172,11 @@ class Recorder:
         """Record an update; one that may hit the same cell as an earlier one is refused."""
         expr = lift(value)
         if expr.is_bool != var.values.is_bool:
-            raise SpecError(f"{var.name} is {'Boolean' if var.values.is_bool else 'an integer'}", here())
+            wanted, word = (
+                ("Boolean", "True, False or a condition") if var.values.is_bool else ("an integer", "a number")
+            )
+            shown = value if isinstance(value, int) else "a condition" if expr.is_bool else "a number"
+            raise SpecError(f"{var.name} is {wanted}: it takes {word}, and got {shown}", here())
         expect(var.values.kind, expr, var.name)
         update = Update(var, index, binders, expr, here())
         for earlier in self.updates:

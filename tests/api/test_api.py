@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import viewproof
-from viewproof import AuditOptionError, ConfigurationError, FaultError
+from viewproof import AuditOptionError, ConfigurationError, FaultError, Instance, Spec, action, invariant, require
+from viewproof.spec.lang import Bool, Number, State, Values, schema_of, variable
 
 HEAVY = ("z3", "llvmlite", "pyspark", "pyarrow", "pandas", "numpy", "click", "viewproof.spec", "viewproof.impl")
 FUNCTIONS = ("audit", "check", "counterexamples", "model", "prove", "reach", "simulate")
@@ -151,3 +152,46 @@ def test_the_interpreter_judges_a_trace_as_the_compiled_replay_does(tmp_path: Pa
     fast, slow = viewproof.audit(tmp_path), viewproof.audit(tmp_path, interp=True)
     assert (fast.verdict, fast.events) == (slow.verdict, slow.events)
     assert fast.events > 0
+
+
+class Counters(State):
+    """Two numbers that go up in twos."""
+
+    x: Number = variable("a number", values=Values(0, 20))
+    y: Number = variable("another", values=Values(0, 20))
+
+
+@action
+def up(state: Counters) -> None:
+    """Two more."""
+    require(state.x <= 18)
+    state.x = state.x + 2
+
+
+@action
+def other_up(state: Counters) -> None:
+    """Two more of the other."""
+    require(state.y <= 18)
+    state.y = state.y + 2
+
+
+@invariant("C1", "never seven")
+def never_seven(state: Counters) -> Bool:
+    """The number is not 7: true, but not inductive."""
+    return state.x != 7
+
+
+@invariant("C2", "never four")
+def never_four(state: Counters) -> Bool:
+    """The other is not 4: soon false."""
+    return state.y != 4
+
+
+def test_each_step_that_breaks_a_proof_is_looked_for_in_all_reachable_states() -> None:
+    invariants = (never_seven, never_four)
+    counters = Spec("counters", schema_of(Counters), None, (up, other_up), invariants, (), Instance())
+    found = viewproof.counterexamples(viewproof.prove(counters, workers=1))
+    assert {step.goal: (step.before, step.count) for step in found} == {
+        "C1": ("unreachable", 11 * 11),
+        "C2": ("reachable", 1),
+    }

@@ -52,6 +52,16 @@ WRONG: dict[int, list[tuple[str, str]]] = {
         ),
         (ANSWER + "    require(state.log[state.leader, w + 5])\n    state.answered[w] = True", "outside"),
         ("def answer(state, w): ...", "@action"),
+        (
+            ANSWER
+            + "    require(state.log[state.leader, w])\n    state.log[1, w] = True\n    state.answered[w] = True",
+            "answer changes log, too",
+        ),
+        (
+            ANSWER + "    require(state.log(1, w))\n    state.answered[w] = True",
+            "line 5, require(state.log(1, w)): TypeError",
+        ),
+        (ANSWER + "    require(state.log[leader, w])\n    state.answered[w] = True", "NameError: name 'leader'"),
     ],
     2: [
         ("write, read = 3, 2", "Q1"),
@@ -70,6 +80,7 @@ WRONG: dict[int, list[tuple[str, str]]] = {
             RULE + "    return all_of(theirs.sent, theirs.log_view <= best.log_view, theirs.op <= best.op)",
             "neither is the better",
         ),
+        (RULE + "    return theirs.log_view * 10 <= best.log_view * 10", "TypeError: unsupported operand"),
         (RULE + "    return theirs.sent", "I2"),
         (RULE + "    return all_of(theirs.sent, theirs.log_view <= best.log_view)", "I2"),
         (RULE + "    return all_of(theirs.sent, theirs.commit <= best.commit)", "I2"),
@@ -123,9 +134,13 @@ WRONG: dict[int, list[tuple[str, str]]] = {
     ],
     8: [
         (LEMMA.format("all_of(state.log[0, w], state.log[1, w])"), "at the start"),
-        (LEMMA.format("not_(state.answered[w])"), "answer breaks it"),
-        (LEMMA.format("implies(state.answered[w], state.log[0, w])"), "K1 is not inductive"),
-        (LEMMA.format("implies(state.log[0, w], state.log[1, w])"), "write breaks it"),
-        ("lemmas = []", "K1 is not inductive"),
+        (LEMMA.format("not_(state.answered[w])"), "so lemma is not true"),
+        (
+            LEMMA.format("implies(state.answered[w], state.log[0, w])"),
+            "K1 is not inductive: fail() breaks it in a state",
+        ),
+        (LEMMA.format("implies(state.log[0, w], state.log[1, w])"), "write(w=1) breaks it in a state with"),
+        ("lemmas = []", "no such state is reached"),
+        (LEMMA.format("state.log[0, w]").replace("[lemma]", "lemma"), "is a list"),
     ],
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,11 +13,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import viewproof
 from viewproof.refinement.cli import check_portfolio, cli
 from viewproof.refinement.cli.check import APPLIES, check
 from viewproof.refinement.cli.models import SIZES
-from viewproof.refinement.cli.mutate import mutate
+from viewproof.refinement.cli.mutate import mutate, report_line
 from viewproof.spec.engines.mutate import mutants
+from viewproof.spec.engines.mutate.hunt import Death, Report
 from viewproof.spec.engines.mutate.rebuild import with_ir
 from viewproof.spec.engines.portfolio import Shape
 from viewproof.spec.lang import Spec, action, all_of, where
@@ -198,6 +201,18 @@ def test_mutate_says_what_it_cannot_do() -> None:
         answer = CliRunner().invoke(mutate, words)
         assert answer.exit_code == 2
         assert refused in answer.output
+
+
+def test_a_mutant_is_told_as_the_source_is_written_with_file_and_line() -> None:
+    spec = viewproof.model("core", views=2, ops=1)
+    mutant = next(m for m in mutants(spec, frozenset({"do_view_change"})) if m.kind == "quorum one smaller")
+    told = report_line("core", Report(mutant, Death("a shape", "I2", 3)))
+    assert re.fullmatch(
+        r"\S*spec/vsr/core/view_change\.py:\d+: do_view_change: quorum one smaller: "
+        r"count\(Replica, lambda q: received\.svc\[v, q\]\) >= state\.cfg\.quorum_view_change\n"
+        r"  I2 after 3 steps \(a shape\)",
+        told,
+    ), told
 
 
 @pytest.mark.parametrize("command", ["check", "prove", "export tla", "export itf", "mutate", "diff"])

@@ -73,7 +73,7 @@ def test_it_is_checked_in_its_own_size_and_in_others(own: str, tmp_path: Path) -
     four = run("check", f"{own}:small", "--size", "Voter=4", "--json", str(tmp_path / "a.json"))
     assert four.exit_code == 1
     assert "violated: J1 agreement" in four.stdout
-    assert json.loads((tmp_path / "a.json").read_text())["sizes"] == "Voter up to 3, Round up to 1"
+    assert json.loads((tmp_path / "a.json").read_text())["sizes"] == "Voter=4 (0 to 3), Round=2 (0 to 1)"
     assert run("check", f"{own}:votes", "--size", "voters=4", "--size", "quorum=3").exit_code == 0
     assert run("check", f"{own}:votes", "--size", "quorum=1", "--engine", "interp").exit_code == 1
 
@@ -84,7 +84,8 @@ def test_it_is_proved_and_exported(own: str, tmp_path: Path) -> None:
     assert "a real break:" in failed.stdout
     missing = run("prove", own, "--workers", "1", "--json", str(tmp_path / "p.json"))
     assert missing.exit_code == 4
-    assert "a lemma is missing" in missing.stdout
+    assert "That is the answer for this size" in missing.stdout
+    assert "viewproof.prove(spec, lemmas=[…])" in missing.stdout
     assert json.loads((tmp_path / "p.json").read_text())["led"]["break"] is None
     assert run("export", "tla", own, "--out", str(tmp_path / "tla")).exit_code == 0
     assert (tmp_path / "tla" / "votes.tla").exists()

@@ -66,6 +66,7 @@ def test_a_failed_proof_from_a_reachable_state_is_a_violation() -> None:
     result = run("core_restart", "--induction", *SMALL, "--fault", "state.getstate_truncates", "--show", "1")
     assert result.exit_code == 1
     assert "I3 really breaks" in result.stdout
+    assert "first of all: I3 really breaks: the specification is wrong." in result.stdout
 
 
 def test_bounded_search_shows_the_behaviour(tmp_path: Path) -> None:

@@ -78,23 +78,23 @@ def counterexamples(
 ) -> list[StepToInduction]:
     """The failures of a proof made small, at most `most`, the first of each lemma; none for one that went through.
 
-    The states before them are searched for among `max_states` reachable ones (0: not at all), all at once: the first
-    that is met ends the search. Raises as `check` does.
+    The states before them are searched for among `max_states` reachable ones (0: not at all). Raises as `check` does.
     """
     failures = [f[0] for f in proof.failed().values() if f[0].status == "sat" and f[0].action != "initial state"]
     found = [cti.explain(proof.problem, failure) for failure in failures[:most]]
     if not max_states or not found:
         return [StepToInduction(example, "not asked", 0) for example in found]
-    avoided = tuple(example.avoided(f"leaves {n}") for n, example in enumerate(found))
-    question = replace(proof.problem.spec, invariants=avoided, witnesses=())
-    result = explicit.explore(question, max_states=max_states, notify=notify)
-    other: Literal["unreachable", "unknown"] = "unreachable" if result.verdict == "holds" else "unknown"
-    return [
-        StepToInduction(example, "reachable", len(result.behaviour))
-        if result.broken == predicate.id
-        else StepToInduction(example, other, result.distinct)
-        for example, predicate in zip(found, avoided, strict=True)
-    ]
+    avoided = {f"leaves {n}": example.avoided(f"leaves {n}") for n, example in enumerate(found)}
+    told: dict[str, tuple[Literal["reachable", "unreachable", "unknown"], int]] = {}
+    while rest := tuple(avoided[id] for id in avoided if id not in told):
+        question = replace(proof.problem.spec, invariants=rest, witnesses=())
+        result = explicit.explore(question, max_states=max_states, notify=notify)
+        if result.broken in avoided:
+            told[str(result.broken)] = "reachable", len(result.behaviour)
+        else:
+            end: Literal["unreachable", "unknown"] = "unreachable" if result.verdict == "holds" else "unknown"
+            told |= {predicate.id: (end, result.distinct) for predicate in rest}
+    return [StepToInduction(example, *told[id]) for example, id in zip(found, avoided, strict=True)]
 
 
 def breaks_invariant(proof: Proof, found: Sequence[StepToInduction]) -> bool:

@@ -154,7 +154,8 @@ REFUSED = [
     (loop, "loop"), (python_range, "range"), (twice, "assigned twice"), (guard_late, "before the first assignment"),
     (twice_another_guard, "assigned twice"),
     (mixed_types, "Boolean with an integer"), (mixed_branches, "differ in type"), (bool_arithmetic, "on a Boolean"),
-    (wrong_type, "is Boolean"), (number_as_guard, "expected a Boolean"), (unknown, "nonsense"),
+    (wrong_type, "True, False or a condition, and got a number"), (number_as_guard, "expected a Boolean"),
+    (unknown, "nonsense"),
     (unknown_write, "nonsense"), (received_state, "not a message"), (assigns_received, "cannot be assigned"),
     (too_few_indices, "1 indices, got 2"), (modulo, "positive constant"), (text_value, "not str"),
 ]  # fmt: skip
