@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from viewproof.refinement.joined.source import Malformed
+from viewproof.refinement.joined.times import seconds
 
 METADATA = 1 << 63
 """The group of the metadata plane."""
@@ -28,7 +27,7 @@ _HEADER = re.compile(r"\{op=(\d+) view=(\d+) checksum=(\d+) parent=(\d+) commit=
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """`own` is the replica that a merged file or a span names (None: it does not), `words` the text without fields,
-    `thread` that of the process which prints it.
+    `thread` that of the process which prints it, `time` in seconds, or ticks of a simulator.
     """
 
     own: int | None
@@ -79,7 +78,7 @@ def parse(text: str) -> Parsed | None:
     found = _LINE.match(text)
     if found is None:
         return None
-    time = _time(found["time"])
+    time = float(found["time"]) if found["time"].isdecimal() else seconds(found["time"])
     if time is None:
         return None
     own = found["span"] or (found["own"] if found["own"] != "-" else None)
@@ -87,21 +86,3 @@ def parse(text: str) -> Parsed | None:
     own = None if own is None else int(own)
     thread = found["thread"] or ""
     return Parsed(own, found["own"] == "-", time, found["level"], thread, found["target"], found["text"], fields)
-
-
-def _time(text: str) -> float | None:
-    """Seconds; of the simulator, ticks."""
-    if text.isdecimal():
-        return float(text)
-    whole, _, rest = text.partition(".")
-    try:
-        base = _seconds(whole.rstrip("Z"))
-        digits = rest.rstrip("Z")
-        return base + (int(digits[:9]) / 10 ** len(digits[:9]) if digits else 0.0)
-    except ValueError:
-        return None
-
-
-@lru_cache(maxsize=64)
-def _seconds(text: str) -> float:
-    return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC).timestamp()

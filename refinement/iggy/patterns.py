@@ -13,17 +13,29 @@ REPLICAS_MAX = 7
 PREFLIGHT = "consensus::metadata_helpers"
 
 Columns = dict[str, int | None]
-
-
 Make = Callable[[Names, Parsed], Columns]
+
+
+def _status(p: Parsed) -> int:
+    status = {"normal": 0, "view_change": 1, "recovering": 2}.get(p.word("status"))
+    if status is None:
+        raise Malformed("status", "normal, view_change or recovering", p.word("status"))
+    return status
 
 
 def _state(p: Parsed) -> Columns:
     """What every line of a group shows of its replica."""
-    status = {"normal": 0, "view_change": 1, "recovering": 2}.get(p.word("status"))
-    if status is None:
-        raise Malformed("status", "normal, view_change or recovering", p.word("status"))
-    return {"view": p.number("view"), "log_view": p.number("log_view"), "commit": p.number("commit"), "status": status}
+    return {**{name: p.number(name) for name in ("view", "log_view", "commit")}, "status": _status(p)}
+
+
+def _shows(**fields: str) -> Make:
+    """Columns that show a field each."""
+    return lambda names, p: {column: p.number(name) for column, name in fields.items()}
+
+
+def _shows_state(**fields: str) -> Make:
+    """The same, and what every line of a group shows."""
+    return lambda names, p: {**_state(p), **{column: p.number(name) for column, name in fields.items()}}
 
 
 def _queued(names: Names, p: Parsed) -> Columns:
@@ -86,8 +98,7 @@ def _committed(names: Names, p: Parsed) -> Columns:
     }
 
 
-def _changed(names: Names, p: Parsed) -> Columns:
-    return {**_state(p), "old": p.number("old_view")}
+_offered = _shows_state(op="op", known="action_commit")
 
 
 def _offers(names: Names, p: Parsed) -> Columns:
@@ -96,25 +107,17 @@ def _offers(names: Names, p: Parsed) -> Columns:
     return {**_offered(names, p), "nth": names.scheduled[moment]}
 
 
-def _offered(names: Names, p: Parsed) -> Columns:
-    return {**_state(p), "op": p.number("op"), "known": p.number("action_commit")}
-
-
-def _progress(names: Names, p: Parsed) -> Columns:
-    return {**_state(p), "op": p.number("op")}
-
-
 SIM: dict[str, tuple[str, Make]] = {
     "PrepareQueued": ("queued", _queued),
     "PrepareAcked": ("acked", _acked),
     "OperationCommitted": ("committed", _committed),
     "ClientReplyEmitted": ("replied", _committed),
-    "ViewChangeStarted": ("view_changed", _changed),
-    "PrimaryElected": ("elected", lambda names, p: _state(p)),
+    "ViewChangeStarted": ("view_changed", _shows_state(old="old_view")),
+    "PrimaryElected": ("elected", _shows_state()),
     "send_do_view_change": ("offered", _offers),
     "send_start_view": ("announced", _offered),
-    "ReplicaStateChanged": ("shown", lambda names, p: _state(p)),
-    "NamespaceProgressUpdated": ("progressed", _progress),
+    "ReplicaStateChanged": ("shown", _shows_state()),
+    "NamespaceProgressUpdated": ("progressed", _shows_state(op="op")),
 }
 """`sim_event`, or the action of a ControlMessageScheduled → event and columns."""
 DEBUGGED = frozenset({"queued", "acked", "committed"})
@@ -125,51 +128,6 @@ SIM_NOTED = frozenset({"ClientRequestReceived", "send_start_view_change", "send_
 def nothing(names: Names, p: Parsed) -> Columns:
     """No column."""
     return {}
-
-
-OTHERS: dict[str, tuple[tuple[str, str, Make], ...]] = {
-    "metadata::impls::metadata": (
-        (
-            "commit_journal: committed",
-            "executed",
-            lambda n, p: {"op": p.number("op"), "clients": len(n.clients)},
-        ),
-    ),
-    "consensus::impls": (
-        ("adopting view from StartView", "adopted", lambda n, p: _adopted(p)),
-        ("view-change quorum merged", "merged", lambda n, p: _merged(n, p)),
-        ("beginning view probe", "probing", lambda n, p: {"top": n.top, "clients": len(n.clients)}),
-    ),
-    "shard": (
-        ("dropped", "dropped", lambda n, p: _dropped(n, p)),
-        ("repair prepare received", "repaired", lambda n, p: {"op": p.number("op")}),
-        ("committed op", "disagrees", lambda n, p: _disagrees(n, p)),
-        ("committed partition op", "disagrees", lambda n, p: _disagrees(n, p)),
-    ),
-    PREFLIGHT: (
-        ("request_preflight: duplicate", "refused", lambda n, p: _refused(n, p, mark="watermark")),
-        ("request_preflight: fencing", "refused", lambda n, p: _refused(n, p, epoch="current")),
-        ("request_preflight: not caught up", "lagging", lambda n, p: _lagging(p)),
-        ("register_preflight: not caught up", "lagging", lambda n, p: _lagging(p)),
-    ),
-    "iggy.metadata.diag": (
-        (
-            "on_replicate: dropping out-of-order prepare",
-            "gapped",
-            lambda n, p: {"op": p.number("expected") - 1},
-        ),
-    ),
-    "iggy.partitions.diag": (
-        ("repair window commit walk finished", "walked", lambda n, p: {"op": p.number("commit_min_before")}),
-    ),
-}
-"""Other lines of a server, by target: how the text begins, event, columns."""
-
-
-def _adopted(p: Parsed) -> Columns:
-    return {
-        "view": p.number("new_view"), "old": p.number("old_view"), "op": p.number("op"), "commit": p.number("commit"),
-    }  # fmt: skip
 
 
 def _dropped(names: Names, p: Parsed) -> Columns:
@@ -187,16 +145,56 @@ def _refused(names: Names, p: Parsed, **shows: str) -> Columns:
     return {"client": names.client(p.number("client_id")), "request": p.known("request"), **known}
 
 
-def _lagging(p: Parsed) -> Columns:
-    return {"commit_min": p.number("commit_min"), "commit_max": p.number("commit_max")}
-
-
 def _merged(names: Names, p: Parsed) -> Columns:
     view, to = p.number("view"), p.number("replica")
     arrived: Columns = {}
     if names.offers:
         arrived = {f"arrived_{q}": int((to, view, q) in names.offers) for q in range(REPLICAS_MAX)}
     return {"view": view, "op": p.number("op_head"), "commit": p.number("commit_max"), **arrived}
+
+
+OTHERS: dict[str, tuple[tuple[str, str, Make], ...]] = {
+    "metadata::impls::metadata": (
+        (
+            "commit_journal: committed",
+            "executed",
+            lambda n, p: {"op": p.number("op"), "clients": len(n.clients)},
+        ),
+    ),
+    "consensus::impls": (
+        ("adopting view from StartView", "adopted", _shows(view="new_view", old="old_view", op="op", commit="commit")),
+        ("view-change quorum merged", "merged", _merged),
+        ("beginning view probe", "probing", lambda n, p: {"top": n.top, "clients": len(n.clients)}),
+    ),
+    "shard": (
+        ("dropped", "dropped", _dropped),
+        ("repair prepare received", "repaired", _shows(op="op")),
+        ("committed op", "disagrees", _disagrees),
+        ("committed partition op", "disagrees", _disagrees),
+    ),
+    PREFLIGHT: (
+        ("request_preflight: duplicate", "refused", lambda n, p: _refused(n, p, mark="watermark")),
+        ("request_preflight: fencing", "refused", lambda n, p: _refused(n, p, epoch="current")),
+        ("request_preflight: not caught up", "lagging", _shows(commit_min="commit_min", commit_max="commit_max")),
+        ("register_preflight: not caught up", "lagging", _shows(commit_min="commit_min", commit_max="commit_max")),
+    ),
+    "iggy.metadata.diag": (
+        (
+            "on_replicate: dropping out-of-order prepare",
+            "gapped",
+            lambda n, p: {"op": p.number("expected") - 1},
+        ),
+    ),
+    "iggy.partitions.diag": (("repair window commit walk finished", "walked", _shows(op="commit_min_before")),),
+}
+"""Other lines of a server, by target: how the text begins, event, columns."""
+
+
+def _journal(names: Names, p: Parsed) -> Columns:
+    op, checksum = p.number("op"), p.number("checksum")
+    names.shows_journals = True
+    names.journals[p.number("replica"), op] = checksum
+    return {"op": op, "entry": names.entry(checksum, op)}
 
 
 HARNESS: dict[str, tuple[str, Make]] = {
@@ -208,22 +206,15 @@ HARNESS: dict[str, tuple[str, Make]] = {
         "state",
         lambda n, p: {
             **{name: p.number(name) for name in ("view", "log_view", "op", "commit_min", "commit_max")},
-            "status": {"normal": 0, "view_change": 1, "recovering": 2}[p.word("status")],
+            "status": _status(p),
         },
     ),
-    "journal": ("journal", lambda n, p: _journal(n, p)),
+    "journal": ("journal", _journal),
     "executed": (
         "executed_entry",
         lambda n, p: {"op": p.number("op"), "entry": n.entry(p.number("checksum"), p.number("op"))},
     ),
 }
-
-
-def _journal(names: Names, p: Parsed) -> Columns:
-    op, checksum = p.number("op"), p.number("checksum")
-    names.shows_journals = True
-    names.journals[p.number("replica"), op] = checksum
-    return {"op": op, "entry": names.entry(checksum, op)}
 
 
 WIRE: dict[str, str] = {"DoViewChange": "", "StartViewChange": "got_request", "StartView": "got_start"}

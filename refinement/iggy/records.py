@@ -20,14 +20,9 @@ WHY = {
 }
 
 
-def judged_up_to(records: list[Record]) -> tuple[list[Record], list[str]]:
-    """The records up to which the run is judged, and what is missing where that is not its end."""
-    at = next((at for at, record in enumerate(records) if record.event in WHY), None)
-    if at is None:
-        return records, []
-    stopped = records[at]
-    why = f"{WHY[stopped.event]}, judged up to there: {stopped.text[:160]}"
-    return records[:at], [f"{stopped.file}:{stopped.line}: {why}"]
+def until(record: Record) -> str:
+    """Why the run is judged up to this record; "": it is not."""
+    return f"{WHY[record.event]}, judged up to there: {record.text[:160]}" if record.event in WHY else ""
 
 
 def with_floors(records: list[Record]) -> list[Record]:

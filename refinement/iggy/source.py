@@ -28,8 +28,8 @@ from viewproof.refinement.iggy.records import (
     FOREIGN,
     PANIC,
     alone,
-    judged_up_to,
     look_ahead,
+    until,
     with_ends,
     with_floors,
     with_frames,
@@ -40,7 +40,17 @@ from viewproof.refinement.iggy.records import (
 )
 from viewproof.refinement.joined.order import Key, Record, in_order
 from viewproof.refinement.joined.pieces import distinct
-from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, Unknown, lines_of, steady
+from viewproof.refinement.joined.source import (
+    Line,
+    LoggedRun,
+    Malformed,
+    Reading,
+    Unknown,
+    judged_up_to,
+    lines_of,
+    run_of,
+    steady,
+)
 
 SUFFIXES = (".log", ".log.zst", ".log.gz", ".txt")
 SLOTS = 8192
@@ -145,10 +155,8 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
 
 def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     group = reader.groups[number]
-    name = files[0] if len(files) == 1 else files[0].rpartition("/")[0] or "."
     metadata = number == METADATA
-    if not metadata or METADATA not in reader.groups:
-        name += "" if metadata else f"#partition:{number}"
+    name = run_of(files, "" if metadata else f"partition:{number}")
     judged = metadata and not group.names.logs_out
     configuration = {
         "replicas": reader.replicas, "slots": reader.slots, "metadata": int(judged), "wire": int(reader.wire),
@@ -158,7 +166,7 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     records = with_floors(list(in_order(records, TICKS)) if reader.ticks else with_ends(list(in_order(records))))
     records = [alone(record) for record in records] if reader.partial else with_proofs(look_ahead(records))
     with_frames(records, group.names.frames)
-    records, missing = judged_up_to(records)
+    records, missing = judged_up_to(records, until)
     missing += reader.stopped
     if group.names.begins > 1:
         missing.append(f"the log begins late, at op {group.names.begins}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from viewproof.refinement.joined.order import Record
@@ -114,6 +114,20 @@ def lines_of(file: str, reading: Reading | None = None) -> Iterator[Line]:
         reading.missing.append(f"the end of {file}: {lines.cut}")
     if reading is not None and damaged:
         reading.missing.append(f"what {len(damaged)} damaged lines said, the first at {file}:{damaged[0]}")
+
+
+def judged_up_to(records: list[Record], why: Callable[[Record], str]) -> tuple[list[Record], list[str]]:
+    """The records before the first of which `why` says that the run is judged up to it, and what is missing then."""
+    for at, record in enumerate(records):
+        if text := why(record):
+            return records[:at], [f"{record.file}:{record.line}: {text}"]
+    return records, []
+
+
+def run_of(files: tuple[str, ...], part: str = "") -> str:
+    """The name of a run: its file, or the directory of its files, and which part of what they say it is."""
+    name = files[0] if len(files) == 1 else files[0].rpartition("/")[0] or "."
+    return f"{name}#{part}" if part else name
 
 
 def steady(records: Iterable[Record]) -> list[Record]:

@@ -13,19 +13,13 @@ ENDED = "unheard"
 """Event: there are no lines of a server, or no more."""
 BY_LEADERS = frozenset({"become_leader", "truncated", "attached", "started_leading", "proposed", "sent", "acked"})
 """Events of which only the leader of their term prints the line."""
-
-
 FOREIGN = "until"
 """The run is judged up to here; the record's text says why."""
 
 
-def judged_up_to(records: Iterable[Record]) -> tuple[list[Record], list[str]]:
-    """The records up to which the run is judged, and what is missing where that is not its end."""
-    found = list(records)
-    at = next((at for at, record in enumerate(found) if record.event == FOREIGN), None)
-    if at is None:
-        return found, []
-    return found[:at], [f"{found[at].file}:{found[at].line}: {found[at].text}, judged up to there"]
+def until(record: Record) -> str:
+    """Why the run is judged up to this record; "": it is not."""
+    return f"{record.text}, judged up to there" if record.event == FOREIGN else ""
 
 
 def by_itself(record: Record) -> Record:

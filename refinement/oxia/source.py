@@ -6,10 +6,9 @@ merged (`node`), else by the address that it binds; the ensemble is that of the 
 
 from __future__ import annotations
 
-import datetime
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +16,23 @@ import msgspec
 
 from viewproof.refinement.joined.order import Record, in_order
 from viewproof.refinement.joined.pieces import distinct
-from viewproof.refinement.joined.source import Line, LoggedRun, Malformed, Reading, lines_of, steady
+from viewproof.refinement.joined.source import (
+    Line,
+    LoggedRun,
+    Malformed,
+    Reading,
+    judged_up_to,
+    lines_of,
+    run_of,
+    steady,
+)
+from viewproof.refinement.joined.times import seconds
 from viewproof.refinement.oxia.noted import CHANGING, EMPTIED, RECONNECTS, STOPPED, UNTIL, is_known, replaces
 from viewproof.refinement.oxia.records import (
     FOREIGN,
     by_itself,
-    judged_up_to,
     late,
+    until,
     with_duplicates,
     with_majorities,
     with_restarts,
@@ -35,6 +44,7 @@ SUFFIXES = (".ndjson", ".json", ".log", ".jsonl")
 SEARCH_LINES = 50
 STARTS = "Starting Oxia dataServer"
 DEBUGGED = frozenset({"proposed", "sent", "acked", "added"})
+OF_SERVERS = frozenset({"leader-controller", "follower-controller"})
 NO_DEBUG = "lines of entries: there are none, as of a log that is not recorded at debug level"
 NO_ENSEMBLE = "the ensemble: no line of the coordinator shows it, nor do those of a leader and of servers that start"
 
@@ -89,10 +99,6 @@ def _initialized(reader: Reader, f: Fields) -> dict[str, int | None]:
 
 def _moved(reader: Reader, f: Fields) -> dict[str, int | None]:
     return {"term": at(f, "term"), "leader": reader.server(f, "new-leader")}
-
-
-def _answered(reader: Reader, f: Fields) -> dict[str, int | None]:
-    return {"server": reader.server(f, "data-server"), **entry(f, "entry-id")}
 
 
 def _attached(reader: Reader, f: Fields) -> dict[str, int | None]:
@@ -193,22 +199,43 @@ TABLE: dict[tuple[str, str], Pattern] = {
 
 
 @dataclass
-class Reader:
-    """Reads the lines of one group of processes. `terms` is the term of each server as its own lines show it."""
+class Ensemble:
+    """The servers of a shard, numbered, by their names and by their internal addresses."""
 
+    names: dict[str, int]
+    addresses: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Reader:
+    """Reads the lines of one group of processes. `terms` is the term of each server as its own lines show it;
+    `ensembles` are those of each shard (None: of all), `names` and `addresses` those of the shard that is being read.
+    """
+
+    ensembles: dict[str | None, Ensemble] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
     addresses: dict[str, int] = field(default_factory=dict)
-    ensemble: tuple[str, ...] = ()
     terms: dict[int, int] = field(default_factory=dict)
     cursors: dict[tuple[int | None, int | None], int | None] = field(default_factory=dict)
     duplicates: set[tuple[int | None, int | None]] = field(default_factory=set)
     partial: bool = False
 
-    def begin(self) -> None:
-        """The lines of a shard begin."""
+    def begin(self, shard: str, printers: Set[str]) -> bool:
+        """The lines of a shard begin, which these servers print; is its ensemble known?
+
+        Where no line shows that, it is the one of all other shards.
+        """
+        others = {frozenset(one.names): one for one in self.ensembles.values()}
+        of = self.ensembles.get(shard)
+        if of is None and len(others) == 1:
+            of = next((one for names, one in others.items() if printers <= names or None in self.ensembles), None)
+        if of is None:
+            return False
+        self.names, self.addresses = of.names, of.addresses
         self.terms.clear()
         self.cursors.clear()
         self.duplicates.clear()
+        return True
 
     def note(self, component: str, message: str, node: int, fields: Fields) -> None:
         """What a line says of the lines after it: a stream begins anew, or an entry was dropped."""
@@ -223,7 +250,7 @@ class Reader:
         inner = inside(fields, name)
         known = self.names.get(str(inner.get("name", inner.get("internal"))))
         if known is None:
-            raise Malformed(name, f"a member of the ensemble {', '.join(self.ensemble)}", str(inner)[:80])
+            raise Malformed(name, f"a member of the ensemble {', '.join(self.names)}", str(inner)[:80])
         return known
 
     def address(self, fields: Fields, name: str) -> int:
@@ -233,15 +260,15 @@ class Reader:
             raise Malformed(name, f"the internal address of a member: {', '.join(self.addresses)}", _got(fields, name))
         return known
 
-    def meet(self, members: Any) -> None:
-        """The ensemble, where a line shows it first."""
-        if self.ensemble or not isinstance(members, list) or not members:
+    def meet(self, shard: str | None, members: Any) -> None:
+        """The ensemble of a shard (None: of all), where a line shows it first; later ones show other addresses."""
+        if not isinstance(members, list) or not members:
             return
         if all(isinstance(m, dict) and isinstance(m.get("internal"), str) for m in members):
-            names = [str(m.get("name", m["internal"])) for m in members]
-            self.ensemble = tuple(names)
-            self.names = {name: at for at, name in enumerate(names)}
-            self.addresses = {m["internal"]: at for at, m in enumerate(members)}
+            at = {str(m.get("name", m["internal"])): m["internal"] for m in members}
+            of = self.ensembles.setdefault(shard, Ensemble({name: number for number, name in enumerate(at)}))
+            for name in at.keys() & of.names.keys():
+                of.addresses.setdefault(at[name], of.names[name])
 
 
 Decoded = tuple[Line, dict[str, Any]]
@@ -255,20 +282,23 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
     reader = Reader(partial=partial)
     for _, part in decoded:
         for _, f in part:
-            reader.meet(f.get("new-ensemble") or f.get("ensemble"))
+            reader.meet(_shard(f), f.get("new-ensemble") or f.get("ensemble"))
             shard = f.get("shard-metadata")
-            reader.meet(shard.get("ensemble") if isinstance(shard, dict) else None)
-    if not reader.ensemble:
+            reader.meet(_shard(f), shard.get("ensemble") if isinstance(shard, dict) else None)
+    if not reader.ensembles:
         _from_starts(reader, decoded)
     whose = {file: _process(reader, file, part) for file, part in decoded}
     decoded.sort(key=lambda part: _time(part[1][0][1]) if part[1] else 0.0)
     rows = [(whose[file], line, f) for file, part in decoded for line, f in part]
     shards = sorted({_shard(f) or "" for _, _, f in rows if f.get("component") in CHANGING and "shard" in f})
-    if not reader.ensemble:
-        reading.runs += [LoggedRun(_run_id(files, s, len(shards) == 1), {}, [], (NO_ENSEMBLE,)) for s in shards]
-        return reading
     for name in shards:
-        reading.runs.append(_at_debug_level(_run(reader, name, rows, reading, files, alone=len(shards) == 1)))
+        printers = {
+            str(f.get("node", own)) for own, _, f in rows if _shard(f) == name and f.get("component") in OF_SERVERS
+        }
+        if reader.begin(name, printers):
+            reading.runs.append(_at_debug_level(_run(reader, name, rows, reading, files, alone=len(shards) == 1)))
+        else:
+            reading.runs.append(LoggedRun(run_of(files, name if len(shards) > 1 else ""), {}, [], (NO_ENSEMBLE,)))
     return reading
 
 
@@ -300,15 +330,10 @@ def _decoded(file: str, reading: Reading) -> Iterator[Decoded]:
 
 
 def _time(fields: Fields) -> float:
-    text = fields.get("time")
-    try:
-        whole, _, rest = str(text).partition(".")
-        digits = rest.rstrip("Zz+-:0123456789") or rest
-        base = datetime.datetime.fromisoformat(whole.rstrip("Z")).replace(tzinfo=datetime.UTC).timestamp()
-        part = "".join(c for c in digits.split("+")[0] if c.isdigit())
-        return base + (int(part[:9]) / 10 ** len(part[:9]) if part else 0.0)
-    except ValueError:
-        raise Malformed("time", "a time as 2026-11-28T11:42:02.17Z", _got(fields, "time")) from None
+    found = seconds(str(fields.get("time")))
+    if found is None:
+        raise Malformed("time", "a time as 2026-11-28T11:42:02.17Z", _got(fields, "time"))
+    return found
 
 
 def _message(fields: Fields) -> str:
@@ -350,23 +375,24 @@ def _from_starts(reader: Reader, decoded: Iterable[tuple[str, list[Decoded]]]) -
                 followers.add(f["follower"])
     known = {address: address for address in followers} | found
     if len(known) == factor:
-        reader.meet([{"name": name, "internal": address} for address, name in sorted(known.items())])
+        reader.meet(None, [{"name": name, "internal": address} for address, name in sorted(known.items())])
 
 
 def _process(reader: Reader, file: str, rows: Iterable[Decoded]) -> str:
     """Who printed the lines of a file that do not say so themselves: the name of a server, or `coordinator`."""
-    names = {at: name for name, at in reader.names.items()}
+    names = {
+        address: name
+        for of in reader.ensembles.values()
+        for name, number in of.names.items()
+        for address, at in of.addresses.items()
+        if at == number
+    }
     for _, f in rows:
-        if _message(f) == STARTS and _bound(f) in reader.addresses:
-            return names[reader.addresses[_bound(f)]]
+        if _message(f) == STARTS and _bound(f) in names:
+            return names[_bound(f)]
         if str(f.get("component", "")).startswith(("shard-controller", "coordinator")):
             return "coordinator"
     return file.rpartition("/")[2].split(".")[0]
-
-
-def _run_id(files: tuple[str, ...], shard: str, alone: bool) -> str:
-    name = files[0] if len(files) == 1 else files[0].rpartition("/")[0] or "."
-    return name if alone else f"{name}#{shard}"
 
 
 def _run(
@@ -378,8 +404,7 @@ def _run(
     *,
     alone: bool,
 ) -> LoggedRun:
-    run = LoggedRun(_run_id(files, shard, alone), {"members": len(reader.ensemble)}, [])
-    reader.begin()
+    run = LoggedRun(run_of(files, "" if alone else shard), {"members": len(reader.names)}, [])
     seen: set[int] = set()
     coordinator = False
     for process, line, f in rows:
@@ -403,7 +428,7 @@ def _run(
         try:
             if pattern.by_server and node < 0:
                 raise Malformed(
-                    "node", f"a member of the ensemble {', '.join(reader.ensemble)}", str(f.get("node", process))
+                    "node", f"a member of the ensemble {', '.join(reader.names)}", str(f.get("node", process))
                 )
             columns = pattern.columns(reader, f)
         except Malformed as error:
@@ -418,15 +443,15 @@ def _run(
         )
     begins_late = late(run.records)
     run.late_nodes = frozenset(begins_late)
-    members = len(reader.ensemble)
+    members = len(reader.names)
     records = with_majorities(with_silence(run.records, members, _own_ends(reader, rows)), members)
     ordered = in_order(with_duplicates(with_restarts(steady(records))))
-    run.records, until = judged_up_to(ordered)
+    run.records, ended = judged_up_to(list(ordered), until)
     if reader.partial:
         run.records = [by_itself(record) for record in run.records]
     silent = tuple(f"no line of {name} is in the input" for name, at in reader.names.items() if at not in seen)
-    begun = tuple(f"{at.file}:{at.line}: the lines of {reader.ensemble[n]} begin late" for n, at in begins_late.items())
-    run.missing = (*until, *silent, *begun, *(() if coordinator else ("no line of the coordinator is in the input",)))
+    begun = tuple(f"{at.file}:{at.line}: the lines of {[*reader.names][n]} begin late" for n, at in begins_late.items())
+    run.missing = (*ended, *silent, *begun, *(() if coordinator else ("no line of the coordinator is in the input",)))
     return run
 
 

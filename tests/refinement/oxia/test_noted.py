@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.refinement.oxia.test_logs import CURSOR, FOLLOWER, LEADER, NONE, SHARD, Shard, calm
+from tests.refinement.oxia.test_logs import CURSOR, FOLLOWER, LEADER, NONE, SERVERS, SHARD, Shard, calm
 from tests.refinement.real_logs import judged, verdict
 from viewproof.refinement.oxia.noted import NOTED, UNTIL
 
@@ -101,3 +101,42 @@ def test_a_coordinator_that_begins_again_looks_at_its_servers(tmp_path: Path) ->
     shard.line("coordinator", SHARD, "All data servers look good. No need to trigger new leader election")
     found = verdict("oxia", shard.write(tmp_path))
     assert not any("not known, " in note for note in found.notes)
+
+
+def other_shard(found: Shard) -> list[dict[str, Any]]:
+    """The lines as of a second shard, on a server s4 in place of s1."""
+    text = json.dumps([dict(line, shard=1) for line in found.lines])
+    return json.loads(text.replace('"s1"', '"s4"').replace("6811", "6814"))  # type: ignore[no-any-return]
+
+
+def test_each_shard_has_its_own_ensemble(tmp_path: Path) -> None:
+    shard = calm()
+    shard.lines += other_shard(calm())
+    found = judged("oxia", shard.write(tmp_path))
+    assert (found.problems, [v.violations for v in found.verdicts]) == ((), [(), ()])
+    assert [v.coverage["become_leader"] for v in found.verdicts] == [1, 1]
+    broken = calm()
+    broken.line("s1", LEADER, "Appending proposal to WAL", term=1, offset=7)
+    shard.lines = [*calm().lines, *other_shard(broken)]
+    found = judged("oxia", shard.write(tmp_path))
+    assert [bool(v.violations) for v in found.verdicts] == [False, True]
+
+
+def test_a_shard_whose_ensemble_no_line_shows_has_that_of_the_others(tmp_path: Path) -> None:
+    for server, judged_at_all in (("s3", True), ("s9", False)):
+        shard = calm()
+        second = [dict(line, shard=1) for line in calm().lines if line["component"] != SHARD]
+        shard.lines += json.loads(json.dumps(second).replace('"s3"', f'"{server}"'))
+        found = judged("oxia", shard.write(tmp_path))
+        assert (found.problems, [v.violations for v in found.verdicts]) == ((), [(), ()])
+        assert ("the ensemble: " in found.verdicts[1].missing[0]) is not judged_at_all
+
+
+def test_a_member_that_has_another_address_later_is_the_same(tmp_path: Path) -> None:
+    shard = calm()
+    moved = [dict(one, internal=one["internal"].replace("6812", "6899")) for one in SERVERS]
+    shard.line("coordinator", SHARD, "refresh the shard ensemble dataServer address", new_ensemble=moved)
+    shard.line("s1", LEADER, "Appending proposal to WAL", term=1, offset=3)
+    shard.line("s1", CURSOR, "Sending entries to follower", term=1, follower="127.0.0.1:6899", offset=3)
+    found = judged("oxia", shard.write(tmp_path))
+    assert (found.problems, found.verdicts[0].violations) == ((), ())
