@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,20 +54,25 @@ def giant(root: Path, events: int) -> Path:
     sys.stderr.write(f"making a run of {events:,} events in {folder}\n")
     draft = root / f"draft-giant-{events}"
     shutil.rmtree(draft, ignore_errors=True)
-    result = simulate(1, replicas=NODES, requests=6000, profile=PROFILE, out=draft / "simulated")
-    if not result.ok or result.trace is None:
-        raise SystemExit("the simulator's own checkers failed")
-    rows = [row for file in sorted(result.trace.iterdir()) for row in read_rows(str(file), ProblemLog())]
-    rows.sort(key=lambda row: (row[INDEX["clock"]], row[INDEX["node"]]))
-    shutil.rmtree(draft)
-    draft.mkdir()
-    tile = Tile(rows, *_ends(rows))
+    draft.mkdir(parents=True)
+    tile = _tile()
     for node in range(NODES):
         with pq.ParquetWriter(str(draft / f"replica-{node}.parquet"), ARROW_SCHEMA, compression="zstd") as writer:
             writer.write_table(tile.before(node))
             for number in range(tile.times(events)):
                 writer.write_table(tile.table(node, number))
     return draft.rename(folder)
+
+
+@cache
+def _tile() -> Tile:
+    with tempfile.TemporaryDirectory() as folder:
+        result = simulate(1, replicas=NODES, requests=6000, profile=PROFILE, out=Path(folder) / "simulated")
+        if not result.ok or result.trace is None:
+            raise SystemExit("the simulator's own checkers failed")
+        rows = [row for file in sorted(result.trace.iterdir()) for row in read_rows(str(file), ProblemLog())]
+    rows.sort(key=lambda row: (row[INDEX["clock"]], row[INDEX["node"]]))
+    return Tile(rows, *_ends(rows))
 
 
 def _ends(rows: list[Row]) -> tuple[Moment, Moment]:
