@@ -49,7 +49,6 @@ def running(cwd: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], dic
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
         )
     try:
         wait_for(lambda: (cwd / "ready.json").exists() or process.poll() is not None)
@@ -132,7 +131,6 @@ def test_an_interrupted_measurement_keeps_what_it_has(tmp_path: Path) -> None:
             env=environment(),
             stdout=subprocess.PIPE,
             text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
         def executed() -> int:

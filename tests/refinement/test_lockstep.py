@@ -183,7 +183,6 @@ PAPER, SESSIONS, GAPS, FEATURES = CLUSTERS
 QUICK = {
     "commit.apply_at_replicate": PAPER,
     "commit.sequencer_before_append": PAPER,
-    "table.replayed_register": SESSIONS,
     "control.applied_on_leader_only": FEATURES,
 }
 """Mistake → a cluster in which it can be made; found in a few hundred runs."""
@@ -191,6 +190,7 @@ QUICK = {
 RARE = {
     "commit.false_ack_after_start_view": PAPER,
     "table.reply_from_current_view": SESSIONS,
+    "table.replayed_register": SESSIONS,
     "control.no_offset_advance": FEATURES,
     "commit.out_of_order": PAPER,
     "view.log_view_at_merge": PAPER,

@@ -45,6 +45,7 @@ def test_the_core_holds_with_the_pinned_counts(name: str, sizes: dict[str, int])
     require_counts(explicit.explore(model(name, **sizes)), name, **sizes)
 
 
+@pytest.mark.long
 def test_core_with_three_replicas_three_views_two_ops_holds_with_the_pinned_counts() -> None:
     found = explicit.explore(model("core"))
     require_counts(found, "core")

@@ -33,8 +33,9 @@ def test_a_replica_comes_back_with_an_older_snapshot_than_it_had() -> None:
     assert not {"I5.older_snapshot", "I5.drained", "I13"} & found.unwitnessed.keys()
 
 
-def test_interp_agrees() -> None:
-    spec = model("loss", replicas=2)
+@pytest.mark.parametrize("sizes", [{"views": 1, "ops": 2, "requests": 2}, pytest.param({}, marks=pytest.mark.long)])
+def test_interp_agrees(sizes: dict[str, int]) -> None:
+    spec = model("loss", replicas=2, **sizes)
     assert facts(explicit.explore(spec)) == facts(interp.explore(spec))
 
 

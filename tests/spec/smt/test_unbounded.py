@@ -288,7 +288,7 @@ def test_steps_of_the_core_keep_all_lemmas_whatever_the_sizes() -> None:
     [
         ("view.log_view_at_merge", "merge_early", "replicas.log_view_started"),
         ("boot.all_zero", "restart", "I6"),
-        ("commit.out_of_order", "commit", "committed.known"),
+        pytest.param("commit.out_of_order", "commit", "committed.known", marks=pytest.mark.long),
     ],
 )
 def test_a_fault_leaves_its_action_open(fault: str, changed: str, lemma: str) -> None:
