@@ -3,7 +3,7 @@
     python -m benchmarks.spark                              # 2,000,000 events of each shape
     python -m benchmarks.spark --events 4000000 --repeat 1 --cluster --make      # the data alone, some minutes
     python -m benchmarks.spark --events 4000000 --repeat 1 --cluster --record    # the table of docs/spark.md
-    python -m benchmarks.spark --events 100000000 --repeat 1 --files --table large --record    # another, half an hour
+    python -m benchmarks.spark --events 100000000 --repeat 1 --files --table large --record    # another, an hour
 
 Three shapes in Parquet (`spark_data`): many small runs, one giant run, a Zipf mix. Each is audited by `local`,
 `local --workers 2` and Spark `local[2]` on files, and as a DataFrame (`viewproof.spark.audit`); `floor` is what Spark
@@ -168,6 +168,7 @@ def main() -> None:
     if options.record:
         words = ["--events", str(options.events), "--repeat", str(options.repeat), *["--cluster"][: options.cluster]]
         words += [word for shape in options.shape or () for word in ("--shape", shape)] + ["--files"][: options.files]
+        words += [word for one in options.what or () for word in ("--what", f"'{one}'")]
         note = f"Medians of {options.repeat}. The columns are explained at the top of `benchmarks/spark.py`."
         record("spark", options.table, HEADER, rows, " ".join(("python -m benchmarks.spark", *words)), note)
 

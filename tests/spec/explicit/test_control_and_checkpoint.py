@@ -44,7 +44,7 @@ PINNED_LONG: list[tuple[str, Sizes]] = [
     ("control_checkpoint", {"replicas": 2, "views": 3, "restarts": 1}),
     ("withdrawal", {}),
 ]
-SMALL: list[tuple[str, Sizes]] = [
+SMALL: list[Any] = [
     ("control", {"replicas": 2, "views": 1, "ops": 1}),
     ("control", {"replicas": 1, "views": 2, "ops": 1}),
     ("checkpoint", {"replicas": 2, "views": 1, "restarts": 0}),
@@ -55,7 +55,7 @@ SMALL: list[tuple[str, Sizes]] = [
     ("pipeline", {"replicas": 2, "views": 2, "ops": 1, "clients": 1}),
     ("withdrawal", {"replicas": 2, "views": 1}),
     ("frontiers", {"views": 1}),
-    ("frontiers", {"views": 3, "ops": 1, "clients": 1, "requests": 1}),
+    pytest.param("frontiers", {"views": 3, "ops": 1, "clients": 1, "requests": 1}, marks=pytest.mark.long),
 ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from viewproof.spec.engines.smt import houdini
 from viewproof.spec.engines.smt.induction import RANGES
 from viewproof.spec.engines.smt.proof import prove
@@ -36,6 +38,7 @@ def test_generated_candidates_that_survive_are_inductive() -> None:
     assert not result.is_proved
 
 
+@pytest.mark.long
 def test_needed_lemmas_still_prove_the_invariants() -> None:
     spec = model("core_restart", replicas=2, views=2, ops=1, requests=1, restarts=0)
     rest = houdini.needed(spec, LEMMAS)

@@ -39,9 +39,9 @@ PINNED_LONG: list[tuple[str, Sizes]] = [
     ("iggy_clients", {}),
     ("iggy_whole", {}),
 ]
-SMALL: list[tuple[str, Sizes]] = [
+SMALL: list[Any] = [
     ("iggy_views", {"replicas": 2, "views": 2}),
-    ("iggy_crash", {"replicas": 2}),
+    pytest.param("iggy_crash", {"replicas": 2}, marks=pytest.mark.long),
     ("iggy_clients", {"views": 1, "clients": 1, "ops": 3}),
     ("iggy_whole", {"clients": 1, "ops": 2, "views": 1}),
 ]
