@@ -10,7 +10,7 @@ import click
 
 from viewproof.api import model as api
 from viewproof.api.check import never
-from viewproof.refinement.cli.options import SIZE_MAX
+from viewproof.refinement.cli.options import SIZE_MAX, FaultName
 from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
 from viewproof.refinement.cli.own_model import is_own, keep_sizes, own_model
 from viewproof.spec.lang import Predicate, Spec, SpecError
@@ -87,7 +87,7 @@ OPTIONS = (
         "--fault",
         "faults",
         multiple=True,
-        type=click.Choice(sorted(FAULTS)),
+        type=FaultName(FAULTS),
         metavar="NAME",
         help="Switch a mistake on.",
     ),
@@ -157,7 +157,7 @@ def bounded_model(
     fault_model(name, faults)
     spec = api.model(name, replicas=replicas, faults=faults, profile=profile, **sizes)
     size = api.model_size(name, replicas, faults, sizes)
-    return spec, str(size) + (f"; faults: {', '.join(faults)}" if faults else "")
+    return spec, str(size) + (f"; mistake: {', '.join(faults)}" if faults else "")
 
 
 def witness_search(spec: Spec, id: str) -> tuple[Spec, Predicate]:
