@@ -202,7 +202,8 @@ class _Search:
             if before == (len(self.files), len(self.repeated), len(self.problems)):
                 self.empty.append(f"{given}: no trace files ({self.patterns}) in this directory")
         elif not self.any_name and not self.is_input(path):
-            self.refused.append(InputProblem(path, 0, "", f"a trace file: {self.patterns}", os.path.basename(path)))
+            expected = f"a trace file: {self.patterns}" + ("" if self.suffixes else "; or a log and its --adapter")
+            self.refused.append(InputProblem(path, 0, "", expected, os.path.basename(path)))
         elif not stat.S_ISREG(status.st_mode):
             self.refused.append(InputProblem(path, 0, "", "a regular file or a directory", _kind(status)))
         else:

@@ -15,11 +15,41 @@ fail() {
   exit 2
 }
 
+# What is installed, if that can be told: a version, or the commit of a checkout without changes.
+revision() {
+  case "$VIEWPROOF_SOURCE" in
+    *==*) echo "$VIEWPROOF_SOURCE" ;;
+    *) [ -d "$VIEWPROOF_SOURCE" ] && changed=$(git -C "$VIEWPROOF_SOURCE" status --porcelain 2>/dev/null) &&
+      [ -z "$changed" ] && git -C "$VIEWPROOF_SOURCE" rev-parse HEAD ;;
+  esac
+}
+
+# Installs into $room: a folder of this user alone, named by what is in it, or one of this run where that is not known
+# (a branch, a checkout with changes). GitHub empties RUNNER_TEMP at each job.
+installed() {
+  base="${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}"
+  key=$(revision) || key=""
+  if [ -n "${RUNNER_TEMP:-}" ]; then base="$RUNNER_TEMP" key="${key:-$VIEWPROOF_SOURCE}"; fi
+  if [ -n "$base" ] && [ -n "$key" ]; then
+    name=$(python3 -c 'import hashlib, sys; print(hashlib.sha256(sys.argv[1].encode()).hexdigest()[:16])' "$key")
+    room="$base/viewproof-gate/$name"
+    (umask 077 && mkdir -p "$room")
+    [ -O "$room" ] || fail "$room belongs to another user"
+  else
+    room=$(mktemp -d)
+    trap 'rm -rf "$room"' EXIT
+  fi
+  if [ ! -e "$room/installed" ]; then
+    python3 -m venv --clear "$room"
+    "$room/bin/pip" install --quiet "$VIEWPROOF_SOURCE"
+    touch "$room/installed"
+  fi
+}
+
 if [ -z "${VIEWPROOF_VSR:-}" ]; then
   [ -n "${VIEWPROOF_SOURCE:-}" ] || fail "VIEWPROOF_SOURCE does not say where to install Viewproof from"
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python 3.11 or newer is needed"
-  room="${RUNNER_TEMP:-${TMPDIR:-/tmp}}/viewproof"
-  [ -x "$room/bin/vsr" ] || { python3 -m venv "$room" && "$room/bin/pip" install --quiet "$VIEWPROOF_SOURCE"; }
+  installed
   VIEWPROOF_VSR="$room/bin/vsr"
 fi
 

@@ -10,7 +10,7 @@ import click
 
 from viewproof.api import model as api
 from viewproof.api.check import never
-from viewproof.refinement.cli.options import SIZE_MAX
+from viewproof.refinement.cli.options import SIZE_MAX, FaultName
 from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
 from viewproof.refinement.cli.own_model import is_own, keep_sizes, own_model
 from viewproof.spec.lang import Predicate, Spec, SpecError
@@ -49,17 +49,23 @@ size_option = click.option(
 
 
 class ModelName(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A model's name, or a file with a model of one's own, `./my_model.py[:NAME]`."""
+    """A model's name, or with `own` a file with a model of one's own, `./my_model.py[:NAME]`."""
 
     name = "model"
 
+    def __init__(self, *, own: bool = True) -> None:
+        self._own = own
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, if there is such a model."""
+        if is_own(value) and not self._own:
+            self.fail(f"{value!r} is a file: this command is for the models that are here.", param, ctx)
         if value not in MODELS and not is_own(value):
             if value in {part.name for part in PARTS}:
                 self.fail(f"{value!r} is an optional part that has no model of its own (`models=`).", param, ctx)
             known = ", ".join(repr(name) for name in sorted(MODELS))
-            self.fail(f"{value!r} is not one of {known}, nor a file of one's own, ./my_model.py[:NAME].", param, ctx)
+            file = ", nor a file of one's own, ./my_model.py[:NAME]" if self._own else ""
+            self.fail(f"{value!r} is not one of {known}{file}.", param, ctx)
         return str(value)
 
 
@@ -87,7 +93,7 @@ OPTIONS = (
         "--fault",
         "faults",
         multiple=True,
-        type=click.Choice(sorted(FAULTS)),
+        type=FaultName(FAULTS),
         metavar="NAME",
         help="Switch a mistake on.",
     ),
@@ -157,7 +163,7 @@ def bounded_model(
     fault_model(name, faults)
     spec = api.model(name, replicas=replicas, faults=faults, profile=profile, **sizes)
     size = api.model_size(name, replicas, faults, sizes)
-    return spec, str(size) + (f"; faults: {', '.join(faults)}" if faults else "")
+    return spec, str(size) + (f"; mistake: {', '.join(faults)}" if faults else "")
 
 
 def witness_search(spec: Spec, id: str) -> tuple[Spec, Predicate]:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from viewproof.refinement.cli.check_portfolio import Wanted, shapes
+from viewproof.refinement.cli.models import ModelName
 from viewproof.refinement.cli.options import OutputFile
 from viewproof.refinement.cli.output import json_option, note, save_json, steps
 from viewproof.refinement.reports.files import write_text
@@ -19,11 +20,11 @@ from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 from viewproof.spec.engines.mutate import Mutant, Report, all_mutants, hunt, survey
 from viewproof.spec.engines.portfolio import Shape, digest_of_predicates, digest_of_steps
 from viewproof.spec.mutants import FOLDER, FORMAT, explained, reason_of, tables
-from viewproof.spec.protocols import MODELS, portfolio_of
+from viewproof.spec.protocols import portfolio_of
 
 
 @click.command()
-@click.argument("name", metavar="[MODEL]", type=click.Choice(sorted(MODELS)), required=False)
+@click.argument("name", metavar="[MODEL]", type=ModelName(own=False), required=False)
 @click.option("--action", "actions", multiple=True, help="Only mutants of this action; may be repeated.")
 @click.option("--part", help="Only mutants of text in a file or folder of this name: repair, view_change.")
 @click.option("--states", type=click.IntRange(1), help="States of each shape at most.")

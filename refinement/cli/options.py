@@ -6,6 +6,7 @@ import math
 import os
 import stat
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,22 @@ class Place(click.Path):
         if not self.file_okay and os.path.exists(value) and not os.path.isdir(value):
             self.fail(f"{value} is no directory", param, ctx)
         return path
+
+
+class FaultName(click.Choice):  # type: ignore[type-arg,unused-ignore]
+    """A known mistake; a name that is none is refused with those that are like it, not with all of them."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        super().__init__(sorted(known))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, if there is such a mistake."""
+        if value in self.choices:
+            return str(value)
+        like = get_close_matches(str(value), self.choices, n=3)
+        like = like or [name for name in self.choices if name.startswith(str(value).partition(".")[0] + ".")]
+        meant = f"; did you mean {' or '.join(like)}?" if like else ""
+        return self.fail(f"{value!r} is no mistake that is known here{meant} (all of them: docs/faults.md)", param, ctx)
 
 
 class RunName(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -23,7 +23,7 @@ from viewproof.refinement.cli.models import (
     named,
     size_option,
 )
-from viewproof.refinement.cli.options import Place, Seconds
+from viewproof.refinement.cli.options import FaultName, Place, Seconds
 from viewproof.refinement.cli.output import json_option, note, save_json, steps
 from viewproof.refinement.cli.own_model import SIZES as OWN_SIZES
 from viewproof.refinement.cli.own_model import is_own
@@ -98,7 +98,7 @@ MAIN = ("how", "rounds", "cover", "recheck", "faults", "invariants", "replicas",
 @click.option("--witness", "how", flag_value="witness", help="Reachable states in which each lemma says something.")
 @click.option("--recheck", type=Place(exists=True, dir_okay=False), help="Re-check a certificate.")
 @click.option(
-    "--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), metavar="NAME", help="Switch a mistake on."
+    "--fault", "faults", multiple=True, type=FaultName(FAULTS), metavar="NAME", help="Switch a mistake on."
 )
 @click.option("--invariant", "invariants", multiple=True, help="--bmc: only this invariant (I1 …); may be repeated.")
 @click.option("--workers", type=_count, help="Processes.  [default: one per processor]")
@@ -209,7 +209,7 @@ def _spec(inputs: dict[str, Any]) -> Spec:
         return bounded_model(inputs["model"], None, (), {})[0]
     name, replicas, faults, bounds = (inputs[key] for key in ("model", "replicas", "faults", "bounds"))
     size = model_size(name, replicas, faults, bounds)
-    note(f"{name}: {size}" + "".join(f"; fault {f}" for f in faults))
+    note(f"{name}: {size}" + "".join(f"; mistake: {f}" for f in faults))
     return model(name, replicas=replicas, faults=faults, **bounds)
 
 

@@ -36,6 +36,7 @@ from viewproof.impl.storage.ring_file import SLOT_SIZE_DEFAULT, SLOTS_DEFAULT, G
 from viewproof.refinement.cli import repl as lines
 from viewproof.refinement.cli.options import (
     REPLICAS_MAX,
+    FaultName,
     Place,
     RunName,
     addresses_option,
@@ -262,7 +263,7 @@ def cluster(
     "--fault",
     "faults",
     multiple=True,
-    type=click.Choice(sorted(FAULTS)),
+    type=FaultName(FAULTS),
     metavar="NAME",
     help="Switch a mistake on in every replica.",
 )

@@ -17,7 +17,7 @@ from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import CLIENT_PROFILES, FEATURES_CHOICES
 from viewproof.impl.sim.run import SimResult, core_size
 from viewproof.impl.sim.summary import summarise, summary_lines
-from viewproof.refinement.cli.options import SIZE_MAX, Place, json_option_of_maker, protect
+from viewproof.refinement.cli.options import SIZE_MAX, FaultName, Place, json_option_of_maker, protect
 from viewproof.refinement.cli.output import note, save_json, steps
 from viewproof.refinement.cli.used import note_other_runs
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
@@ -68,7 +68,7 @@ def rest_command(plan: Plan, seeds: range, workers: int) -> str:
 )
 @click.option("--requests", type=click.IntRange(0), default=200, show_default=True, help="Requests per run.")
 @click.option(
-    "--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)), metavar="NAME", help="Switch a mistake on."
+    "--fault", "faults", multiple=True, type=FaultName(FAULTS), metavar="NAME", help="Switch a mistake on."
 )
 @click.option(
     "--rot/--no-rot",

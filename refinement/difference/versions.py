@@ -71,7 +71,8 @@ def _version(name: str, repository: Path, stack: ExitStack) -> Version:
 def _unpack(name: str, repository: Path, folder: Path) -> None:
     commit = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if not commit:
-        raise SpecError(f"{name} is no directory, and no revision of {repository}")
+        file = ": it is a file; expected a directory with a specification" if Path(name).is_file() else ""
+        raise SpecError(f"{name} is no directory, and no revision of {repository}{file}")
     with tarfile.open(fileobj=BytesIO(_git(repository, "archive", "--format=tar", commit.decode().strip()))) as archive:
         archive.extractall(folder, filter="tar")
 

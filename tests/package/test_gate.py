@@ -184,6 +184,54 @@ def test_the_gitlab_job_runs_the_same_gate(repository: Path) -> None:
     assert "<failure" in report.read_text()
 
 
+PYTHON = """#!/bin/sh
+[ "$1 $2" = "-m venv" ] || exec {python} "$@"
+mkdir -p "$4/bin"
+printf '#!/bin/sh\\necho installs "$3"\\n' > "$4/bin/pip"
+printf '#!/bin/sh\\necho audits: "$0"\\n' > "$4/bin/vsr"
+chmod +x "$4/bin/pip" "$4/bin/vsr"
+"""
+"""Stands in for `python3`: what it makes is an environment whose `pip` and `vsr` say what they do."""
+
+
+def test_each_revision_has_an_environment_of_its_own_that_nobody_else_can_have_put_there(
+    repository: Path, tmp_path: Path
+) -> None:
+    stand_in = tmp_path / "bin" / "python3"
+    stand_in.parent.mkdir()
+    stand_in.write_text(PYTHON.format(python=sys.executable))
+    planted = tmp_path / "tmp" / "viewproof" / "bin" / "vsr"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("#!/bin/sh\necho planted\n")
+    for script in (stand_in, planted):
+        script.chmod(0o755)
+    (tmp_path / "home").mkdir()
+    env = {"PATH": f"{stand_in.parent}:{os.environ['PATH']}", "HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": ""}
+    env |= {"TMPDIR": str(tmp_path / "tmp"), "RUNNER_TEMP": "", "VIEWPROOF_VSR": "", "VIEWPROOF_PATHS": "traces"}
+
+    def gate(source: str, **more: str) -> list[str]:
+        done = runs(repository, str(GATE / "gate.sh"), {**env, "VIEWPROOF_SOURCE": source, **more})
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    first, again, other = gate("viewproof==1"), gate("viewproof==1"), gate("viewproof==2")
+    assert first == ["installs viewproof==1", again[0]]
+    assert (len(again), other[0]) == (1, "installs viewproof==2")
+    assert again[0].startswith(f"audits: {tmp_path}/home/.cache/viewproof-gate/")
+    assert other[1] != again[0]
+    commit = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m")
+    for number in range(2):
+        subprocess.run(["git", "add", "."], cwd=repository, check=True)
+        subprocess.run(["git", *commit, str(number)], cwd=repository, check=True)
+        assert [len(gate(str(repository))) for _ in range(2)] == [2, 1], "a commit is installed once"
+    (repository / "new").touch()
+    assert [len(gate(str(repository))) for _ in range(2)] == [2, 2], "what is changed has no name"
+    assert [len(gate("a-branch")) for _ in range(2)] == [2, 2]
+    assert os.listdir(tmp_path / "tmp") == ["viewproof"]
+    (tmp_path / "runner").mkdir()
+    assert [len(gate("a-branch", RUNNER_TEMP=str(tmp_path / "runner"))) for _ in range(2)] == [2, 1]
+
+
 def test_hooks_name_commands_that_exist() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     for hook in hooks:

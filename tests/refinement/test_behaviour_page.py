@@ -158,6 +158,7 @@ def test_in_a_browser_a_deep_link_shows_its_step_filter_and_why_not(text: str, t
     assert "commit(r=1, o=1):  o == state.commit_max[r] + 1" not in details
     assert "count(Replica, lambda q: received.ack[v, q, o] == state.entry[r, o])" in details
     assert "uses do_view_change of 0 (step 4)" in details
+    assert "<code>ack[view, replica, op]</code>: prepare_ok" in details, "what the indices are"
     chosen = re.findall(r'class="step[^"]*\bchosen\b[^"]*"[^>]*data-step="(\d+)"', dom)
     dim = re.findall(r'class="step[^"]*\bdim\b[^"]*"[^>]*data-step="(\d+)"', dom)
     assert chosen == ["6"]

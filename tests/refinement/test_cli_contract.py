@@ -196,6 +196,7 @@ def test_mutate_says_what_it_cannot_do() -> None:
     for words, refused in (
         ([], "a MODEL is missing"),
         (["core", "--action", "nothing"], "no action nothing in core"),
+        (["./mine.py"], "'./mine.py' is a file: this command is for the models that are here."),
         (["core", "--record", "--part", "restart"], "--record keeps the table of a whole model"),
     ):
         answer = CliRunner().invoke(mutate, words)

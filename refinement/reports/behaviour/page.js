@@ -100,10 +100,17 @@
         guard.values.length ? make("code", { class: "values" }, guard.values.join(", ")) : null)));
   }
 
+  /** What these variables are and what their indices mean, each once: ack[view, replica, op]. */
+  function meanings(names) {
+    return story.vars.filter((v) => v.index.length && names.includes(v.name)).map((v) =>
+      make("p", { class: "soft meaning" }, make("code", {}, cellName([v.name, v.index.map((sort) => sort.toLowerCase())])), ": " + v.doc));
+  }
+
   function showChanges(step) {
     const rows = step.changes.map(([cell, before, after]) =>
       make("tr", {}, make("td", {}, cellName(story.cells[cell])), make("td", { class: "default" }, before), make("td", {}, "→ " + after)));
-    return section("Changed", rows.length ? make("table", {}, ...rows) : make("p", { class: "soft" }, "nothing"));
+    return section("Changed", rows.length ? make("table", {}, ...rows) : make("p", { class: "soft" }, "nothing"),
+      ...meanings(step.changes.map(([cell]) => story.cells[cell][0])));
   }
 
   /** Answers that are asked for, of a state that is not all on the page. */
@@ -203,7 +210,7 @@
       return;
     }
     const step = story.steps[chosen - 1];
-    const mark = step.mark ? make("p", { class: "fault-word" }, "⚑ deliberate fault: " + step.mark) : null;
+    const mark = step.mark ? make("p", { class: "fault-word" }, "⚑ mistake: " + step.mark) : null;
     const end = chosen === last && story.ending && !step.refused
       ? make("p", { class: story.ending.broken ? "bad chip" : "good chip" }, (story.ending.broken ? "✗ breaks " : "reaches ") + story.ending.id + " " + story.ending.title) : null;
     details.replaceChildren(

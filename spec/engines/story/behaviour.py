@@ -61,7 +61,7 @@ class GuardLine:
 
 @dataclass(frozen=True)
 class StoryStep:
-    """One step. `actor` is the acting replica, if the action has one; `mark` says which deliberate fault it shows."""
+    """One step. `actor` is the acting replica, if the action has one; `mark` says which mistake it shows."""
 
     number: int
     action: str
