@@ -12,10 +12,10 @@ from viewproof.refinement.events.terms import Apply, Column, Row, Shown, Text
 from viewproof.refinement.schema import Column as Declared
 from viewproof.spec.engines.guards import Evaluator, Span
 from viewproof.spec.engines.guards.cells import Cells
-from viewproof.spec.engines.guards.evaluate import Env
+from viewproof.spec.engines.guards.evaluate import Closure, Env, by
 from viewproof.spec.engines.replay.cells import PartialCells
 from viewproof.spec.lang import Schema
-from viewproof.spec.lang.expr import Const, Expr, Read
+from viewproof.spec.lang.expr import Expr
 from viewproof.spec.lang.sorts import Instance
 
 ANY = Span()
@@ -45,13 +45,6 @@ class TermEvaluator(Evaluator):
         self.labels = labels
         self.absent: list[str] = []
 
-    def _column(self, expr: Column, env: Env) -> Any:
-        value = self.columns.get(expr.name)
-        if value is None:
-            self.absent.append(expr.name)
-            return _unshown(self.declared[expr.name])
-        return value
-
     def either(self, left: Any, right: Any) -> Any:
         if isinstance(left, str) or isinstance(right, str):
             return left if left == right else ANY
@@ -64,8 +57,7 @@ class TermEvaluator(Evaluator):
             return int((left == right) is (op == "eq"))
         return super().open_op(op, left, right)
 
-    def truth(self, expr: Expr, env: Env) -> bool | None:
-        value = self.value(expr, env)
+    def truth_of(self, value: Any) -> bool | None:
         if isinstance(value, Span):
             outside = (value.lo is not None and value.lo > 0) or (value.hi is not None and value.hi < 0)
             return True if outside else None
@@ -87,7 +79,7 @@ class TermEvaluator(Evaluator):
 
     def _row(self, row: Expr, member: int, env: Env) -> bool | None:
         assert isinstance(row, Row)
-        return self.truth(Read(self.schema.vars[row.var], (row.node, Const(member))), env)
+        return self.truth_of(self.read(self.schema.vars[row.var], (self.value(row.node, env), member)))
 
     def _cells_set(self, expr: Row, env: Env) -> Any:
         """All cells of the node's row that are set, where all are known."""
@@ -115,10 +107,12 @@ class TermEvaluator(Evaluator):
     def _mask(self, expr: Apply, env: Env) -> Any:
         row = expr.args[0]
         assert isinstance(row, Row)
-        var = self.schema.vars[row.var]
+        known: Any = self.value(row, env)
+        if isinstance(known, dict) and not self.schema.vars[row.var].init:
+            return sum(1 << member - 1 for member, value in known.items() if value and 0 < member < 64)
         total = 0
         for member in range(1, 64):
-            value = self.value(Read(var, (row.node, Const(member))), env)
+            value = self.read(self.schema.vars[row.var], (self.value(row.node, env), member))
             truth = None if isinstance(value, Span) and not value.lo else bool(value)
             if truth is None:
                 return ANY
@@ -126,13 +120,26 @@ class TermEvaluator(Evaluator):
         return total
 
 
+def _column(_: type[TermEvaluator], expr: Column) -> Closure:
+    name = expr.name
+
+    def shown(of: TermEvaluator, env: Env) -> Any:
+        value = of.columns.get(name)
+        if value is not None:
+            return value
+        of.absent.append(name)
+        return _unshown(of.declared[name])
+
+    return shown
+
+
 TermEvaluator.kinds = {
     **Evaluator.kinds,
-    Column: TermEvaluator._column,
-    Text: lambda _, expr, env: expr.value,
-    Shown: lambda of, expr, env: int(of.columns.get(expr.name) is not None),
-    Apply: TermEvaluator._apply,
-    Row: TermEvaluator._cells_set,
+    Column: _column,
+    Text: by(lambda _, expr, env: expr.value),
+    Shown: by(lambda of, expr, env: int(of.columns.get(expr.name) is not None)),
+    Apply: by(TermEvaluator._apply),
+    Row: by(TermEvaluator._cells_set),
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from viewproof.spec.engines.guards.cells import (
     Cells,
@@ -59,18 +59,43 @@ def cell_name(var: str, index: Iterable[int]) -> str:
     return f"{var}[{text}]" if text else var
 
 
+Closure = Callable[[Any, Env], Value]
+"""Gives the value of one expression, for an evaluator and values of names."""
+Maker = Callable[[type[Any], Any], Closure]
+"""Makes it, for a class of evaluators; once for each expression, as most are evaluated again and again."""
+_CLOSURES_MAX: Final = 1 << 16
+OPEN: Final = Span(0, 1)
+
+
 class Evaluator:
     """Values of expressions over some cells; `readings` grows with what was read (if not `keeps_known`: of the cells
     that are not known). `kinds` says how a kind of node is evaluated.
     """
 
     keeps_known: ClassVar[bool] = True
-    kinds: ClassVar[Mapping[type[Expr], Callable[[Any, Any, Env], Value]]]
+    kinds: ClassVar[Mapping[type[Expr], Maker]]
+    closures: ClassVar[dict[Expr, Closure]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls.closures = {}
 
     def __init__(self, instance: Instance, cells: Cells) -> None:
         self.instance = instance
         self.cells = cells
         self.readings: list[Reading] = []
+
+    @classmethod
+    def closure(cls, expr: Expr) -> Closure:
+        """What gives the value of an expression; the expression is kept, so that its place is no other's."""
+        found = cls.closures.get(expr)
+        if found is None:
+            maker = cls.kinds.get(type(expr))
+            if maker is None:
+                raise SpecError(f"no value of {type(expr).__name__}")
+            if len(cls.closures) >= _CLOSURES_MAX:
+                cls.closures.clear()
+            found = cls.closures[expr] = maker(cls, expr)
+        return found
 
     def first_false(self, action: ActionIR, args: Env) -> tuple[int | None, bool]:
         """The first guard that is false (None: none is), and whether one before it (or any) is open."""
@@ -100,14 +125,15 @@ class Evaluator:
 
     def truth(self, expr: Expr, env: Env) -> Truth:
         """Truth of a Boolean expression; None if it depends on cells that are not known."""
-        return to_truth(self.value(expr, env))
+        return self.truth_of(self.closure(expr)(self, env))
+
+    def truth_of(self, value: Value) -> Truth:
+        """A value as a truth value."""
+        return to_truth(value)
 
     def value(self, expr: Expr, env: Env) -> Value:
         """Value of an expression. Raises `RangeError` where the interpreter would."""
-        how = self.kinds.get(type(expr))
-        if how is None:
-            raise SpecError(f"no value of {type(expr).__name__}")
-        return how(self, expr, env)
+        return self.closure(expr)(self, env)
 
     def top(self, expr: SortMax) -> int:
         """Largest member of a sort; `SpecError` if it has none."""
@@ -127,54 +153,14 @@ class Evaluator:
                 raise RangeError(f"range {lo}..{hi} leaves sort {sort.name}")  # type: ignore[union-attr]
         return range(lo, hi + 1)
 
-    def _read(self, expr: Read, env: Env) -> Value:
-        index: tuple[Any, ...] = tuple([self.value(i, env) for i in expr.index])
-        receiver = None if expr.receiver is None else self.value(expr.receiver, env)
-        if isinstance(receiver, Span) or any(isinstance(i, Span) for i in index):
-            return declared(expr.var, self.instance)
-        value = self.cells.read(expr.var, index, receiver, expr.after)
-        if self.keeps_known or isinstance(value, Span):
-            self.readings.append(Reading(expr.var, index, value, receiver, expr.after))
+    def read(self, var: Var, index: tuple[Any, ...], receiver: Value | None = None, after: bool = False) -> Value:
+        """Value of a cell, which is noted; anything that it may be where it is not known which one is meant."""
+        if type(receiver) is Span or Span in map(type, index):
+            return declared(var, self.instance)
+        value = self.cells.read(var, index, receiver, after)  # type: ignore[arg-type]
+        if self.keeps_known or type(value) is Span:
+            self.readings.append(Reading(var, index, value, receiver, after))  # type: ignore[arg-type]
         return value
-
-    def _within(self, expr: Within, env: Env) -> Value:
-        lo, hi = ends(self.value(expr.value, env))
-        top = self.instance.hi(expr.sort)
-        above = compare("le", (expr.sort.lo, expr.sort.lo), (lo, hi))
-        below = True if top is None else compare("le", (lo, hi), (top, top))
-        return from_truth(decide((above, below), stop=False))
-
-    def _quant(self, expr: Quant, env: Env) -> Value:
-        members = self.members(expr.binder, env)
-        if members is None:
-            return Span(0, 1) if expr.is_bool else Span(0 if expr.kind == "count" else expr.default, None)
-        each = ({**env, expr.binder.name.name: member} for member in members)
-        if expr.is_bool:
-            return from_truth(decide((self.truth(expr.body, one) for one in each), stop=expr.kind == "exists"))
-        if expr.kind == "count":
-            truths = [self.truth(expr.body, one) for one in each]
-            return span(truths.count(True), len(truths) - truths.count(False))
-        found: Value = expr.default
-        for one in each:
-            found = extreme("max", found, self.value(expr.body, one))
-        return found
-
-    def _op(self, expr: Op, env: Env) -> Value:
-        op, args = expr.op, expr.args
-        if op in ("and", "or"):
-            return from_truth(decide((self.truth(arg, env) for arg in args), stop=op == "or"))
-        if op == "ite":
-            truth = self.truth(args[0], env)
-            if truth is not None:
-                return self.value(args[1 if truth else 2], env)
-            return self.either(self.value(args[1], env), self.value(args[2], env))
-        if op == "not":
-            truth = self.truth(args[0], env)
-            return from_truth(None if truth is None else not truth)
-        left, right = self.value(args[0], env), self.value(args[1], env)
-        if type(left) is int and type(right) is int:
-            return _NUMBERS[op](left, right)
-        return self.open_op(op, left, right)
 
     def either(self, left: Value, right: Value) -> Value:
         """One of two values, it is open which."""
@@ -198,14 +184,130 @@ class Evaluator:
         return from_truth(compare(op, a, b))
 
 
+def by(method: Callable[[Any, Any, Env], Value]) -> Maker:
+    """Nodes that a method evaluates: (evaluator, node, values of names) → value."""
+    return lambda cls, expr: lambda of, env: method(of, expr, env)
+
+
+def _const(cls: type[Evaluator], expr: Const) -> Closure:
+    value = expr.value
+    return lambda of, env: value
+
+
+def _name(cls: type[Evaluator], expr: Name) -> Closure:
+    name = expr.name
+    return lambda of, env: env[name]
+
+
+def _read(cls: type[Evaluator], expr: Read) -> Closure:
+    var, after = expr.var, expr.after
+    parts = [cls.closure(part) for part in expr.index]
+    receiver = None if expr.receiver is None else cls.closure(expr.receiver)
+    if receiver is None:
+        return lambda of, env: of.read(var, tuple([part(of, env) for part in parts]), None, after)
+    return lambda of, env: of.read(var, tuple([part(of, env) for part in parts]), receiver(of, env), after)
+
+
+def _within(of: Evaluator, expr: Within, env: Env) -> Value:
+    lo, hi = ends(of.value(expr.value, env))
+    top = of.instance.hi(expr.sort)
+    above = compare("le", (expr.sort.lo, expr.sort.lo), (lo, hi))
+    below = True if top is None else compare("le", (lo, hi), (top, top))
+    return from_truth(decide((above, below), stop=False))
+
+
+def _quant(cls: type[Evaluator], expr: Quant) -> Closure:
+    body, binder, name = cls.closure(expr.body), expr.binder, expr.binder.name.name
+    if expr.is_bool:
+        stop = expr.kind == "exists"
+
+        def decided(of: Any, env: Env) -> Value:
+            members = of.members(binder, env)
+            if members is None:
+                return OPEN
+            inner, opened = {**env}, False
+            for inner[name] in members:
+                truth = of.truth_of(body(of, inner))
+                if truth is stop:
+                    return int(stop)
+                opened = opened or truth is None
+            return OPEN if opened else int(not stop)
+
+        return decided
+
+    def folded(of: Any, env: Env) -> Value:
+        members = of.members(binder, env)
+        if members is None:
+            return Span(0 if expr.kind == "count" else expr.default, None)
+        each = ({**env, name: member} for member in members)
+        if expr.kind == "count":
+            truths = [of.truth_of(body(of, one)) for one in each]
+            return span(truths.count(True), len(truths) - truths.count(False))
+        found: Value = expr.default
+        for one in each:
+            found = extreme("max", found, body(of, one))
+        return found
+
+    return folded
+
+
+def _op(cls: type[Evaluator], expr: Op) -> Closure:
+    op, args = expr.op, [cls.closure(arg) for arg in expr.args]
+    if op in ("and", "or"):
+        return _decided(args, stop=op == "or")
+    if op == "ite":
+        return _ite(*args)
+    if op == "not":
+        (negated,) = args
+
+        def opposite(of: Any, env: Env) -> Value:
+            truth = of.truth_of(negated(of, env))
+            return OPEN if truth is None else int(not truth)
+
+        return opposite
+    first, second = args
+    number = _NUMBERS.get(op)
+
+    def binary(of: Any, env: Env) -> Value:
+        left, right = first(of, env), second(of, env)
+        if number is not None and type(left) is int and type(right) is int:
+            return number(left, right)
+        return of.open_op(op, left, right)  # type: ignore[no-any-return]
+
+    return binary
+
+
+def _decided(args: list[Closure], *, stop: bool) -> Closure:
+    def decided(of: Any, env: Env) -> Value:
+        opened = False
+        for arg in args:
+            truth = of.truth_of(arg(of, env))
+            if truth is stop:
+                return int(stop)
+            opened = opened or truth is None
+        return OPEN if opened else int(not stop)
+
+    return decided
+
+
+def _ite(condition: Closure, then: Closure, other: Closure) -> Closure:
+    def chosen(of: Any, env: Env) -> Value:
+        truth = of.truth_of(condition(of, env))
+        if truth is None:
+            return of.either(then(of, env), other(of, env))  # type: ignore[no-any-return]
+        return then(of, env) if truth else other(of, env)
+
+    return chosen
+
+
 Evaluator.kinds = {
-    Const: lambda _, expr, env: expr.value,
-    Name: lambda _, expr, env: env[expr.name],
-    SortMax: lambda of, expr, env: of.top(expr),
-    Read: Evaluator._read,
-    Within: Evaluator._within,
-    Quant: Evaluator._quant,
-    Op: Evaluator._op,
+    Const: _const,
+    Name: _name,
+    SortMax: by(lambda of, expr, env: of.top(expr)),
+    Read: _read,
+    Within: by(_within),
+    Quant: _quant,
+    Op: _op,
 }
 
 _NUMBERS: Mapping[str, Callable[[int, int], int]] = {
