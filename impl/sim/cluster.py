@@ -323,7 +323,8 @@ class SimCluster:
     # Effects
 
     def _run_effects(self, node: int, replica: Replica, effects: list[Effect]) -> None:
-        incarnation = self.incarnations[node]
+        incarnation, border, storage = self.incarnations[node], self.border, self.storages[node]
+        is_judged = border is None or node not in border.shut_out
         for effect in effects:
             if self.doomed and self._is_struck(node):
                 return
@@ -331,12 +332,12 @@ class SimCluster:
                 self._on_emit(node, replica, effect.event)
             elif isinstance(effect, Send):
                 message = effect.message
-                for checker in self._judges((self.views,), node):
-                    checker.on_send(node, message, self.storages[node].superblock.view)
-                if self.border is not None and not self.border.passes(node, effect.to, message):
+                if is_judged:
+                    self.views.on_send(node, message, storage.superblock.view)
+                if border is not None and not border.passes(node, effect.to, message):
                     continue
                 for tick in self.network.arrivals(self.now, node, effect.to):
-                    self.at(tick, partial(self._arrive, node, effect.to, message))
+                    self.buckets[tick].append(partial(self._arrive, node, effect.to, message))
             elif isinstance(effect, SendClient):
                 message_out = effect.message
                 for checker in self._judges(self.checkers, node):
@@ -344,7 +345,7 @@ class SimCluster:
                 for tick in self.network.arrivals_at_client(self.now, node, message_out.client):
                     self.at(tick, partial(self.clients.on_message, node, message_out))
             else:
-                latency = self.storages[node].start(effect)
+                latency = storage.start(effect)
                 self.at(self.now + latency, partial(self._on_io_done, node, incarnation, effect))
                 self.on_write(node, effect, latency)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from viewproof.refinement.events.terms import Apply, Column, Row, Shown, Text
 from viewproof.refinement.schema import Column as Declared
-from viewproof.spec.engines.guards import Evaluator, Span
+from viewproof.spec.engines.guards import Evaluator, Reading, Span
 from viewproof.spec.engines.guards.cells import Cells
 from viewproof.spec.engines.guards.evaluate import Env
 from viewproof.spec.engines.replay.cells import PartialCells
@@ -38,7 +38,9 @@ class TermEvaluator(Evaluator):
         columns: Mapping[str, Any],
         labels: Mapping[Any, str],
     ) -> None:
-        super().__init__(instance, cells)
+        self.instance = instance  # in place of super(): one is made for each expression
+        self.cells = cells
+        self.readings = []
         self.schema = schema
         self.declared = declared
         self.columns = columns
@@ -115,14 +117,21 @@ class TermEvaluator(Evaluator):
     def _mask(self, expr: Apply, env: Env) -> Any:
         row = expr.args[0]
         assert isinstance(row, Row)
-        var = self.schema.vars[row.var]
+        var, node, cells = self.schema.vars[row.var], self.value(row.node, env), self.cells
+        if isinstance(node, Span):
+            return ANY
+        assert isinstance(cells, PartialCells)
+        known = None if var.init else cells.row(var, node)
+        if known is not None:
+            return sum(1 << member - 1 for member, value in known.items() if value and 0 < member < 64)
         total = 0
         for member in range(1, 64):
-            value = self.value(Read(var, (row.node, Const(member))), env)
-            truth = None if isinstance(value, Span) and not value.lo else bool(value)
-            if truth is None:
-                return ANY
-            total |= int(truth) << member - 1
+            value = cells.read(var, (node, member))
+            if isinstance(value, Span):
+                self.readings.append(Reading(var, (node, member), value))
+                if not value.lo:
+                    return ANY
+            total |= int(bool(value)) << member - 1
         return total
 
 

@@ -130,8 +130,11 @@ class Evaluator:
     def _read(self, expr: Read, env: Env) -> Value:
         index: tuple[Any, ...] = tuple([self.value(i, env) for i in expr.index])
         receiver = None if expr.receiver is None else self.value(expr.receiver, env)
-        if isinstance(receiver, Span) or any(isinstance(i, Span) for i in index):
+        if isinstance(receiver, Span):
             return declared(expr.var, self.instance)
+        for at in index:
+            if isinstance(at, Span):
+                return declared(expr.var, self.instance)
         value = self.cells.read(expr.var, index, receiver, expr.after)
         if self.keeps_known or isinstance(value, Span):
             self.readings.append(Reading(expr.var, index, value, receiver, expr.after))

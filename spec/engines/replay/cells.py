@@ -73,6 +73,7 @@ class PartialCells:
         self.silent: dict[str, str] = {}
         self.groups = message_groups(schema)
         self.spans = {name: declared(var, instance) for name, var in schema.vars.items()}
+        self.least = {name: tuple(sort.lo for sort in var.index) for name, var in schema.vars.items()}
 
     @classmethod
     def of(cls, state: State, schema: Schema, instance: Instance, actors: str) -> PartialCells:
@@ -92,8 +93,8 @@ class PartialCells:
 
     def read(self, var: Var, index: Index, receiver: int | None = None, after: bool = False) -> Value:
         """Value of a cell; outside the declared indices it may be anything."""
-        for at, sort in zip(index, var.index, strict=True):
-            if at < sort.lo:
+        for at, lo in zip(index, self.least[var.name], strict=True):
+            if at < lo:
                 return self.spans[var.name]
         if receiver is not None and (var.sender is None or int(var.sender(*index)) != receiver):
             return self.inbox(var, index, receiver)
