@@ -23,7 +23,7 @@ from viewproof.impl.interface.effects import (
     WriteSnapshot,
     WriteSuperblock,
 )
-from viewproof.impl.interface.messages import Message, Prepare, Request
+from viewproof.impl.interface.messages import Message, Prepare, Request, RequestStartView
 from viewproof.impl.machine.partition_log import SegmentLostError, SegmentRef
 from viewproof.impl.replica import Replica, ReplicaConfig, Status
 from viewproof.impl.replica.features import SUPPORTS_ALL, UnknownEntryError
@@ -40,6 +40,7 @@ from viewproof.impl.sim.checkers import (
     FeaturesChecker,
     FencesChecker,
     FinalState,
+    LaterViewsChecker,
     LivenessChecker,
     OffsetsChecker,
     PromisesChecker,
@@ -56,25 +57,9 @@ from viewproof.impl.sim.profile import SimProfile, supports_drawn
 from viewproof.impl.sim.repair_situations import RepairSituations
 from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.sim.rot import Rot
-from viewproof.impl.sim.situations import Situations
+from viewproof.impl.sim.situations import COUNTED_EVENTS, Situations
 from viewproof.impl.sim.storage import WRITES, SimStorage, rotten
 from viewproof.impl.trace.events import TraceEvent, encode_line
-
-COUNTED_EVENTS = frozenset(
-    {
-        "append_failed",
-        "checkpoint",
-        "do_view_change",
-        "nack",
-        "on_start_view",
-        "recover",
-        "repair",
-        "restart",
-        "start_view",
-        "start_view_change",
-    }
-)
-"""Events that the statistics count."""
 
 DOWNGRADED = 0.4
 """Probability that a process comes back without features, where members withdraw them."""
@@ -145,6 +130,7 @@ class SimCluster:
     def _add_checkers(self) -> None:
         self.agreement = AgreementChecker()
         self.views = ViewsChecker()
+        self.later_views = LaterViewsChecker()
         self.execution_checkers: tuple[Checker, ...] = (
             self.agreement,
             AtMostOnceChecker(),
@@ -158,6 +144,7 @@ class SimCluster:
         self.checkers: tuple[Checker, ...] = (
             *self.execution_checkers,
             self.views,
+            self.later_views,
             DurabilityChecker(),
             PromisesChecker(self.storages),
             RepliesChecker(),
@@ -334,6 +321,8 @@ class SimCluster:
                 message = effect.message
                 if is_judged:
                     self.views.on_send(node, message, storage.superblock.view)
+                if isinstance(message, RequestStartView):
+                    self.later_views.on_question(node, replica, message)
                 if border is not None and not border.passes(node, effect.to, message):
                     continue
                 for tick in self.network.arrivals(self.now, node, effect.to):
@@ -401,7 +390,10 @@ class SimCluster:
             return
         self.situations.on_message(replica, message)
         met = self.repair_situations.before_message(to, replica, message)
+        before = replica.state.status if self.later_views.is_due(replica, message) else None
         effects = self._takes(to, partial(replica.on_message, message))
+        if before is not None and self.replicas[to] is replica and self._judges((self.later_views,), to):
+            self.later_views.on_handled(to, replica, message, before, effects)
         self.repair_situations.after_message(replica, message, met, effects)
         if effects:
             self._run_effects(to, replica, effects)
