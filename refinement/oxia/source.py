@@ -315,6 +315,16 @@ def _run(
         run.records.append(
             Record(pattern.event, node, line.file, line.number, _time(f), columns, text, needs, gives, about)
         )
+    if not coordinator:
+        run.missing = ("no line of the coordinator is in the input",)
+    _in_order(reader, run, rows, seen, nameless)
+    return run
+
+
+def _in_order(
+    reader: Reader, run: LoggedRun, rows: list[tuple[str, Line, dict[str, Any]]], seen: set[int], nameless: set[str]
+) -> None:
+    """Put the records in order, with what later lines tell, up to where the run is judged; say what is missing."""
     begins_late = late(run.records)
     run.late_nodes = frozenset(begins_late)
     members = len(reader.names)
@@ -326,14 +336,7 @@ def _run(
     silent = tuple(f"no line of {name} is in the input" for name, at in reader.names.items() if at not in seen)
     begun = tuple(f"{at.file}:{at.line}: the lines of {[*reader.names][n]} begin late" for n, at in begins_late.items())
     whose = (f"whose lines are in {file}: no line of it says which server printed them" for file in sorted(nameless))
-    run.missing = (
-        *ended,
-        *whose,
-        *silent,
-        *begun,
-        *(() if coordinator else ("no line of the coordinator is in the input",)),
-    )
-    return run
+    run.missing = (*ended, *whose, *silent, *begun, *run.missing)
 
 
 def _noted(reader: Reader, run: LoggedRun, component: str, message: str, node: int, line: Line, fields: Fields) -> None:
