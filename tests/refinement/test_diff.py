@@ -149,8 +149,19 @@ def test_a_model_that_only_one_version_has_is_told_by_what_it_is_made_of(tmp_pat
     file.write_text(file.read_text().replace('{"core": Bounds()}', '{"core": Bounds(), "larger": Bounds()}'))
     result = run(old, new, "--shapes", "1")
     assert result.exit_code == 0, result.output
-    assert "+ actions: vote, move, decide" in result.stdout
-    assert "+ invariants: J1" in result.stdout
+    assert "**model `larger`** (new)" in result.stdout
+    assert "+ actions: 3 that other models have" in result.stdout
+    assert "+ invariants: 1 that other models have" in result.stdout
+
+
+def test_a_model_that_is_new_is_searched_as_it_stands(tmp_path: Path) -> None:
+    old, new = version(tmp_path / "old", 2), version(tmp_path / "new", 1)
+    file = old / "spec" / "vsr" / "__init__.py"
+    file.write_text(file.read_text().replace('{"core": Bounds()}', '{"earlier": Bounds()}'))
+    result = run(old, new, "--shapes", "1")
+    assert result.exit_code == 1, result.output
+    assert "**core: broken now**: J1." in result.stdout
+    assert "| no such size | J1 broken after " in result.stdout
 
 
 def test_a_larger_quorum_is_no_break_and_its_mutants_are_told(tmp_path: Path) -> None:
