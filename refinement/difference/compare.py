@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from viewproof.refinement.difference.audits import audited
-from viewproof.refinement.difference.texts import Change, changes
+from viewproof.refinement.difference.texts import Change, changes, changes_of_checks
 from viewproof.refinement.difference.versions import Side, Version
 from viewproof.spec.engines import mutate
 from viewproof.spec.engines.compare import Divergence, UnlikeError, diverging, load
@@ -100,8 +100,9 @@ def compare(old: Side, new: Side, plan: Plan, note: Callable[[str], None] = lamb
     """Ask both versions. Raises `SpecError` for a version that cannot be recorded or audited."""
     found = Difference(old.name, new.name)
     note(f"recording {old.name} and {new.name}")
-    before, after = (version.recorded()["models"] for version in (old, new))
-    found.changes = changes(before, after)
+    sides = [version.recorded() for version in (old, new)]
+    before, after = (side["models"] for side in sides)
+    found.changes = [*changes(before, after), *changes_of_checks(*sides)]
     found.proofs = _proofs(found.changes, after)
     for model in plan.models or _first_models(found.changes, before, after):
         note(f"searching {model}")

@@ -74,7 +74,9 @@ def _texts(changes: list[Change]) -> Iterator[str]:
         more = len(change.models) - MODELS_SHOWN
         models = ", ".join(change.models[:MODELS_SHOWN]) + (f" and {more} more" if more > 0 else "")
         place = f"`{change.place}`; " if change.place else ""
-        there = ("new" if change.added else "no more") if change.kind == "model" else f"{place}in {models}"
+        there = f"{place}in {models}" if models else place.removesuffix("; ")
+        if change.kind in ("model", "mistake"):
+            there = "new" if not change.removed else "no more" if not change.added else "other words"
         yield f"**{change.kind} `{change.name}`** ({there})\n"
         yield "```diff"
         yield from (f"- {_apart(line, change.added)}" for line in change.removed)

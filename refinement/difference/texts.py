@@ -65,6 +65,29 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
     return list(found.values())
 
 
+def changes_of_checks(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """What differs in the sizes that a check searches, by model, and in the known mistakes (`portfolios`, `mistakes`;
+    null or missing: that version says nothing of them).
+    """
+    found: dict[tuple[Any, ...], Change] = {}
+    before, after = (side.get("portfolios") or {} for side in (old, new))
+    for model in (name for name in before if name in after and before[name] != after[name]):
+        gone, fresh = (
+            [line for line in one[model] if line not in other[model]]
+            for one, other in ((before, after), (after, before))
+        )
+        if gone or fresh:
+            change = Change("portfolio", model, gone, fresh)
+            found.setdefault((tuple(gone), tuple(fresh)), change).models.append(model)
+    one, two = (side.get("mistakes") for side in (old, new))
+    if one is not None and two is not None:
+        for id in dict.fromkeys((*one, *two)):
+            gone, fresh = ([side[id]] if id in side else [] for side in (one, two))
+            if gone != fresh:
+                found[("mistake", id)] = Change("mistake", id, gone, fresh)
+    return list(found.values())
+
+
 def _of_model(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
     one, two = Common(), Common()
     specs = load(old, one), load(new, two)
