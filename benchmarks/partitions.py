@@ -1,18 +1,21 @@
 """A partition of many messages: boot, polls and state transfer, with the memory that they take. One command, one table.
 
-    python -m benchmarks.partitions --mib 64 --mib 1024      # 10 GB: --mib 10240, three times that on the disk
+    python -m benchmarks.partitions --mib 64 --mib 1024      # 10 GB: --mib 10240, twice that on the disk
+    python -m benchmarks.partitions --mib 10240 --no-transfer    # once
 
-For each size two of three replicas have a partition of so many MiB below their checkpoint, in real files; the third has
-nothing. `fill`: messages are appended and checkpoints taken. `boot`: the data directory is opened and the replica made.
-`poll`: one that reads a place that is not in memory (median of 200). `transfer`: the third replica installs the
-snapshot, which names the segments, and fetches them; the messages go from replica to replica without a network. Memory
-is that of a process of its own for each column: how far its largest resident size lies above that at its start.
+For each size two of three replicas have a partition of so many MiB below their checkpoint, in real files (closed
+segments, which nobody writes to, are the same files in both); the third has nothing. `fill`: messages are appended and
+checkpoints taken. `boot`: the data directory is opened and the replica made. `poll`: one that reads a place that is not
+in memory (median of 200). `transfer`: the third replica installs the snapshot, which names the segments, and fetches
+them; the messages go from replica to replica without a network. Memory is that of a process of its own for each column:
+how far its largest resident size lies above that at its start.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import random
 import resource
 import shutil
@@ -39,6 +42,7 @@ from viewproof.impl.interface.effects import (
     WriteSuperblock,
 )
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Message, make_header
+from viewproof.impl.machine.partition_log import SegmentRef
 from viewproof.impl.machine.partitions import AppendMessages
 from viewproof.impl.machine.snapshot import Contents, decode_snapshot, encode_snapshot
 from viewproof.impl.machine.state_machine import StateMachine, decode_state, encode_operation
@@ -70,7 +74,8 @@ def fill(directory: Path, mib: int) -> tuple[int, int]:
     format_data_file(path, 1, 0, 3, clients=CLIENTS_PAPER, file_system=files)
     data = open_data_file(path, file_system=files)
     batch = tuple(random.Random(0).randbytes(MESSAGE) for _ in range(256))
-    left, op, refs = mib << 20, 0, 0
+    left, op = mib << 20, 0
+    refs: Sequence[SegmentRef] = ()
     while left > 0:
         for _ in range(min(-(-left // (len(batch) * MESSAGE)), CHECKPOINT_MIB * 4)):
             machine.apply(encode_operation(AppendMessages(NAMESPACE, batch)))
@@ -93,16 +98,24 @@ def fill(directory: Path, mib: int) -> tuple[int, int]:
         data.drain(op)
         named = decode_state(decode_snapshot(snapshot.data).state_machine).partitions
         machine.partitions.release(named)
-        refs = len(named[0][1])
+        refs = named[0][1]
+    store = data.segments
+    closed = {path for ref in refs[:-1] for path in (store.path(ref.key), store.index_path(ref.key))}
     data.close()
     other = directory / "1"
     format_data_file(other, 1, 1, 3, clients=CLIENTS_PAPER)
     second = open_data_file(other)
     second.write_superblock(replace(block, replica=1))
     second.close()
-    shutil.copytree(path, other, ignore=shutil.ignore_patterns("superblock", "journal"), dirs_exist_ok=True)
+    shutil.copytree(
+        path,
+        other,
+        ignore=shutil.ignore_patterns("superblock", "journal"),
+        copy_function=lambda source, target: (os.link if source in closed else shutil.copy2)(source, target),
+        dirs_exist_ok=True,
+    )
     format_data_file(directory / "2", 1, 2, 3, clients=CLIENTS_PAPER)
-    return refs, len(snapshot.data)
+    return len(refs), len(snapshot.data)
 
 
 def opened(directory: Path, replica: int) -> tuple[DataFile, Replica]:
@@ -201,7 +214,7 @@ def _measured(step: Callable[..., ResultT], arguments: tuple[object, ...]) -> tu
     return result, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
 
 
-def measure(mib: int) -> tuple[str, ...]:
+def measure(mib: int, *, transfers: bool) -> tuple[str, ...]:
     """The cells of a row."""
     with tempfile.TemporaryDirectory(prefix="vsr-partitions-") as name:
         directory = Path(name)
@@ -210,7 +223,7 @@ def measure(mib: int) -> tuple[str, ...]:
         filled = time.perf_counter() - began
         booted, booting = alone(boot, directory)
         polled, polling = alone(poll, directory)
-        moved, moving = alone(transfer, directory)
+        moved, moving = alone(transfer, directory) if transfers else (0.0, 0)
     return (
         f"{mib:,}",
         f"{segments:,}",
@@ -221,9 +234,7 @@ def measure(mib: int) -> tuple[str, ...]:
         f"{booting:,}",
         f"{polled:.2f}",
         f"{polling:,}",
-        f"{moved:.1f}",
-        f"{mib / moved:.0f}",
-        f"{moving:,}",
+        *((f"{moved:.1f}", f"{mib / moved:.0f}", f"{moving:,}") if transfers else ("–", "–", "–")),
     )
 
 
@@ -231,8 +242,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(description="A partition of many messages: time and memory.")
     parser.add_argument("--mib", type=int, action="append", help="size of the partition, MiB; repeat for more rows")
+    parser.add_argument("--no-transfer", action="store_true", help="the third replica stays as it is")
     options = parser.parse_args(arguments)
-    sys.stdout.write(table(HEADER, [measure(mib) for mib in options.mib or (64, 1024)]) + "\n")
+    rows = [measure(mib, transfers=not options.no_transfer) for mib in options.mib or (64, 1024)]
+    sys.stdout.write(table(HEADER, rows) + "\n")
     return 0
 
 

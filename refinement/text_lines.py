@@ -14,6 +14,7 @@ import zstandard
 from viewproof.refinement.bounds import LINE_MAX, LineTooLongError
 
 CHUNK: Final = 1 << 20
+BYTE_ORDER: Final = b"\xef\xbb\xbf"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -76,7 +77,8 @@ class TextLines:
             yield block.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
     def blocks(self) -> Iterator[bytes]:
-        """The same as bytes, each line with its end, which is that of one system."""
+        """The same as bytes, each line with its end, which is that of one system; without a mark of the byte order."""
+        mark = b"" if self.start else BYTE_ORDER
         left = self.end - self.start if self.end else -1
         with open_log(self.file) as stream:
             if self.start:
@@ -94,7 +96,8 @@ class TextLines:
                         self.cut = f"it has {LineTooLongError()}, and is not read from there on"
                         break
                     continue
-                whole, rest = rest + data[:end], data[end:]
+                whole, rest = (rest + data[:end]).removeprefix(mark), data[end:]
+                mark = b""
                 yield whole.replace(b"\r\n", b"\n") if b"\r" in whole else whole
             if rest and not self.cut:
                 self.cut = "its last line is cut off and not judged"

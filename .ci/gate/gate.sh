@@ -35,6 +35,8 @@ installed() {
     room="$base/viewproof-gate/$name"
     (umask 077 && mkdir -p "$room")
     [ -O "$room" ] || fail "$room belongs to another user"
+    exec 9>"$room.lock" # two jobs at once: one installs, the other waits
+    flock 9 2>/dev/null || true
   else
     room=$(mktemp -d)
     trap 'rm -rf "$room"' EXIT
@@ -44,6 +46,7 @@ installed() {
     "$room/bin/pip" install --quiet "$VIEWPROOF_SOURCE"
     touch "$room/installed"
   fi
+  exec 9>&-
 }
 
 if [ -z "${VIEWPROOF_VSR:-}" ]; then

@@ -242,13 +242,14 @@ class Mutants(TypedDict):
 
 
 class Changed(TypedDict):
-    """A text that differs: its lines in one version only, and in which models."""
+    """A text that differs: its lines in one version only, in which models, and where it is written."""
 
     kind: str
     name: str
     removed: list[str]
     added: list[str]
     models: list[str]
+    place: str
 
 
 class Outcome(TypedDict):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from viewproof.impl.faults.stand_ins import StandIns
 from viewproof.impl.interface.effects import IoEffect, WriteSuperblock
-from viewproof.impl.interface.messages import Request
+from viewproof.impl.interface.messages import Request, StartViewChange
 from viewproof.impl.replica.normal import NormalOperation
 from viewproof.impl.replica.pace import Pace
 from viewproof.impl.replica.pre_votes import PreVotes
 from viewproof.impl.replica.requests import RequestOutcome, Requests
 from viewproof.impl.replica.scrub import Scrub
 from viewproof.impl.replica.snapshot_recovery import SnapshotRecovery
+from viewproof.impl.replica.start_views import StartViews
+from viewproof.impl.replica.state import Status
 from viewproof.impl.replica.writes import Writes
 
 
@@ -19,6 +21,27 @@ class MovesAlone(PreVotes):
 
     def quorum_wants(self) -> bool:
         return True
+
+
+class FollowsNobody(PreVotes):
+    """The votes of others are no reason to go."""
+
+    def follows(self, message: StartViewChange) -> bool:
+        return False
+
+
+class HoldsOn(PreVotes):
+    """The vote of the own primary is one like any other."""
+
+    def follows(self, message: StartViewChange) -> bool:
+        return self.state.status is not Status.NORMAL or self.quorum_wants()
+
+
+class OverhearsViews(StartViews):
+    """Nobody is asked for the log of a view that has begun meanwhile."""
+
+    def on_later_view(self, view: int) -> None:
+        self.out.ignore("later view: not looked at")
 
 
 class HearsItself(NormalOperation):
@@ -71,6 +94,9 @@ class NeverScrubs(Scrub):
 
 STAND_INS: StandIns = {
     "view.one_vote_moves": {"pre_votes": MovesAlone},
+    "view.follows_nobody": {"pre_votes": FollowsNobody},
+    "view.overhears": {"start_views": OverhearsViews},
+    "view.holds_on": {"pre_votes": HoldsOn},
     "view.deaf_primary": {"normal": HearsItself},
     "view.slow_primary": {"pace": StaysSlow},
     "table.late_register": {"requests": DropsLateRegisters},

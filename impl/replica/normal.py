@@ -252,8 +252,11 @@ class NormalOperation:
         begins = state.view == 0 and not timers.answered_at
         patience = config.first_answer_timeout_ticks if begins else config.abdicate_timeout_ticks
         since = state.ticks - patience
-        heard = sum(timers.answered_at.get(node, timers.normal_at) > since for node in state.others)
-        return heard + 1 >= state.quorums.replication
+        heard = 1
+        for node in state.others:
+            if timers.answered_at.get(node, timers.normal_at) > since:
+                heard += 1
+        return heard >= state.quorums.replication
 
     def send_commit(self, supports: tuple[int, ...], asked: int) -> None:
         """Heartbeat, with what it says of features; a trace event only if the commit number is new in this view."""

@@ -109,6 +109,8 @@ class PreVotes:
 
     def left_behind(self) -> bool:
         """True if a replica has been in a later view for long: this one goes on without it."""
+        if not self.left:
+            return False
         state = self.state
         since = state.ticks - state.config.abdicate_timeout_ticks
         return any(left.view > state.view and left.at <= since for left in self.left.values())

@@ -148,6 +148,8 @@ class SegmentFetch:
 
     def advance(self) -> None:
         """Fetches the next one that is lost, if nothing else is on its way."""
+        if self.fetch is None and not self.lost:
+            return
         if self.state.target is None and self.state.status is not Status.RECOVERING and self.is_given_up:
             self.lost = dict([*list(self.lost.items())[1:], *list(self.lost.items())[:1]])
         if self.fetch is None and self.writing is None and self.lost:

@@ -23,7 +23,7 @@ from viewproof.impl.interface.effects import (
     WriteSnapshot,
     WriteSuperblock,
 )
-from viewproof.impl.interface.messages import Message, Prepare, Request
+from viewproof.impl.interface.messages import Message, Prepare, Request, RequestStartView
 from viewproof.impl.machine.partition_log import SegmentLostError, SegmentRef
 from viewproof.impl.replica import Replica, ReplicaConfig, Status
 from viewproof.impl.replica.features import SUPPORTS_ALL, UnknownEntryError
@@ -40,6 +40,7 @@ from viewproof.impl.sim.checkers import (
     FeaturesChecker,
     FencesChecker,
     FinalState,
+    LaterViewsChecker,
     LivenessChecker,
     OffsetsChecker,
     PromisesChecker,
@@ -56,25 +57,9 @@ from viewproof.impl.sim.profile import SimProfile, supports_drawn
 from viewproof.impl.sim.repair_situations import RepairSituations
 from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.sim.rot import Rot
-from viewproof.impl.sim.situations import Situations
+from viewproof.impl.sim.situations import COUNTED_EVENTS, Situations
 from viewproof.impl.sim.storage import WRITES, SimStorage, rotten
 from viewproof.impl.trace.events import TraceEvent, encode_line
-
-COUNTED_EVENTS = frozenset(
-    {
-        "append_failed",
-        "checkpoint",
-        "do_view_change",
-        "nack",
-        "on_start_view",
-        "recover",
-        "repair",
-        "restart",
-        "start_view",
-        "start_view_change",
-    }
-)
-"""Events that the statistics count."""
 
 DOWNGRADED = 0.4
 """Probability that a process comes back without features, where members withdraw them."""
@@ -145,6 +130,7 @@ class SimCluster:
     def _add_checkers(self) -> None:
         self.agreement = AgreementChecker()
         self.views = ViewsChecker()
+        self.later_views = LaterViewsChecker()
         self.execution_checkers: tuple[Checker, ...] = (
             self.agreement,
             AtMostOnceChecker(),
@@ -158,6 +144,7 @@ class SimCluster:
         self.checkers: tuple[Checker, ...] = (
             *self.execution_checkers,
             self.views,
+            self.later_views,
             DurabilityChecker(),
             PromisesChecker(self.storages),
             RepliesChecker(),
@@ -323,7 +310,8 @@ class SimCluster:
     # Effects
 
     def _run_effects(self, node: int, replica: Replica, effects: list[Effect]) -> None:
-        incarnation = self.incarnations[node]
+        incarnation, border, storage = self.incarnations[node], self.border, self.storages[node]
+        is_judged = border is None or node not in border.shut_out
         for effect in effects:
             if self.doomed and self._is_struck(node):
                 return
@@ -331,12 +319,14 @@ class SimCluster:
                 self._on_emit(node, replica, effect.event)
             elif isinstance(effect, Send):
                 message = effect.message
-                for checker in self._judges((self.views,), node):
-                    checker.on_send(node, message, self.storages[node].superblock.view)
-                if self.border is not None and not self.border.passes(node, effect.to, message):
+                if is_judged:
+                    self.views.on_send(node, message, storage.superblock.view)
+                if isinstance(message, RequestStartView):
+                    self.later_views.on_question(node, replica, message)
+                if border is not None and not border.passes(node, effect.to, message):
                     continue
                 for tick in self.network.arrivals(self.now, node, effect.to):
-                    self.at(tick, partial(self._arrive, node, effect.to, message))
+                    self.buckets[tick].append(partial(self._arrive, node, effect.to, message))
             elif isinstance(effect, SendClient):
                 message_out = effect.message
                 for checker in self._judges(self.checkers, node):
@@ -344,7 +334,7 @@ class SimCluster:
                 for tick in self.network.arrivals_at_client(self.now, node, message_out.client):
                     self.at(tick, partial(self.clients.on_message, node, message_out))
             else:
-                latency = self.storages[node].start(effect)
+                latency = storage.start(effect)
                 self.at(self.now + latency, partial(self._on_io_done, node, incarnation, effect))
                 self.on_write(node, effect, latency)
 
@@ -400,7 +390,10 @@ class SimCluster:
             return
         self.situations.on_message(replica, message)
         met = self.repair_situations.before_message(to, replica, message)
+        before = replica.state.status if self.later_views.is_due(replica, message) else None
         effects = self._takes(to, partial(replica.on_message, message))
+        if before is not None and self.replicas[to] is replica and self._judges((self.later_views,), to):
+            self.later_views.on_handled(to, replica, message, before, effects)
         self.repair_situations.after_message(replica, message, met, effects)
         if effects:
             self._run_effects(to, replica, effects)

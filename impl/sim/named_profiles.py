@@ -28,6 +28,17 @@ FAILING = replace(
 )
 LOST_SUPERBLOCKS = replace(CRASHES, superblock_damage=0.2)
 PARTITIONS = replace(CRASHES, plane=Plane.PARTITIONS, snapshot_damage=0.5)
+OUTAGES = replace(
+    CRASHES,
+    snapshot_damage=1.0,
+    checkpoint_interval=3,
+    crash_interval_ticks=200,
+    crash_primary=0.2,
+    crash_all=0.0,
+    outage_long=0.6,
+    outage_long_ticks_mean=400,
+    client_pause_ticks_mean=50,
+)
 VANISHING = replace(CRASHES, plane=Plane.PARTITIONS, vanish=0.3)
 UNREAD = replace(VANISHING, vanish=0.9, vanish_kinds=("altered",), scrub_bytes_per_tick=16, scrub_pass_ticks_min=100)
 SLOTS = replace(CRASHES, client_slots=2, client_gaps=True, client_echo=0.05, clients_min=5)
@@ -182,6 +193,7 @@ NAMED_PROFILES: dict[str, SimProfile] = {
     "backups": BACKUPS,
     "strangers": STRANGERS,
     "unread": UNREAD,
+    "outages": OUTAGES,
 }
 """Crashes, with a journal that just holds what it must; besides, writes and syncs that fail, superblocks that are lost
 for good, or the state machine of partitions and snapshots that are lost, or segments that vanish or are cut under a
@@ -191,5 +203,6 @@ before anything commits; links that are cut for long, in one direction or both, 
 hears nobody, or a disk that is slow for long, and nothing else; clients that restart, some with a clock that was set
 back; members that come back without a feature that they had said yes to; views that end often, and messages that come
 many views later; one replica formatted otherwise than the others; one whose files are those of a backup; strangers at
-the border of each process; as with segments that vanish, and those that rot are found though nobody reads them.
+the border of each process; as with segments that vanish, and those that rot are found though nobody reads them;
+replicas that lose their snapshots and stay away, so that the others have later ones when they are back.
 """

@@ -90,22 +90,34 @@ class RingStorage(SimStorage):
         self.unwritten: set[int] = set()
         self.writing: dict[int, str] = {}
         self.stricken = False
+        self._opened: tuple[RingJournal, bytes, SuperblockState] | None = None
 
     def holds(self, op: int, checksum: str) -> bool:
         """True if the entry is durable here, as far as this replica was told."""
         return checksum in self.journal or op <= self.superblock.checkpoint
 
     @property
+    def as_found(self) -> RingJournal:
+        """The journal as a process would find it if it began now, over a copy of the disk, to be looked at only."""
+        if self._opened is not None:
+            journal, durable, superblock = self._opened
+            if superblock == self.superblock and durable == self.file.durable:
+                return journal
+        journal = RingJournal.open(self.file.copy(), self.superblock)
+        self._opened = (journal, bytes(self.file.durable), self.superblock)
+        return journal
+
+    @property
     def is_damaged(self) -> bool:
         """True if a cell on the disk would have to be repaired."""
-        return RingJournal.open(self.file.copy(), self.superblock).recovery.decisions["vsr"] > 0
+        return self.as_found.recovery.decisions["vsr"] > 0
 
     @property
     def needs_others(self) -> bool:
         """True if the replica cannot count as one that is up: a cell is to be repaired, or the end of its log is not
         known, though each cell is whole by now. Then it waits for a start_view, which a quorum of others has to make.
         """
-        return self.is_damaged or RingJournal.open(self.file.copy(), self.superblock).is_damaged(self.superblock)
+        return self.is_damaged or self.as_found.is_damaged(self.superblock)
 
     @property
     def has_overruled(self) -> bool:

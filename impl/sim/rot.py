@@ -23,10 +23,11 @@ Item = tuple[int, str]
 """Op and checksum of a prepare."""
 
 
-def items_on(storage: RingStorage, file: MemoryFile | None = None) -> set[Item]:
-    """The prepares above the checkpoint that are clean on the disk, or in a copy of it: of the log if that is whole."""
-    block = storage.superblock
-    journal = RingJournal.open(file or storage.file.copy(), block)
+def items_on(storage: RingStorage, journal: RingJournal | None = None) -> set[Item]:
+    """The prepares above the checkpoint that are clean on the disk, or in a copy of it that was opened: of the log if
+    that is whole.
+    """
+    block, journal = storage.superblock, journal or storage.as_found
     names = None if journal.is_damaged(block) else journal.log_names(block)
     headers = [header for _, _, _, header in journal.records() if header.op > block.checkpoint]
     return {(header.op, header.checksum) for header in headers if names is None or header.checksum in names}
@@ -36,10 +37,9 @@ AIMED = 0.6
 """How often the prepare is struck that only one replica has."""
 
 
-def _damage(storage: RingStorage, file: MemoryFile | None = None) -> DamagedLog | None:
-    """What a replica would find of its log on the disk, or in a copy of it; None: all."""
-    block = storage.superblock
-    return RingJournal.open(file or storage.file.copy(), block)._damage(block)
+def _damage(storage: RingStorage, journal: RingJournal | None = None) -> DamagedLog | None:
+    """What a replica would find of its log on the disk, or in a copy of it that was opened; None: all."""
+    return (journal or storage.as_found)._damage(storage.superblock)
 
 
 class Rot:
@@ -105,8 +105,8 @@ class Rot:
             marks = self._spoil_prepares(storage, file, {checksum for _, checksum in targets})
         else:
             marks = self._spoil(storage, file)
-        lost = before - items_on(storage, MemoryFile(file.path, bytes(file.durable)))
-        damage = _damage(storage, MemoryFile(file.path, bytes(file.durable)))
+        spoilt = RingJournal.open(MemoryFile(file.path, bytes(file.durable)), storage.superblock)
+        lost, damage = before - items_on(storage, spoilt), _damage(storage, spoilt)
         alone = {item for item in lost if item not in elsewhere}
         if any(self._was_elsewhere(item, node) for item in alone) or (alone and self.quorum_replication == 1):
             return
@@ -162,8 +162,7 @@ class Rot:
         own = {header.checksum: header for header in damage.known}
         held = {prepare.header.checksum: prepare.header for prepare in damage.held}
         disks = [self.storages[at] for at in self._others(node)]
-        journals = [RingJournal.open(disk.file.copy(), disk.superblock) for disk in disks]
-        others = {header.checksum: header for journal in journals for *_, header in journal.records()}
+        others = {header.checksum: header for disk in disks for *_, header in disk.as_found.records()}
         op, checksum = damage.head_op, damage.head_checksum
         while op > self.storages[node].superblock.checkpoint:
             header = held.get(checksum) or others.get(checksum) or own.get(checksum)
@@ -179,9 +178,8 @@ class Rot:
 
     def _spoil_prepares(self, storage: RingStorage, file: MemoryFile, checksums: set[str]) -> list[str]:
         """Spoils some prepares, in a copy of a file, and leaves their headers."""
-        journal = RingJournal.open(MemoryFile(file.path, bytes(file.durable)), storage.superblock)
         marks: list[str] = []
-        for cell, found in enumerate(journal._cells):
+        for cell, found in enumerate(storage.as_found._cells):
             name = found.header.checksum if found.clean and found.header is not None else ""
             if name in checksums and cell not in storage.unheadered:
                 _flip(file, storage.geometry.prepare_at(cell), self.random)
@@ -191,7 +189,7 @@ class Rot:
     def _spoil(self, storage: RingStorage, file: MemoryFile) -> list[str]:
         """Spoils sectors in a copy of a file, some of the log's, some of any cell's."""
         random, geometry = self.random, storage.geometry
-        journal = RingJournal.open(MemoryFile(file.path, bytes(file.durable)), storage.superblock)
+        journal = storage.as_found
         used = [cell for cell, found in enumerate(journal._cells) if found.header is not None]
         marks: list[str] = []
         for _ in range(random.choice((1, 1, 2, 3, 8))):

@@ -24,6 +24,22 @@ from viewproof.impl.interface.messages import DoViewChange, Message, PrepareOk
 from viewproof.impl.replica import Replica
 from viewproof.impl.trace.events import TraceEvent
 
+COUNTED_EVENTS = frozenset(
+    {
+        "append_failed",
+        "checkpoint",
+        "do_view_change",
+        "nack",
+        "on_start_view",
+        "recover",
+        "repair",
+        "restart",
+        "start_view",
+        "start_view_change",
+    }
+)
+"""Events that the statistics count."""
+
 INSTALLS = frozenset({"start_view", "on_start_view"})
 
 OUTCOMES: dict[str, str] = {

@@ -23,6 +23,8 @@ from viewproof.impl.storage.records import (
 from viewproof.impl.storage.ring_file import SECTOR, Geometry
 from viewproof.impl.storage.ring_table import BROKEN, RESERVED, Found
 
+_ERASED = bytes(SECTOR)
+
 
 @dataclass(slots=True)
 class Cell:
@@ -65,7 +67,7 @@ class RingCells:
         data = self._read(offset, SECTOR)
         if data is None or len(data) < SECTOR:
             return BROKEN, False, False
-        if not any(data):
+        if data == _ERASED:
             return RESERVED, False, False
         if digest_at(offset, data[CHECKSUM_SIZE:]) != data[:CHECKSUM_SIZE]:
             return BROKEN, False, False
@@ -88,7 +90,7 @@ class RingCells:
         head = self._read(offset, SECTOR)
         if head is None or len(head) < SECTOR:
             return BROKEN
-        if not any(head):
+        if head == _ERASED:
             return RESERVED
         magic, *_, size = RECORD.unpack_from(head, CHECKSUM_SIZE)
         length = padded(RECORD_HEADER_SIZE + size)

@@ -38,7 +38,9 @@ class TermEvaluator(Evaluator):
         columns: Mapping[str, Any],
         labels: Mapping[Any, str],
     ) -> None:
-        super().__init__(instance, cells)
+        self.instance = instance  # in place of super(): one is made for each expression
+        self.cells = cells
+        self.readings = []
         self.schema = schema
         self.declared = declared
         self.columns = columns

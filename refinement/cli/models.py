@@ -49,23 +49,17 @@ size_option = click.option(
 
 
 class ModelName(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A model's name, or with `own` a file with a model of one's own, `./my_model.py[:NAME]`."""
+    """A model's name, or a file with a model of one's own, `./my_model.py[:NAME]`."""
 
     name = "model"
 
-    def __init__(self, *, own: bool = True) -> None:
-        self._own = own
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, if there is such a model."""
-        if is_own(value) and not self._own:
-            self.fail(f"{value!r} is a file: this command is for the models that are here.", param, ctx)
         if value not in MODELS and not is_own(value):
             if value in {part.name for part in PARTS}:
                 self.fail(f"{value!r} is an optional part that has no model of its own (`models=`).", param, ctx)
             known = ", ".join(repr(name) for name in sorted(MODELS))
-            file = ", nor a file of one's own, ./my_model.py[:NAME]" if self._own else ""
-            self.fail(f"{value!r} is not one of {known}{file}.", param, ctx)
+            self.fail(f"{value!r} is not one of {known}, nor a file of one's own, ./my_model.py[:NAME].", param, ctx)
         return str(value)
 
 

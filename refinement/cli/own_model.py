@@ -42,8 +42,13 @@ def keep_sizes(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 def own_model(name: str) -> tuple[Spec, str]:
     """The specification in a file, in the sizes of the command line; and the sizes in words."""
     path, _, wanted = name.partition(":")
+    return own_model_in(Path(path), wanted, path)
+
+
+def own_model_in(file: Path, wanted: str, path: str) -> tuple[Spec, str]:
+    """The same of the specification `wanted` in a file that is called `path`."""
     sizes: dict[str, int] = click.get_current_context().meta.get(SIZES, {})
-    found = _named(_run(Path(path)), path, wanted)
+    found = _named(_run(file, path), path, wanted)
     spec = found if isinstance(found, Spec) else _made(found, path, sizes)
     if isinstance(found, Spec):
         spec = _resized(spec, sizes)
@@ -52,9 +57,9 @@ def own_model(name: str) -> tuple[Spec, str]:
     return spec, show_sizes(spec)
 
 
-def _run(path: Path) -> ModuleType:
-    found = spec_from_file_location(path.stem, path)
-    if not path.is_file() or found is None or found.loader is None:
+def _run(file: Path, path: str) -> ModuleType:
+    found = spec_from_file_location(file.stem, file)
+    if not file.is_file() or found is None or found.loader is None:
         raise click.UsageError(f"there is no file {path}")
     module = module_from_spec(found)
     try:

@@ -97,9 +97,7 @@ MAIN = ("how", "rounds", "cover", "recheck", "faults", "invariants", "replicas",
 @click.option("--needed", "how", flag_value="needed", help="Which lemmas can the proof not do without?")
 @click.option("--witness", "how", flag_value="witness", help="Reachable states in which each lemma says something.")
 @click.option("--recheck", type=Place(exists=True, dir_okay=False), help="Re-check a certificate.")
-@click.option(
-    "--fault", "faults", multiple=True, type=FaultName(FAULTS), metavar="NAME", help="Switch a mistake on."
-)
+@click.option("--fault", "faults", multiple=True, type=FaultName(FAULTS), metavar="NAME", help="Switch a mistake on.")
 @click.option("--invariant", "invariants", multiple=True, help="--bmc: only this invariant (I1 …); may be repeated.")
 @click.option("--workers", type=_count, help="Processes.  [default: one per processor]")
 @click.option(

@@ -67,9 +67,7 @@ def rest_command(plan: Plan, seeds: range, workers: int) -> str:
     help="At least; a harsh profile has more.",
 )
 @click.option("--requests", type=click.IntRange(0), default=200, show_default=True, help="Requests per run.")
-@click.option(
-    "--fault", "faults", multiple=True, type=FaultName(FAULTS), metavar="NAME", help="Switch a mistake on."
-)
+@click.option("--fault", "faults", multiple=True, type=FaultName(FAULTS), metavar="NAME", help="Switch a mistake on.")
 @click.option(
     "--rot/--no-rot",
     default=True,

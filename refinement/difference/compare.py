@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from viewproof.refinement.difference.audits import audited
-from viewproof.refinement.difference.texts import Change, changes
-from viewproof.refinement.difference.versions import Version
+from viewproof.refinement.difference.texts import Change, changes, changes_of_checks
+from viewproof.refinement.difference.versions import Side, Version
 from viewproof.spec.engines import mutate
 from viewproof.spec.engines.compare import Divergence, UnlikeError, diverging, load
 from viewproof.spec.engines.compare.load import Common
@@ -25,7 +25,8 @@ from viewproof.spec.sizes import Size
 @dataclass(frozen=True)
 class Plan:
     """What is asked: `models` (none: of each change the first that has it), how many of the shapes of each, states of a
-    search at most, whether mutants of the changed actions are hunted, and traces to audit with both.
+    search at most, whether mutants of the changed actions are hunted, and traces to audit with both. `own`: the size of
+    a model of one's own, in words; it has one.
     """
 
     models: tuple[str, ...] = ()
@@ -34,6 +35,7 @@ class Plan:
     mutants: bool = True
     corpora: tuple[Path, ...] = ()
     workers: int | None = None
+    own: str = ""
 
 
 @dataclass
@@ -94,12 +96,13 @@ class Difference:
         }
 
 
-def compare(old: Version, new: Version, plan: Plan, note: Callable[[str], None] = lambda text: None) -> Difference:
+def compare(old: Side, new: Side, plan: Plan, note: Callable[[str], None] = lambda text: None) -> Difference:
     """Ask both versions. Raises `SpecError` for a version that cannot be recorded or audited."""
     found = Difference(old.name, new.name)
     note(f"recording {old.name} and {new.name}")
-    before, after = (version.recorded()["models"] for version in (old, new))
-    found.changes = changes(before, after)
+    sides = [version.recorded() for version in (old, new)]
+    before, after = (side["models"] for side in sides)
+    found.changes = [*changes(before, after), *changes_of_checks(*sides)]
     found.proofs = _proofs(found.changes, after)
     for model in plan.models or _first_models(found.changes, before, after):
         note(f"searching {model}")
@@ -109,22 +112,26 @@ def compare(old: Version, new: Version, plan: Plan, note: Callable[[str], None] 
         if plan.mutants and names:
             note(f"mutants of {', '.join(sorted(names))} in {model}")
             found.mutants[model] = _mutants(pairs, names, plan)
-    for traces in plan.corpora:
-        note(f"auditing {traces}")
-        one, two = ({run: told.verdict for run, told in audited(v, [traces]).items()} for v in (old, new))
-        pairs_of = {run: (one.get(run, "not read"), two.get(run, "not read")) for run in (*one, *two)}
-        found.audits[str(traces)] = {run: both for run, both in pairs_of.items() if both[0] != both[1]}
+    if isinstance(old, Version) and isinstance(new, Version):
+        for traces in plan.corpora:
+            note(f"auditing {traces}")
+            one, two = ({run: told.verdict for run, told in audited(v, [traces]).items()} for v in (old, new))
+            pairs_of = {run: (one.get(run, "not read"), two.get(run, "not read")) for run in (*one, *two)}
+            found.audits[str(traces)] = {run: both for run, both in pairs_of.items() if both[0] != both[1]}
     return found
 
 
 def _first_models(found: Sequence[Change], before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Of each change of what a model does or must not do the first model that has it, in both versions."""
+    """Of each change of what a model does or must not do the first model that has it, in both versions; and the new
+    models whose shapes this program knows.
+    """
     chosen: list[str] = []
     for change in found:
         there = [model for model in change.models if model in before and model in after]
         if change.kind in ("action", "invariant", "witness") and there and not set(there) & set(chosen):
             chosen.append(there[0])
-    return chosen
+    fresh = [change.name for change in found if change.kind == "model" and change.name in after]
+    return chosen + [model for model in fresh if model in MODELS]
 
 
 def _proofs(found: Sequence[Change], after: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -148,7 +155,10 @@ class _Pair:
     reason: str = ""
 
 
-def _both(model: str, old: Version, new: Version, plan: Plan) -> Iterator[_Pair]:
+def _both(model: str, old: Side, new: Side, plan: Plan) -> Iterator[_Pair]:
+    if plan.own:
+        yield _Pair(model, plan.own, *(side.recorded()["models"][model] for side in (old, new)))
+        return
     sizes = _sizes(model, plan.shapes)
     asked = [(model, size.replicas, dict(vars(size.bounds))) for size in sizes]
     answers = [version.recorded([], asked)["shapes"] for version in (old, new)]
@@ -165,11 +175,12 @@ def _sizes(model: str, most: int) -> Sequence[Size]:
 
 def _sized(pair: _Pair, plan: Plan) -> Sized:
     found = Sized(pair.model, pair.size, reason=pair.reason)
+    found.old, found.new = (
+        None if data is None else search(Shape(pair.size, _alone(data), plan.states), workers=plan.workers)[0]
+        for data in (pair.old, pair.new)
+    )
     if pair.old is None or pair.new is None:
         return found
-    found.old, found.new = (
-        search(Shape(pair.size, _alone(data), plan.states), workers=plan.workers)[0] for data in (pair.old, pair.new)
-    )
     try:
         found.only_old = diverging(pair.old, pair.new, plan.states, plan.workers)
         found.only_new = diverging(pair.new, pair.old, plan.states, plan.workers)

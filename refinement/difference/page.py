@@ -45,8 +45,10 @@ def _headline(found: Difference) -> str:
 def _verdicts(sized: list[Sized]) -> Iterator[tuple[str, str]]:
     """Invariants that are broken in one version only, and witnesses reached in one only, over the shapes of a model."""
     for model in dict.fromkeys(s.model for s in sized):
-        both = [s for s in sized if s.model == model and s.old is not None and s.new is not None]
+        here = [s for s in sized if s.model == model]
+        both = [s for s in here if s.old is not None and s.new is not None]
         old, new = ({_broken(o) for o in side if o} for side in ([s.old for s in both], [s.new for s in both]))
+        new |= {_broken(s.new) for s in here if s.old is None and s.new is not None}
         gained, lost = sorted(filter(None, old - new)), sorted(filter(None, new - old))
         if lost:
             yield f"**{model}: broken now**", ", ".join(lost)
@@ -71,7 +73,11 @@ def _texts(changes: list[Change]) -> Iterator[str]:
     for change in changes:
         more = len(change.models) - MODELS_SHOWN
         models = ", ".join(change.models[:MODELS_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        yield f"**{change.kind} `{change.name}`** (in {models})\n"
+        place = f"`{change.place}`; " if change.place else ""
+        there = f"{place}in {models}" if models else place.removesuffix("; ")
+        if change.kind in ("model", "mistake"):
+            there = "new" if not change.removed else "no more" if not change.added else "other words"
+        yield f"**{change.kind} `{change.name}`** ({there})\n"
         yield "```diff"
         yield from (f"- {_apart(line, change.added)}" for line in change.removed)
         yield from (f"+ {_apart(line, change.removed)}" for line in change.added)
@@ -140,7 +146,7 @@ def _mutants(found: Difference) -> Iterator[str]:
         told = []
         for n, when in enumerate(("before", "now")):
             fate = [both[n] for both in fates.values() if both[n] is not None]
-            told.append(f"{when} {sum(map(bool, fate))} of {len(fate)}")
+            told.append(f"{when} {sum(map(bool, fate))} of {len(fate)}" if fate else f"{when} not asked (see above)")
         yield f"{model}: noticed in these shapes {', '.join(told)}.\n"
         survive = [id for id, (old, new) in fates.items() if new is False and old is not False]
         noticed = [id for id, (old, new) in fates.items() if old is False and new is True]

@@ -1,6 +1,7 @@
-"""A version of this program: a directory, or a revision of the git repository at hand, and what it records.
+"""What is compared: a version of this program (a directory, or a revision of the git repository at hand) and what it
+records; or a model of one's own, in a file or in a revision's.
 
-The code of a version is run, with the rights of the command.
+The code of a version, or of a file, is run, with the rights of the command.
 """
 
 from __future__ import annotations
@@ -14,14 +15,32 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from viewproof.spec.engines.compare import dump
-from viewproof.spec.lang import SpecError
+from viewproof.spec.lang import Spec, SpecError
 
 Shape = tuple[str, int, dict[str, int]]
 """Model, replicas, bounds."""
+
+
+@dataclass(frozen=True)
+class OwnModel:
+    """A model of one's own: how it was given, the name under which it is compared, and what is recorded of it."""
+
+    name: str
+    model: str
+    plain: dict[str, Any]
+
+    def recorded(self, models: Sequence[str] | None = None, shapes: Sequence[Shape] = ()) -> dict[str, Any]:
+        """The one model; for each shape that is asked, in the one size that it has."""
+        return {"models": {self.model: self.plain}, "shapes": [{"spec": self.plain, "reason": ""} for _ in shapes]}
+
+
+def own_model_of(name: str, model: str, spec: Spec) -> OwnModel:
+    """A specification of one's own, to be compared as `model`. Raises `SpecError` if it cannot be recorded."""
+    return OwnModel(name, model, {**dump.plain(spec), "lemmas": []})
 
 
 @dataclass(frozen=True)
@@ -48,6 +67,10 @@ class Version:
         return answer
 
 
+Side = Version | OwnModel
+"""What is compared with another one."""
+
+
 @contextmanager
 def versions(names: Sequence[str], repository: Path) -> Iterator[list[Version]]:
     """The versions of these names: directories as they are; revisions are unpacked, for the time of the `with`.
@@ -69,12 +92,32 @@ def _version(name: str, repository: Path, stack: ExitStack) -> Version:
 
 
 def _unpack(name: str, repository: Path, folder: Path) -> None:
-    commit = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    commit = _commit(name, repository)
     if not commit:
         file = ": it is a file; expected a directory with a specification" if Path(name).is_file() else ""
         raise SpecError(f"{name} is no directory, and no revision of {repository}{file}")
-    with tarfile.open(fileobj=BytesIO(_git(repository, "archive", "--format=tar", commit.decode().strip()))) as archive:
+    with tarfile.open(fileobj=BytesIO(_git(repository, "archive", "--format=tar", commit))) as archive:
         archive.extractall(folder, filter="tar")
+
+
+def file_of(revision: str, path: str, repository: Path, folder: Path) -> Path:
+    """A file as it is in a revision, written into a new `folder` under its name. Raises `SpecError`: there is none."""
+    commit = _commit(revision, repository)
+    if not commit:
+        raise SpecError(f"{revision} is no revision of {repository}")
+    path = PurePosixPath(path).as_posix()
+    if not _git(repository, "ls-tree", "--name-only", commit, "--", path).strip():
+        raise SpecError(f"{revision} has no file {path} (in {repository})")
+    folder.mkdir()
+    file = folder / Path(path).name
+    file.write_bytes(_git(repository, "cat-file", "blob", f"{commit}:./{path}"))
+    return file
+
+
+def _commit(name: str, repository: Path) -> str:
+    """The commit of a revision; empty if there is none."""
+    found = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    return found.decode().strip()
 
 
 def _git(repository: Path, *words: str) -> bytes:

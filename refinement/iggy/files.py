@@ -35,6 +35,15 @@ def own_replica(file: str) -> int | None:
     return None
 
 
+def process_of(p: Parsed) -> tuple[str, str]:
+    """What a line says of the process that prints it, and of which kind that is: the replica, or where it listens."""
+    if p.target == "iggy.sim":
+        return "replica", p.fields.get("replica_id", "")
+    if p.target == "message_bus::replica::listener" and "accepting on" in p.text:
+        return "address", p.text.rpartition(" ")[2]
+    return "", ""
+
+
 def is_merged(file: str) -> bool:
     """Is a file that of a simulator, or merged of several processes?"""
     replicas: set[str] = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from viewproof.refinement.iggy.files import first_time, own_replica
+from viewproof.refinement.iggy.files import first_time, own_replica, process_of
 from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
 from viewproof.refinement.iggy.names import Names
 from viewproof.refinement.iggy.noted import DELETED, LOSES, PANICKED, STOPS, is_noted
@@ -39,7 +39,7 @@ from viewproof.refinement.iggy.records import (
     without_sessions,
 )
 from viewproof.refinement.joined.order import Key, Record, in_order
-from viewproof.refinement.joined.pieces import distinct
+from viewproof.refinement.joined.pieces import OneProcess, distinct
 from viewproof.refinement.joined.source import (
     Line,
     LoggedRun,
@@ -91,6 +91,7 @@ class Reader:
     replayed: dict[int, int] = field(default_factory=dict)
     partitions: dict[tuple[str, ...], int] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
+    mixed: list[str] = field(default_factory=list)
 
     def group(self, number: int) -> Group:
         """The group of that number."""
@@ -136,7 +137,7 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
     reading, reader = Reading(), Reader(partial=partial)
     files = distinct(files, reading)
     for file in sorted(files, key=first_time):
-        own = own_replica(file)
+        own, alone = own_replica(file), OneProcess(file)
         for line in lines_of(file, reading):
             p = parse(line.text)
             if p is None:
@@ -144,10 +145,13 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
                     reader.stopped.append(f"{line.file}:{line.number}: a server stopped itself: {line.text[:160]}")
                 continue
             reader.lines += 1
+            if p.own is None and not p.harness:
+                alone.sees(line.number, p.time, *process_of(p))
             try:
                 _take(reader, p, line, own)
             except Malformed as error:
                 reading.problems.append(line.problem(error))
+        reader.mixed += [alone.mixed] * bool(alone.mixed)
     for number in sorted(reader.groups):
         reading.runs.append(_run(reader, number, files))
     return reading
@@ -182,6 +186,8 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     if not told & DEBUGGED and any(r.columns.get("op") for r in group.records if r.event in ("executed", "adopted")):
         missing.append("lines of iggy.sim: there are none, as of a log that is not recorded at debug level")
         configuration, records = {}, []
+    if reader.mixed:
+        missing, configuration, records = reader.mixed, {}, []
     run = LoggedRun(name, configuration, records, tuple(missing), group.names.begins > 1)
     run.late_nodes = frozenset(late)
     run.unknown = group.unknown

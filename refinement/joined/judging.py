@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from viewproof.refinement.adapter import Adapter
 from viewproof.refinement.discovery import Unit
-from viewproof.refinement.joined.source import LoggedRun, Reading
+from viewproof.refinement.joined.source import LoggedRun, Reading, lines_of
 from viewproof.refinement.judging import Judged, Spent, judge_run, no_collector, result_of
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import INDEX, Row, check_record
@@ -60,7 +60,9 @@ def judge_joined(
         for problem in reading.problems:
             log.add(problem.file, problem.line, problem.field, problem.expected, problem.got)
         if not reading.runs and not log:
-            log.add(unit.files[0], 0, "", f"logs of {adapter.name}", "no line that an adapter of it knows")
+            begins = next((line.text for line in lines_of(unit.files[0]) if line.text.strip()), "")
+            got = f"no such line; it begins with: {begins[:100]}" if begins else "an empty file"
+            log.add(unit.files[0], 0, "", f"{adapter.doc}, as they print them, with nothing in front", got)
         runs = [(run, rows_of(run, adapter, options, log)) for run in reading.runs]
         clock.until_now("read")
         if not log:

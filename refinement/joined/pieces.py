@@ -1,4 +1,5 @@
-"""Files that hold the same lines: packed copies beside plain files, and pieces of a rotated log that overlap.
+"""Files that hold the same lines: packed copies beside plain files, and pieces of a rotated log that overlap; and files
+that hold the lines of several processes, which do not say whose they are.
 
 A process prints a line once. A file whose lines another one has is not read; of one that begins in the midst of another
 and goes on with its lines, only what comes after them is.
@@ -8,12 +9,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
+from viewproof.refinement.joined.order import SLACK
 from viewproof.refinement.joined.source import Reading, lines_of
 from viewproof.refinement.text_lines import TextLines
 
 Place = tuple[str, int]
 """A file, and the number of a line in it."""
+
+
+@dataclass
+class OneProcess:
+    """The lines of a file, of which none says who printed it: those of one process have times that do not fall by more
+    than clocks differ, and the same names. `mixed` says why they are not; "": they are.
+    """
+
+    file: str
+    latest: float = 0.0
+    names: dict[str, str] = field(default_factory=dict)
+    mixed: str = ""
+
+    def sees(self, number: int, time: float, kind: str = "", name: str = "") -> None:
+        """The line of that number has this time, and names its process so, if it has a name of that kind."""
+        if not self.mixed and (time + SLACK < self.latest or (kind and self.names.setdefault(kind, name) != name)):
+            what = "lines of several processes, or not in their order, and none says who printed it"
+            self.mixed = f"whose lines are in {self.file}: it has {what} (noticed at line {number})"
+        self.latest = max(time, self.latest)
 
 
 def distinct(files: Sequence[str], reading: Reading) -> tuple[str, ...]:

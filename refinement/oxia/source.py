@@ -1,4 +1,4 @@
-"""Lines of Oxia's logs (JSON, debug level) as typed records: a table of messages, and the fields that each shows.
+"""Lines of Oxia's logs (JSON, debug level) as typed records: shard by shard (`patterns.py` says which line is what).
 
 Terms and offsets count from 1, as in `spec.oxia`: Oxia's -1 is 0. A data server is known by its name where lines are
 merged (`node`), else by the address that it binds; the ensemble is that of the coordinator's lines.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from viewproof.refinement.joined.order import Record, in_order
-from viewproof.refinement.joined.pieces import distinct
+from viewproof.refinement.joined.pieces import OneProcess, distinct
 from viewproof.refinement.joined.source import (
     Line,
     LoggedRun,
@@ -28,6 +28,7 @@ from viewproof.refinement.joined.source import (
 )
 from viewproof.refinement.joined.times import seconds
 from viewproof.refinement.oxia.noted import CHANGING, EMPTIED, RECONNECTS, STOPPED, UNTIL, is_known, replaces
+from viewproof.refinement.oxia.patterns import TABLE, Fields, got, inside
 from viewproof.refinement.oxia.records import (
     FOREIGN,
     by_itself,
@@ -39,7 +40,6 @@ from viewproof.refinement.oxia.records import (
     with_silence,
 )
 
-Fields = Mapping[str, Any]
 SUFFIXES = (".ndjson", ".json", ".log", ".jsonl")
 SEARCH_LINES = 50
 STARTS = "Starting Oxia dataServer"
@@ -47,155 +47,6 @@ DEBUGGED = frozenset({"proposed", "sent", "acked", "added"})
 OF_SERVERS = frozenset({"leader-controller", "follower-controller"})
 NO_DEBUG = "lines of entries: there are none, as of a log that is not recorded at debug level"
 NO_ENSEMBLE = "the ensemble: no line of the coordinator shows it, nor do those of a leader and of servers that start"
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A message: the event that it stands for, whether a server prints it (or the coordinator), and its columns."""
-
-    event: str
-    columns: Callable[[Reader, Fields], dict[str, int | None]]
-    by_server: bool = True
-    needs: Callable[[Reader, int, dict[str, Any]], tuple[Any, ...]] = lambda reader, node, c: ()
-    gives: Callable[[Reader, int, dict[str, Any]], tuple[Any, ...]] = lambda reader, node, c: ()
-
-
-def number(fields: Fields, name: str) -> int:
-    """A whole number of a line."""
-    value = fields.get(name)
-    if isinstance(value, str) and value.lstrip("-").isdecimal():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value < 1 << 62:
-        raise Malformed(name, "a whole number from -1", _got(fields, name))
-    return value
-
-
-def at(fields: Fields, name: str) -> int:
-    """A term or an offset, counted from 1."""
-    return number(fields, name) + 1
-
-
-def inside(fields: Fields, name: str) -> Fields:
-    """A field that has fields."""
-    value = fields.get(name)
-    if not isinstance(value, dict):
-        raise Malformed(name, "an object", _got(fields, name))
-    return value
-
-
-def entry(fields: Fields, name: str) -> dict[str, int | None]:
-    """The entry {term, offset} that a field has."""
-    inner = inside(fields, name)
-    return {"entry": at(inner, "term"), "head": at(inner, "offset")}
-
-
-def _got(fields: Fields, name: str) -> str:
-    return "nothing" if name not in fields else str(fields[name])[:80]
-
-
-def _initialized(reader: Reader, f: Fields) -> dict[str, int | None]:
-    return {"term": at(f, "term"), **entry(f, "last-entry")}
-
-
-def _moved(reader: Reader, f: Fields) -> dict[str, int | None]:
-    return {"term": at(f, "term"), "leader": reader.server(f, "new-leader")}
-
-
-def _attached(reader: Reader, f: Fields) -> dict[str, int | None]:
-    return {"term": at(f, "term"), "follower": reader.address(f, "follower"), **entry(f, "follower-head-entry")}
-
-
-def _sent(reader: Reader, f: Fields) -> dict[str, int | None]:
-    return {"term": at(f, "term"), "follower": reader.address(f, "follower"), "offset": at(f, "offset")}
-
-
-def _in_turn(reader: Reader, f: Fields) -> dict[str, int | None]:
-    """A cursor sends entries in order, from where it was attached."""
-    columns = _sent(reader, f)
-    key = (columns["term"], columns["follower"])
-    last = reader.cursors.get(key)
-    reader.cursors[key] = columns["offset"]
-    return {**columns, "next": None if last is None else last + 1}
-
-
-def _acked_before(reader: Reader, f: Fields) -> dict[str, int | None]:
-    columns = _sent(reader, f)
-    key = (columns["term"], columns["follower"])
-    again = key in reader.duplicates
-    return {**columns, "again": int(again)}
-
-
-def _added(reader: Reader, f: Fields) -> dict[str, int | None]:
-    return {"offset": at(f, "offset"), "commit": at(f, "commit-offset")}
-
-
-def _fields(**names: str) -> Callable[[Reader, Fields], dict[str, int | None]]:
-    return lambda reader, f: {column: at(f, name) for column, name in names.items()}
-
-
-def _of_request(reader: Reader, f: Fields) -> dict[str, int | None]:
-    return {"term": at(inside(f, "request"), "term")}
-
-
-def _sends(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
-    return (("sent", c["term"], c["follower"], c["offset"]),)
-
-
-def _appends(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
-    return (("sent", reader.terms.get(node), node, c["offset"]),)
-
-
-def _appended(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
-    return (("added", reader.terms.get(node), node, c["offset"]),)
-
-
-def _acked(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
-    return (("added", c["term"], c["follower"], c["offset"]),)
-
-
-def _fenced(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
-    reader.terms[node] = c["term"]
-    return (("fenced", c["term"], node),)
-
-
-def _of_fenced(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
-    return (("fenced", c["term"], c["follower" if "follower" in c else "leader"]),)
-
-
-def _elected(reader: Reader, node: int, c: dict[str, Any]) -> tuple[Any, ...]:
-    return (("elected", c["term"]),)
-
-
-INITIALIZED = Pattern("on_new_term", _initialized, gives=_fenced)
-TABLE: dict[tuple[str, str], Pattern] = {
-    ("shard-controller", "Successfully moved ensemble to a new term"): Pattern(
-        "elected", _moved, by_server=False, needs=_of_fenced, gives=_elected
-    ),
-    ("leader-controller", "Leader successfully initialized in new term"): INITIALIZED,
-    ("follower-controller", "Follower successfully initialized in new term"): INITIALIZED,
-    ("internal-rpc-server", "Received BecomeLeader request"): Pattern("become_leader", _of_request, needs=_elected),
-    ("leader-controller", "Truncated follower"): Pattern("truncated", _attached, needs=_of_fenced),
-    ("leader-controller", "Added follower"): Pattern("attached", _attached, needs=_of_fenced),
-    ("leader-controller", "Applying all pending entries to database"): Pattern(
-        "applies_pending", _fields(term="term", commit="commit-offset", head="head-offset")
-    ),
-    ("leader-controller", "Started leading the shard"): Pattern(
-        "started_leading", _fields(term="term", head="head-offset")
-    ),
-    ("leader-controller", "Appending proposal to WAL"): Pattern("proposed", _fields(term="term", offset="offset")),
-    ("follower-cursor", "Sending entries to follower"): Pattern("sent", _in_turn, gives=_sends),
-    ("follower-cursor", "Received ack"): Pattern("acked", _acked_before, needs=_acked),
-    ("follower-controller", "Add entry"): Pattern("added", _added, needs=_appends, gives=_appended),
-    ("follower-controller", "Ignoring duplicated entry"): Pattern("duplicate", _fields(offset="offset")),
-    ("follower-controller", "Apply committed entries"): Pattern(
-        "applies", _fields(below="min-exclusive", top="max-inclusive", head="head-offset")
-    ),
-    ("follower-controller", "Reading entry"): Pattern("applied", _fields(offset="offset")),
-    ("follower-controller", "Created follower"): Pattern(
-        "created", _fields(term="term", head="head-offset", commit="commit-offset")
-    ),
-}
-"""(component, message) → what it stands for."""
 
 
 @dataclass
@@ -257,7 +108,7 @@ class Reader:
         """The server whose internal address a field has."""
         known = self.addresses.get(str(fields.get(name)))
         if known is None:
-            raise Malformed(name, f"the internal address of a member: {', '.join(self.addresses)}", _got(fields, name))
+            raise Malformed(name, f"the internal address of a member: {', '.join(self.addresses)}", got(fields, name))
         return known
 
     def meet(self, shard: str | None, members: Any) -> None:
@@ -287,7 +138,10 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
             reader.meet(_shard(f), shard.get("ensemble") if isinstance(shard, dict) else None)
     if not reader.ensembles:
         _from_starts(reader, decoded)
-    whose = {file: _process(reader, file, part) for file, part in decoded}
+    mixed = [text for file, part in decoded if (text := _mixed(file, part))]
+    known = {file: name for file, part in decoded if (name := _process(reader, part))}
+    siblings = {_stem(file): name for file, name in known.items()}
+    whose = {file: known.get(file) or siblings.get(_stem(file)) or _stem(file)[1] for file, _ in decoded}
     decoded.sort(key=lambda part: _time(part[1][0][1]) if part[1] else 0.0)
     rows = [(whose[file], line, f) for file, part in decoded for line, f in part]
     shards = sorted({_shard(f) or "" for _, _, f in rows if f.get("component") in CHANGING and "shard" in f})
@@ -295,7 +149,9 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
         printers = {
             str(f.get("node", own)) for own, _, f in rows if _shard(f) == name and f.get("component") in OF_SERVERS
         }
-        if reader.begin(name, printers):
+        if mixed:
+            reading.runs.append(LoggedRun(run_of(files, name if len(shards) > 1 else ""), {}, [], tuple(mixed)))
+        elif reader.begin(name, printers):
             reading.runs.append(_at_debug_level(_run(reader, name, rows, reading, files, alone=len(shards) == 1)))
         else:
             reading.runs.append(LoggedRun(run_of(files, name if len(shards) > 1 else ""), {}, [], (NO_ENSEMBLE,)))
@@ -332,7 +188,7 @@ def _decoded(file: str, reading: Reading) -> Iterator[Decoded]:
 def _time(fields: Fields) -> float:
     found = seconds(str(fields.get("time")))
     if found is None:
-        raise Malformed("time", "a time as 2026-11-28T11:42:02.17Z", _got(fields, "time"))
+        raise Malformed("time", "a time as 2026-11-28T11:42:02.17Z", got(fields, "time"))
     return found
 
 
@@ -378,8 +234,23 @@ def _from_starts(reader: Reader, decoded: Iterable[tuple[str, list[Decoded]]]) -
         reader.meet(None, [{"name": name, "internal": address} for address, name in sorted(known.items())])
 
 
-def _process(reader: Reader, file: str, rows: Iterable[Decoded]) -> str:
-    """Who printed the lines of a file that do not say so themselves: the name of a server, or `coordinator`."""
+def _mixed(file: str, rows: Iterable[Decoded]) -> str:
+    """Why the lines of a file, if none names who printed it, are not those of one process; "": they are."""
+    alone = OneProcess(file)
+    for line, f in rows:
+        if "node" not in f:
+            alone.sees(line.number, _time(f), *(("address", _bound(f)) if _message(f) == STARTS else ()))
+    return alone.mixed
+
+
+def _stem(file: str) -> tuple[str, str]:
+    """The directory of a file, and its name up to the first dot: pieces of a rotated log have the same."""
+    folder, _, name = file.rpartition("/")
+    return folder, name.split(".")[0]
+
+
+def _process(reader: Reader, rows: Iterable[Decoded]) -> str:
+    """Who printed the lines of a file, where they show it: the name of a server, or `coordinator`; else ""."""
     names = {
         address: name
         for of in reader.ensembles.values()
@@ -392,7 +263,7 @@ def _process(reader: Reader, file: str, rows: Iterable[Decoded]) -> str:
             return names[_bound(f)]
         if str(f.get("component", "")).startswith(("shard-controller", "coordinator")):
             return "coordinator"
-    return file.rpartition("/")[2].split(".")[0]
+    return ""
 
 
 def _run(
@@ -406,7 +277,7 @@ def _run(
 ) -> LoggedRun:
     run = LoggedRun(run_of(files, "" if alone else shard), {"members": len(reader.names)}, [])
     seen: set[int] = set()
-    coordinator = False
+    coordinator, nameless = False, set[str]()
     for process, line, f in rows:
         run.lines += 1
         component, message = str(f.get("component", "")), _message(f)
@@ -425,6 +296,9 @@ def _run(
             if component in CHANGING:
                 _noted(reader, run, component, message, node, line, f)
             continue
+        if pattern.by_server and node < 0 and "node" not in f:
+            nameless.add(line.file)
+            continue
         try:
             if pattern.by_server and node < 0:
                 raise Malformed(
@@ -441,6 +315,16 @@ def _run(
         run.records.append(
             Record(pattern.event, node, line.file, line.number, _time(f), columns, text, needs, gives, about)
         )
+    if not coordinator:
+        run.missing = ("no line of the coordinator is in the input",)
+    _in_order(reader, run, rows, seen, nameless)
+    return run
+
+
+def _in_order(
+    reader: Reader, run: LoggedRun, rows: list[tuple[str, Line, dict[str, Any]]], seen: set[int], nameless: set[str]
+) -> None:
+    """Put the records in order, with what later lines tell, up to where the run is judged; say what is missing."""
     begins_late = late(run.records)
     run.late_nodes = frozenset(begins_late)
     members = len(reader.names)
@@ -451,8 +335,8 @@ def _run(
         run.records = [by_itself(record) for record in run.records]
     silent = tuple(f"no line of {name} is in the input" for name, at in reader.names.items() if at not in seen)
     begun = tuple(f"{at.file}:{at.line}: the lines of {[*reader.names][n]} begin late" for n, at in begins_late.items())
-    run.missing = (*ended, *silent, *begun, *(() if coordinator else ("no line of the coordinator is in the input",)))
-    return run
+    whose = (f"whose lines are in {file}: no line of it says which server printed them" for file in sorted(nameless))
+    run.missing = (*ended, *whose, *silent, *begun, *run.missing)
 
 
 def _noted(reader: Reader, run: LoggedRun, component: str, message: str, node: int, line: Line, fields: Fields) -> None:

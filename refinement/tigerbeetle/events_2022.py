@@ -20,19 +20,21 @@ from viewproof.refinement.events import (
 )
 from viewproof.refinement.tigerbeetle.said import (
     NO_PARENT,
+    NOT_COMMITTED,
     either,
     flag,
     leading,
     new_reply_of,
     prepare,
+    prepare_at,
     said_role,
     set_cells,
     shows_operation,
 )
-from viewproof.spec.lang import NONE, all_of, any_of, as_index, not_, value_of
+from viewproof.spec.lang import NONE, all_of, any_of, not_, value_of
 from viewproof.spec.vsr.tigerbeetle import headers, journal_2022, normal_2022, recovery_2022
 from viewproof.spec.vsr.tigerbeetle.headers import is_named
-from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Count, Op, Prepare
+from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Op, Prepare
 from viewproof.spec.vsr.tigerbeetle.state_2022 import FIX, NORMAL, RECOVERING, SLOTS
 
 _CASES: Final = {
@@ -210,23 +212,7 @@ def jump(state: Any, e: Any) -> None:
 def commit_verified(state: Any, e: Any) -> None:
     """The log has the prepare that a commit message names."""
     m = state.current[e.node]
-    holds(
-        is_named(state, state.entry[e.node, state.m_commit[m]], state.m_prepare[m]),
-        "the commit message names another prepare than the log has at its commit number",
-        e.node,
-    )
-
-
-@event()
-def count_prepare_ok(state: Any, e: Any) -> None:
-    """The primary counts an acknowledgement."""
-    m = let(state.current[e.node])
-    acked = let(state.m_prepare[m])
-    holds(not_(state.ok_from[e.node, state.p_op[acked], state.m_from[m]]), "it is counted already", e.count)
-    step(normal_2022.on_prepare_ok, r=e.node, q=state.m_from[m], e=acked)
-    step(normal_2022.prepare_oks, r=e.node, o=state.p_op[acked], k=as_index(Count, e.count))
-    with when(e.count == state.cfg.quorum_replication):
-        owes("quorum_prepare_ok")
+    holds(is_named(state, state.entry[e.node, state.m_commit[m]], state.m_prepare[m]), NOT_COMMITTED, e.node)
 
 
 @event()
@@ -235,15 +221,6 @@ def duplicate_prepare_ok(state: Any, e: Any) -> None:
     m = state.current[e.node]
     check(e.sender, state.m_from[m])
     step(normal_2022.on_prepare_ok, r=e.node, q=e.sender, e=state.m_prepare[m])
-
-
-@event()
-def quorum_prepare_ok(state: Any, e: Any) -> None:
-    """Enough replicas acknowledged a prepare."""
-    owed()
-    m = state.current[e.node]
-    holds(is_named(state, state.m_prepare[m], e.checksum), "another prepare was acknowledged", e.checksum)
-    step(normal_2022.prepare_quorum, r=e.node, o=state.m_op[m])
 
 
 @event()
@@ -274,8 +251,7 @@ def execute(state: Any, e: Any) -> None:
 @event()
 def acknowledge(state: Any, e: Any) -> None:
     """A prepare is acknowledged."""
-    made = prepare(state, e.checksum)
-    check(e.op, state.p_op[made])
+    made = prepare_at(state, e)
     step(normal_2022.acknowledge, r=e.node, o=e.op, e=made)
     owes("send", values=(made,))
 

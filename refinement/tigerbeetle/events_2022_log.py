@@ -10,7 +10,7 @@ from viewproof.refinement.tigerbeetle.said import (
     either,
     flag,
     leading,
-    prepare,
+    prepare_at,
     quotes_prepare,
     said_role,
     set_cells,
@@ -38,8 +38,7 @@ NO_VOTE: Final = "no do_view_change of this replica is counted"
 def set_header(state: Any, e: Any) -> None:
     """A header is put into its slot."""
     was_owed, g, o = owed(Op, Op, must=False)
-    made = prepare(state, e.checksum)
-    check(e.op, state.p_op[made])
+    made = prepare_at(state, e)
     recovers = let(all_of(was_owed == 0, not_(state.journal_ready[e.node])))
     root = let(all_of(was_owed == 0, not_(recovers), e.op == 0))
     with when(recovers):
@@ -66,8 +65,7 @@ def remove_from(state: Any, e: Any) -> None:
 @event()
 def remove_entry(state: Any, e: Any) -> None:
     """An entry that is cut off."""
-    made = prepare(state, e.checksum)
-    check(e.op, state.p_op[made])
+    prepare_at(state, e)
 
 
 @event()
@@ -114,14 +112,6 @@ def write_moot(state: Any, e: Any) -> None:
     """A write that does not count."""
     made = written(state, e)
     step(journal_2022.write_given_up, r=e.node, o=e.op, e=made)
-
-
-@event()
-def rot(state: Any, e: Any) -> None:
-    """A read finds a slot broken."""
-    made = prepare(state, e.checksum)
-    check(e.op, state.p_op[made])
-    step(journal_2022.find_rot, r=e.node, o=e.op, e=made)
 
 
 def held(row: Mapping[int, int], low: int, high: int) -> int:

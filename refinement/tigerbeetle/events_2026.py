@@ -20,20 +20,22 @@ from viewproof.refinement.events import (
 )
 from viewproof.refinement.tigerbeetle.said import (
     NO_PARENT,
+    NOT_COMMITTED,
     either,
     flag,
     leading,
     new_reply_of,
     prepare,
+    prepare_at,
     said_role,
     set_cells,
     shows,
     shows_operation,
 )
-from viewproof.spec.lang import NONE, all_of, any_of, as_index, not_, value_of, where
+from viewproof.spec.lang import NONE, all_of, any_of, not_, value_of, where
 from viewproof.spec.vsr.tigerbeetle import headers, node_2026, normal_2026
 from viewproof.spec.vsr.tigerbeetle.headers import is_named
-from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Count, Op, Prepare
+from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Op, Prepare
 from viewproof.spec.vsr.tigerbeetle.state_2026 import EQL, FIX, NORMAL, RECOVERING, SLOTS, slot_of
 
 _CASES: Final = {
@@ -138,15 +140,11 @@ def is_reserved(what: str) -> int:
 @event()
 def drop_header(state: Any, e: Any) -> None:
     """A header that does not belong to the log of the superblock's views is dropped."""
-    dropped = prepare(state, e.checksum)
-    check(e.op, state.p_op[dropped])
+    dropped = prepare_at(state, e)
     check(e.view, state.p_view[dropped])
     within = all_of(e.view_low <= e.view, e.view <= e.view_high)
-    holds(
-        all_of(not_(within), e.view_high <= state.log_view[e.node]),
-        "the header belongs to the log of these views",
-        e.view,
-    )
+    foreign = all_of(not_(within), e.view_high <= state.log_view[e.node])
+    holds(foreign, "the header belongs to the log of these views", e.view)
     step(node_2026.drop_header, r=e.node, o=e.op, e=dropped)
 
 
@@ -210,11 +208,8 @@ def wrote_view(state: Any, e: Any) -> None:
 def wrote_header(state: Any, e: Any) -> None:
     """A header of what has been written."""
     named = headers.header_of(state, e.checksum)
-    holds(
-        any_of(not_(headers.was_made(state, named)), state.p_op[named] == e.op),
-        "the checksum is of another op",
-        e.checksum,
-    )
+    of_op = any_of(not_(headers.was_made(state, named)), state.p_op[named] == e.op)
+    holds(of_op, "the checksum is of another op", e.checksum)
 
 
 @event()
@@ -272,9 +267,7 @@ def advance(state: Any, e: Any) -> None:
     """The head of the log advances by one."""
     owed(must=False)
     made = prepare(state, e.checksum)
-    holds(
-        is_named(state, state.p_parent[made], e.parent), "the parent is not that of the prepare", e.parent, rule="I10"
-    )
+    holds(is_named(state, state.p_parent[made], e.parent), NO_PARENT, e.parent, rule="I10")
     check(e.op, state.p_op[made])
     leads = let(leading(state, e))
     with when(leads):
@@ -327,23 +320,7 @@ def commit_verified(state: Any, e: Any) -> None:
     """The log has the prepare that a commit message names."""
     m = state.current[e.node]
     here = state.header[e.node, slot_of(state.m_commit[m])]
-    holds(
-        is_named(state, here, state.m_prepare[m]),
-        "the commit message names another prepare than the log has at its commit number",
-        e.node,
-    )
-
-
-@event()
-def count_prepare_ok(state: Any, e: Any) -> None:
-    """The primary counts an acknowledgement."""
-    m = let(state.current[e.node])
-    acked = let(state.m_prepare[m])
-    holds(not_(state.ok_from[e.node, state.p_op[acked], state.m_from[m]]), "it is counted already", e.count)
-    step(normal_2026.on_prepare_ok, r=e.node, q=state.m_from[m], e=acked)
-    step(normal_2026.prepare_oks, r=e.node, o=state.p_op[acked], k=as_index(Count, e.count))
-    with when(e.count == state.cfg.quorum_replication):
-        owes("quorum_prepare_ok")
+    holds(is_named(state, here, state.m_prepare[m]), NOT_COMMITTED, e.node)
 
 
 @event()
@@ -351,20 +328,8 @@ def duplicate_prepare_ok(state: Any, e: Any) -> None:
     """An acknowledgement was counted before."""
     m = state.current[e.node]
     check(e.sender, state.m_from[m])
-    holds(
-        state.ok_from[e.node, state.m_op[m], e.sender],
-        "it did not acknowledge this prepare in this view before",
-        e.sender,
-    )
-
-
-@event()
-def quorum_prepare_ok(state: Any, e: Any) -> None:
-    """Enough replicas acknowledged a prepare."""
-    owed()
-    m = state.current[e.node]
-    holds(is_named(state, state.m_prepare[m], e.checksum), "another prepare was acknowledged", e.checksum)
-    step(normal_2026.prepare_quorum, r=e.node, o=state.m_op[m])
+    before = state.ok_from[e.node, state.m_op[m], e.sender]
+    holds(before, "it did not acknowledge this prepare in this view before", e.sender)
 
 
 @event()
@@ -389,8 +354,7 @@ def execute(state: Any, e: Any) -> None:
 @event()
 def acknowledge(state: Any, e: Any) -> None:
     """A prepare is acknowledged, or a standby says so to itself."""
-    made = prepare(state, e.checksum)
-    check(e.op, state.p_op[made])
+    made = prepare_at(state, e)
     step(normal_2026.acknowledge, r=e.node, o=e.op, e=made)
     with when(e.node < state.cfg.replicas):
         owes("send", "not_sent", values=(made,))

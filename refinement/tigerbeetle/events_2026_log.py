@@ -13,6 +13,7 @@ from viewproof.refinement.tigerbeetle.said import (
     flag,
     leading,
     prepare,
+    prepare_at,
     said_role,
     set_cells,
     shows,
@@ -42,8 +43,7 @@ def here(state: Any, e: Any) -> Any:
 def set_header(state: Any, e: Any) -> None:
     """A header is put into its slot."""
     was_owed, d, o = owed(Op, Op, must=False)
-    made = prepare(state, e.checksum)
-    check(e.op, state.p_op[made])
+    made = prepare_at(state, e)
     with when(all_of(was_owed == 1, d == PUT)):
         is_there = all_of(here(state, e) == made, state.dirty[e.node, slot_of(e.op)])
         holds(is_there, "another header was to be put here", e.checksum)
@@ -87,8 +87,7 @@ def write_done(state: Any, e: Any) -> None:
 
 def given_up(state: Any, e: Any, body: int) -> None:
     """A write that does not count."""
-    made = prepare(state, e.checksum)
-    check(e.op, state.p_op[made])
+    made = prepare_at(state, e)
     step(node_2026.write_given_up, r=e.node, o=e.op, e=made, b=body)
 
 
@@ -102,14 +101,6 @@ def write_moot(state: Any, e: Any) -> None:
 def write_header_moot(state: Any, e: Any) -> None:
     """The header changed while it was being written."""
     given_up(state, e, 0)
-
-
-@event()
-def rot(state: Any, e: Any) -> None:
-    """A read finds a slot broken."""
-    made = prepare(state, e.checksum)
-    check(e.op, state.p_op[made])
-    step(node_2026.find_rot, r=e.node, o=e.op, e=made)
 
 
 # --- view change -----------------------------------------------------------------------------------------------------

@@ -86,8 +86,6 @@ COLUMNS: Final = (
 PLACE: Final = {name: place for place, name in enumerate(COLUMNS)}
 _CHECKSUMS: Final = ("m_parent", "m_prepare", "m_asked")
 _CONTEXT: Final = ("client", "request", "request_checksum")
-_OWN: Final = ("command", "checksum", "operation", "client", "size", "context", *_CONTEXT)
-"""Fields that are more than a column."""
 
 
 class Headers:
@@ -96,74 +94,49 @@ class Headers:
     def __init__(self, form: Form, names: Names) -> None:
         self.form = form
         self.names = names
-        by_command = (name for one in form.by_command.values() for name in one.values())
-        unused = (name for some in form.unused.values() for name in some)
-        self.wanted = frozenset((*_OWN, *form.fields.values(), *by_command, *unused))
-        self.shapes: dict[str, tuple[re.Pattern[str], tuple[str, ...]]] = {}
-        self.plans: dict[str, list[tuple[int, str, Callable[[str], int] | None]]] = {}
+        self.plans: dict[str, list[tuple[str, str, Callable[[str], int] | None]]] = {}
+
+    def plan(self, command: str) -> list[tuple[str, str, Callable[[str], int] | None]]:
+        """Columns that show a field of messages of this command: name, that of the field, what its text means (None:
+        it is a number).
+        """
+        if command not in self.plans:
+            form, names = self.form, self.names
+            special = dict.fromkeys(_CHECKSUMS, names.checksums.of) | {"m_nonce": names.nonces.of}
+            columns = {**form.fields, **form.by_command.get(command, {})}
+            self.plans[command] = [(column, name, special.get(column)) for column, name in columns.items()]
+        return self.plans[command]
 
     def of(self, text: str) -> tuple[Any, ...]:
         """The columns of the message with that header."""
-        name = text.partition("{")[0]
-        shape = self.shapes.get(name)
-        found = shape[0].fullmatch(text) if shape else None
-        if shape and found:
-            return self._columns(text, dict(zip(shape[1], found.groups(), strict=True)))
-        fields = dict(_FIELD.findall(text))
-        self.shapes[name] = self._shape(name, tuple(fields))
-        return self._columns(text, fields)
-
-    def _shape(self, name: str, fields: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str, ...]]:
-        """Headers of these fields, in this order, with plain values; and those that matter."""
-        parts = [rf"\.{one} ?= ?" + (r"([^, ]+)" if one in self.wanted else r"[^, ]+") for one in fields]
-        return re.compile(rf"{name}\{{ {', '.join(parts)} \}}"), tuple(one for one in fields if one in self.wanted)
-
-    def plan(self, command: str) -> list[tuple[int, str, Callable[[str], int] | None]]:
-        """Columns that show a field of messages of this command: the place, the field, what its text means (None: it is
-        a number).
-        """
-        if command in self.plans:
-            return self.plans[command]
         form, names = self.form, self.names
-        special = dict.fromkeys(_CHECKSUMS, names.checksums.of) | {"m_nonce": names.nonces.of}
-        columns = {**form.fields, **form.by_command.get(command, {})}
-        self.plans[command] = [(PLACE[column], name, special.get(column)) for column, name in columns.items()]
-        return self.plans[command]
-
-    def _columns(self, text: str, fields: Mapping[str, str]) -> tuple[Any, ...]:
-        form, names, get = self.form, self.names, fields.get
+        fields = dict(_FIELD.findall(text))
+        get = fields.get
         command = get("command", "").rpartition(".")[2]
-        plan = self.plan(command)
         checksum, operation = get("checksum", ""), get("operation", "")
         content = text.replace(checksum, "", 1) if checksum else text
-        shown: list[Any] = [None] * len(COLUMNS)
-        shown[_MESSAGE] = names.messages.of(text, f"{command} {checksum}")
-        shown[_CONTENT] = names.contents.of(content, f"header of a {command}")
-        shown[_COMMAND] = command
-        shown[_KIND] = form.kinds.get(command, form.other)
-        shown[_CHECKSUM] = names.checksums.of(checksum)
-        shown[_CLIENT] = names.clients.of(get("client", ""))
-        shown[_OPERATION] = names.operations.of(operation)
-        shown[_REGISTER] = int(operation.endswith(".register"))
+        unused = (get(name, "0") for name in form.unused.get(command, ()))
+        whole, rest = divmod((_number(get("size", "")) or 0) - form.size, form.size)
+        shown: dict[str, Any] = {
+            "message": names.messages.of(text, f"{command} {checksum}"),
+            "m_content": names.contents.of(content, f"header of a {command}"),
+            "m_command": command,
+            "kind": form.kinds.get(command, form.other),
+            "m_checksum": names.checksums.of(checksum),
+            "m_client": names.clients.of(get("client", "")),
+            "m_operation": names.operations.of(operation),
+            "m_register": int(operation.endswith(".register")),
+            "m_unused": int(any(value.strip("0") for value in unused)),
+            "m_headers": whole,
+            "m_rest": rest,
+        }
         if command == "reply":
-            shown[_REPLY] = names.replies.of(_reply(text, fields), f"reply {checksum}")
-        unused = [get(name, "0") for name in form.unused.get(command, ())]
-        shown[_UNUSED] = int(unused.count("0") < len(unused) and any(value.strip("0") for value in unused))
-        shown[_HEADERS], shown[_REST] = divmod((_number(get("size", "")) or 0) - form.size, form.size)
-        for place, name, meaning in plan:
+            shown["m_reply"] = names.replies.of(_reply(text, fields), f"reply {checksum}")
+        for column, name, meaning in self.plan(command):
             value = get(name)
             if value is not None:
-                shown[place] = meaning(value) if meaning else _number(value)
-        return tuple(shown)
-
-
-_MESSAGE, _CONTENT, _COMMAND, _KIND, _CHECKSUM, _CLIENT, _OPERATION, _REGISTER, _REPLY, _UNUSED, _HEADERS, _REST = (
-    PLACE[name]
-    for name in (
-        "message", "m_content", "m_command", "kind", "m_checksum", "m_client", "m_operation", "m_register", "m_reply",
-        "m_unused", "m_headers", "m_rest",
-    )
-)  # fmt: skip
+                shown[column] = meaning(value) if meaning else _number(value)
+        return tuple(map(shown.get, COLUMNS))
 
 
 def _number(text: str) -> int | None:

@@ -16,7 +16,7 @@ from viewproof.refinement.tigerbeetle import (
     events_2026,
     events_2026_log,
     events_2026_messages,
-    said,
+    events_both,
 )
 from viewproof.refinement.tigerbeetle.columns import COLUMNS
 from viewproof.refinement.tigerbeetle.headers import Form
@@ -102,7 +102,7 @@ _FORM_2026: Final = Form(
     unused={},
 )  # fmt: skip
 JULY: Final = Family("2026", july_2026.PROFILE, july_2026.PROFILE, table_of("2026"), _FORM_2026)
-_EVENTS_2026: Final = events_of(said, events_2026, events_2026_log, events_2026_messages)
+_EVENTS_2026: Final = events_of(events_both, events_2026, events_2026_log, events_2026_messages)
 SYSTEM_2026: Final = _system(july_2026.PROFILE, _EVENTS_2026, july_2026.spec_2026, july_2026.DEVIATIONS)
 
 _UNUSED_2022: Final = {
@@ -138,7 +138,7 @@ _FORM_2022: Final = Form(
     unused=_UNUSED_2022,
 )  # fmt: skip
 JUNE: Final = Family("2022", june_2022.PROFILE, june_2022.PROFILE, table_of("2022"), _FORM_2022)
-_EVENTS_2022: Final = events_of(said, events_2022, events_2022_log, events_2022_messages, events_2022_repair)
+_EVENTS_2022: Final = events_of(events_both, events_2022, events_2022_log, events_2022_messages, events_2022_repair)
 SYSTEM_2022: Final = _system(june_2022.PROFILE, _EVENTS_2022, june_2022.spec_2022, june_2022.DEVIATIONS)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from viewproof.refinement.events import agrees, check, event, holds, let, step, when
+from viewproof.refinement.events import agrees, check, holds, let, step, when
 from viewproof.spec.lang import Action, all_of, any_of, as_index, not_, where
 from viewproof.spec.lang.errors import pass_over
 from viewproof.spec.vsr.tigerbeetle import headers
@@ -14,6 +14,7 @@ from viewproof.spec.vsr.tigerbeetle.sorts import ROOT, Replica
 
 pass_over(Path(__file__))
 NO_PARENT: Final = "the parent is not that of the prepare"
+NOT_COMMITTED: Final = "the commit message names another prepare than the log has at its commit number"
 ANOTHER: Final = "another prepare is in this slot"
 
 
@@ -59,10 +60,16 @@ def prepare(state: Any, checksum: Any) -> Any:
     return found
 
 
-def written(state: Any, e: Any) -> Any:
-    """The prepare that is being written, as the line shows it."""
+def prepare_at(state: Any, e: Any) -> Any:
+    """The prepare that the line names, which is of its op."""
     made = prepare(state, e.checksum)
     check(e.op, state.p_op[made])
+    return made
+
+
+def written(state: Any, e: Any) -> Any:
+    """The prepare that is being written, as the line shows it."""
+    made = prepare_at(state, e)
     check(e.view, state.p_view[made])
     return made
 
@@ -141,9 +148,3 @@ def new_reply_of(state: Any, e: Any, made: Any) -> None:
     check(e.request, state.p_request[made])
     is_it = all_of(not_(state.p_register[made]), e.client == state.p_client[made])
     holds(is_it, "not the request just executed", e.session)
-
-
-@event(aside=True)
-def panic(state: Any, e: Any) -> None:
-    """The process stopped itself."""
-    check(e.what, "", rule="panic")

@@ -18,6 +18,8 @@ SEARCH_LINES: Final = 200_000
 """So many lines are searched for a replica that starts."""
 NODES_MAX: Final = 12
 """Replicas and standbys of the largest cluster."""
+_DEBUG: Final = b"[debug] ("
+"""Without lines of that level most of what a replica does is not shown."""
 _STANDBYS = re.compile(rb"^[^\S\n]+standbys=(\d+)$", re.MULTILINE)
 
 
@@ -62,7 +64,7 @@ class Source:
     def find_cluster(self, head: bytes) -> Cluster | None:
         """Family and configuration, from the first replica that starts and the simulator's own settings."""
         init = init_line(head)
-        if init is None:
+        if init is None or _DEBUG not in head:
             return None
         name = "2026" if init["release"] else "2022"
         family = next((f for f in self.families if f.name == name), None)

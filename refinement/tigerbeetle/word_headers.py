@@ -169,8 +169,8 @@ class WordHeaders:
             if name in place:
                 store = 0
                 if meaning is not None:
-                    store = _FIRST_STORE + (NAMED.index("nonces") if column == PLACE["m_nonce"] else 0)
-                self.entries += [column, place[name], store]
+                    store = _FIRST_STORE + (NAMED.index("nonces") if column == "m_nonce" else 0)
+                self.entries += [PLACE[column], place[name], store]
         self.unused += [place[name] for name in form.unused.get(command, ()) if name in place]
         self.plans += [
             first, len(self.entries) // 3, unused, len(self.unused), self.code(command),
@@ -181,19 +181,14 @@ class WordHeaders:
 
     def _tables(self) -> Tables:
         if self._made is None:
-            arrays = [
-                np.array(part or [0], np.int64)
-                for part in (
-                    self.shapes, self.spans, self.plan_of, self.plans, self.entries, self.unused,
-                    [PLACE[name] for name in _PLACES],
-                )
-            ]  # fmt: skip
-            shapes, spans, plan_of, plans, entries, unused, places = arrays
-            literals = np.frombuffer(self.literals + PADDING, np.uint8)
-            buffer = np.zeros(_BUFFER, np.uint8)
+            places = [PLACE[name] for name in _PLACES]
+            parts = (self.shapes, self.spans, self.plan_of, self.plans, self.entries, self.unused, places)
+            arrays = [np.array(part or [0], np.int64) for part in parts]
+            shapes, spans, plan_of, plans, entries, unused, found = arrays
             tables = Tables(
-                shapes=shapes, fields=spans, literals=literals, plan_of=plan_of, plans=plans, entries=entries,
-                unused=unused, places=places, known=len(self.fields), buffer=buffer,
+                shapes=shapes, fields=spans, literals=np.frombuffer(self.literals + PADDING, np.uint8), plan_of=plan_of,
+                plans=plans, entries=entries, unused=unused, places=found, known=len(self.fields),
+                buffer=np.zeros(_BUFFER, np.uint8),
             )  # fmt: skip
             self._made = tables, arrays
         return self._made[0]

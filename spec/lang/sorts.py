@@ -143,7 +143,7 @@ def one_of(sort: type) -> Values:
 
 @dataclass(frozen=True)
 class Instance:
-    """How far each sort reaches. A sort missing from `bounds` is unbounded."""
+    """How far each sort reaches: its largest member. A sort missing from `bounds` is unbounded."""
 
     bounds: Mapping[str, int] = field(default_factory=dict)
 

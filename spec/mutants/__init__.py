@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 FORMAT = "viewproof.mutants/1"
 FOLDER = Path(__file__).parent
 
-__all__ = ["FOLDER", "FORMAT", "explained", "reason_of", "reasons", "recorded", "tables"]
+__all__ = ["FOLDER", "FORMAT", "explained", "longest", "reason_of", "reasons", "recorded", "tables"]
 
 
 def recorded(model: str) -> dict[str, Any] | None:
@@ -46,6 +47,10 @@ def reasons() -> dict[str, dict[str, str]]:
 
 def reason_of(model: str, mutant: str) -> str:
     """Why a mutant of the model need not be noticed; empty if nothing is written. The longest matching id counts."""
-    known = reasons().get(model, {})
+    return longest(reasons().get(model, {}), mutant)
+
+
+def longest(known: Mapping[str, str], mutant: str) -> str:
+    """The reason under the longest id with which a mutant's begins; empty if there is none."""
     fitting = [id for id in known if mutant.startswith(id)]
     return known[max(fitting, key=len)] if fitting else ""

@@ -17,3 +17,5 @@ def test_a_small_partition_is_filled_booted_polled_and_transferred(tmp_path: Pat
     names = [sorted(path.name for path in (tmp_path / node).glob("segment-*.log")) for node in "012"]
     assert names[0] == names[1] == names[2]
     assert len(names[0]) == segments
+    shared = [(tmp_path / "0" / name).samefile(tmp_path / "1" / name) for name in names[0]]
+    assert shared.count(True) == segments - 1

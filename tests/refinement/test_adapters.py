@@ -93,14 +93,21 @@ def broken_records(file: str) -> Iterator[tuple[int, Record | None]]:
 BROKEN = Adapter("broken", "writes an event that there is none", suffixes=(".toy",), records=broken_records)
 
 
-def test_what_differs_is_told_with_the_rule_that_it_breaks(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("word", "rule"),
+    [
+        ("sum", "nodes that executed the same entries have the same digest"),
+        ("answer", "the answer to an entry is the same, whoever gives it and however often"),
+    ],
+)
+def test_what_differs_is_told_with_the_rule_that_it_breaks(word: str, rule: str, tmp_path: Path) -> None:
     log = log_of(tmp_path / "run.toy", 3)
     lines = log.read_text().splitlines(keepends=True)
-    last = max(n for n, line in enumerate(lines) if " applied " in line and "sum=" in line)
-    lines[last] = re.sub(r"sum=\w{4}", "sum=dead", lines[last])
+    last = max(n for n, line in enumerate(lines) if " applied " in line and f"{word}=" in line)
+    lines[last] = re.sub(rf"{word}=\w{{4}}", f"{word}=dead", lines[last])
     log.write_text("".join(lines))
     (violation,) = judged(log).violations
-    assert violation.rule == "nodes that executed the same entries have the same digest"
+    assert violation.rule == rule
 
 
 def failing_records(file: str) -> Iterator[tuple[int, Record | None]]:

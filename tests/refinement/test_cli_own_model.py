@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -91,9 +92,56 @@ def test_it_is_proved_and_exported(own: str, tmp_path: Path) -> None:
     assert (tmp_path / "tla" / "votes.tla").exists()
 
 
+def test_its_mutants_are_hunted_in_its_size_and_reasons_are_read(own: str, tmp_path: Path) -> None:
+    table = tmp_path / "t.json"
+    open_ = run("mutate", own, "--json", str(table))
+    assert open_.exit_code == 4, open_.output
+    assert "\n  J1 after 4 steps (Voter=3 (0 to 2), Round=2 (0 to 1))" in open_.stdout
+    assert "votes: 8 of 9 mutants are noticed, 0 are explained, 1 are open" in open_.stdout
+    (row,) = [row for row in json.loads(table.read_text())["mutants"] if row["death"] is None]
+    reasons = tmp_path / "reasons.toml"
+    reasons.write_text(f'"{row["id"]}" = "no vote is below none"\n')
+    explained = run("mutate", f"{own}:votes", "--part", "mine", "--reasons", str(reasons), "--json", str(table))
+    assert explained.exit_code == 0, explained.output
+    assert "\n  explained: no vote is below none" in explained.stdout
+    assert [row["reason"] for row in json.loads(table.read_text())["mutants"] if row["death"] is None] == [
+        "no vote is below none"
+    ]
+
+
+def test_two_of_its_versions_are_compared_as_files_and_from_a_revision(own: str, tmp_path: Path) -> None:
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e@example.org")
+    subprocess.run(("git", "init", "-q", str(tmp_path)), check=True)
+    subprocess.run((*git, "add", "."), check=True)
+    subprocess.run((*git, "commit", "-q", "-m", "votes"), check=True)
+    Path(own).write_text(TEXT.replace(">= s.cfg", ">= s.cfg - 1"))
+    answer = tmp_path / "a.json"
+    here = ("--repository", str(tmp_path), "--no-mutants", "--json", str(answer))
+    result = run("diff", "HEAD:mine.py:small", f"{own}:small", *here)
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith(f"# HEAD:mine.py:small → {own}:small")
+    assert "**votes: broken now**: J1." in result.stdout
+    assert "+ require count(Voter, lambda q: s.voted[q] == some(x)) >= s.cfg - 1" in result.stdout
+    (sized,) = json.loads(answer.read_text())["sized"]
+    assert [step["action"] for step in sized["only_new"]["steps"]] == ["vote", "decide"]
+    other = run("diff", f"{own}:small", f"{own}:votes", "--size", "voters=3", *here)
+    assert other.exit_code == 2  # the one has sorts, the other parameters
+    lacking = run("diff", "HEAD:other.py", own, "--repository", str(tmp_path))
+    assert lacking.exit_code == 2
+    assert "HEAD has no file other.py" in " ".join(lacking.output.split())
+
+
 @pytest.mark.parametrize(
     ("words", "refused"),
     [
+        (["mutate", "{own}", "--record"], "--record keeps tables of the models that are here"),
+        (["mutate", "{own}", "--reasons", "{own}"], "is not TOML"),
+        (["mutate", "core", "--size", "View=2"], "--size is for a model of one's own"),
+        (["mutate", "core", "--reasons", "{own}"], "--reasons is for a model of one's own"),
+        (["mutate", "{own}", "--action", "nothing"], "no action nothing in"),
+        (["diff", "{own}", "HEAD"], "are not of a kind"),
+        (["diff", "{own}", "{own}", "--model", "core"], "--model is about the models that are here"),
+        (["diff", "HEAD", "HEAD", "--size", "View=2"], "--size is for a model of one's own"),
         (["check", "nothing.py"], "there is no file nothing.py"),
         (["check", "{own}:other"], "has no specification other"),
         (["check", "{own}", "--size", "Voters=3"], "votes has no sort Voters; there are: Voter, Round"),

@@ -149,8 +149,39 @@ def test_a_model_that_only_one_version_has_is_told_by_what_it_is_made_of(tmp_pat
     file.write_text(file.read_text().replace('{"core": Bounds()}', '{"core": Bounds(), "larger": Bounds()}'))
     result = run(old, new, "--shapes", "1")
     assert result.exit_code == 0, result.output
-    assert "+ actions: vote, move, decide" in result.stdout
-    assert "+ invariants: J1" in result.stdout
+    assert "**model `larger`** (new)" in result.stdout
+    assert "+ actions: 3 that other models have" in result.stdout
+    assert "+ invariants: 1 that other models have" in result.stdout
+
+
+def test_a_model_that_is_new_is_searched_as_it_stands(tmp_path: Path) -> None:
+    old, new = version(tmp_path / "old", 2), version(tmp_path / "new", 1)
+    file = old / "spec" / "vsr" / "__init__.py"
+    file.write_text(file.read_text().replace('{"core": Bounds()}', '{"earlier": Bounds()}'))
+    result = run(old, new, "--shapes", "1")
+    assert result.exit_code == 1, result.output
+    assert "**core: broken now**: J1." in result.stdout
+    assert "| no such size | J1 broken after " in result.stdout
+
+
+PROTOCOLS = """
+from types import SimpleNamespace as Of
+FAULTS = {"vote.twice": Of(doc="a voter votes twice")}
+def portfolio_of(name):
+    return Of(sizes=[Of(name=size, max_states=1 << 32) for size in SIZES])
+"""
+
+
+def test_sizes_that_a_check_searches_and_known_mistakes_are_told(tmp_path: Path) -> None:
+    old, new = version(tmp_path / "old", 2), version(tmp_path / "new", 2)
+    for folder, sizes in ((old, ["small"]), (new, ["small", "large"])):
+        (folder / "spec" / "protocols.py").write_text(PROTOCOLS.replace("SIZES", str(sizes)))
+    file = new / "spec" / "protocols.py"
+    file.write_text(file.read_text().replace("FAULTS = {", 'FAULTS = {"vote.late": Of(doc="a vote comes late"), '))
+    result = run(old, new)
+    assert result.exit_code == 0, result.output
+    assert "**portfolio `core`** (in core)\n\n```diff\n+ large\n```" in result.stdout
+    assert "**mistake `vote.late`** (new)\n\n```diff\n+ a vote comes late\n```" in result.stdout
 
 
 def test_a_larger_quorum_is_no_break_and_its_mutants_are_told(tmp_path: Path) -> None:

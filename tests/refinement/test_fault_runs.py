@@ -31,7 +31,7 @@ def is_caught(fault: str, result: SimResult, verdict: RunVerdict) -> bool:
     if FAULT_RUNS[fault].shows_in_trace:
         return verdict.verdict == "violates"
     assert is_right(fault, verdict), verdict.violations
-    return bool({failure.checker for failure in result.failures} & {"liveness", "replica", "features"})
+    return bool({failure.checker for failure in result.failures} & {"liveness", "later_views", "replica", "features"})
 
 
 def is_right(fault: str, verdict: RunVerdict) -> bool:

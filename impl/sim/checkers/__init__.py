@@ -9,6 +9,7 @@ from viewproof.impl.sim.checkers.digests import DigestsChecker
 from viewproof.impl.sim.checkers.durability import DurabilityChecker
 from viewproof.impl.sim.checkers.features import FeaturesChecker
 from viewproof.impl.sim.checkers.fences import FencesChecker
+from viewproof.impl.sim.checkers.later_views import LaterViewsChecker
 from viewproof.impl.sim.checkers.liveness import LivenessChecker
 from viewproof.impl.sim.checkers.offsets import OffsetsChecker
 from viewproof.impl.sim.checkers.promises import PromisesChecker
@@ -30,6 +31,7 @@ __all__ = [
     "FeaturesChecker",
     "FencesChecker",
     "FinalState",
+    "LaterViewsChecker",
     "LivenessChecker",
     "OffsetsChecker",
     "PromisesChecker",

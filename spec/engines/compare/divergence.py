@@ -73,6 +73,8 @@ def together(one: Mapping[str, Any], other: Mapping[str, Any]) -> Spec:
     """Both in one specification: shared steps, and steps of the first alone, which raise the flag."""
     common = Common()
     first, second = load(one, common), load(other, common)
+    if any(one["bounds"][name] != size for name, size in other["bounds"].items() if name in one["bounds"]):
+        raise UnlikeError("their sizes are not the same")
     flag = Var(FLAG, (), BOOL, 0, "state", "a step was taken that the other specification does not take")
     common.schema.vars[FLAG] = flag
     theirs = {ir.name: ir for ir in second.action_irs}

@@ -3,7 +3,9 @@
     python dump.py PACKAGE < REQUEST.json > ANSWER.json
 
 `REQUEST`: `{"models": [name, …] | null, "shapes": [[model, replicas, bounds], …]}`. `ANSWER`: `models` (name →
-recorded in its own size, with `lemmas`), `shapes` (in the order asked; null with a reason where there is no such size).
+recorded in its own size, with `lemmas`), `shapes` (in the order asked; null with a reason where there is no such size),
+`portfolios` (model → names of the sizes that a check of it searches) and `mistakes` (id → what it is); null where a
+version is from before there were any.
 It runs in the directory of that version, which is put before all others.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -135,6 +138,21 @@ def _builders(package: str) -> dict[str, Any]:
     return found
 
 
+def _known(package: str, names: Iterable[str]) -> dict[str, Any]:
+    """What a check of each model searches, and the known mistakes."""
+    try:
+        protocols = import_module(f"{package}.protocols")
+        portfolios = {name: [_size(size) for size in protocols.portfolio_of(name).sizes] for name in names}
+        mistakes = {id: str(fault.doc) for id, fault in protocols.FAULTS.items()}
+    except (ImportError, AttributeError):
+        return {"portfolios": None, "mistakes": None}
+    return {"portfolios": portfolios, "mistakes": mistakes}
+
+
+def _size(size: Any) -> str:
+    return str(size.name) + ("" if size.max_states >= 1 << 32 else f": {size.max_states:,} states at most")
+
+
 def _shape(made: tuple[Any, Any], name: str, replicas: int, sizes: dict[str, int]) -> dict[str, Any]:
     build, default = made
     known = {key: n for key, n in sizes.items() if hasattr(default, key)}
@@ -164,7 +182,8 @@ def main() -> None:
         _shape(built[name], name, replicas, sizes) if name in built else {"spec": None, "reason": f"no model {name}"}
         for name, replicas, sizes in request["shapes"]
     ]
-    json.dump({"models": models, "shapes": shapes, "names": list(built)}, sys.stdout)
+    known = _known(package, built) if request["models"] is None else {}
+    json.dump({"models": models, "shapes": shapes, "names": list(built), **known}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -93,8 +93,8 @@ class PartialCells:
 
     def read(self, var: Var, index: Index, receiver: int | None = None, after: bool = False) -> Value:
         """Value of a cell; outside the declared indices it may be anything."""
-        for at, least in zip(index, self.least[var.name], strict=True):
-            if at < least:
+        for at, lo in zip(index, self.least[var.name], strict=True):
+            if at < lo:
                 return self.spans[var.name]
         if receiver is not None and (var.sender is None or int(var.sender(*index)) != receiver):
             return self.inbox(var, index, receiver)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from viewproof.spec.lang import action, all_of, count, require
+from viewproof.spec.lang import action, all_of, between, count, require, where
 from viewproof.spec.vsr.tigerbeetle.journal_2022 import remove_from
 from viewproof.spec.vsr.tigerbeetle.june_2022 import DEVIATIONS
 from viewproof.spec.vsr.tigerbeetle.normal_2022 import leads
-from viewproof.spec.vsr.tigerbeetle.sorts import Op, Replica
+from viewproof.spec.vsr.tigerbeetle.sorts import Op, Prepare, Replica
 from viewproof.spec.vsr.tigerbeetle.state_2022 import VIEW_CHANGE, June
 from viewproof.spec.vsr.tigerbeetle.strides import Mistake
+from viewproof.spec.vsr.tigerbeetle.view_2022 import has_whole_log, keeps_executed, lead_view
 
 COMMITTED = ("request", "on_prepare:2", "write:0", "write:2", "on_prepare_ok", "commit")
 """The first primary executed a prepare that one backup holds, and the next primary lacks."""
@@ -49,6 +50,28 @@ OVERRULED = (
     *("on_start_view_change:1", "on_start_view_change:2", "on_do_view_change:1"),
 )
 """A prepare that view 1 dropped is committed in view 3 on an acknowledgement of view 0."""
+STALE_PIPELINE: Final = "view.pipeline_after_repair"
+STALE = (
+    *("request", "timeout:1", "on_start_view_change:2", "on_start_view_change:1", "on_do_view_change:1"),
+    *("merge:1", "start_view:1", "request:1", "on_start_view:0", "on_prepare:0", "write:0", "write:1"),
+    *("on_prepare_ok:1", "commit:1", "timeout:0", "timeout:0", "on_start_view_change:2", "on_start_view_change:2"),
+    *("on_start_view_change:0", "on_do_view_change:0", "merge:0"),
+)
+"""Replica 0 prepared op 1 in view 0 alone; view 1 committed another there; 0, which has it, is to start view 3."""
+
+
+@action
+def start_view(state: June, r: Replica) -> None:
+    """The new primary proposes again what its pipeline holds, whatever its log has there by now [seed 002]."""
+
+    def proposed(o: Op) -> Prepare:
+        held = all_of(state.pipeline_lo[r] <= o, o <= state.pipeline_hi[r], o > state.commit_max[r])
+        return where(held, state.pipeline[r, o], state.entry[r, o])
+
+    has_whole_log(state, r)
+    keeps_executed(state, r, proposed)
+    state.entry.update((r, between(Op, state.commit_max[r] + 1, state.op[r])), proposed)
+    lead_view(state, r)
 
 
 @action
@@ -93,6 +116,7 @@ MISTAKES: Mapping[str, Mistake] = {
         (("on_answer", "m_nonce"),), "I2", "start_view", ANSWERED, sizes={"n": 3, "crashes": 2, "rots": 1},
     ),
     "nack.below_window": Mistake((), "I2", "discard_header", WINDOW, (discard_header,), GAP),
+    STALE_PIPELINE: Mistake((), "I2", "start_view", STALE, (start_view,), {"n": 3, "views": 3, "clients": 2}),
     "view.acks_survive_view": Mistake(
         (), "I2", "discard_ops", OVERRULED, DEVIATIONS["view.acks_survive_view"], GAP | {"views": 4}
     ),

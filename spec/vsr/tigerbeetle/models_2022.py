@@ -9,7 +9,7 @@ from __future__ import annotations
 from viewproof.spec.lang.strides import Model, Stride, World
 from viewproof.spec.vsr.tigerbeetle.config import Cluster
 from viewproof.spec.vsr.tigerbeetle.june_2022 import spec_2022
-from viewproof.spec.vsr.tigerbeetle.mistakes_2022 import GAPS, MISTAKES
+from viewproof.spec.vsr.tigerbeetle.mistakes_2022 import GAPS, MISTAKES, STALE_PIPELINE
 from viewproof.spec.vsr.tigerbeetle.sorts import ROOT
 from viewproof.spec.vsr.tigerbeetle.state_2022 import EQL, KIND, NIL, NORMAL, RECOVERING, SLOTS, VIEW_CHANGE, VSR
 from viewproof.spec.vsr.tigerbeetle.strides import Sizes, Strides
@@ -164,7 +164,8 @@ class June(Strides):
 
     def start_view(self, w: World, r: int) -> None:
         """The new primary starts its view, and tells its log; the uncommitted tail is its pipeline."""
-        w.do("pipeline_diff", r=r)
+        if self.mistake != STALE_PIPELINE:
+            w.do("pipeline_diff", r=r)
         for o in range(max(w.at("pipeline_hi", r), w.at("commit_max", r)) + 1, w.at("op", r) + 1):
             w.do("pipeline_push", r=r, o=o, e=self.header(w, r, o))
         w.do("start_view", r=r)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from viewproof.spec.lang import (
     Bool,
     Number,
@@ -21,8 +23,8 @@ from viewproof.spec.lang import (
     where,
 )
 from viewproof.spec.vsr.tigerbeetle.journal_2022 import SLOT, keep_promises, remove_from, was_lost
-from viewproof.spec.vsr.tigerbeetle.normal_2022 import chained, leads
-from viewproof.spec.vsr.tigerbeetle.sorts import Count, Message, Op, Replica, View
+from viewproof.spec.vsr.tigerbeetle.normal_2022 import chained, in_pipeline, leads
+from viewproof.spec.vsr.tigerbeetle.sorts import Count, Message, Op, Prepare, Replica, View
 from viewproof.spec.vsr.tigerbeetle.state_2022 import (
     KIND,
     NORMAL,
@@ -287,7 +289,16 @@ def discard_header(state: June, r: Replica, o: Op) -> None:
 @action
 def start_view(state: June, r: Replica) -> None:
     """The primary starts its view: log whole, durable, executed up to commit_max, the rest in the pipeline (I2)."""
-    v = state.view[r]
+    has_whole_log(state, r)
+    require(
+        forall(between(Op, state.commit_max[r] + 1, state.op[r]), lambda o: in_pipeline(state, r, o, state.entry[r, o]))
+    )
+    keeps_executed(state, r, lambda o: state.entry[r, o])
+    lead_view(state, r)
+
+
+def has_whole_log(state: June, r: Replica) -> None:
+    """Guard of starting a view, pipeline and I2 aside: the merged log is there, durable, executed up to commit_max."""
     require(state.up[r])
     require(state.status[r] == VIEW_CHANGE)
     require(leads(state, r))
@@ -295,27 +306,25 @@ def start_view(state: June, r: Replica) -> None:
     require(state.commit_min[r] == state.commit_max[r])
     require(forall(SLOT, lambda o: not_(state.dirty[r, o])))
     require(chained(state, r, state.commit_min[r], state.op[r]))
-    require(
-        forall(
-            between(Op, state.commit_max[r] + 1, state.op[r]),
-            lambda o: all_of(
-                state.pipeline_lo[r] <= o, o <= state.pipeline_hi[r], state.pipeline[r, o] == state.entry[r, o]
-            ),
-        )
-    )
+
+
+def keeps_executed(state: June, r: Replica, log: Callable[[Op], Prepare]) -> None:
+    """What was executed in older views is in the log that r starts its view with (I2)."""
     require(
         forall(
             between(Op, 0, state.executed_top),
             lambda o: implies(
-                all_of(state.canonical[o] != 0, state.canonical_view[o] < v),
-                all_of(
-                    o <= state.op[r], any_of(o <= state.commit_min[r], lambda: state.entry[r, o] == state.canonical[o])
-                ),
+                all_of(state.canonical[o] != 0, state.canonical_view[o] < state.view[r]),
+                all_of(o <= state.op[r], any_of(o <= state.commit_min[r], lambda: log(o) == state.canonical[o])),
             ),
         )
     )
+
+
+def lead_view(state: June, r: Replica) -> None:
+    """Effects of starting a view."""
     state.status[r] = NORMAL
-    state.log_view[r] = v
+    state.log_view[r] = state.view[r]
     state.start_commit[r] = state.commit_max[r]
     state.start_message[r] = 0
     keep_promises(state, r)

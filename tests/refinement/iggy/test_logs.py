@@ -301,7 +301,7 @@ def test_a_field_that_is_no_number_is_named_with_file_and_line(tmp_path: Path) -
 def test_a_file_without_a_line_of_iggy_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.log"
     file.write_text("nothing\n\x00\xff\n")
-    assert "no line that an adapter of it knows" in judged("iggy", file).problems[0].got
+    assert judged("iggy", file).problems[0].got.startswith("no such line; it begins with: ")
 
 
 @pytest.mark.parametrize("seed", range(20))

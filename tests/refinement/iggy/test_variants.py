@@ -92,3 +92,15 @@ def test_a_do_view_change_is_sent_as_often_as_it_is_scheduled(times: int, tmp_pa
     found = verdict("iggy", file)
     assert found.verdict == "violates"
     assert found.violations[0].line <= at + 12
+
+
+@needs(IGGY)
+def test_lines_of_several_servers_that_do_not_say_whose_they_are_are_not_judged(tmp_path: Path) -> None:
+    """As of `cat node*.log` or of a journal; where each is known by a number in front the same lines are judged."""
+    lines = [line for line in unpacked(IGGY / "server/calm.log.zst")[:1100] if not line.startswith("[-]")]
+    for name, kept in (("sorted", lines), ("joined", sorted(lines, key=lambda line: line[:3]))):
+        file = tmp_path / f"{name}.log"
+        file.write_text("".join(line[4:] + "\n" for line in kept))
+        found = verdict("iggy", file)
+        assert (found.verdict, found.violations, found.events) == ("inconclusive", (), 0)
+        assert "whose lines are in" in found.missing[0]

@@ -140,3 +140,39 @@ def test_a_member_that_has_another_address_later_is_the_same(tmp_path: Path) -> 
     shard.line("s1", CURSOR, "Sending entries to follower", term=1, follower="127.0.0.1:6899", offset=3)
     found = judged("oxia", shard.write(tmp_path))
     assert (found.problems, found.verdicts[0].violations) == ((), ())
+
+
+def test_pieces_of_a_rotated_log_are_of_the_server_that_started_in_one_of_them(tmp_path: Path) -> None:
+    shard = Shard()
+    for server, address in ((one["name"], one["internal"]) for one in SERVERS):
+        shard.line(server, "server", "Starting Oxia dataServer", options=_bind(address))
+    shard.lines += [dict(line, time=line["time"].replace("10:00:00", "10:00:01")) for line in calm().lines]
+    for name in ("coordinator", "s1", "s2", "s3"):
+        own = [{k: v for k, v in line.items() if k != "node"} for line in shard.lines if line["node"] == name]
+        for part, some in (("1", own[:3]), ("2", own[3:])):
+            (tmp_path / f"data-{name[-1]}.{part}.json").write_text("".join(json.dumps(line) + "\n" for line in some))
+    files = sorted(tmp_path.iterdir())
+    found = judged("oxia", *files)
+    assert (found.problems, found.verdicts[0].violations, found.verdicts[0].coverage["commit"]) == ((), (), 3)
+    for file in files:
+        if file.name.endswith("3.1.json"):
+            file.unlink()
+    found = judged("oxia", *sorted(tmp_path.iterdir()))
+    assert (found.problems, found.verdicts[0].violations) == ((), ())
+    assert any("data-3.2.json: no line of it says which server" in text for text in found.verdicts[0].missing)
+
+
+def _bind(address: str) -> dict[str, Any]:
+    return {"server": {"internal": {"bindAddress": address}}}
+
+
+def test_lines_of_several_servers_that_do_not_say_whose_they_are_are_not_judged(tmp_path: Path) -> None:
+    shard = Shard()
+    for server, address in ((one["name"], one["internal"]) for one in SERVERS):
+        shard.line(server, "server", "Starting Oxia dataServer", options=_bind(address))
+    shard.lines += calm().lines
+    for line in shard.lines:
+        del line["node"]
+    found = verdict("oxia", shard.write(tmp_path))
+    assert (found.verdict, found.violations, found.events) == ("inconclusive", (), 0)
+    assert "whose lines are in" in found.missing[0]

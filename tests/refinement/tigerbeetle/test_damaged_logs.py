@@ -87,3 +87,15 @@ def test_a_cache_that_cannot_be_written_is_no_reason_to_refuse_a_log(tmp_path: P
         [sys.executable, "-c", code, str(tmp_path / "a.log")], env=given, capture_output=True, text=True
     )
     assert done.stdout == "conforms\n", done.stderr
+
+
+@pytest.mark.parametrize("name", [OLD, NEW])
+def test_a_mark_of_the_byte_order_is_no_part_of_the_first_line(tmp_path: Path, name: str) -> None:
+    assert verdicts(judged(tmp_path / "x.log", b"\xef\xbb\xbf" + text(name).encode())) == ["conforms"]
+
+
+@pytest.mark.parametrize("name", [OLD, NEW])
+def test_a_log_without_the_debug_level_is_refused_by_that_name(tmp_path: Path, name: str) -> None:
+    kept = [line for line in text(name).split("\n") if not line.startswith("[debug]")]
+    report = judged(tmp_path / "x.log", "\n".join(kept).encode())
+    assert report.problems[0].expected.startswith("the debug log of a TigerBeetle simulator")

@@ -175,7 +175,10 @@ SYSTEM = System(
     observed=observed,
     profile=PROFILE,
     messages={"entry": ("op", "hash", "prev", "client", "number"), "vote": ("op", "hash"), "known": ("told",)},
-    rules={"I14": "nodes that executed the same entries have the same digest"},
+    rules={
+        "I8": "the answer to an entry is the same, whoever gives it and however often",
+        "I14": "nodes that executed the same entries have the same digest",
+    },
 )
 
 # --- 4. the lines ----------------------------------------------------------------------------------------------------

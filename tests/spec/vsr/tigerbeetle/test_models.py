@@ -94,7 +94,7 @@ def test_three_replicas_are_searched_as_deep_as_time_allows(
 QUICK = (
     *(("2026", name) for name in ("acknowledges what is not durable", "merges one vote")),
     *(("2022", name) for name in ("merges one vote", "recover.empty_journal_is_new", "recovers on one answer")),
-    *(("2022", name) for name in ("nack.clears_faulty", "nack.below_window")),
+    *(("2022", name) for name in ("nack.clears_faulty", "nack.below_window", "view.pipeline_after_repair")),
     *(("2026", name) for name in MISTAKES_2026 if MISTAKES_2026[name].sizes.get("crashes")),
     *((family, name) for family in MISTAKES for name in ("view.solo_keeps_view", "table.replayed_register")),
 )
