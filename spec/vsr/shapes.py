@@ -94,6 +94,8 @@ CHECKPOINTS = (
     RESTARTED,
     Size(2, Bounds(views=2, ops=2, clients=2, requests=2, restarts=1)),
 )
+LAGGING = Size(3, Bounds(views=1, ops=3, requests=3))
+"""A third replica lags: two others wrap their rings without it."""
 REPAIRS = (
     Size(2, Bounds(views=3, ops=1, requests=1, restarts=1, rots=1)),
     Size(3, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1)),
@@ -163,12 +165,14 @@ SHAPES: dict[str, Portfolio] = {
     "append_failure": _of("append_failure", Size(2, Bounds(views=3, ops=2, requests=2)), LOGS),
     "discard": _of(
         "discard",
+        Size(2, Bounds(views=2, ops=1, clients=2, requests=1, restarts=1)),
+        Size(2, Bounds(views=3, ops=1, requests=1, restarts=2)),
         Size(2, Bounds(views=2, ops=2, requests=2, restarts=2)),
         Size(2, Bounds(views=3, ops=1, requests=1, restarts=1)),
     ),
     "checkpoint": _of("checkpoint", *CHECKPOINTS),
-    "ring": _of("ring", *CHECKPOINTS, beside=("core", "checkpoint")),
-    "drain": _of("drain", *CHECKPOINTS, beside=("core", "ring")),
+    "ring": _of("ring", *CHECKPOINTS, LAGGING, beside=("core", "checkpoint")),
+    "drain": _of("drain", *CHECKPOINTS, LAGGING, beside=("core", "ring")),
     "control_checkpoint": _of(
         "control_checkpoint",
         LOGS,
