@@ -20,6 +20,8 @@ from viewproof.refinement.schema import BY_NAME, COLUMNS, INDEX, LINE_INDEX, Row
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 """How Spark and Hive write a null in a path."""
 
+_DEALT = ("run", "node")
+
 
 def is_hidden(name: str) -> bool:
     """Is this file or directory none of data, by Spark's rule?"""
@@ -64,9 +66,10 @@ def _value(name: str, text: str) -> Any:
 
 def agreeing(file: str, rows: Iterator[Row], log: ProblemLog) -> Iterator[Row]:
     """The rows of a file; where they contradict its path is said to `log`, of each column once: nobody but who wrote
-    them knows which is right, and other readers take what the path says.
+    them knows which is right, and other readers take what the path says. Only run and node are compared, by which
+    files are dealt out; another name, as `view=3`, may be a label of who ran it, and the file itself counts.
     """
-    named = {INDEX[name]: value for name, value in path_columns(file).items() if name in INDEX}
+    named = {INDEX[name]: value for name, value in path_columns(file).items() if name in _DEALT}
     if not named:
         yield from rows
     for row in rows:

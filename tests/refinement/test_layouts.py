@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,10 @@ def test_a_path_that_a_file_contradicts_or_that_is_no_value_is_named(kind: Any, 
         kind(tmp_path / "run=steady" / f"node={node}" / f"part.{ending}", records(node))
     code, output = audit(tmp_path)
     assert (code, "conforms     steady" in output) == (0, True), output
+    (tmp_path / "view=7").mkdir()
+    shutil.copytree(tmp_path / "run=steady", tmp_path / "view=7" / "run=steady")
+    assert audit(tmp_path / "view=7")[0] == 0
+    shutil.rmtree(tmp_path / "view=7")
     (tmp_path / "run=steady" / "node=1").rename(tmp_path / "run=steady" / "node=4")
     (tmp_path / "run=steady").rename(tmp_path / "run=other")
     code, output = audit(tmp_path)
