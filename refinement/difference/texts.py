@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from viewproof.spec.engines.compare.load import Common, lemma, load
@@ -11,7 +11,7 @@ from viewproof.spec.engines.guards import guard_text
 from viewproof.spec.engines.mutate.text import text
 from viewproof.spec.lang import Spec
 from viewproof.spec.lang.errors import Source
-from viewproof.spec.lang.expr import ActionIR, Const, Expr, Op, PredicateIR, Update
+from viewproof.spec.lang.expr import ActionIR, Const, Expr, Op, PredicateIR, Quant, Update
 from viewproof.spec.lang.schema import Var
 
 
@@ -207,4 +207,13 @@ def _cell(update: Update) -> str:
 
 
 def _predicate(ir: PredicateIR) -> Lines:
-    return {("cond", part.key(), text(part)): Line(text(part), _place(ir.source)) for part in _conjuncts(ir.cond)}
+    return {("cond", part.key(), text(part)): Line(text(part), _place(ir.source)) for part in _statements(ir.cond)}
+
+
+def _statements(cond: Expr) -> Iterator[Expr]:
+    """What a predicate says, one by one: what is said of all members is said in parts, too."""
+    for part in _conjuncts(cond):
+        if isinstance(part, Quant) and part.kind == "forall":
+            yield from (replace(part, body=said) for said in _statements(part.body))
+        else:
+            yield part
