@@ -85,8 +85,9 @@ CLIENTS = (
     _sessions(3, ops=1, clients=1),
     _sessions(3, views=1, ops=3, clients=1, incarnations=2),
     _sessions(2, views=1, ops=4, clients=3, incarnations=2, slots=2),
+    _sessions(2, views=1, ops=2, slots=2, restarts=1),
 )
-"""With three clients and two slots the one that is evicted is a choice."""
+"""With three clients and two slots the one that is evicted is a choice; a crash in which a slot is free takes two."""
 CHECKPOINTS = (
     Size(3, Bounds(views=2, ops=1, clients=2, requests=2)),
     LOGS,
