@@ -142,11 +142,18 @@ class RingJournal(RingCells):
             self._sync()
 
     def _scrub(self) -> None:
-        """If the log is whole, what it does not need is made whole or erased, lest its end be uncertain one day."""
+        """If the log is whole, what it does not need is made whole or erased, lest its end be uncertain one day.
+
+        A faulty cell stays where the log's end is found beyond it only because it may have held what was appended
+        there: a prepare that was fetched, and written beside it, does not say that it is of this log.
+        """
         if self._damaged:
             return
         self._name()
-        faulty = [cell for cell, found in enumerate(self._cells) if found.faulty]
+        superblock = self._superblock
+        beyond = range(superblock.head_op + 1, self._end(superblock)[0] + 1)
+        needed = {cell for op in beyond for cell in self.geometry.cells_of(op)}
+        faulty = [cell for cell, found in enumerate(self._cells) if found.faulty and cell not in needed]
         if faulty:
             self._erase(faulty)
 

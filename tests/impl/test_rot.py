@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from tests.refinement.traces import load
 from viewproof.impl.interface.durable import CLIENTS_PAPER, superblock_formatted
 from viewproof.impl.interface.messages import Prepare, make_header
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
@@ -18,6 +19,8 @@ from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.sim.rot import Rot
 from viewproof.impl.sim.run import simulate
 from viewproof.impl.sim.summary import SECTIONS, add, main, summarise, summary_lines
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.verdict import AuditOptions
 
 PROFILE = SimProfile(ring=True, rot=1.0, checkpoint_interval=20, pipeline_max=4, journal_slots=24)
 
@@ -141,3 +144,11 @@ def test_a_slot_whose_prepare_lies_under_a_stray_one_keeps_its_header() -> None:
     assert storage.unheadered == {3}
     storage.recover()
     assert storage.unheadered == set(), "what both rings name is headed again"
+
+
+def test_a_prepare_fetched_beside_a_rotten_cell_is_of_the_log_after_the_next_crash_too(tmp_path: Path) -> None:
+    """The cell was erased at the boot in between, and with it what said that the log goes on there."""
+    result = simulate(40_001_836, requests=60, profile=NAMED_PROFILES["rot"], out=tmp_path)
+    assert result.ok, result.failures
+    assert result.trace is not None
+    assert check_run(result.run, load(result.trace), AuditOptions()).verdict == "conforms"
