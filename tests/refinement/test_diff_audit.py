@@ -66,7 +66,7 @@ def test_settings_are_compared_and_the_same_is_not_judged_again(tmp_path: Path) 
     good = report(tmp_path, "good", STEADY)
     done = run(good, ":without=m_commit", STEADY)
     assert (done.exit_code, done.stderr) == (0, "auditing by :without=m_commit\n")
-    assert "conforms -> inconclusive: 1 runs: missing: m_commit of on_request" in done.stdout
+    assert "conforms -> inconclusive: 1 run: missing: m_commit of on_request" in done.stdout
     answer = tmp_path / "answer.json"
     same = run(":", ".", STEADY, "--json", answer)
     assert (same.exit_code, json.loads(answer.read_text())["judged"]) == (0, {"old": 1, "new": 0})
