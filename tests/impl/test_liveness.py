@@ -142,6 +142,12 @@ def test_the_wait_of_the_first_primary_for_its_first_answer_is_no_stall_and_no_v
 DEAF = {(1, 0), (2, 0), (-1, 0), (-2, 0), (-3, 0)}
 
 
+@pytest.mark.parametrize(("seed", "replicas"), [(41_001_629, 4), (41_003_204, 3)])
+def test_who_waits_by_the_timeouts_of_before_the_calm_is_no_stall(seed: int, replicas: int) -> None:
+    result = simulate(seed, replicas=replicas, requests=60, profile=NAMED_PROFILES["deaf"])
+    assert result.ok, result.failures
+
+
 def test_a_first_primary_that_hears_nobody_goes_on_after_its_longer_wait() -> None:
     made = started(3, cut=DEAF)
     answered, _ = run(made, 4_000)

@@ -53,6 +53,9 @@ class StallsChecker(Checker):
         self.completed_at = 0
         self.completed_since = 0
         self.view_settled: int | None = None
+        self.patience = 0
+        self.before = 0
+        """Until when what began with the timeouts of another profile may still wait by them."""
 
     def on_tick(self) -> None:
         """A tick has passed."""
@@ -67,9 +70,18 @@ class StallsChecker(Checker):
             self.around, self.since, self.view_settled = around, cluster.now, None
             self.completed_since = completed
             return
-        limit = patience(cluster) + (cluster.config.first_answer_timeout_ticks if self._begins() else 0)
+        limit = self._limit()
+        if cluster.now < self.before:
+            return
         if cluster.now - self.since >= limit and (quorum := self._connected_quorum()):
             self._judge(quorum, limit)
+
+    def _limit(self) -> int:
+        cluster = self.cluster
+        now = patience(cluster)
+        if now != self.patience:
+            self.before, self.patience = cluster.now + self.patience, now
+        return now + (cluster.config.first_answer_timeout_ticks if self._begins() else 0)
 
     def _around(self) -> Around:
         cluster = self.cluster
