@@ -225,13 +225,8 @@ def _quant(cls: type[Evaluator], expr: Quant) -> Closure:
             members = of.members(binder, env)
             if members is None:
                 return OPEN
-            inner, opened = {**env}, False
-            for inner[name] in members:
-                truth = of.truth_of(body(of, inner))
-                if truth is stop:
-                    return int(stop)
-                opened = opened or truth is None
-            return OPEN if opened else int(not stop)
+            each = ({**env, name: member} for member in members)
+            return from_truth(decide((of.truth_of(body(of, one)) for one in each), stop=stop))
 
         return decided
 
@@ -254,7 +249,8 @@ def _quant(cls: type[Evaluator], expr: Quant) -> Closure:
 def _op(cls: type[Evaluator], expr: Op) -> Closure:
     op, args = expr.op, [cls.closure(arg) for arg in expr.args]
     if op in ("and", "or"):
-        return _decided(args, stop=op == "or")
+        stop = op == "or"
+        return lambda of, env: from_truth(decide((of.truth_of(arg(of, env)) for arg in args), stop=stop))
     if op == "ite":
         return _ite(*args)
     if op == "not":
@@ -275,19 +271,6 @@ def _op(cls: type[Evaluator], expr: Op) -> Closure:
         return of.open_op(op, left, right)  # type: ignore[no-any-return]
 
     return binary
-
-
-def _decided(args: list[Closure], *, stop: bool) -> Closure:
-    def decided(of: Any, env: Env) -> Value:
-        opened = False
-        for arg in args:
-            truth = of.truth_of(arg(of, env))
-            if truth is stop:
-                return int(stop)
-            opened = opened or truth is None
-        return OPEN if opened else int(not stop)
-
-    return decided
 
 
 def _ite(condition: Closure, then: Closure, other: Closure) -> Closure:
