@@ -101,7 +101,7 @@ class Door:
 
 
 class SimBorder:
-    """Between the processes of a cluster: `met` are pairs that said hello, `refused` those that do not speak.
+    """Between the processes of a cluster: `met` are pairs of them that said hello, `refused` those that do not speak.
 
     `wrong`: the replica that is formatted otherwise, and how; None: all are alike. `restored`: the replica whose files
     are from a backup, and how many lines its trace had before.
@@ -146,7 +146,8 @@ class SimBorder:
         """The replica with which no other one that it met speaks, if there is one."""
         node = self.outsider
         met = {pair for pair in self.met if pair[0] == node}
-        return frozenset((node,)) if node is not None and met and met <= self.refused else frozenset()
+        has_begun = bool(met) or self.restored is not None
+        return frozenset((node,)) if node is not None and has_begun and met <= self.refused else frozenset()
 
     @property
     def outsider(self) -> int | None:
@@ -174,8 +175,9 @@ class SimBorder:
             self._meet(node, other)
 
     def on_crash(self, node: int) -> None:
-        """A process has ended."""
+        """A process has ended: the next one of this replica has met nobody."""
         self.doors.pop(node, None)
+        self.met = {pair for pair in self.met if node not in pair}
 
     def _meet(self, a: int, b: int) -> None:
         one, two = self.doors[a].peers, self.doors[b].peers

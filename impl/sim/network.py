@@ -16,6 +16,8 @@ class Network:
     """Decides for every message when it arrives (none, one or several times).
 
     Nodes 0..n-1 are replicas; client c is node -c on a link that may be cut, and shares each replica's path to clients.
+    `held`: path → tick at which the last message arrives that is under way for so long that heartbeats before and after
+    it may leave a silence of a normal timeout.
     """
 
     def __init__(self, profile: SimProfile, random: Random, statistics: dict[str, int]) -> None:
@@ -24,6 +26,7 @@ class Network:
         self.statistics = statistics
         self.cut: set[tuple[int, int]] = set()
         self.clogged: dict[tuple[int, int], int] = {}
+        self.held: dict[tuple[int, int], int] = {}
 
     def arrivals(self, now: int, source: int, to: int) -> tuple[int, ...]:
         """The ticks (all above `now`) at which a message sent now arrives."""
@@ -41,6 +44,8 @@ class Network:
             if until > now:
                 statistics["messages_clogged"] += 1
                 first += until - now
+        if first - now >= profile.normal_timeout_ticks - profile.commit_timeout_ticks:
+            self.held[path] = max(first, self.held.get(path, 0))
         if profile.repeat and random.random() < profile.repeat:
             statistics["messages_repeated"] += 1
             return (first, first + self._delay() * random.randint(1, 8))

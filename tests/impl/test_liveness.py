@@ -148,6 +148,12 @@ def test_who_waits_by_the_timeouts_of_before_the_calm_is_no_stall(seed: int, rep
     assert result.ok, result.failures
 
 
+def test_a_view_whose_primary_was_heard_late_was_not_left_for_nothing() -> None:
+    """One replica is deaf and wants to leave for ever; the other missed its primary, whose heartbeat took 14 ticks."""
+    result = simulate(42_001_859, requests=60, profile=NAMED_PROFILES["deaf"])
+    assert result.ok, result.failures
+
+
 def test_a_first_primary_that_hears_nobody_goes_on_after_its_longer_wait() -> None:
     made = started(3, cut=DEAF)
     answered, _ = run(made, 4_000)

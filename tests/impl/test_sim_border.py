@@ -43,6 +43,13 @@ def test_a_backup_is_noticed_also_if_those_who_heard_of_newer_files_start_again_
     assert result.ok, result.failures
 
 
+def test_a_backup_is_shut_out_also_if_one_that_it_spoke_with_is_down_when_it_boots() -> None:
+    """Two of three are up, and the other one refuses it."""
+    result = simulate(42_002_243, requests=60, profile=NAMED_PROFILES["backups"])
+    assert result.statistics["backups_restored"] == 1
+    assert result.ok, result.failures
+
+
 def test_strangers_of_every_kind_are_not_heard() -> None:
     met = {name for result in runs("strangers", 6) for name in result.statistics if name.startswith("strangers")}
     refused = {f"strangers: {kind}, refused" for kind in KINDS if kind != "far ahead"}

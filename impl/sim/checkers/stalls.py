@@ -5,7 +5,7 @@ A run is judged only while it stands still around the replicas: the same ones up
 slow, for so long that every timeout has passed several times. If then a quorum is connected in both directions,
 
 * a client that reaches all of it is answered within that time;
-* its view does not change any more, if nothing is lost and no disk is slow;
+* its view does not change any more, if nothing is lost, no disk is slow and its primary's heartbeats are not held;
 * a replica with a slow disk is not its primary, if all the others are faster.
 
 A primary of view 0 that nobody answered yet may wait for its peers to be started (`first_answer_timeout_ticks`); the
@@ -145,9 +145,22 @@ class StallsChecker(Checker):
             return
         if profile.loss or profile.slow_write or profile.append_failure or profile.superblock_failure:
             return
-        if self.view_settled is not None and view > self.view_settled:
+        if self.view_settled is not None and view > self.view_settled and not self._was_silent(quorum):
             self.fail(f"tick {cluster.now}: view {self.view_settled} was left for {view} for nothing; {self._states()}")
         self.view_settled = view if latest.state.status is Status.NORMAL or self.view_settled is not None else None
+
+    def _was_silent(self, quorum: tuple[int, ...]) -> bool:
+        """True if the primary's heartbeats came late to one of the quorum, so that it was right to miss its primary.
+
+        What a replica wants counts for a normal timeout after that.
+        """
+        cluster, view = self.cluster, self.view_settled
+        if view is None:
+            return False
+        config = cluster.config
+        since = cluster.now - 2 * (config.normal_timeout_ticks + config.jitter_ticks)
+        paths = ((view % len(cluster.replicas), node) for node in quorum)
+        return any(cluster.network.held.get(path, 0) >= since for path in paths)
 
     def _waiting(self) -> list[int]:
         return [client.client for client in self.cluster.clients.instances if client.waits]

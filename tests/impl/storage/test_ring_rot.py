@@ -1,0 +1,219 @@
+"""A ring journal that rots, is mended from the cluster, and loses power, in any order: it never forgets its log's end.
+
+Whatever was acknowledged stays in the log, or the journal says that its log may go on so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tests.impl.storage.test_ring import BLOCK, chain, spoil
+from viewproof.impl.interface.durable import SuperblockState
+from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare
+from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem
+from viewproof.impl.storage.ring import RingJournal
+from viewproof.impl.storage.ring_file import SECTOR, Geometry
+
+GEOMETRY = Geometry(slots=8, slot_size=4 * SECTOR)
+ROUNDS = 6
+ALL = 1 << 20
+
+
+class PowerLossError(Exception):
+    """At a write or a sync."""
+
+
+class FusedFile(MemoryFile):
+    """Loses power before the I/O with number `left`, counted down to; never while it is below 0."""
+
+    left = -1
+
+    def _burn(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise PowerLossError
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        self._burn()
+        super().write_at(offset, data)
+
+    def sync(self) -> None:
+        self._burn()
+        super().sync()
+
+
+class Disk:
+    """One replica's journal and superblock; `log` is what it has acknowledged, `asked` what it was given in this view.
+
+    Up to `kept` it must stay: what a later view overrules was not committed, even if the new log is not named yet.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.file = FusedFile("journal")
+        RingJournal.format(self.file, 1, 0, GEOMETRY.slots, GEOMETRY.slot_size)
+        self.block: SuperblockState = BLOCK
+        self.log: list[Prepare] = []
+        self.asked: list[Prepare] = []
+        self.kept = ALL
+        self.done: list[str] = []
+        self.journal = RingJournal.open(self.file, self.block)
+        self.append()
+
+    # What a replica does
+
+    def append(self) -> None:
+        """The next prepares of its view, as far as there is room; only a journal that is whole takes some."""
+        room = self.block.checkpoint + GEOMETRY.slots - len(self.log)
+        if room <= 0 or self.journal.damage(self.block) is not None:
+            return
+        more = self._entries(self.random.randint(1, room), self.log, self.block.log_view)
+        self.asked = max(self.asked, self.log + more, key=len)
+        with self.fused(0.3, f"appending {len(more)}") as whole:
+            self.journal.append(more)
+        if whole:
+            self.log = self.log + more
+
+    def mend(self) -> None:
+        """Prepares come from the cluster; once all are there, a later view may name the log."""
+        missing = [each for each in self._above_checkpoint(self.log) if each.header.checksum not in self.journal]
+        fetched = missing if self.random.random() < 0.5 else [each for each in missing if self.random.random() < 0.7]
+        with self.fused(0.4, f"fetching {[each.header.op for each in fetched]}") as whole:
+            for each in fetched:
+                self.journal.append([each], repair=True)
+        if whole and self.log and fetched == missing and self.random.random() < 0.6:
+            self._name(self.log)
+
+    def overrule(self) -> None:
+        """A later view has another log: it is written beside the old one, and then named."""
+        kept = self.random.randint(self.block.checkpoint, len(self.log))
+        room = self.block.checkpoint + GEOMETRY.slots - kept
+        new = self.log[:kept]
+        new += self._entries(self.random.randint(0, room), new, self.block.log_view + 1)
+        if not new:
+            return
+        self.kept = min(self.kept, kept)
+        missing = [each for each in self._above_checkpoint(new) if each.header.checksum not in self.journal]
+        with self.fused(0.4, f"installing {len(new) - kept} above {kept}") as whole:
+            self.journal.append(missing, repair=True)
+        if whole and self.random.random() < 0.8:
+            self.log = new
+            self._name(new)
+
+    def checkpoint(self) -> None:
+        """A snapshot holds what is below; its slots are free."""
+        if self.journal.damage(self.block) is not None or not self.log:
+            return
+        op = self.random.randint(self.block.checkpoint, len(self.log))
+        if self.block.head_op < op:
+            head = self.log[op - 1].header
+            self.block = replace(self.block, head_op=op, head_checksum=head.checksum)
+        self.block = replace(self.block, checkpoint=op)
+        self.journal.on_superblock(self.block)
+        with self.fused(0.3, f"draining up to {op}"):
+            self.journal.drain(MemoryFileSystem(), op)
+
+    def _entries(self, count: int, log: list[Prepare], view: int) -> list[Prepare]:
+        parent = log[-1].header.checksum if log else CHECKSUM_NONE
+        return chain(len(log) + 1, len(log) + count, parent, view)
+
+    def _above_checkpoint(self, log: list[Prepare]) -> list[Prepare]:
+        return log[self.block.checkpoint :]
+
+    def _name(self, log: list[Prepare]) -> None:
+        view, head = self.block.log_view + 1, log[-1].header
+        self.block = replace(self.block, view=view, log_view=view, head_op=head.op, head_checksum=head.checksum)
+        self.journal.on_superblock(self.block)
+        self.asked, self.kept = [], ALL
+        self.done.append(f"log_view {view}")
+
+    # What befalls it
+
+    def rot(self) -> None:
+        """The header ring, the prepare ring or both rot, in some cells."""
+        names = {each.header.checksum for each in self.random.sample(self.log, min(len(self.log), 2))}
+        cells = [
+            cell
+            for cell, found in enumerate(self.journal._cells)
+            if self.random.random() < 0.05 or (found.header is not None and found.header.checksum in names)
+        ]
+        for cell in cells:
+            for offset in (GEOMETRY.header_at(cell), GEOMETRY.prepare_at(cell)):
+                if self.random.random() < 0.6:
+                    spoil(self.file, offset)
+        self.done.append(f"cells {cells} rot")
+
+    @contextmanager
+    def fused(self, chance: float, what: str) -> Iterator[list[bool]]:
+        """Power may go in what is done; then the replica boots. What is given is true afterwards if it did not."""
+        whole: list[bool] = []
+        self.file.left = self.random.randint(1, 12) if self.random.random() < chance else -1
+        try:
+            yield whole
+            whole.append(True)
+            self.done.append(what)
+        except PowerLossError:
+            self.crash(what)
+            self.boot()
+        finally:
+            self.file.left = -1
+
+    def crash(self, where: str) -> None:
+        self.file.left = -1
+        kept = self.random.choice((0, 100, SECTOR, 1 << 20))
+        self.file.crash(lambda length: min(length, kept) if self.random.random() < 0.8 else 0)
+        self.done.append(f"power loss in {where}, {kept} bytes of a write stay")
+
+    def boot(self) -> None:
+        """Opens the journal, sometimes with a power loss on the way, and judges what it says of the log."""
+        while True:
+            self.file.left = self.random.randint(1, 8) if self.random.random() < 0.3 else -1
+            try:
+                self.journal = RingJournal.open(self.file, self.block)
+                break
+            except PowerLossError:
+                self.crash("boot")
+        self.file.left = -1
+        self.judge()
+
+    def judge(self) -> None:
+        damage = self.journal.damage(self.block)
+        least = min(len(self.log), self.kept)
+        if damage is not None:
+            assert damage.op_max >= least, self.done
+            self.done.append(f"damaged, {len(damage.held)} held, up to {damage.op_max}")
+            return
+        found = self.log[: self.block.checkpoint] + list(self.journal.log(self.block))
+        assert len(found) >= least, self.done
+        assert found == self.log[: len(found)] or found == self.asked[: len(found)], self.done
+        self.log = found
+        self.done.append("whole")
+
+
+def judged(seed: int) -> Disk:
+    disk = Disk(seed)
+    for _ in range(ROUNDS):
+        if disk.random.random() < 0.5:
+            disk.rot()
+        disk.boot()
+        disk.random.choice((disk.append, disk.mend, disk.mend, disk.overrule, disk.checkpoint))()
+        if disk.random.random() < 0.5:
+            disk.crash("rest")
+    return disk
+
+
+def test_the_end_of_the_log_is_never_forgotten() -> None:
+    told = [line for seed in range(400) for line in judged(seed).done]
+    assert {"whole", "log_view 1", "power loss in boot, 0 bytes of a write stay"} <= set(told)
+    assert any(line.startswith("damaged") for line in told)
+
+
+@pytest.mark.long
+def test_the_end_of_the_log_is_never_forgotten_in_many_runs() -> None:
+    for seed in range(400, 40_000):
+        judged(seed)
