@@ -20,6 +20,7 @@ from viewproof.impl.sim.summary import summarise, summary_lines
 from viewproof.refinement.cli.options import SIZE_MAX, FaultName, Place, json_option_of_maker, protect
 from viewproof.refinement.cli.output import note, save_json, steps
 from viewproof.refinement.cli.used import note_other_runs
+from viewproof.refinement.reports.text import number
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
 FAILURES_SHOWN = 10
@@ -184,7 +185,8 @@ def _print(results: list[SimResult], failed: list[SimResult], plan: Plan, second
             click.echo(line)
     events, answered = sum(r.events for r in results), sum(r.answered for r in results)
     note(f"{seconds:.1f} s, {events / seconds if seconds else 0:,.0f} events/s")
-    click.echo(f"{len(results)} runs, {len(failed)} failed; {answered:,} requests answered, {events:,} events")
+    done = f"{number(len(results), 'run')}, {len(failed)} failed"
+    click.echo(f"{done}; {number(answered, 'request')} answered, {number(events, 'event')}")
     if plan.out is not None:
         click.echo(f"traces: {plan.out} ({shlex.join(['vsr', 'audit', str(plan.out)])})")
         note_other_runs(plan.out, [result.run for result in results])

@@ -160,7 +160,7 @@ def test_simulate_and_audit_in_processes_of_their_own(installed: Installed) -> N
 
 @pytest.mark.spark
 def test_audit_on_spark(installed: Installed) -> None:
-    check(installed.vsr("simulate", "--seed", "7", "--requests", "30", "--out", "spark"), 0, "1 runs, 0 failed")
+    check(installed.vsr("simulate", "--seed", "7", "--requests", "30", "--out", "spark"), 0, "1 run, 0 failed")
     check(installed.vsr("audit", "spark", "--engine", "spark", "--master", "local[1]"), 0, "verdict: conforms")
 
 
