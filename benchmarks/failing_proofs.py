@@ -1,8 +1,9 @@
 """A proof of a specification with a mistake fails, at an action that the mistake changes: `benchmarks.faults --proofs`.
 
 Of a fault of the core the proof without sizes is asked, of the changed actions, up to the first goal that is false in
-some state; of a fault of a part the induction in the size of its record. Beside it the shortest real break, and the
-seconds until it was found. A mistake that breaks a goal of progress has no such proof.
+some state; where that is not decided in time, and of a fault of a part, the induction in the size of its record. Beside
+it the shortest real break, and the seconds until it was found. A mistake that breaks a goal of progress has no such
+proof.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ from viewproof.spec.vsr.fault_models import FAULT_MODELS, FaultModel
 from viewproof.spec.vsr.lemmas import lemmas_of, more_of_any_size
 
 LIMIT_MS = 5_000
+SECONDS = 60
+"""After so many no further question without sizes is asked of a row."""
 HEADER = ("fault", "changes", "proof", "fails at", "lemma", "s", "breaks", "steps", "states", "s")
 WITHOUT_SIZES = "any size"
+NOWHERE = ("NOWHERE", "–")
 
 
 def searched(chosen: FaultModel, fault: str) -> tuple[str, ...]:
@@ -70,12 +74,22 @@ def changed_actions(fault: str) -> list[str]:
     return [name for name in names if wrong[f"action {name}"] != right.get(f"action {name}")]
 
 
-def fails_in_any_size(spec: Spec, actions: Sequence[str]) -> tuple[str, str]:
-    """The first action instance and lemma with a goal that is false in some state; else one that is not decided.
+def still_following(fault: str) -> tuple[Predicate, ...]:
+    """What follows from the lemmas in the same state, but for what says something else with a fault: of smaller quorums
+    it need not follow.
+    """
+    right, wrong = (FAULT_MODELS[fault].spec(*faults) for faults in ((), (fault,)))
+    before, now = (fingerprints(s, following(s)) for s in (right, wrong))
+    return tuple(p for p in following(wrong) if now[f"lemma {p.id}"] == before.get(f"lemma {p.id}"))
+
+
+def fails_in_any_size(fault: str, actions: Sequence[str]) -> tuple[str, str] | None:
+    """The first action and lemma with a goal that is false in some state; None: some are not decided (in time).
 
     What induction does not show in the size of the record is asked first: a state of that size is one of any size, too.
     """
-    said, follows = all_lemmas(spec), following(spec)
+    spec = FAULT_MODELS[fault].spec(fault)
+    said, follows = all_lemmas(spec), still_following(fault)
     problem = Problem(without_sizes(spec, (*said, *follows)), said, follows)
     asked = [
         question
@@ -83,18 +97,20 @@ def fails_in_any_size(spec: Spec, actions: Sequence[str]) -> tuple[str, str]:
         if step.ir.name in actions
         for question in problem.questions(number)
     ]
-    for question in _likely(spec, asked):
-        if ask(problem, question, LIMIT_MS).status == "sat":
-            return question.step.ir.name if question.step else "", question.lemma
-    undecided: list[Result] = []
-    for attempt in ATTEMPTS[:2]:
-        undecided = []
-        for question in asked:
-            result = ask(problem, question, LIMIT_MS, (attempt,))
-            if result.status == "sat" and ask(problem, question, LIMIT_MS).status == "sat":
-                return result.action, question.lemma
-            undecided += [result] if result.status == "unknown" else []
-    return (f"{undecided[0].action} (not decided)", undecided[0].lemma) if undecided else ("NOWHERE", "–")
+    likely = [(question, ATTEMPTS) for question in _likely(spec, asked)]
+    ends = time.monotonic() + SECONDS
+    undecided: dict[str, Result] = {}
+    for question, attempts in (*likely, *((q, (attempt,)) for attempt in ATTEMPTS[:2] for q in asked)):
+        if time.monotonic() > ends:
+            return None
+        result = ask(problem, question, LIMIT_MS, attempts)
+        if result.status == "sat" and attempts is not ATTEMPTS:
+            result = ask(problem, question, LIMIT_MS)
+        if result.status == "sat":
+            return result.action, result.lemma
+        undecided.pop(question.label, None)
+        undecided |= {question.label: result} if result.status == "unknown" else {}
+    return None if undecided else NOWHERE
 
 
 def _likely(spec: Spec, asked: Sequence[Question]) -> list[Question]:
@@ -119,7 +135,7 @@ def fails_in_its_size(chosen: FaultModel, fault: str, actions: Sequence[str]) ->
     new = [f for f in prove(spec, lemmas(spec), workers=2).failures if named(f) not in known]
     new.sort(key=lambda f: f.action not in actions)
     if not new:
-        return ("NOWHERE", "–")
+        return NOWHERE
     return (new[0].action + ("" if new[0].action in actions else " (not changed)"), new[0].goal)
 
 
@@ -133,10 +149,9 @@ def proof_rows(faults: Sequence[str]) -> Iterator[tuple[str, ...]]:
         changed = changed_actions(fault)
         actions = changed or [ir.name for ir in spec.action_irs]
         started = time.perf_counter()
-        if more_of_any_size(spec.cfg):
-            found, size = fails_in_any_size(spec, actions), WITHOUT_SIZES
-        else:
-            found, size = fails_in_its_size(chosen, fault, actions), chosen.model
+        found = fails_in_any_size(fault, actions) if more_of_any_size(spec.cfg) else None
+        size = chosen.model if found is None else WITHOUT_SIZES
+        found = found or fails_in_its_size(chosen, fault, actions)
         seconds = time.perf_counter() - started
         names = ", ".join(f"`{name}`" for name in changed) or "quorums"
         yield (f"`{fault}`", names, size, *found, f"{seconds:.1f}", *searched(chosen, fault))
