@@ -75,9 +75,9 @@ def start(config_file: Path | None, show_config: bool, accept_loss: bool, json_f
 
     With several groups each has a trace of its own: DIR/RUN.GROUP/FILE for --trace DIR/RUN/FILE.
     """
-    options = {key: given[_parameter(key)] for key in SETTINGS}
+    named = {key: given[_parameter(key)] for key in SETTINGS}
+    options = {key: str(value) if isinstance(value, Path) else value for key, value in named.items()}
     options[_FEATURES] = list(options[_FEATURES]) or None
-    options[_TRACE] = None if options[_TRACE] is None else str(options[_TRACE])
     values = resolve(config_file, options)
     config = server_config(values, accept_loss=accept_loss)
     if show_config:
