@@ -116,8 +116,18 @@ PROBES = (
 IGGY_VIEWS = Portfolio(
     "iggy_views", (*PROBES, Size(3, Bounds(views=2, ops=2, clients=2, requests=1))), ("core", "repair")
 )
+ALONE_IN_VIEW = {"quorum_replication": 2, "quorum_view_change": 1}
+"""Of two replicas either starts a view alone: headers with gaps and crashes at little cost."""
+GAPS = (
+    Size(2, Bounds(views=2, ops=2, clients=2, requests=1, **ALONE_IN_VIEW)),
+    Size(2, Bounds(views=2, ops=1, requests=1, restarts=2, rots=1, **ALONE_IN_VIEW)),
+    Size(2, Bounds(views=2, ops=4, clients=4, requests=1, **ALONE_IN_VIEW), 2_000_000),
+    Size(2, Bounds(views=3, ops=2, clients=2, requests=1, restarts=1, **ALONE_IN_VIEW), 1_500_000),
+    Size(3, Bounds(views=3, ops=1, requests=1), 3_000_000),
+)
+"""Four ops: a log whose head is unknown. Three views and a crash: what is left above a log that was cut."""
 REPAIR = Portfolio(
-    "repair", (*REPAIRS, Size(3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1))), ("core",), DROP
+    "repair", (*GAPS, *REPAIRS, Size(3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1))), ("core",), DROP
 )
 SHAPES: dict[str, Portfolio] = {
     "slots": _of(
@@ -192,10 +202,10 @@ SHAPES: dict[str, Portfolio] = {
     "headers": _of(
         "headers",
         Size(2, Bounds(views=2, ops=2, clients=2, requests=1)),
+        Size(2, Bounds(views=3, ops=2, clients=2, requests=1), 2_000_000),
         Size(2, Bounds(views=3, ops=2, requests=2)),
         Size(2, Bounds(views=2, ops=3, requests=3)),
         beside=("core", "repair"),
-        unmet=DROP,
     ),
     "diskless": _of(
         "diskless",
