@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 
 from viewproof.impl.interface.durable import DamagedLog, SuperblockState, walk_chain
 from viewproof.impl.interface.messages import Prepare, PrepareHeader
@@ -142,20 +143,25 @@ class RingJournal(RingCells):
             self._sync()
 
     def _scrub(self) -> None:
-        """If the log is whole, what it does not need is made whole or erased, lest its end be uncertain one day.
+        """If the log is whole, what it does not need is made whole or erased, lest its end be uncertain one day."""
+        if not self._damaged:
+            self._name()
+            self._erase_unneeded()
 
-        A faulty cell stays where the log's end is found beyond it only because it may have held what was appended
-        there: a prepare that was fetched, and written beside it, does not say that it is of this log.
+    def _erase_unneeded(self) -> None:
+        """Erases faulty cells, but for those by which the end of the log is found.
+
+        They say, or may have said, what was appended there. A prepare that was fetched, and written beside such a cell,
+        does not say that it is of this log.
         """
-        if self._damaged:
-            return
-        self._name()
+        faulty = [cell for cell, found in enumerate(self._cells) if found.faulty]
         superblock = self._superblock
+        own = [found.header for found in self._cells if found.header and found.clean and not found.repair]
+        appended = {header.op for header in own if header.view == superblock.log_view}
         beyond = range(superblock.head_op + 1, self._end(superblock)[0] + 1)
-        needed = {cell for op in beyond for cell in self.geometry.cells_of(op)}
-        faulty = [cell for cell, found in enumerate(self._cells) if found.faulty and cell not in needed]
-        if faulty:
-            self._erase(faulty)
+        needed = {cell for op in beyond if op not in appended for cell in self.geometry.cells_of(op)}
+        if unneeded := [cell for cell in faulty if cell not in needed]:
+            self._erase(unneeded)
 
     # The log
 
@@ -185,7 +191,7 @@ class RingJournal(RingCells):
         base = superblock.checkpoint
         head_op, head = self._end(superblock)
         op_max = head_op
-        while op_max - base < self.geometry.slots and self._may_hold(op_max + 1, superblock):
+        while self._may_hold(op_max + 1, superblock):
             op_max += 1
         clean = [cell for cell, found in enumerate(self._cells) if found.clean and self._op(cell) > base]
         known = [
@@ -212,7 +218,7 @@ class RingJournal(RingCells):
         }
         while True:
             above = op + 1
-            while above not in appended and self._may_hold(above, superblock) and above - op <= self.geometry.slots:
+            while above not in appended and self._may_hold(above, superblock):
                 above += 1
             after = appended.get(above)
             if after is None or (above == op + 1 and after.parent != head):
@@ -221,6 +227,8 @@ class RingJournal(RingCells):
 
     def _may_hold(self, op: int, superblock: SuperblockState) -> bool:
         """True if a cell of the slot of `op`, which is above the known log, may have held what followed there."""
+        if op > superblock.checkpoint + self.geometry.slots:
+            return False
         for cell in self.geometry.cells_of(op):
             found = self._cells[cell]
             unsure = found.unsure and self._op(cell) > superblock.checkpoint
@@ -274,12 +282,15 @@ class RingJournal(RingCells):
 
     def on_superblock(self, superblock: SuperblockState) -> None:
         """The superblock is durable: what it names must not be overwritten. What is faulty is of no later log_view."""
-        if superblock.log_view != self._superblock.log_view:
+        before, self._superblock = self._superblock, superblock
+        if superblock.log_view != before.log_view:
             self._damaged = False
             for cell in self._cells:
                 cell.unsure = False
-        self._superblock = superblock
         self._live = self.log_names(superblock)
+        if superblock != before and not self._damaged:
+            with suppress(OSError):  # it is tried again with the next one
+                self._erase_unneeded()
 
     def _op(self, cell: int) -> int:
         header = self._cells[cell].header
@@ -356,7 +367,7 @@ class RingJournal(RingCells):
 
     def _hides(self, cell: int) -> bool:
         found = self._cells[cell]
-        return self._damaged and (found.faulty or found.unnamed or found.unsure)
+        return found.faulty or found.unnamed or found.unsure
 
     def _choose(self, header: PrepareHeader, taken: Collection[int]) -> int:
         """The cell for a prepare: one that holds nothing of the log, rather free than faulty, rather old than new."""

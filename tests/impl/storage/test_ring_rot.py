@@ -22,6 +22,7 @@ from viewproof.impl.storage.ring_file import SECTOR, Geometry
 GEOMETRY = Geometry(slots=8, slot_size=4 * SECTOR)
 ROUNDS = 6
 ALL = 1 << 20
+PART_OF_A_SECTOR = 100
 
 
 class PowerLossError(Exception):
@@ -51,6 +52,7 @@ class Disk:
     """One replica's journal and superblock; `log` is what it has acknowledged, `asked` what it was given in this view.
 
     Up to `kept` it must stay: what a later view overrules was not committed, even if the new log is not named yet.
+    `sound`: nothing was damaged since the log was found to be whole, so it is whole.
     """
 
     def __init__(self, seed: int) -> None:
@@ -61,6 +63,7 @@ class Disk:
         self.log: list[Prepare] = []
         self.asked: list[Prepare] = []
         self.kept = ALL
+        self.sound = True
         self.done: list[str] = []
         self.journal = RingJournal.open(self.file, self.block)
         self.append()
@@ -146,6 +149,7 @@ class Disk:
             for offset in (GEOMETRY.header_at(cell), GEOMETRY.prepare_at(cell)):
                 if self.random.random() < 0.6:
                     spoil(self.file, offset)
+                    self.sound = False
         self.done.append(f"cells {cells} rot")
 
     @contextmanager
@@ -165,7 +169,8 @@ class Disk:
 
     def crash(self, where: str) -> None:
         self.file.left = -1
-        kept = self.random.choice((0, 100, SECTOR, 1 << 20))
+        kept = self.random.choice((0, PART_OF_A_SECTOR, SECTOR, 1 << 20))
+        self.sound &= kept != PART_OF_A_SECTOR
         self.file.crash(lambda length: min(length, kept) if self.random.random() < 0.8 else 0)
         self.done.append(f"power loss in {where}, {kept} bytes of a write stay")
 
@@ -186,12 +191,13 @@ class Disk:
         least = min(len(self.log), self.kept)
         if damage is not None:
             assert damage.op_max >= least, self.done
+            assert not self.sound, self.done
             self.done.append(f"damaged, {len(damage.held)} held, up to {damage.op_max}")
             return
         found = self.log[: self.block.checkpoint] + list(self.journal.log(self.block))
         assert len(found) >= least, self.done
         assert found == self.log[: len(found)] or found == self.asked[: len(found)], self.done
-        self.log = found
+        self.log, self.sound = found, True
         self.done.append("whole")
 
 
