@@ -104,6 +104,23 @@ REPAIRS = (
     Size(3, Bounds(views=2, ops=1, requests=1, rots=1)),
     Size(3, Bounds(views=2, ops=1, requests=1, restarts=2)),
 )
+ONE_COMMITS = Size(2, Bounds(views=3, ops=1, requests=1, quorum_replication=1, quorum_view_change=2))
+"""Two replicas of which one commits, and both must nack: offers of different log_views, at little cost."""
+SUPERBLOCKS = (
+    Size(2, Bounds(views=3, ops=1, requests=1, restarts=1, rots=1)),
+    Size(3, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1)),
+    Size(2, Bounds(views=2, ops=2, requests=2, restarts=1, rots=1)),
+    Size(3, Bounds(views=2, ops=1, requests=1, rots=1)),
+    Size(3, Bounds(views=2, ops=1, requests=1, restarts=2)),
+    Size(2, Bounds(views=1, ops=2, requests=2, restarts=2, rots=2)),
+    Size(2, Bounds(views=2, ops=1, clients=2, requests=1, restarts=1)),
+    Size(3, Bounds(views=1, ops=1, requests=1, restarts=2, rots=1)),
+    ONE_COMMITS,
+    Size(2, Bounds(views=3, ops=2, requests=2, restarts=2, rots=1), 2_000_000),
+)
+"""Of the last: who was unsure of its head crashes again; a primary crashes before its log_view is durable; a header
+that only memory knew is lost.
+"""
 PROBES = (
     Size(2, Bounds(views=2, ops=2, requests=2, restarts=1)),
     Size(3, Bounds(views=2, ops=1, requests=1, restarts=1)),
@@ -114,7 +131,7 @@ PROBES = (
     Size(3, Bounds(views=3, ops=1, requests=1, restarts=1)),
 )
 IGGY_VIEWS = Portfolio(
-    "iggy_views", (*PROBES, Size(3, Bounds(views=2, ops=2, clients=2, requests=1))), ("core", "repair")
+    "iggy_views", (*PROBES, ONE_COMMITS, Size(3, Bounds(views=2, ops=2, clients=2, requests=1))), ("core", "repair")
 )
 ALONE_IN_VIEW = {"quorum_replication": 2, "quorum_view_change": 1}
 """Of two replicas either starts a view alone: headers with gaps and crashes at little cost."""
@@ -215,7 +232,7 @@ SHAPES: dict[str, Portfolio] = {
         beside=("core", "repair"),
         unmet=DROP | _because("it is met in repair, whose rules these are", "I10.gap repair_header"),
     ),
-    "superblock": _of("superblock", *REPAIRS, beside=("core", "repair")),
+    "superblock": _of("superblock", *SUPERBLOCKS, beside=("core", "repair")),
     "alone": _of("alone", beside=("core", "superblock"), unmet=ALONE),
     "iggy_views": IGGY_VIEWS,
     "iggy_log": IGGY_VIEWS,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.failing_proofs import changed_actions, proof_rows
+from benchmarks.failing_proofs import NOWHERE, changed_actions, fails_anyway, proof_rows
 from tests.refinement.test_cli_own_model import TEXT as VOTES
 from viewproof.refinement.cli import cli
 from viewproof.refinement.cli.prove_unbounded import all_lemmas, following
@@ -331,8 +331,9 @@ def test_the_core_is_proved_whatever_the_sizes_and_its_certificate_is_confirmed(
 @pytest.mark.long
 @pytest.mark.parametrize("fault", [name for name, f in FAULT_MODELS.items() if not f.stops_progress])
 def test_each_proof_fails_at_an_action_that_the_fault_changes(fault: str) -> None:
+    """Where induction fails without the fault, too, what a step with it breaks may be among that."""
     row = next(iter(proof_rows([fault])))
-    assert row[3] in changed_actions(fault) or not changed_actions(fault)
+    assert row[3] in changed_actions(fault) or (row[3:5] == NOWHERE and fails_anyway(FAULT_MODELS[fault]))
     assert row[6] == FAULT_MODELS[fault].breaks
     assert float(row[9]) < 60
 
