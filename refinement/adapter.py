@@ -116,6 +116,9 @@ class Run(Protocol):
     def missing(self) -> tuple[str, ...]:
         """Evidence that is not there, of the lines so far."""
 
+    def doubt(self) -> str:
+        """What shows that the lines are not as they were written; "": nothing does. Asked where one is refused."""
+
     def notes(self, *, violated: bool) -> tuple[str, ...]:
         """What else is to be said of them."""
 

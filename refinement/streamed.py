@@ -79,6 +79,9 @@ def _by_rows(run: Run, options: AuditOptions, check_run: CheckRun) -> RunVerdict
     found = tuple(_with_texts(violation, run) for violation in verdict.violations)
     notes = (*verdict.notes, *run.notes(violated=bool(found)))
     notes = (*notes, *(f"judged without {name}, as if it were never shown" for name in options.without))
+    if found and (doubt := run.doubt()):
+        refused = f"{doubt} (line {found[0].line} is refused as it stands: {found[0].message})"
+        verdict, found = replace(verdict, verdict="inconclusive", missing=(refused,), violations=()), ()
     return replace(verdict.with_missing(run.missing()), violations=found, notes=notes)
 
 

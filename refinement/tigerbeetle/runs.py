@@ -12,6 +12,7 @@ from typing import Final
 from viewproof.refinement.flat.dictionary import Dictionary, NotPlain, Words
 from viewproof.refinement.schema import Row
 from viewproof.refinement.text_lines import Segment
+from viewproof.refinement.tigerbeetle.order import Doubts
 from viewproof.refinement.tigerbeetle.parse import FIRST, UNKNOWN, Parser
 from viewproof.refinement.tigerbeetle.parts import PASSED, Parts, blocks_after, parts_again
 from viewproof.refinement.tigerbeetle.reading import Lines
@@ -175,6 +176,11 @@ class LogRun:
         if not self.damaged:
             return ()
         return (f"{len(self.damaged)} damaged lines, first at line {self.damaged[0]}: what they said",)
+
+    def doubt(self) -> str:
+        """What shows that the lines are not as they were written, so that one that is refused may be right."""
+        first = self.segment.first_line
+        return Doubts(self.cluster.family).of(parts_again(self.within, first), first, self.line)
 
     def notes(self, *, violated: bool) -> tuple[str, ...]:
         """What became of the lines: how many there are of each role, and which no pattern explains."""

@@ -127,6 +127,10 @@ class Lines:
         """Nothing."""
         return ()
 
+    def doubt(self) -> str:
+        """Its lines are in their order."""
+        return ""
+
     def notes(self, *, violated: bool) -> tuple[str, ...]:
         """How many lines."""
         return (f"{len(self.lines)} lines",)

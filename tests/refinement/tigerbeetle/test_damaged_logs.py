@@ -99,3 +99,24 @@ def test_a_log_without_the_debug_level_is_refused_by_that_name(tmp_path: Path, n
     kept = [line for line in text(name).split("\n") if not line.startswith("[debug]")]
     report = judged(tmp_path / "x.log", "\n".join(kept).encode())
     assert report.problems[0].expected.startswith("the debug log of a TigerBeetle simulator")
+
+
+def as_nobody_wrote_it(lines: list[str]) -> dict[str, list[str]]:
+    """The lines of a log reversed, sorted, wrapped, cut, with pieces in another order; and what shows it."""
+    k = len(lines) // 3
+    return {
+        "and no line before says that it starts": lines[::-1],
+        "asks at line": sorted(lines),
+        "goes on in the line after it": [line[at : at + 200] for line in lines for at in range(0, len(line), 200)],
+        "are cut at 200 characters": [line[:200] for line in lines],
+        "the order of the lines": [*lines[: k + 50], *lines[2 * k :], *lines[k + 50 : 2 * k]],
+    }
+
+
+@pytest.mark.parametrize("name", [OLD, NEW])
+def test_lines_that_nobody_wrote_so_accuse_nobody(tmp_path: Path, name: str) -> None:
+    for why, lines in as_nobody_wrote_it(text(name).split("\n")[:-1]).items():
+        report = judged(tmp_path / "x.log", "\n".join([*lines, ""]).encode())
+        assert verdicts(report) == ["inconclusive"], why
+        assert why in report.verdicts[0].missing[0]
+        assert "is refused as it stands" in report.verdicts[0].missing[0]
