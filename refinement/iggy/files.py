@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 
-from viewproof.refinement.iggy.lines import Parsed, parse
+from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
+from viewproof.refinement.joined.pieces import OneProcess
 from viewproof.refinement.joined.source import lines_of
 
 SEARCH_LINES = 4000
 """Lines of a file that are looked at."""
+STARTS = "iggy_server"
+"""A process prints this first, before anything of a group."""
 
 
 def first_time(file: str) -> float:
@@ -35,13 +38,29 @@ def own_replica(file: str) -> int | None:
     return None
 
 
-def process_of(p: Parsed) -> tuple[str, str]:
-    """What a line says of the process that prints it, and of which kind that is: the replica, or where it listens."""
+def watch(alone: OneProcess, number: int, p: Parsed) -> None:
+    """What the line of that number says of the process that prints it: the replica, or where it listens; whether it is
+    primary; what it executed.
+    """
+    kind, name = "", ""
     if p.target == "iggy.sim":
-        return "replica", p.fields.get("replica_id", "")
-    if p.target == "message_bus::replica::listener" and "accepting on" in p.text:
-        return "address", p.text.rpartition(" ")[2]
-    return "", ""
+        kind, name = "replica", p.fields.get("replica_id", "")
+    elif p.target == "message_bus::replica::listener" and "accepting on" in p.text:
+        kind, name = "address", p.text.rpartition(" ")[2]
+    alone.sees(number, p.time, kind, name)
+    group, op = p.fields.get("namespace_raw", str(METADATA)), p.fields.get("op")
+    told = p.fields.get("sim_event", "").strip('"')
+    if p.target == STARTS:
+        alone.begins()
+    elif p.target == "metadata::impls::metadata" and p.text.startswith("commit_journal: committed"):
+        alone.leads(number, group, leads=False)
+        alone.does(number, group, op)
+    elif told in ("PrepareQueued", "PrepareAcked", "OperationCommitted"):
+        alone.leads(number, group, leads=True)
+        if told == "OperationCommitted":
+            alone.does(number, group, op)
+    elif told in ("ViewChangeStarted", "PrimaryElected") or p.text.startswith("adopting view"):
+        alone.begins(group)
 
 
 def is_merged(file: str) -> bool:

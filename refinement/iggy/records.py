@@ -107,6 +107,11 @@ def with_returns(records: list[Record]) -> list[Record]:
     return records
 
 
+def quorum_of(replicas: int) -> int:
+    """How many acknowledgements commit an op in a cluster of so many."""
+    return int(profile_options("iggy", replicas)["quorum_replication"])
+
+
 def with_quorums(records: list[Record], replicas: int) -> list[Record]:
     """The records; what a replica does on messages of several others comes after so many of them: it offers its log
     once f others entered the view, and the new primary merges once a quorum but itself offered.

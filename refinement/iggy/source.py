@@ -7,9 +7,10 @@ checksum of its `PrepareQueued` is its name in all later lines.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
-from viewproof.refinement.iggy.files import first_time, own_replica, process_of
+from viewproof.refinement.iggy.files import STARTS, first_time, own_replica, watch
 from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
 from viewproof.refinement.iggy.names import Names
 from viewproof.refinement.iggy.noted import DELETED, LOSES, PANICKED, STOPS, is_noted
@@ -17,6 +18,7 @@ from viewproof.refinement.iggy.patterns import (
     DEBUGGED,
     HARNESS,
     OTHERS,
+    REPLICAS_MAX,
     SIM,
     SIM_NOTED,
     WIRE,
@@ -29,6 +31,7 @@ from viewproof.refinement.iggy.records import (
     PANIC,
     alone,
     look_ahead,
+    quorum_of,
     until,
     with_ends,
     with_floors,
@@ -39,7 +42,7 @@ from viewproof.refinement.iggy.records import (
     without_sessions,
 )
 from viewproof.refinement.joined.order import Key, Record, in_order
-from viewproof.refinement.joined.pieces import OneProcess, distinct
+from viewproof.refinement.joined.pieces import OFTEN, OneProcess, distinct
 from viewproof.refinement.joined.source import (
     Line,
     LoggedRun,
@@ -57,9 +60,6 @@ SLOTS = 8192
 """Slots of the client table, where no line says otherwise."""
 TICKS = 0.0
 """How long a line of a simulator waits for another: its lines are in the order of what happens."""
-
-STARTS = "iggy_server"
-"""A process prints this first, before anything of a group."""
 
 
 @dataclass
@@ -92,6 +92,23 @@ class Reader:
     partitions: dict[tuple[str, ...], int] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
     mixed: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+    unjudged: list[str] = field(default_factory=list)
+    size_told: bool = False
+
+    def knows_size(self) -> bool:
+        """Is it known of how many replicas the cluster is? Where no line says so: all of them have lines; or each is
+        named, and the quorum that is counted is that of so many.
+        """
+        if self.size_told:
+            return True
+        acked = [r.columns for group in self.groups.values() for r in group.records if r.event == "acked"]
+        senders, quorums = Counter(c["sender"] for c in acked), {c["quorum"] for c in acked}
+        named = self.seen | {n for n, count in senders.items() if n is not None and count >= OFTEN}
+        self.replicas = min(max(self.replicas, *(n + 1 for n in named), 1), REPLICAS_MAX)
+        alone, usual = quorums == {1}, quorums <= {quorum_of(self.replicas)}
+        whole = len(self.seen) == self.replicas > 1
+        return whole or (len(named) == self.replicas and (alone if self.replicas == 1 else usual and self.replicas > 2))
 
     def group(self, number: int) -> Group:
         """The group of that number."""
@@ -146,12 +163,17 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
                 continue
             reader.lines += 1
             if p.own is None and not p.harness:
-                alone.sees(line.number, p.time, *process_of(p))
+                watch(alone, line.number, p)
             try:
                 _take(reader, p, line, own)
             except Malformed as error:
                 reading.problems.append(line.problem(error))
         reader.mixed += [alone.mixed] * bool(alone.mixed)
+        reader.twice += [alone.twice] * bool(alone.twice)
+    if not reader.knows_size():
+        reader.unjudged.append("how many replicas the cluster has: no line says it, and not all of them have lines")
+    if len(reader.seen) < reader.replicas:
+        reader.mixed += reader.twice
     for number in sorted(reader.groups):
         reading.runs.append(_run(reader, number, files))
     return reading
@@ -186,8 +208,8 @@ def _run(reader: Reader, number: int, files: tuple[str, ...]) -> LoggedRun:
     if not told & DEBUGGED and any(r.columns.get("op") for r in group.records if r.event in ("executed", "adopted")):
         missing.append("lines of iggy.sim: there are none, as of a log that is not recorded at debug level")
         configuration, records = {}, []
-    if reader.mixed:
-        missing, configuration, records = reader.mixed, {}, []
+    if unjudged := reader.mixed or reader.unjudged:
+        missing, configuration, records = unjudged, {}, []
     run = LoggedRun(name, configuration, records, tuple(missing), group.names.begins > 1)
     run.late_nodes = frozenset(late)
     run.unknown = group.unknown
@@ -224,7 +246,7 @@ def _take(reader: Reader, p: Parsed, line: Line, own: int | None) -> None:
         if node is not None and node not in reader.seen:
             reader.from_start.add(node)
     elif "replica mesh complete" in p.text and p.fields.get("expected", "").isdecimal():
-        reader.replicas = max(reader.replicas, p.number("expected") + 1)
+        reader.replicas, reader.size_told = max(reader.replicas, p.number("expected") + 1), True
     elif "server running; waiting" in p.text or "recovery replayed op" in p.text:
         _started(reader, p, own)
     elif (target, p.words) == DELETED:
@@ -315,7 +337,7 @@ def _harness(reader: Reader, p: Parsed, line: Line) -> None:
     if kind in ("end", "panic"):
         reader.ended = True
     if kind == "start" and "replicas" in p.fields:
-        reader.replicas, reader.wire = p.number("replicas"), True
+        reader.replicas, reader.wire, reader.size_told = p.number("replicas"), True, True
         reader.slots = p.known("client_slots") or SLOTS
     elif kind == "kill":
         for known in reader.groups.values():

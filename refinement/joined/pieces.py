@@ -8,7 +8,7 @@ and goes on with its lines, only what comes after them is.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from viewproof.refinement.joined.order import SLACK
@@ -17,25 +17,57 @@ from viewproof.refinement.text_lines import TextLines
 
 Place = tuple[str, int]
 """A file, and the number of a line in it."""
+OFTEN = 3
+"""What a single line that is wrong does not show so often."""
 
 
 @dataclass
 class OneProcess:
     """The lines of a file, of which none says who printed it: those of one process have times that do not fall by more
-    than clocks differ, and the same names. `mixed` says why they are not; "": they are.
+    than clocks differ, and the same names; it does not lead and follow in turns, and what it does once it does once.
+    `mixed` says why they are not; "": they are. `twice` says why they may not be, where others of the cluster have no
+    lines.
     """
 
     file: str
     latest: float = 0.0
     names: dict[str, str] = field(default_factory=dict)
     mixed: str = ""
+    twice: str = ""
+    roles: dict[Hashable, bool] = field(default_factory=dict)
+    done: dict[Hashable, set[Hashable]] = field(default_factory=lambda: defaultdict(set))
+    turns: int = 0
+    repeated: int = 0
 
     def sees(self, number: int, time: float, kind: str = "", name: str = "") -> None:
         """The line of that number has this time, and names its process so, if it has a name of that kind."""
-        if not self.mixed and (time + SLACK < self.latest or (kind and self.names.setdefault(kind, name) != name)):
-            what = "lines of several processes, or not in their order, and none says who printed it"
-            self.mixed = f"whose lines are in {self.file}: it has {what} (noticed at line {number})"
+        if time + SLACK < self.latest or (kind and self.names.setdefault(kind, name) != name):
+            self.mixed = self.mixed or self._text(number)
         self.latest = max(time, self.latest)
+
+    def leads(self, number: int, group: Hashable, *, leads: bool) -> None:
+        """By that line its process leads a group, or follows in it."""
+        self.turns += self.roles.get(group, False) and not leads
+        self.roles[group] = leads
+        if self.turns >= OFTEN:
+            self.mixed = self.mixed or self._text(number)
+
+    def does(self, number: int, group: Hashable, what: Hashable) -> None:
+        """By that line its process does what it does once, until it begins anew."""
+        self.repeated += what in self.done[group]
+        self.done[group].add(what)
+        if self.repeated >= OFTEN:
+            self.twice = self.twice or self._text(number)
+
+    def begins(self, group: Hashable = None) -> None:
+        """It takes another role in a group (None: in all), and may do again what it did."""
+        for known in [group] if group is not None else list(self.roles.keys() | self.done.keys()):
+            self.roles.pop(known, None)
+            self.done.pop(known, None)
+
+    def _text(self, number: int) -> str:
+        what = "lines of several processes, or not in their order, and none says who printed it"
+        return f"whose lines are in {self.file}: it has {what} (noticed at line {number})"
 
 
 def distinct(files: Sequence[str], reading: Reading) -> tuple[str, ...]:

@@ -47,7 +47,9 @@ def on_new_term(state: Any, e: Any) -> None:
 
 @event()
 def elected(state: Any, e: Any) -> None:
-    """The coordinator chose the leader of a term."""
+    """The coordinator chose the leader of a term, which it has begun: the servers that answered may have no lines."""
+    with each(between(Term, state.election + 1, e.term)):
+        step(election.start_election)
     holds(state.election == e.term, "the coordinator elects in the newest term", rule="I7")
     step(election.elect, r=e.node)
 

@@ -142,8 +142,8 @@ def _along(key: Key) -> tuple[tuple[Any, ...], tuple[int, ...]]:
 
 
 def late(records: Iterable[Record]) -> dict[int, Record]:
-    """The first line of each server that was not its first: others print their start and it does not, it is no answer
-    to a new term, or what it starts with is not empty.
+    """Of each server whose lines begin late the one that shows it: others print their start and it does not, its first
+    is no answer to a new term, or what it starts with is not empty.
     """
     first: dict[int, list[Record]] = {}
     for record in records:
@@ -151,7 +151,8 @@ def late(records: Iterable[Record]) -> dict[int, Record]:
             first[record.node].append(record)
     starts = any(lines[0].event == "started" for lines in first.values())
     begins = ("started",) if starts else ("on_new_term", "created")
-    return {n: lines[0] for n, lines in first.items() if lines[0].event not in begins or any(map(_has_state, lines))}
+    shows = {n: [r for r in lines if lines[0].event not in begins or _has_state(r)] for n, lines in first.items()}
+    return {n: lines[0] for n, lines in shows.items() if lines}
 
 
 def _has_state(record: Record) -> bool:

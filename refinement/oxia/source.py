@@ -138,12 +138,16 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
             reader.meet(_shard(f), shard.get("ensemble") if isinstance(shard, dict) else None)
     if not reader.ensembles:
         _from_starts(reader, decoded)
-    mixed = [text for file, part in decoded if (text := _mixed(file, part))]
+    watched = [_watched(file, part) for file, part in decoded]
+    mixed = [alone.mixed for alone in watched if alone.mixed]
     known = {file: name for file, part in decoded if (name := _process(reader, part))}
     siblings = {_stem(file): name for file, name in known.items()}
     whose = {file: known.get(file) or siblings.get(_stem(file)) or _stem(file)[1] for file, _ in decoded}
     decoded.sort(key=lambda part: _time(part[1][0][1]) if part[1] else 0.0)
     rows = [(whose[file], line, f) for file, part in decoded for line, f in part]
+    members = {name for of in reader.ensembles.values() for name in of.names}
+    if not members <= {str(f.get("node", own)) for own, _, f in rows}:
+        mixed += [alone.twice for alone in watched if alone.twice]
     shards = sorted({_shard(f) or "" for _, _, f in rows if f.get("component") in CHANGING and "shard" in f})
     for name in shards:
         printers = {
@@ -234,13 +238,27 @@ def _from_starts(reader: Reader, decoded: Iterable[tuple[str, list[Decoded]]]) -
         reader.meet(None, [{"name": name, "internal": address} for address, name in sorted(known.items())])
 
 
-def _mixed(file: str, rows: Iterable[Decoded]) -> str:
-    """Why the lines of a file, if none names who printed it, are not those of one process; "": they are."""
+def _watched(file: str, rows: Iterable[Decoded]) -> OneProcess:
+    """What lines that name nobody say of the process that prints them: the address that it binds, whether it leads a
+    shard, what it appends.
+    """
     alone = OneProcess(file)
     for line, f in rows:
-        if "node" not in f:
-            alone.sees(line.number, _time(f), *(("address", _bound(f)) if _message(f) == STARTS else ()))
-    return alone.mixed
+        if "node" in f:
+            continue
+        message, shard = _message(f), _shard(f)
+        alone.sees(line.number, _time(f), *(("address", _bound(f)) if message == STARTS else ()))
+        pattern = TABLE.get((str(f.get("component", "")), message))
+        if message == STARTS:
+            alone.begins()
+        elif pattern is not None and pattern.event in ("on_new_term", "created"):
+            alone.begins(shard)
+        elif pattern is not None and pattern.event in ("proposed", "added"):
+            alone.leads(line.number, shard, leads=pattern.event == "proposed")
+            alone.does(line.number, shard, f.get("offset"))
+        elif pattern is not None and pattern.event == "duplicate":
+            alone.done[shard].discard(f.get("offset"))
+    return alone
 
 
 def _stem(file: str) -> tuple[str, str]:

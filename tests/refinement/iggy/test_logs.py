@@ -152,12 +152,12 @@ def test_the_files_of_single_processes_are_one_run(tmp_path: Path) -> None:
 
 
 def test_a_quorum_of_one_is_refused(tmp_path: Path) -> None:
-    cluster = Cluster()
-    cluster.queue(0, 0, 1, 7, 0, 0, 0)
-    cluster.ack(0, 0, 1, 0, 1, 0, reached=True)
-    cluster.ack(0, 0, 1, 1, 2, 0)
+    cluster = calm()
+    cluster.queue(0, 0, 4, 7, 3, 3, 0)
+    cluster.ack(0, 0, 4, 0, 1, 3, reached=True)
+    cluster.ack(0, 0, 4, 1, 2, 3)
     found = verdict("iggy", cluster.write(tmp_path)).violations[0]
-    assert (found.rule_id, found.line) == ("quorum", 2)
+    assert (found.rule_id, found.line) == ("quorum", len(cluster.lines) - 1)
 
 
 def test_a_stale_entry_that_is_executed_is_refused_there(tmp_path: Path) -> None:

@@ -104,3 +104,28 @@ def test_lines_of_several_servers_that_do_not_say_whose_they_are_are_not_judged(
         found = verdict("iggy", file)
         assert (found.verdict, found.violations, found.events) == ("inconclusive", (), 0)
         assert "whose lines are in" in found.missing[0]
+
+
+@needs(IGGY)
+@pytest.mark.parametrize("begin", [0, 600])
+def test_merged_lines_show_it_by_who_leads_where_all_servers_have_one_address(begin: int, tmp_path: Path) -> None:
+    """Only the primary's lines have a number; one process is not primary and backup in turns."""
+    merged = [line[4:] for line in unpacked(IGGY / "server/calm.log.zst") if not line.startswith("[-]")]
+    file = tmp_path / "one.log"
+    file.write_text("".join(f"{re.sub(r'127.0.0.1:[0-9]+', '0.0.0.0:1', line)}\n" for line in merged[begin:]))
+    found = verdict("iggy", file)
+    assert (found.verdict, found.violations, found.events) == ("inconclusive", (), 0)
+    assert "whose lines are in" in found.missing[0]
+
+
+@needs(IGGY)
+@pytest.mark.parametrize(("node", "begin"), [(0, 0), (0, 400), (1, 0), (1, 200)])
+def test_the_file_of_one_server_alone_is_not_refused(node: int, begin: int, tmp_path: Path) -> None:
+    """Of a late one, or of a backup, no line says how many replicas there are: nothing is judged."""
+    start = f"[{node}] "
+    own = [line[4:] for line in unpacked(IGGY / "server/calm.log.zst") if line.startswith(start)]
+    file = tmp_path / "one.log"
+    file.write_text("".join(f"{line}\n" for line in own[begin:]))
+    found = verdict("iggy", file)
+    assert (found.verdict, found.violations) == ("inconclusive", ())
+    assert (found.events > 0) == ((node, begin) == (0, 0))

@@ -67,3 +67,31 @@ def test_a_log_below_debug_level_says_so(tmp_path: Path) -> None:
     found = verdict("oxia", file)
     assert found.verdict == "inconclusive"
     assert any("debug level" in text for text in found.missing)
+
+
+def files_of(folder: Path, log: str, together: dict[str, str]) -> list[Path]:
+    """A file per server of a log, or one of several: the name of the file of each. Nobody is named in them."""
+    for line in unpacked(OXIA / log):
+        fields = json.loads(line)
+        if name := together.get(fields.pop("node")):
+            with (folder / f"{name}.log").open("a") as file:
+                file.write(json.dumps(fields).replace("127.0.0.1:6811", "0.0.0.0:1") + "\n")
+    return sorted(folder.iterdir())
+
+
+@needs(OXIA)
+@pytest.mark.parametrize(
+    "together",
+    [
+        {"coordinator": "c"},
+        {"coordinator": "c", "s1": "s1"},
+        {"coordinator": "c", "s2": "s2"},
+        {"coordinator": "c", "s1": "a", "s2": "a", "s3": "a"},
+        {"coordinator": "c", "s2": "a", "s3": "a"},
+    ],
+    ids=lambda together: " ".join(f"{name}:{file}" for name, file in together.items()),
+)
+def test_servers_that_have_no_file_of_their_own_are_not_accused(together: dict[str, str], tmp_path: Path) -> None:
+    """Nor is the coordinator, whose elections nobody answers then."""
+    found = verdict("oxia", *files_of(tmp_path, "kill-s2.ndjson.zst", together))
+    assert (found.verdict, found.violations) == ("inconclusive", ())
