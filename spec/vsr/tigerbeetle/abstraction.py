@@ -162,12 +162,15 @@ class Executed:
                 yield m
 
     def _said(self) -> None:
-        """What leaves a view, acknowledgements, and the views of replicas."""
+        """What leaves a view, acknowledgements, and the views of replicas. What a primary acknowledges to itself before
+        its view is durable it told nobody yet.
+        """
         cells, said = self.cells, dict.fromkeys(range(self.nodes), 0)
         votes = {kind: list(self.told(kind)) for kind in (self.family.leaves, self.family.offers)}
         for m in self.told(self.family.acknowledges):
             r, v, e = (cells.at(name, m) for name in ("m_from", "m_view", "m_prepare"))
-            if cells.at("acked", r, e):
+            kept = m in self.sent_to_others or v <= self.family.views(cells, r, v)[2]
+            if kept and cells.at("acked", r, e):
                 self.acks.setdefault(e, {}).setdefault(v, set()).add(r)
                 said[r] = max(said[r], v)
         for m in (m for told in votes.values() for m in told if m in self.sent_to_others):

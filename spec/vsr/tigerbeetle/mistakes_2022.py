@@ -47,7 +47,7 @@ OVERRULED = (
     *("on_start_view_change:2", "on_start_view_change:2", "on_start_view_change:0", "on_do_view_change:0", "merge:0"),
     *("write:0,1", "write:0,2", "start_view:0", "acknowledge:0,1", "acknowledge:0,2"),
     *("on_start_view:2", "write:2,1", "on_prepare_ok:0", "commit:0", "commit:0", "timeout:2"),
-    *("on_start_view_change:1", "on_start_view_change:2", "on_do_view_change:1"),
+    *("timeout:1", "timeout:1", "timeout:1", "on_start_view_change:1", "on_start_view_change:2", "on_do_view_change:1"),
 )
 """A prepare that view 1 dropped is committed in view 3 on an acknowledgement of view 0."""
 STALE_PIPELINE: Final = "view.pipeline_after_repair"

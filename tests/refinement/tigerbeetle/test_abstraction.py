@@ -25,15 +25,19 @@ FINE, COARSE = 200, 20
 
 
 def states(name: str, parts: int) -> Iterator[tuple[Spec, State, State]]:
-    """States of the core that a log's are, each with the one before it."""
+    """States of the core that a log's are, each with the one before it, and between steps."""
     bench = Bench(shipped(name), AuditOptions("core", (ACKS, SOLO)))
     cluster = bench.cluster
     judge = Judge(bench.segment, cluster, bench.options)
     family = JUNE_STATES if cluster.family is JUNE else JULY
     before: State | None = None
+    end = 0
     for part in range(parts):
-        begin, end = (len(bench.lines) * at // parts for at in (part, part + 1))
+        begin, end = end, max(end, len(bench.lines) * (part + 1) // parts)
         assert judge.feed(bench.lines[begin:end])
+        while any(judge.whole.state.due) and end < len(bench.lines):
+            assert judge.feed(bench.lines[end : end + 1])
+            end += 1
         replay = judge.whole.program.replay
         now = replay.layout.to_state(judge.whole.store)
         spec, state = core_of(now, family, cluster.nodes, cluster.replicas, cluster.quorum_replication)
