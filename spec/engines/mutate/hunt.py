@@ -80,22 +80,24 @@ def hunt(
 ) -> Iterator[Report]:  # fmt: skip
     """Each mutant's fate. Shapes are tried in the order given.
 
-    A mutant that is `explained` (somebody wrote down why it is equivalent) is tried only in those that end.
+    A mutant that is `explained` (somebody wrote down why it is equivalent) is tried only in those that end; what it
+    does not meet there is no loss, as the others may meet it.
     """
     every = [found for found in all_mutants(shapes, actions).values() if wanted(next(iter(found.values())))]
     ending = [shape for shape in shapes if shape.name not in ground.bounded]
     for number, by_shape in enumerate(every, start=1):
         mutant = next(iter(by_shape.values()))
         tried = ending if explained(mutant) else shapes
-        death, effects = _death(tried, ground, by_shape, workers)
+        death, effects = _death(tried, ground, by_shape, workers, loses=len(tried) == len(shapes))
         report = Report(mutant, death, "" if death else _effect(effects))
         progress(number, len(every), report)
         yield report
 
 
 def _death(
-    shapes: Iterable[Shape], ground: Ground, by_shape: Mapping[str, Mutant], workers: int | None
+    shapes: Iterable[Shape], ground: Ground, by_shape: Mapping[str, Mutant], workers: int | None, *, loses: bool
 ) -> tuple[Death | None, set[str]]:
+    """How a mutant was noticed, and what it did where it was not; `loses`: also by what it does not meet."""
     effects: set[str] = set()
     witnessed: dict[str, frozenset[str]] = {}
     taken: dict[str, frozenset[str]] = {}
@@ -115,6 +117,8 @@ def _death(
         if shape.name not in ground.bounded:
             here = (found.distinct - ground.states[shape.name], found.generated - ground.steps[shape.name])
             effects.add("more" if max(here) > 0 else "fewer" if min(here) < 0 else "same")
+    if not loses:
+        return None, effects
     if lost := _lost(ground.witnessed, witnessed, ended):
         return Death("", f"witness of {', '.join(lost)} not reached"), effects
     if lost := _lost(ground.taken, taken, ended):

@@ -155,6 +155,17 @@ def test_what_a_bound_hides_or_a_shape_does_not_have_is_no_loss() -> None:
     assert hunted["decide | decided[r] = … | left out"] is None
 
 
+def test_what_a_mutant_that_is_explained_does_not_meet_where_it_is_tried_is_no_loss() -> None:
+    """A bounded shape, in which it is not tried, may meet it."""
+    shapes = [Shape("ends", votes(3))]
+    decided = frozenset({"decide"})
+    found = {r.mutant.id: r.death for r in hunt(shapes, survey(shapes), actions=decided, explained=lambda m: True)}
+    assert found["decide | decided[r] = … | left out"] is not None
+    shapes.append(Shape("bounded", votes(4), 20))
+    found = {r.mutant.id: r.death for r in hunt(shapes, survey(shapes), actions=decided, explained=lambda m: True)}
+    assert found["decide | decided[r] = … | left out"] is None
+
+
 def test_shapes_in_which_the_specification_itself_is_wrong_are_refused() -> None:
     wrong = next(m for m in mutants(votes(3)) if m.kind == "quorum one smaller").of(votes(3))
     with pytest.raises(SpecError, match="without any mutation"):
