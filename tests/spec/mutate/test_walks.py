@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.spec.mutate import stories_of_repair as of_repair
 from tests.spec.vsr.repair.test_repair import HEADER_LOST
 from viewproof.refinement.cli.mutate import model_shapes
 from viewproof.spec.engines import interp
@@ -217,7 +218,9 @@ FOUR_VIEWS: dict[str, Any] = {
     "rots": 0,
 }
 VIEWS: dict[str, Any] = {"replicas": 3, "views": 6, "ops": 1, "requests": 1}
+TWO_OPS: dict[str, Any] = {"replicas": 3, "ops": 2, "clients": 2, "requests": 1}
 CANONICAL = "all_of(received(r).dvc[view[r], q],"
+NACKED = "received(r).nack_sent[view[r], q, o] == entry[r, o]"
 NAMED = "received(r).dvc_entry[view[r], q, o] == max("
 
 
@@ -281,6 +284,26 @@ WALKS = [
     Walk(
         "merge | sv_entry[view[r], o] = …", "condition always true", CANONICAL, LARGEST_OF_ALL, "I2",
         {"replicas": 5, "views": 7, "ops": 1, "requests": 1}, "iggy_views",
+    ),
+    Walk(
+        "discard | entry[r, p] = …", "left out", "", of_repair.CUT_BY_DISCARD, "I12",
+        {**TWO_OPS, "views": 4, "rots": 0}, "repair",
+    ),
+    Walk(
+        "merge | entry[r, o] = …", "condition always true", "o <= ", of_repair.CUT_BY_MERGE, "I12",
+        {**TWO_OPS, "views": 6, "rots": 0}, "repair",
+    ),
+    Walk(
+        "discard | (2 - where(", "or more", NACKED, of_repair.NACK_OF_A_LATER_PREPARE, "I11",
+        {**TWO_OPS, "views": 3, "rots": 0}, "repair",
+    ),
+    Walk(
+        "discard | (1 - where(", "or more", NACKED, of_repair.NACK_WHERE_ALL_ACKNOWLEDGED, "I11",
+        {**TWO_OPS, "views": 3, "rots": 1, "quorum_replication": 3, "quorum_view_change": 1}, "repair",
+    ),
+    Walk(
+        "merge | quorum <= count(", "minor key first", "", of_repair.LONGEST_OF_AN_OLDER_VIEW, "I3",
+        {**TWO_OPS, "views": 3, "rots": 0}, "repair",
     ),
 ]  # fmt: skip
 
