@@ -2,12 +2,14 @@
 
 Classes: a number that a record takes from its line, changed; a line removed, doubled, or swapped with the next one of
 the same node; but no change that gives a log which the system may print, as its adapter says (`Joined`).
-`python -m benchmarks.corruptions ADAPTER FILE [COUNT [SEED]]` prints a table. A change counts as seen if the log is
-refused, or if a text of an inconclusive verdict names the place, which the log itself does not have.
+`python -m benchmarks.corruptions ADAPTER FILE… [--count N] [--seed N]` prints a table, N changes of each log. A change
+counts as seen if the log is refused, or if a text of an inconclusive verdict names the place, which the log itself does
+not have.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import re
@@ -158,30 +160,43 @@ def _places(text: str) -> list[int]:
     return [int(n) for n in re.findall(r":(\d+):", text)]
 
 
-def table(outcomes: list[Outcome]) -> list[tuple[str, int, int, int]]:
-    """(class, tried, refused, named), in the order of the classes."""
-    tried = Counter(o.corruption.kind for o in outcomes)
-    refused = Counter(o.corruption.kind for o in outcomes if o.refused_at)
-    named = Counter(o.corruption.kind for o in outcomes if not o.refused_at and o.named)
-    return [(kind, tried[kind], refused[kind], named[kind]) for kind in CLASSES if tried[kind]]
-
-
-def main(adapter: str, file: str, count: str = "100", seed: str = "11") -> int:
-    """Print what was seen, and each change that was not."""
-    bench = Bench(adapter, file)
-    outcomes = [bench.outcome(one) for one in bench.corruptions(int(count), int(seed))]
-    lines = [f"{'class':<10} {'tried':>6} {'refused':>8} {'named':>6}"]
-    lines += [f"{kind:<10} {tried:>6} {refused:>8} {named:>6}" for kind, tried, refused, named in table(outcomes)]
+def row(name: str, outcomes: list[Outcome]) -> str:
+    """A line of the table: tried, refused, named, and of each class those that were not seen."""
+    refused = sum(bool(o.refused_at) for o in outcomes)
     seen = sum(o.seen for o in outcomes)
-    lines.append(f"{seen} of {len(outcomes)} ({100 * seen / len(outcomes):.1f} %)")
-    lines += [
-        json.dumps({"line": one.corruption.line, one.corruption.kind: one.corruption.what})
-        for one in outcomes
-        if not one.seen
-    ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    missed = Counter(o.corruption.kind for o in outcomes if not o.seen)
+    share = f"{100 * seen / len(outcomes):.1f} %"
+    return f"{name:<40} {len(outcomes):>6} {refused:>8} {seen - refused:>6} {share:>8}  " + " ".join(
+        f"{missed[kind]} {kind}" for kind in CLASSES if missed[kind]
+    )
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def main(given: list[str] | None = None) -> int:
+    """Print what was seen of each log and of all, and each change that was not."""
+    parser = argparse.ArgumentParser(prog="benchmarks.corruptions")
+    parser.add_argument("adapter")
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=11)
+    asked = parser.parse_args(given)
+    every: list[Outcome] = []
+    missed: list[str] = []
+    _say(f"{'log':<40} {'tried':>6} {'refused':>8} {'named':>6} {'seen':>8}  not seen")
+    for file in asked.files:
+        bench, name = Bench(asked.adapter, file), "/".join(Path(file).parts[-2:])
+        outcomes = [bench.outcome(one) for one in bench.corruptions(asked.count, asked.seed)]
+        _say(row(name, outcomes))
+        every += outcomes
+        left = (o.corruption for o in outcomes if not o.seen)
+        missed += [json.dumps({"log": name, "line": one.line, one.kind: one.what}) for one in left]
+    _say(row("all", every), *missed)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())
