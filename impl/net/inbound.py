@@ -150,7 +150,7 @@ class Inbound(asyncio.Protocol):
                 self._transport.write(frame_control(Goodbye(reason[:REASON_SIZE_MAX], temporary, stops)))
             self._transport.close()
         elif self._transport is None and self.task is not None:
-            self.task.cancel()
+            self.task.cancel(reason)
 
     def abort(self, reason: str) -> None:
         """Log, close without a word: the other side does not read."""

@@ -85,7 +85,7 @@ class Listener:
             loop = asyncio.get_running_loop()
             await loop.connect_accepted_socket(lambda: connection, accepted, **accepting_options(self._host.peers.tls))
         except (OSError, asyncio.CancelledError) as error:
-            self._host.log.note(f"a connection was given up: {error or 'others wait to say hello'}", "given up")
+            self._host.log.note(f"a connection was given up: {str(error) or repr(error)}", "given up")
         except Exception as error:  # a handshake that ends in a way that asyncio does not foresee
             self._host.log.note(f"a connection was given up: {error!r}", "given up")
         else:

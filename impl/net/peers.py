@@ -118,13 +118,13 @@ class Peers:
             while len(former) > INCARNATIONS_MAX:
                 del former[next(iter(former))]
         self._current[number] = hello.incarnation
-        self._problems.pop((number, "stopped"), None)
+        self.take_back(number, "stopped")
         self.hear(hello.positions)
         others = address_differences(self.addresses, hello.addresses)
         if others:
             self.note(number, "addresses", f"replica {number} has other addresses: {'; '.join(others)}", lasting=True)
         else:
-            self._problems.pop((number, "addresses"), None)
+            self.take_back(number, "addresses")
         return None
 
     def _reason(self, hello: Hello, dialled: int | None) -> str | None:
@@ -215,6 +215,10 @@ class Peers:
         self._problems[peer, what] = text, float("inf") if lasting else now + PROBLEM_SECONDS
         return before is None or before[0] != text or before[1] < now
 
+    def take_back(self, peer: int, what: str) -> None:
+        """A problem with a peer that is none any more."""
+        self._problems.pop((peer, what), None)
+
     def problems(self) -> tuple[str, ...]:
         """What is wrong between this process and the others, now or a moment ago."""
         now = self._clock()
@@ -241,4 +245,5 @@ def newer(known: Position, found: Position) -> Position:
 
 def _text(position: Position) -> str:
     log = f", op {position.op} of view {position.log_view}" if position.op >= 0 else ""
-    return f"view {position.view}{log}"
+    again = f", recoveries {position.recoveries}" if position.recoveries else ""
+    return f"view {position.view}{log}{again}"

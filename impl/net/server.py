@@ -248,9 +248,10 @@ class Server:
                     self._host.part_all("certificates were renewed")
                     for link in self.links.values():
                         link.redial()
+                self._peers.take_back(self._peers.replica, "tls")
             except TlsError as error:
-                self._peers.note(self._peers.replica, "tls", f"the certificates before go on: {error}")
-                self._host.log.note(f"the certificates before go on: {error}")
+                if self._peers.note(self._peers.replica, "tls", f"the certificates before go on: {error}"):
+                    self._host.log.note(f"the certificates before go on: {error}")
 
     async def _tick(self) -> None:
         """Ticks at a fixed rate; a process that was held up does not make up for the ticks it missed."""

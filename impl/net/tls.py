@@ -80,17 +80,20 @@ class Tls:
         self.accepting, self.dialling = self._load()
 
     def refresh(self) -> bool:
-        """Reads the files again if they changed; True if what they hold is in use now. Raises TlsError; all stays."""
+        """Reads the files if they changed; True if what they hold is in use now.
+
+        Raises TlsError, each time until they are whole and fit together; all stays.
+        """
         stamps = self._stamps()
         if stamps == self._seen:
             return False
-        self._seen = stamps
         contents = self._read()
-        if contents == self._contents:
-            return False
-        self.accepting, self.dialling = self._load()
-        self._contents = contents
-        return True
+        changed = contents != self._contents
+        if changed:
+            self.accepting, self.dialling = self._load()
+            self._contents = contents
+        self._seen = stamps
+        return changed
 
     def _stamps(self) -> tuple[tuple[int, int, int], ...]:
         try:

@@ -186,6 +186,9 @@ def test_a_replica_that_others_have_heard_more_of_knows_it_and_keeps_it() -> Non
     later = msgspec.structs.replace(begun, op=400, incarnation=3)
     assert "replica 0 is older than what was heard from it" in str(known.refusal(hello(positions=(later,))))
     assert [group for group, _ in kept] == [0]
+    recovered = msgspec.structs.replace(begun, recoveries=1, incarnation=3)
+    told = "(view 4, op 9 of view 4, recoveries 1; it began with view 4, op 9 of view 4)"
+    assert told in str(known.refusal(hello(positions=(recovered,)))), "what makes it older is in the text"
 
 
 def test_a_hello_that_what_its_own_process_said_later_has_overtaken_is_no_older_directory() -> None:

@@ -209,6 +209,27 @@ def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
         wait_for_log(cluster, 0, "certificate has expired")
 
 
+def test_certificates_that_cannot_be_taken_are_a_problem_until_they_can(tmp_path: Path) -> None:
+    with Cluster(tmp_path, 1, cluster=7, tls=tmp_path / "tls") as cluster:
+        issue_cluster(tmp_path / "tls", 7, cluster.addresses)
+        cluster.format()
+        cluster.start(0)
+        asyncio.run(cluster.wait_ready())
+        key = tmp_path / "tls" / "replica-0" / "key.pem"
+        before = key.read_bytes()
+        key.write_text("half")
+        wait_for(lambda: "not a certificate and its key" in problems(cluster), "the status says what is wrong")
+        assert status_as(cluster, tls_of(cluster, "clients")) is not None, "what was goes on"
+        key.write_bytes(before)
+        wait_for(lambda: problems(cluster) == "", "the status is clean again")
+        assert cluster.log_path(0).read_text().count("the certificates before go on") == 1
+
+
+def problems(cluster: Cluster) -> str:
+    status = status_as(cluster, tls_of(cluster, "clients"))
+    return "no answer" if status is None else "; ".join(status.problems)
+
+
 # Without TLS
 
 
@@ -289,8 +310,9 @@ def test_files_that_change_are_read_again_and_broken_ones_change_nothing(tmp_pat
     assert not tls.refresh()
     before = tls.accepting
     (tmp_path / "clients" / "key.pem").write_text("half")
-    with pytest.raises(TlsError):
-        tls.refresh()
+    for _ in range(2):  # what is wrong is said until it is right: status shows it as long
+        with pytest.raises(TlsError):
+            tls.refresh()
     assert tls.accepting is before
     issue_cluster(tmp_path, 7, [("localhost", 1)])
     assert tls.refresh()
