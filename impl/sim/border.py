@@ -101,7 +101,9 @@ class Door:
 
 
 class SimBorder:
-    """Between the processes of a cluster: `met` are pairs of them that said hello, `refused` those that do not speak.
+    """Between the processes of a cluster.
+
+    `met` are pairs of them that said hello, `refused` those that do not speak, `_known` replicas that met one ever.
 
     `wrong`: the replica that is formatted otherwise, and how; None: all are alike. `restored`: the replica whose files
     are from a backup, and how many lines its trace had before.
@@ -114,6 +116,7 @@ class SimBorder:
         self.doors: dict[int, Door] = {}
         self.refused: set[tuple[int, int]] = set()
         self.met: set[tuple[int, int]] = set()
+        self._known: set[int] = set()
         self.recent: deque[Message] = deque(maxlen=RECENT)
         self.wrong: tuple[int, str] | None = None
         self.restored: tuple[int, int] | None = None
@@ -143,11 +146,12 @@ class SimBorder:
 
     @property
     def shut_out(self) -> frozenset[int]:
-        """The replica with which no other one that it met speaks, if there is one."""
+        """The replica with which no process that it met speaks, if there is one, once it has met one."""
         node = self.outsider
+        if node is None or node not in self._known:
+            return frozenset()
         met = {pair for pair in self.met if pair[0] == node}
-        has_begun = bool(met) or self.restored is not None
-        return frozenset((node,)) if node is not None and has_begun and met <= self.refused else frozenset()
+        return frozenset((node,)) if met <= self.refused else frozenset()
 
     @property
     def outsider(self) -> int | None:
@@ -185,6 +189,7 @@ class SimBorder:
         reasons = one.refusal(hellos[1], dialled=b), two.refusal(hellos[0], dialled=a)
         pair = {(a, b), (b, a)}
         self.met |= pair
+        self._known |= {a, b}
         if any(reasons):
             self.cluster.statistics["links_refused"] += not pair <= self.refused
             self.refused |= pair

@@ -36,6 +36,11 @@ def test_a_replica_with_files_of_a_backup_is_shut_out() -> None:
     assert all(statistics["links_refused"] == 2 for statistics in restored)
 
 
+def test_who_is_formatted_otherwise_stays_shut_out_while_nobody_else_is_up() -> None:
+    result = simulate(60_000_208, requests=60, profile=NAMED_PROFILES["misconfigured"])
+    assert result.ok, result.failures
+
+
 def test_a_backup_is_noticed_also_if_those_who_heard_of_newer_files_start_again_meanwhile() -> None:
     """Three of five restart within some ticks; until hellos said what was heard of others, it took part again."""
     result = simulate(31_405, replicas=5, requests=60, profile=NAMED_PROFILES["backups"])
