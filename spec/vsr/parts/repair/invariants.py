@@ -28,13 +28,10 @@ from viewproof.spec.vsr.parts.repair.state import Repaired, WithBits, leading
 
 
 def committed(s: Repaired, w: View, o: Op) -> Bool:
-    """Has view w committed op o: a replication quorum acknowledged it there, and every op before it, unless that was
-    executed already? (Acknowledgements come in any order.)
+    """Has view w committed op o: a replication quorum acknowledged it there, and every op before it there or in a view
+    before? (Acknowledgements come in any order; what was executed is acknowledged no more.)
     """
-    return forall(
-        between(Op, 1, o),
-        lambda p: any_of(chosen(s, w, p), all_of(p < o, s.first_executed[p] == entry_of_view(s, w, p))),
-    )
+    return all_of(chosen(s, w, o), forall(between(Op, 1, o - 1), lambda p: backed(s, w, p)))
 
 
 def backed(s: Repaired, v: View, o: Op) -> Bool:

@@ -226,6 +226,31 @@ update_superblock r=1
 """
 
 
+COMMITTED_LATER = """
+on_request r=0 c=1 s=1
+on_request r=0 c=2 s=1
+on_prepare r=1 o=2
+append r=0 o=1
+append r=0 o=2
+append r=1 o=2
+start_view_change r=0 v=1
+start_view_change r=0 v=2
+start_view_change r=1 v=1
+do_view_change r=0
+do_view_change r=1
+merge r=0 b=0
+start_view r=0
+prepare_ok r=0 o=1
+merge r=1 b=1
+discard r=1 o=1
+start_view r=1
+on_start_view r=1 v=2 n=2
+repair r=1 o=1
+commit r=0 o=1
+execute r=0
+"""
+
+
 def told(spec: Spec, story: str) -> State:
     """The state after a story, a step a line; no step breaks an invariant."""
     state = State.initial()
@@ -245,6 +270,16 @@ def test_a_header_that_the_chain_contradicts_is_dropped_and_the_gap_nacked() -> 
     state = told(build(cfg, instance, "repair"), STORY)
     assert state.tables["sv"] == {(1,): 1, (2,): 1}
     assert (2,) not in state.tables["sv_op"]
+
+
+def test_an_op_is_not_committed_in_a_view_in_which_the_one_before_it_was_not_yet() -> None:
+    """Both acknowledged op 2 in view 0, and one of them op 1: view 1 begins without either, and view 2 with both."""
+    cfg = Config(2, quorum_replication=2, quorum_view_change=1, repair=Repair("nonce"))
+    spec = build(cfg, model("repair", replicas=2, views=3, ops=2, clients=2, rots=0).instance, "repair")
+    state = told(spec, COMMITTED_LATER)
+    assert [p.id for p in spec.invariants if not interp.holds(spec, p, state, state)] == []
+    assert state.tables["replies"] == {(1,): 1}
+    assert state.tables["sv"] == {(1,): 1, (2,): 1}
 
 
 def test_three_replicas_that_all_restart_answer_the_committed_request() -> None:
