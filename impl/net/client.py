@@ -345,8 +345,9 @@ class Client:
             return
         if len(self._silent) == len(self.addresses):
             addresses = ", ".join(map(address_text, self.addresses))
-            text = f"nobody accepts connections at {addresses}; are the replicas running?{self._refusals_text()}"
-            raise UnreachableError(text)
+            spoken = "without" if self._tls is None else "with"
+            text = f"nobody accepts connections at {addresses} {spoken} TLS; are the replicas running, and {spoken} it?"
+            raise UnreachableError(text + self._refusals_text())
 
     def _refusals_text(self) -> str:
         return "".join(f"; {error}" for error in self._refusals.values())

@@ -49,9 +49,11 @@ def status(addresses: str, cluster_id: int, timeout: float, tls: Path | None, js
     found = asyncio.run(ask_all())
     answers = [answer for of_replica in found for answer in of_replica]
     width = max((len(_group_text(answer)) for answer in answers if answer is not None), default=0)
-    for index, ((host, port), of_replica) in enumerate(zip(parsed, found, strict=True)):
+    for index, (address, of_replica) in enumerate(zip(parsed, found, strict=True)):
         for answer in of_replica:
-            click.echo(f"replica {index} {host}:{port}  {_status_text(answer, width)}")
+            click.echo(f"replica {index} {address_text(address)}  {_status_text(answer, width)}")
+    if tls is None and not any(answers):
+        note("nobody answers without TLS; if the replicas have it: --tls DIRECTORY")
     problems = _problems(parsed, [of_replica[0] for of_replica in found])
     problems += differences_of_state(answer for answer in answers if answer is not None)
     for problem in problems:

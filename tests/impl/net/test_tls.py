@@ -278,7 +278,9 @@ def test_the_command_makes_what_every_other_command_takes(tmp_path: Path) -> Non
         asyncio.run(cluster.wait_ready())
         assert "--tls" in cluster.start_command(0)
         assert vsr("status", *addresses, "--tls", tmp_path / "tls" / "client-9")[0] == 0
-        assert vsr("status", *addresses)[0] == 4
+        code, output = vsr("status", *addresses)
+        assert code == 4
+        assert "nobody answers without TLS; if the replicas have it: --tls DIRECTORY" in output
         before = (tmp_path / "tls" / "replica-0" / "certificate.pem").read_bytes()
         assert vsr("authority", tmp_path / "tls", *addresses)[0] == 0
         assert (tmp_path / "tls" / "replica-0" / "certificate.pem").read_bytes() != before
