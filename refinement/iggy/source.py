@@ -154,7 +154,7 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
     reading, reader = Reading(), Reader(partial=partial)
     files = distinct(files, reading)
     for file in sorted(files, key=first_time):
-        own, alone = own_replica(file), OneProcess(file)
+        own, alone, named = own_replica(file), OneProcess(file), dict[int, OneProcess]()
         for line in lines_of(file, reading):
             p = parse(line.text)
             if p is None:
@@ -162,13 +162,15 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
                     reader.stopped.append(f"{line.file}:{line.number}: a server stopped itself: {line.text[:160]}")
                 continue
             reader.lines += 1
-            if p.own is None and not p.harness:
+            if p.own is not None:
+                named.setdefault(p.own, OneProcess(file, f"replica {p.own}")).sees(line.number, p.time)
+            elif not p.harness:
                 watch(alone, line.number, p)
             try:
                 _take(reader, p, line, own)
             except Malformed as error:
                 reading.problems.append(line.problem(error))
-        reader.mixed += [alone.mixed] * bool(alone.mixed)
+        reader.mixed += [one.mixed for one in (alone, *named.values()) if one.mixed]
         reader.twice += [alone.twice] * bool(alone.twice)
     if not reader.knows_size():
         reader.unjudged.append("how many replicas the cluster has: no line says it, and not all of them have lines")

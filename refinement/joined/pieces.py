@@ -26,10 +26,11 @@ class OneProcess:
     """The lines of a file, of which none says who printed it: those of one process have times that do not fall by more
     than clocks differ, and the same names; it does not lead and follow in turns, and what it does once it does once.
     `mixed` says why they are not; "": they are. `twice` says why they may not be, where others of the cluster have no
-    lines.
+    lines. Of lines that say who printed them only times are looked at: `name` is who.
     """
 
     file: str
+    name: str = ""
     latest: float = 0.0
     names: dict[str, str] = field(default_factory=dict)
     mixed: str = ""
@@ -66,6 +67,8 @@ class OneProcess:
             self.done.pop(known, None)
 
     def _text(self, number: int) -> str:
+        if self.name:
+            return f"the order of the lines in {self.file}: times of {self.name} fall (noticed at line {number})"
         what = "lines of several processes, or not in their order, and none says who printed it"
         return f"whose lines are in {self.file}: it has {what} (noticed at line {number})"
 

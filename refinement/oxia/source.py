@@ -138,7 +138,7 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
             reader.meet(_shard(f), shard.get("ensemble") if isinstance(shard, dict) else None)
     if not reader.ensembles:
         _from_starts(reader, decoded)
-    watched = [_watched(file, part) for file, part in decoded]
+    watched = [one for file, part in decoded for one in _watched(file, part)]
     mixed = [alone.mixed for alone in watched if alone.mixed]
     known = {file: name for file, part in decoded if (name := _process(reader, part))}
     siblings = {_stem(file): name for file, name in known.items()}
@@ -238,13 +238,15 @@ def _from_starts(reader: Reader, decoded: Iterable[tuple[str, list[Decoded]]]) -
         reader.meet(None, [{"name": name, "internal": address} for address, name in sorted(known.items())])
 
 
-def _watched(file: str, rows: Iterable[Decoded]) -> OneProcess:
+def _watched(file: str, rows: Iterable[Decoded]) -> list[OneProcess]:
     """What lines that name nobody say of the process that prints them: the address that it binds, whether it leads a
-    shard, what it appends.
+    shard, what it appends; of lines that name somebody, the times.
     """
-    alone = OneProcess(file)
+    alone, named = OneProcess(file), dict[str, OneProcess]()
     for line, f in rows:
         if "node" in f:
+            node = str(f["node"])
+            named.setdefault(node, OneProcess(file, node)).sees(line.number, _time(f))
             continue
         message, shard = _message(f), _shard(f)
         alone.sees(line.number, _time(f), *(("address", _bound(f)) if message == STARTS else ()))
@@ -258,7 +260,7 @@ def _watched(file: str, rows: Iterable[Decoded]) -> OneProcess:
             alone.does(line.number, shard, f.get("offset"))
         elif pattern is not None and pattern.event == "duplicate":
             alone.done[shard].discard(f.get("offset"))
-    return alone
+    return [alone, *named.values()]
 
 
 def _stem(file: str) -> tuple[str, str]:
