@@ -247,6 +247,7 @@ SHAPES: dict[str, Portfolio] = {
     "iggy_whole": _of(
         "iggy_whole",
         Size(2, Bounds(views=2, ops=3, clients=1, requests=1, incarnations=2, restarts=1)),
+        Size(2, Bounds(views=1, ops=2, clients=2, requests=1, incarnations=1, restarts=1)),
         beside=("core", "repair", "iggy_views", "clients", "iggy", "iggy_clients"),
         unmet=_because(TOGETHER, "I5 I12 request.stale I8.applied L1.parked"),
     ),
