@@ -7,6 +7,7 @@ a log that holds all it may have acknowledged.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -39,6 +40,16 @@ ASIDE = "before-recovery-"
 """Directories that hold the files as they were, by number of the recovery, with a report of what was wrong."""
 
 REPORT_NAME = "report"
+
+_NO_DAMAGE = {
+    errno.EACCES: "run this as the replica's user",
+    errno.EPERM: "run this as the replica's user",
+    errno.EROFS: "make the file system writable, or run this on a copy",
+    errno.EMFILE: "allow more open files (ulimit -n)",
+    errno.ENFILE: "close files of other programs",
+    errno.ENOMEM: "free memory",
+}
+"""Why a file that may be whole cannot be opened, and what to do then."""
 
 
 class Remedy(StrEnum):
@@ -183,9 +194,8 @@ def _journal(
     lost = Remedy.RESTORE if single else Remedy.FROM_CLUSTER
     try:
         file = OverlayFile(files.open(path))
-    except PermissionError as error:
-        raise _unknown(path, error) from error
     except OSError as error:
+        _require_readable(path, error)
         findings.append(Finding(path, f"cannot read the file: {error.strerror or error}", lost))
         return None, None
     geometry: Geometry | None = None
@@ -236,17 +246,17 @@ def _copy_of(files: FileSystem, path: str) -> tuple[MemoryFile | None, str]:
             return MemoryFile(path, file.read_at(0, file.size())), ""
         finally:
             file.close()
-    except PermissionError as error:
-        raise _unknown(path, error) from error
     except OSError as error:
+        _require_readable(path, error)
         return None, f"cannot read the file: {error.strerror or error}"
 
 
-def _unknown(path: str, error: PermissionError) -> DataFileError:
-    """What a file that this user may not read says of the replica: nothing, so nothing is to be done about it."""
-    return DataFileError(
-        f"{path}: {error.strerror}: whether it is damaged is not known; run this as the replica's user"
-    )
+def _require_readable(path: str, error: OSError) -> None:
+    """Raises DataFileError if a file cannot be opened for a reason that says nothing of what is in it."""
+    remedy = _NO_DAMAGE.get(error.errno or 0)
+    if remedy is not None:
+        text = f"{path}: {error.strerror}: whether it is damaged is not known; {remedy}"
+        raise DataFileError(text) from error
 
 
 def reset_clock(diagnosis: Diagnosis, file_system: FileSystem | None = None) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -238,15 +240,16 @@ def test_what_a_recovery_needs() -> None:
             recovery_superblock(statuses, replica, 1, 0)
 
 
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EMFILE])
 @pytest.mark.parametrize("name", ["superblock", "journal"])
-def test_a_file_that_may_not_be_read_is_not_taken_for_damaged(name: str, tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read_is_not_taken_for_damaged(name: str, number: int, tmp_path: Path) -> None:
     class Closed(RealFileSystem):
         def open(self, path: str) -> File:
             if path.endswith(name):
-                raise PermissionError(13, "Permission denied")
+                raise OSError(number, os.strerror(number))
             return super().open(path)
 
-    with pytest.raises(DataFileError, match=f"{name}: Permission denied: whether it is damaged is not known"):
+    with pytest.raises(DataFileError, match=f"{name}: {os.strerror(number)}: whether it is damaged is not known"):
         diagnose(filled(tmp_path / "d"), Closed())
 
 
