@@ -6,7 +6,7 @@ import itertools
 
 from viewproof.refinement.iggy.lines import METADATA, Parsed, parse
 from viewproof.refinement.joined.pieces import OneProcess
-from viewproof.refinement.joined.source import lines_of
+from viewproof.refinement.joined.source import Line, lines_of
 
 SEARCH_LINES = 4000
 """Lines of a file that are looked at."""
@@ -38,8 +38,8 @@ def own_replica(file: str) -> int | None:
     return None
 
 
-def watch(alone: OneProcess, number: int, p: Parsed) -> None:
-    """What the line of that number says of the process that prints it: the replica, or where it listens; whether it is
+def watch(alone: OneProcess, line: Line, p: Parsed) -> None:
+    """What a line says of the process that prints it: the replica, or where it listens; whether it is
     primary; what it executed.
     """
     kind, name = "", ""
@@ -47,7 +47,8 @@ def watch(alone: OneProcess, number: int, p: Parsed) -> None:
         kind, name = "replica", p.fields.get("replica_id", "")
     elif p.target == "message_bus::replica::listener" and "accepting on" in p.text:
         kind, name = "address", p.text.rpartition(" ")[2]
-    alone.sees(number, p.time, kind, name)
+    number = line.number
+    alone.sees(number, p.time, line.text, kind, name)
     group, op = p.fields.get("namespace_raw", str(METADATA)), p.fields.get("op")
     told = p.fields.get("sim_event", "").strip('"')
     if p.target == STARTS:

@@ -163,9 +163,9 @@ def read(files: tuple[str, ...], partial: bool = False) -> Reading:
                 continue
             reader.lines += 1
             if p.own is not None:
-                named.setdefault(p.own, OneProcess(file, f"replica {p.own}")).sees(line.number, p.time)
+                named.setdefault(p.own, OneProcess(file, f"replica {p.own}")).sees(line.number, p.time, line.text)
             elif not p.harness:
-                watch(alone, line.number, p)
+                watch(alone, line, p)
             try:
                 _take(reader, p, line, own)
             except Malformed as error:

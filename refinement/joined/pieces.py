@@ -19,6 +19,8 @@ Place = tuple[str, int]
 """A file, and the number of a line in it."""
 OFTEN = 3
 """What a single line that is wrong does not show so often."""
+MANY = 20
+"""So many lines of a process that are as the one before show, if they are 40 % of all, that each is there twice."""
 
 
 @dataclass
@@ -39,9 +41,15 @@ class OneProcess:
     done: dict[Hashable, set[Hashable]] = field(default_factory=lambda: defaultdict(set))
     turns: int = 0
     repeated: int = 0
+    last: str = ""
+    lines: int = 0
+    copies: int = 0
 
-    def sees(self, number: int, time: float, kind: str = "", name: str = "") -> None:
+    def sees(self, number: int, time: float, text: str, kind: str = "", name: str = "") -> None:
         """The line of that number has this time, and names its process so, if it has a name of that kind."""
+        self.lines, self.copies, self.last = self.lines + 1, self.copies + (text == self.last), text
+        if self.copies >= MANY and 5 * self.copies >= 2 * self.lines:
+            self.mixed = self.mixed or f"lines that are there once: in {self.file} they are there twice (line {number})"
         if time + SLACK < self.latest or (kind and self.names.setdefault(kind, name) != name):
             self.mixed = self.mixed or self._text(number)
         self.latest = max(time, self.latest)

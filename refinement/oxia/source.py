@@ -246,10 +246,10 @@ def _watched(file: str, rows: Iterable[Decoded]) -> list[OneProcess]:
     for line, f in rows:
         if "node" in f:
             node = str(f["node"])
-            named.setdefault(node, OneProcess(file, node)).sees(line.number, _time(f))
+            named.setdefault(node, OneProcess(file, node)).sees(line.number, _time(f), line.text)
             continue
         message, shard = _message(f), _shard(f)
-        alone.sees(line.number, _time(f), *(("address", _bound(f)) if message == STARTS else ()))
+        alone.sees(line.number, _time(f), line.text, *(("address", _bound(f)) if message == STARTS else ()))
         pattern = TABLE.get((str(f.get("component", "")), message))
         if message == STARTS:
             alone.begins()

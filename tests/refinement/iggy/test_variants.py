@@ -132,13 +132,14 @@ def test_the_file_of_one_server_alone_is_not_refused(node: int, begin: int, tmp_
 
 
 @needs(IGGY)
-@pytest.mark.parametrize("order", ["reversed", "twice", "pieces"])
+@pytest.mark.parametrize("order", ["reversed", "twice", "pieces", "doubled"])
 def test_lines_that_are_not_in_their_order_accuse_nobody(order: str, tmp_path: Path) -> None:
     """Although each says who printed it."""
     lines = unpacked(IGGY / "server/calm.log.zst")[:1200]
     moved = {"reversed": lines[::-1], "twice": lines * 2, "pieces": [*lines[:300], *lines[800:], *lines[300:800]]}
+    moved["doubled"] = [line for line in lines for _ in range(2)]
     file = tmp_path / "one.log"
     file.write_text("\n".join(moved[order]) + "\n")
     found = verdict("iggy", file)
     assert (found.verdict, found.violations) == ("inconclusive", ())
-    assert "the order of the lines in" in found.missing[0]
+    assert "the order of the lines in" in found.missing[0] or "there twice" in found.missing[0]

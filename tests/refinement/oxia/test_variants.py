@@ -98,13 +98,14 @@ def test_servers_that_have_no_file_of_their_own_are_not_accused(together: dict[s
 
 
 @needs(OXIA)
-@pytest.mark.parametrize("order", ["reversed", "twice", "pieces"])
+@pytest.mark.parametrize("order", ["reversed", "twice", "pieces", "doubled"])
 def test_lines_that_are_not_in_their_order_accuse_nobody(order: str, tmp_path: Path) -> None:
     """Although each says who printed it."""
     lines = unpacked(OXIA / "calm.ndjson.zst")[:1200]
     moved = {"reversed": lines[::-1], "twice": lines * 2, "pieces": [*lines[:300], *lines[800:], *lines[300:800]]}
+    moved["doubled"] = [line for line in lines for _ in range(2)]
     file = tmp_path / "one.ndjson"
     file.write_text("\n".join(moved[order]) + "\n")
     found = verdict("oxia", file)
     assert (found.verdict, found.violations) == ("inconclusive", ())
-    assert "the order of the lines in" in found.missing[0]
+    assert "the order of the lines in" in found.missing[0] or "there twice" in found.missing[0]
