@@ -130,9 +130,10 @@ def _lost(
     ground: Mapping[str, frozenset[str]], found: Mapping[str, frozenset[str]], ended: Iterable[str]
 ) -> list[str]:  # fmt: skip
     """What the specification meets in shapes in which the mutant was searched to the end, and the mutant in none that
-    was tried: behind a bound it may come later.
+    was tried: behind a bound it may come later, and in a shape that was not tried, too.
     """
-    return sorted(frozenset().union(*(ground[name] for name in ended)) - frozenset().union(*found.values()))
+    elsewhere = frozenset().union(*(met for name, met in ground.items() if name not in found))
+    return sorted(frozenset().union(*(ground[name] for name in ended)) - elsewhere - frozenset().union(*found.values()))
 
 
 def _effect(effects: set[str]) -> str:

@@ -166,6 +166,16 @@ def test_what_a_mutant_that_is_explained_does_not_meet_where_it_is_tried_is_no_l
     assert found["decide | decided[r] = … | left out"] is None
 
 
+def test_what_an_explained_mutant_misses_where_it_was_tried_it_may_meet_elsewhere() -> None:
+    shapes = [Shape("3", votes(3)), Shape("4", votes(4), 200)]
+    ground = survey(shapes)
+    assert ground.bounded == {"4"}
+    assert "J1" in ground.witnessed["4"]
+    found = hunt(shapes, ground, explained=lambda mutant: True)
+    assert {r.mutant.id: r.death for r in found}["vote | voted[r] = … | left out"] is None
+    assert fates(shapes[0])["vote | voted[r] = … | left out"] == "witness of J1 not reached"
+
+
 def test_shapes_in_which_the_specification_itself_is_wrong_are_refused() -> None:
     wrong = next(m for m in mutants(votes(3)) if m.kind == "quorum one smaller").of(votes(3))
     with pytest.raises(SpecError, match="without any mutation"):

@@ -77,6 +77,7 @@ HEADER_ABOVE_THE_HEAD = """
 on_request r=0 c=1 s=1
 append r=0 o=1
 on_prepare r=1 o=1
+{first}
 start_view_change r=1 v=1
 start_view_change r=2 v=1
 update_superblock r=1
@@ -267,11 +268,15 @@ WALKS = [
     ),
     Walk(
         "merge | entry[r, o] = …", "condition always true", "o <= n",
-        HEADER_ABOVE_THE_HEAD.format(then=""), "I12", FOUR_VIEWS,
+        HEADER_ABOVE_THE_HEAD.format(first="", then=""), "I12", FOUR_VIEWS,
+    ),
+    Walk(
+        "restart | entry[r, o] = …", "condition always true", "body[r, o] ==",
+        HEADER_ABOVE_THE_HEAD.format(first="restart r=1", then=""), "I12", FOUR_VIEWS,
     ),
     Walk(
         "restart | op[r] = …", "condition never true", "durable_log_view[r] < durable_view[r]",
-        HEADER_ABOVE_THE_HEAD.format(then="restart r=1"), "I12", FOUR_VIEWS,
+        HEADER_ABOVE_THE_HEAD.format(first="", then="restart r=1"), "I12", FOUR_VIEWS,
     ),
     Walk(
         "update_superblock | dvc_nack[view[r], r, o] = …", "condition never true", "where(all_of(durable_log_view[r]",
@@ -335,9 +340,9 @@ def test_a_mutant_that_no_search_reaches_breaks_what_its_walk_says_and_the_speci
 def test_every_mistake_that_reasons_tell_by_its_steps_has_a_walk_of_as_many() -> None:
     kept = {table["model"] for table in tables()}
     walked: dict[tuple[str, str], Walk] = {}
-    for walk in (w for w in WALKS if w.model in kept):
-        found = [next(iter(by_shape.values())) for by_shape in all_mutants(model_shapes(walk.model)).values()]
-        walked[walk.model, walk.mutant(found).id] = walk
+    for name in {walk.model for walk in WALKS} & kept:
+        found = [next(iter(by_shape.values())) for by_shape in all_mutants(model_shapes(name)).values()]
+        walked |= {(name, walk.mutant(found).id): walk for walk in WALKS if walk.model == name}
     told = {
         (table["model"], m["id"])
         for table in tables()
