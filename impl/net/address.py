@@ -12,8 +12,9 @@ Address: TypeAlias = tuple[str, int]
 
 
 def address_text(address: Address) -> str:
-    """HOST:PORT."""
-    return f"{address[0]}:{address[1]}"
+    """HOST:PORT, as it is given: a numeric address of version 6 in brackets."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_loopback(host: str) -> bool:

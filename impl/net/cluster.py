@@ -25,7 +25,7 @@ from typing import NamedTuple
 from viewproof.impl.faults import validate_faults
 from viewproof.impl.groups.group import SINGLE, Group
 from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig, Quorums, SuperblockState
-from viewproof.impl.net.address import Address
+from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.connection import fetch_status
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.server_config import data_path, groups_there, trace_path
@@ -196,7 +196,7 @@ class Cluster:
 
     def address_list(self) -> str:
         """All addresses, as --addresses takes them."""
-        return ",".join(f"{host}:{port}" for host, port in self.addresses)
+        return ",".join(map(address_text, self.addresses))
 
     def start_command(self, replica: int) -> str:
         """The shell command that runs the replica by hand, with the same data, address and trace."""

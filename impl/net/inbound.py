@@ -16,6 +16,7 @@ from typing import cast, get_args
 from viewproof.impl.groups.group import UnknownGroupError
 from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
 from viewproof.impl.interface.ranges import REASON_SIZE_MAX
+from viewproof.impl.net.address import address_text
 from viewproof.impl.net.framing import (
     CLIENT_FRAME_SIZE_MAX,
     FRAME_SIZE_MAX,
@@ -83,7 +84,7 @@ class Inbound(asyncio.Protocol):
         transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
         self._expires_at = expiry_of(transport)
         address = transport.get_extra_info("peername")
-        self.name = f"{address[0]}:{address[1]}" if address else "?"
+        self.name = address_text(address[:2]) if address else "?"
 
     def data_received(self, data: bytes) -> None:
         """Hand over every whole frame; the host flushes once all input that is here now was handed over."""

@@ -34,6 +34,7 @@ from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.interface.messages import Message, Request
 from viewproof.impl.interface.ranges import COUNTER_MAX
 from viewproof.impl.machine.snapshot import SnapshotError
+from viewproof.impl.net.address import address_text
 from viewproof.impl.net.configuration import configuration_of
 from viewproof.impl.net.framing import Holds, NotPrimary, Position, Status, frame_control
 from viewproof.impl.net.group_host import GroupHost
@@ -194,7 +195,7 @@ class Server:
                 "(`vsr authority` makes one), or, on a network that you trust wholly, --without-tls"
             ) from error
         except OSError as error:
-            raise ServerError(f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}") from error
+            raise ServerError(f"cannot listen on {address_text(address)}: {error.strerror or error}") from error
         measured = await self._open_metrics(listener)
         tasks = [asyncio.create_task(link.keep_up()) for link in self.links.values()]
         tasks.append(asyncio.create_task(self._host.look_after()))

@@ -17,6 +17,7 @@ from tests.impl.net.raw import RawConnection, client_hello, replica_hello
 from tests.impl.net.waiting import measured, wait_for, wait_for_log
 from viewproof.impl.interface.messages import Prepare, Reply, Request, make_header, reply_checksum
 from viewproof.impl.machine.state_machine import Append, Get, Operation, Put, Result, Value, encode_operation
+from viewproof.impl.net.address import address_text
 from viewproof.impl.net.client import (
     Client,
     ClientBusyError,
@@ -289,7 +290,9 @@ def test_a_disk_that_refuses_writes_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_addresses_are_parsed_or_refused_by_name() -> None:
-    assert parse_addresses("localhost:1, [::1]:65535") == (("localhost", 1), ("::1", 65535))
+    read = parse_addresses("localhost:1, [::1]:65535")
+    assert read == (("localhost", 1), ("::1", 65535))
+    assert ",".join(map(address_text, read)) == "localhost:1,[::1]:65535"
     for text in ("", "host", "host:", "host:0", "host:65536", ":1", "a:1,,b:2"):
         with pytest.raises(ServerError, match="is not HOST:PORT"):
             parse_addresses(text)
