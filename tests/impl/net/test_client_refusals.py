@@ -147,7 +147,7 @@ def test_what_was_sent_before_a_refusal_may_have_been_executed() -> None:
 
 def test_a_client_that_gives_up_says_who_refused() -> None:
     async def unreachable(client: Client) -> None:
-        with pytest.raises(UnreachableError, match=r"are the replicas running.; replica at .* refused: of another"):
+        with pytest.raises(UnreachableError, match=r"running, and without it.; replica at .* refused: of another"):
             await client.execute(PUT)
 
     async def timed_out(client: Client) -> None:
