@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from random import Random
 
 from viewproof.impl.interface.durable import DamagedLog
+from viewproof.impl.interface.messages import PrepareHeader
 from viewproof.impl.sim.ring_storage import RingStorage
 from viewproof.impl.storage.file import MemoryFile
 from viewproof.impl.storage.ring import RingJournal
@@ -23,14 +24,19 @@ Item = tuple[int, str]
 """Op and checksum of a prepare."""
 
 
-def items_on(storage: RingStorage, journal: RingJournal | None = None) -> set[Item]:
-    """The prepares above the checkpoint that are clean on the disk, or in a copy of it that was opened: of the log if
-    that is whole.
+def headers_on(storage: RingStorage, journal: RingJournal | None = None) -> list[PrepareHeader]:
+    """Of the prepares above the checkpoint that are clean on the disk, or in a copy of it that was opened: of the log
+    if that is whole, as what it does not name may be erased.
     """
     block, journal = storage.superblock, journal or storage.as_found
     names = None if journal.is_damaged(block) else journal.log_names(block)
     headers = [header for _, _, _, header in journal.records() if header.op > block.checkpoint]
-    return {(header.op, header.checksum) for header in headers if names is None or header.checksum in names}
+    return [header for header in headers if names is None or header.checksum in names]
+
+
+def items_on(storage: RingStorage, journal: RingJournal | None = None) -> set[Item]:
+    """The prepares of `headers_on`."""
+    return {(header.op, header.checksum) for header in headers_on(storage, journal)}
 
 
 AIMED = 0.6
@@ -162,7 +168,7 @@ class Rot:
         own = {header.checksum: header for header in damage.known}
         held = {prepare.header.checksum: prepare.header for prepare in damage.held}
         disks = [self.storages[at] for at in self._others(node)]
-        others = {header.checksum: header for disk in disks for *_, header in disk.as_found.records()}
+        others = {header.checksum: header for disk in disks for header in headers_on(disk)}
         op, checksum = damage.head_op, damage.head_checksum
         while op > self.storages[node].superblock.checkpoint:
             header = held.get(checksum) or others.get(checksum) or own.get(checksum)

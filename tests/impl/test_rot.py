@@ -158,3 +158,10 @@ def test_a_rotten_cell_that_is_passed_over_leaves_no_later_end_uncertain() -> No
     """It stayed where nothing was found by it, and its slot's next op began to be uncertain while it was not there."""
     result = simulate(50_000_706, requests=60)
     assert result.ok, result.failures
+
+
+@pytest.mark.parametrize("seed", [62_011_089, 62_012_223])
+def test_what_another_holds_beside_its_log_is_no_copy(seed: int) -> None:
+    """One of two had prepares of a log that it never took, and erased them; the other had lost their headers."""
+    result = simulate(seed, replicas=2, requests=60)
+    assert result.ok, result.failures
