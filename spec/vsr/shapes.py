@@ -107,11 +107,7 @@ REPAIRS = (
 ONE_COMMITS = Size(2, Bounds(views=3, ops=1, requests=1, quorum_replication=1, quorum_view_change=2))
 """Two replicas of which one commits, and both must nack: offers of different log_views, at little cost."""
 SUPERBLOCKS = (
-    Size(2, Bounds(views=3, ops=1, requests=1, restarts=1, rots=1)),
-    Size(3, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1)),
-    Size(2, Bounds(views=2, ops=2, requests=2, restarts=1, rots=1)),
-    Size(3, Bounds(views=2, ops=1, requests=1, rots=1)),
-    Size(3, Bounds(views=2, ops=1, requests=1, restarts=2)),
+    *REPAIRS,
     Size(2, Bounds(views=1, ops=2, requests=2, restarts=2, rots=2)),
     Size(2, Bounds(views=2, ops=1, clients=2, requests=1, restarts=1)),
     Size(3, Bounds(views=1, ops=1, requests=1, restarts=2, rots=1)),

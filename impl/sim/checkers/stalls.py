@@ -145,19 +145,17 @@ class StallsChecker(Checker):
             return
         if profile.loss or profile.slow_write or profile.append_failure or profile.superblock_failure:
             return
-        if self.view_settled is not None and view > self.view_settled and not self._was_silent(quorum):
-            self.fail(f"tick {cluster.now}: view {self.view_settled} was left for {view} for nothing; {self._states()}")
-        self.view_settled = view if latest.state.status is Status.NORMAL or self.view_settled is not None else None
+        settled = self.view_settled
+        if settled is not None and view > settled and not self._was_silent(settled, quorum):
+            self.fail(f"tick {cluster.now}: view {settled} was left for {view} for nothing; {self._states()}")
+        self.view_settled = view if latest.state.status is Status.NORMAL or settled is not None else None
 
-    def _was_silent(self, quorum: tuple[int, ...]) -> bool:
-        """True if the primary's heartbeats came late to one of the quorum, so that it was right to miss its primary.
+    def _was_silent(self, view: int, quorum: tuple[int, ...]) -> bool:
+        """True if heartbeats of the view's primary came late to one of the quorum, so that it was right to miss it.
 
         What a replica wants counts for a normal timeout after that.
         """
-        cluster, view = self.cluster, self.view_settled
-        if view is None:
-            return False
-        config = cluster.config
+        cluster, config = self.cluster, self.cluster.config
         since = cluster.now - 2 * (config.normal_timeout_ticks + config.jitter_ticks)
         paths = ((view % len(cluster.replicas), node) for node in quorum)
         return any(cluster.network.held.get(path, 0) >= since for path in paths)
