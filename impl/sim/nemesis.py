@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from viewproof.impl.interface.checks import check
@@ -193,7 +194,9 @@ class Nemesis:
         sound = [node for node in range(count) if node not in cluster.lost and node not in out]
         check(len(sound) >= core_size_min, f"{len(sound)} replicas can come back, {core_size_min} are needed")
         core = sorted(self.random.sample(sound, self.random.randint(core_size_min, len(sound))))
-        if any(isinstance(storage, RingStorage) and storage.needs_others for storage in cluster.storages):
+        rings = [storage for storage in cluster.storages if isinstance(storage, RingStorage)]
+        have_copies = all(_have_copies([group.storages[node] for node in core]) for group in self.groups)
+        if any(storage.needs_others for storage in rings) or not have_copies:
             core = sound  # what one lacks, any other may be the only one to have
         cluster.network.heal()
         cluster.network.clogged.clear()
@@ -212,6 +215,15 @@ class Nemesis:
                 cluster.boot(node)
             else:
                 cluster.crash(node)
+
+
+def _have_copies(core: Sequence[SimStorage]) -> bool:
+    """Is each segment that was struck at one of these still whole at another?"""
+    return all(
+        any(other.segments.has(path, size) for other in core)
+        for storage in core
+        for path, size in storage.segments.wanted.items()
+    )
 
 
 def _speed_up(storage: SimStorage) -> None:

@@ -17,7 +17,8 @@ class SegmentFiles:
     """The messages in the snapshots of one replica.
 
     `taken`: files of closed segments that were struck, at any replica: of each one replica loses its copy, once.
-    `struck`: those gone here; `rotten`: those altered here. `alone`: there is no other replica, so none is struck.
+    `struck`: those gone here; `rotten`: those altered here; with their sizes. `alone`: there is no other replica, so
+    none is struck.
     """
 
     def __init__(self, segments: type[SegmentStore], replica: int, *, alone: bool) -> None:
@@ -27,8 +28,8 @@ class SegmentFiles:
         self.damages = replica + 1
         self.alone = alone
         self.taken: set[str] = set()
-        self.struck: set[str] = set()
-        self.rotten: set[str] = set()
+        self.struck: dict[str, int] = {}
+        self.rotten: dict[str, int] = {}
 
     def crash(self) -> None:
         """The process dies, the power goes: what was not flushed is gone."""
@@ -46,7 +47,16 @@ class SegmentFiles:
 
     def explains(self, lost: Collection[SegmentRef]) -> bool:
         """True if all of these were struck."""
-        return {self.store.path(ref.key) for ref in lost} <= self.struck | self.rotten
+        return {self.store.path(ref.key) for ref in lost} <= self.wanted.keys()
+
+    @property
+    def wanted(self) -> dict[str, int]:
+        """Path and size of what was struck here, and did not come back yet."""
+        return self.struck | self.rotten
+
+    def has(self, path: str, size: int) -> bool:
+        """True if so much is in that file, and nothing struck it."""
+        return (self.files.size_of(path) or 0) >= size and path not in self.wanted
 
     def rots(self, refs: Collection[SegmentRef]) -> bool:
         """True if one of these was altered, and still is."""
@@ -62,8 +72,8 @@ class SegmentFiles:
     def mend(self, ref: SegmentRef, content: bytes) -> None:
         """A segment comes from another replica."""
         self.store.write(ref, content)
-        self.struck.discard(self.store.path(ref.key))
-        self.rotten.discard(self.store.path(ref.key))
+        self.struck.pop(self.store.path(ref.key), None)
+        self.rotten.pop(self.store.path(ref.key), None)
 
     def strike(self, random: Random, memory: Collection[Key], kinds: Sequence[str]) -> str:
         """Removes, cuts or alters a file of a running process, behind its back: one of `kinds`, each as often as it is
@@ -81,7 +91,7 @@ class SegmentFiles:
             return ""
         if closed:
             self.taken.add(path)
-            (self.rotten if kind == "altered" else self.struck).add(path)
+            (self.rotten if kind == "altered" else self.struck)[path] = self.files.open(path).size()
         elif kind == "altered":
             kind = "cut"
         file = self.files.open(path)

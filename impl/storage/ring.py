@@ -36,9 +36,9 @@ from viewproof.impl.storage.records import (
     pack_header,
     padded,
 )
-from viewproof.impl.storage.ring_cells import Cell, RingCells, RingRecovery
+from viewproof.impl.storage.ring_cells import Cell, RingCells, RingRecovery, may_have_held, uncertain
 from viewproof.impl.storage.ring_file import SECTOR, Geometry, encode_ring_header, is_ring, read_ring_header, round_up
-from viewproof.impl.storage.ring_table import Bounds, Decision, Found, decide
+from viewproof.impl.storage.ring_table import Bounds, Decision, Found, decide, is_beyond
 from viewproof.impl.storage.vanished import require_size, with_name
 
 HEADER_MAGIC = 0x56535248  # "VSRH"
@@ -116,6 +116,8 @@ class RingJournal(RingCells):
                 )
                 if decision is Decision.FIX and prepare.header is not None and not header.broken:
                     self._write_header(cell, prepare.header, p_repair, p_unsure)
+            elif decision is Decision.CUT and (unsure or p_unsure) and is_beyond(header, prepare, bounds):
+                self._cells[cell] = uncertain(header, prepare, bounds)
             elif decision is Decision.CUT:
                 cut.append(cell)
             elif decision is Decision.VSR:
@@ -231,18 +233,14 @@ class RingJournal(RingCells):
             return False
         for cell in self.geometry.cells_of(op):
             found = self._cells[cell]
-            unsure = found.unsure and self._op(cell) > superblock.checkpoint
-            if unsure or ((found.faulty or found.unnamed) and self._fits(found, op, superblock)):
+            fits = (found.faulty or found.unnamed) and may_have_held(found, op, superblock.log_view)
+            if fits or self._is_unsure_of(cell, superblock):
                 return True
         return False
 
-    def _fits(self, cell: Cell, op: int, superblock: SuperblockState) -> bool:
-        """False only if what the faulty cell held is known, and is no prepare of the log_view at `op`.
-
-        A prepare under a broken header does not say so: a later one, which the header named, may never have arrived.
-        """
-        known = [header for header in (cell.header, *cell.others) if header is not None]
-        return cell.unnamed or any(header.op == op and header.view == superblock.log_view for header in known)
+    def _is_unsure_of(self, cell: int, superblock: SuperblockState) -> bool:
+        """True if what was lost in the cell may be above the checkpoint."""
+        return self._cells[cell].unsure and self._op(cell) > superblock.checkpoint
 
     def _walk(self, op: int, checksum: str, base: int) -> tuple[list[int], list[tuple[int, str]]]:
         """The clean cells of the chain from (op, checksum) down to `base`, and what is missing of it (the walk ends at
@@ -367,17 +365,21 @@ class RingJournal(RingCells):
 
     def _hides(self, cell: int) -> bool:
         found = self._cells[cell]
-        return found.faulty or found.unnamed or found.unsure
+        return found.faulty or found.unnamed or self._is_unsure_of(cell, self._superblock)
 
     def _choose(self, header: PrepareHeader, taken: Collection[int]) -> int:
-        """The cell for a prepare: one that holds nothing of the log, rather free than faulty, rather old than new."""
+        """The cell for a prepare: one that holds nothing of the log, rather free than faulty, rather old than new; of
+        two that hold the same of it, that which was fetched.
+        """
 
-        def order(cell: int) -> tuple[bool, bool, bool, bool, int]:
+        def order(cell: int) -> tuple[bool, bool, bool, bool, bool, int]:
             found = self._cells[cell]
             name = "" if found.header is None else found.header.checksum
+            used = cell in taken or name in self._live
             drained = found.clean and self._op(cell) <= self._drained
             other = self._damaged and found.clean and not drained
-            return cell in taken or name in self._live, name != header.checksum, other, found.faulty, found.written
+            appended = used and not found.repair
+            return used, appended, name != header.checksum, other, found.faulty, found.written
 
         return min(self.geometry.cells_of(header.op), key=order)
 

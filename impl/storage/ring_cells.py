@@ -21,7 +21,7 @@ from viewproof.impl.storage.records import (
     unpack_header,
 )
 from viewproof.impl.storage.ring_file import SECTOR, Geometry
-from viewproof.impl.storage.ring_table import BROKEN, RESERVED, Found
+from viewproof.impl.storage.ring_table import BROKEN, RESERVED, Bounds, Found
 
 _ERASED = bytes(SECTOR)
 
@@ -41,6 +41,23 @@ class Cell:
     unnamed: bool = False
     unsure: bool = False
     written: int = 0
+
+
+def may_have_held(cell: Cell, op: int, log_view: int) -> bool:
+    """False only if what a faulty cell held is known, and was not appended at `op` in that view.
+
+    A prepare under a broken header does not say so: a later one, which the header named, may never have arrived.
+    """
+    appended = () if cell.repair else (cell.header,)
+    known = [header for header in (*appended, *cell.others) if header is not None]
+    return cell.unnamed or any(header.op == op and header.view == log_view for header in known)
+
+
+def uncertain(header: Found, prepare: Found, bounds: Bounds) -> Cell:
+    """A cell whose record of a log to install says that it hides a loss; what it says of the log itself stays known."""
+    known = [found.header for found in (header, prepare) if found.header is not None]
+    own = [each for each in known if each.op <= bounds.op_max]
+    return Cell(own[0] if own else None, tuple(own[1:]), faulty=True, unnamed=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,9 +66,14 @@ def _name(found: Found) -> str:
     return "" if found.header is None else found.header.checksum
 
 
+def is_beyond(header: Found, prepare: Found, bounds: Bounds) -> bool:
+    """Is one of them of an op that the ring has no room for above the checkpoint, that is, of a log to install?"""
+    return max(_op(header), _op(prepare)) > bounds.op_max
+
+
 TABLE: tuple[tuple[str, Decision, Rule], ...] = (
     ("both reserved", Decision.NIL, lambda h, p, b: h.reserved and p.reserved),
-    ("op beyond the largest possible", Decision.CUT, lambda h, p, b: max(_op(h), _op(p)) > b.op_max),
+    ("op beyond the largest possible", Decision.CUT, is_beyond),
     ("both broken", Decision.VSR, lambda h, p, b: h.broken and p.broken),
     ("header broken, prepare the highest op", Decision.FIX, lambda h, p, b: h.broken and _op(p) == b.op_highest > 0),
     ("header broken, prepare reserved or not the highest", Decision.VSR, lambda h, p, b: h.broken),

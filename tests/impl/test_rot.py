@@ -154,6 +154,14 @@ def test_a_prepare_fetched_beside_a_rotten_cell_is_of_the_log_after_the_next_cra
     assert check_run(result.run, load(result.trace), AuditOptions()).verdict == "conforms"
 
 
+def test_a_loss_that_a_log_with_later_ops_hides_is_not_forgotten(tmp_path: Path) -> None:
+    """Its record was cut at the next boot, as the ring had no room for its op yet, and with it the mark of the loss."""
+    result = simulate(64_007_755, requests=60, profile=NAMED_PROFILES["rot"], out=tmp_path)
+    assert result.ok, result.failures
+    assert result.trace is not None
+    assert check_run(result.run, load(result.trace), AuditOptions()).verdict == "conforms"
+
+
 def test_a_rotten_cell_that_is_passed_over_leaves_no_later_end_uncertain() -> None:
     """It stayed where nothing was found by it, and its slot's next op began to be uncertain while it was not there."""
     result = simulate(50_000_706, requests=60)

@@ -181,3 +181,9 @@ def test_in_the_simulator_rot_is_mended_before_a_run_ends_and_the_mistake_leaves
         failed += any("rot stays at replicas" in str(failure) for failure in wrong.failures)
     assert found >= 6
     assert failed >= 2
+
+
+def test_in_the_simulator_the_last_copy_of_a_segment_does_not_stay_down() -> None:
+    """One replica had it altered, one was behind it, and the third would have stayed down for good."""
+    result = simulate(64_012_681, requests=60, profile=NAMED_PROFILES["unread"])
+    assert result.ok, result.failures

@@ -108,6 +108,18 @@ class Disk:
             self.log = new
             self._name(new)
 
+    def transfer(self) -> None:
+        """A later view has ops that the ring has no room for: they are written for a snapshot that comes with them."""
+        checkpoint = len(self.log) + self.random.randint(0, GEOMETRY.slots)
+        new = self.log + self._entries(checkpoint - len(self.log), self.log, self.block.log_view + 1)
+        new += self._entries(self.random.randint(1, GEOMETRY.slots), new, self.block.log_view + 1)
+        with self.fused(0.6, f"installing {len(new) - checkpoint} above a snapshot of {checkpoint}") as whole:
+            self.journal.append(new[checkpoint:], repair=True)
+        if whole and self.random.random() < 0.8:
+            self.log = new
+            self.block = replace(self.block, checkpoint=checkpoint)
+            self._name(new)
+
     def checkpoint(self) -> None:
         """A snapshot holds what is below; its slots are free."""
         if self.journal.damage(self.block) is not None or not self.log:
@@ -207,7 +219,7 @@ def judged(seed: int) -> Disk:
         if disk.random.random() < 0.5:
             disk.rot()
         disk.boot()
-        disk.random.choice((disk.append, disk.mend, disk.mend, disk.overrule, disk.checkpoint))()
+        disk.random.choice((disk.append, disk.mend, disk.mend, disk.overrule, disk.transfer, disk.checkpoint))()
         if disk.random.random() < 0.5:
             disk.crash("rest")
     return disk
