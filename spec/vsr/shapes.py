@@ -264,6 +264,8 @@ SHAPES: dict[str, Portfolio] = {
         Size(2, Bounds(views=3, ops=2, requests=2)),
         Size(2, Bounds(views=3, ops=1, requests=1, restarts=2)),
         Size(3, Bounds(views=1, ops=2, requests=2, restarts=1)),
+        Size(2, Bounds(views=2, ops=1, requests=1, restarts=2, **ALONE_IN_VIEW)),
+        Size(2, Bounds(views=3, ops=1, requests=1, restarts=1, quorum_replication=1, quorum_view_change=2)),
         beside=("core", "checkpoint"),
     ),
 }

@@ -247,6 +247,13 @@ def lost_its_view(s: Losses, r: Replica) -> Bool:
     return all_of(not_(takes_part(s.after, r)), s.after.restarts == s.restarts + 1)
 
 
+def lost_it_twice(s: Losses, r: Replica) -> Bool:
+    """Did r lose its superblock in the step while it waited? Its log_view was then the view that others had told it, of
+    no log; asked again, fewer of them may tell it one that is earlier.
+    """
+    return all_of(not_(takes_part(s, r)), lost_its_view(s, r))
+
+
 def is_promise_kept(s: Losses, v: View, r: Replica) -> Bool:
     """After the step: what r offered, acknowledged or started in view v is not above its durable view; only a
     start_view_change may be forgotten, as nothing rests on it.
@@ -311,6 +318,7 @@ def changes(cfg: Config) -> tuple[Change, ...]:
         *((before(checkpoint.install_snapshot, require_takes_part),) if cfg.checkpoints else ()),
         at(invariants.excused, waits),
         at(invariants.may_regress, lost_its_view),
+        at(invariants.may_forget, lost_it_twice),
         replaces(invariants.is_promise_kept, is_promise_kept),
         at(discard.void, forgot_its_nack),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.spec.counts import require_counts
 from tests.spec.explicit.test_differential import facts
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.lang import Action, Spec, action, all_of, count, exists, not_, require, tagged
+from viewproof.spec.lang.concrete import State
 from viewproof.spec.vsr import Config, build, model
 from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Length, Replica, View, entry_of_view
 from viewproof.spec.vsr.core.view_change import install_log, require_log, require_started
@@ -37,6 +39,18 @@ def test_a_replica_comes_back_with_an_older_snapshot_than_it_had() -> None:
 def test_interp_agrees(sizes: dict[str, int]) -> None:
     spec = model("loss", replicas=2, **sizes)
     assert facts(explicit.explore(spec)) == facts(interp.explore(spec))
+
+
+def test_one_that_loses_its_disk_again_while_it_waits_may_be_told_an_earlier_view() -> None:
+    spec = model("loss", replicas=5, restarts=2)
+    steps = [("start_view_change", {"r": 4, "v": 1}), ("lose_disk", {"r": 0, "m": 1}), ("lose_disk", {"r": 0, "m": 0})]
+    states = [State.initial()]
+    for name, args in steps:
+        after = interp.step(spec, states[-1], spec.action(name), args)
+        assert isinstance(after, State)
+        states.append(after)
+    wrong = [p.id for p in spec.invariants for pair in pairwise(states) if not interp.holds(spec, p, *pair)]
+    assert wrong == []
 
 
 def with_nacks() -> Spec:
