@@ -18,6 +18,8 @@ SIZES = [
     pytest.param({"views": 2, "ops": 2, "requests": 2}, marks=pytest.mark.long),
     pytest.param({"views": 2, "ops": 2, "clients": 2, "requests": 1}, marks=pytest.mark.long),
     pytest.param({"views": 2, "ops": 3, "requests": 3}, marks=pytest.mark.long),
+    pytest.param({"views": 3, "ops": 1, "requests": 1}, marks=pytest.mark.long),
+    pytest.param({"replicas": 5, "views": 3, "ops": 1, "requests": 1}, marks=pytest.mark.long),
 ]
 
 

@@ -28,9 +28,20 @@ from viewproof.spec.vsr.core.lemmas.words import (
     each_vote,
     each_vote_entry,
     exists_prepare,
+    started,
 )
 from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Op, Replica, View, entry_of_view, primary
 from viewproof.spec.vsr.parts.repair.invariants import backed
+from viewproof.spec.vsr.parts.repair.lemmas_of_acks import (
+    ack_kept,
+    copy_kept,
+    honest_gap,
+    leader_gap,
+    nack,
+    offer_freezes_acks,
+    offer_gap,
+    unknown,
+)
 from viewproof.spec.vsr.parts.repair.state import Repaired, leading
 
 if TYPE_CHECKING:
@@ -102,22 +113,6 @@ def log_entries(s: Repaired) -> Bool:
     )
 
 
-@invariant("repair.ack_kept", "what was acknowledged is in the journal or known as lost")
-def ack_kept(s: Repaired) -> Bool:
-    """What a replica acknowledged in its log_view is the header it knows there and in its journal, or the slot is
-    faulty; unless it merged a log since.
-    """
-    return each_vote_entry(
-        lambda v, r, o: implies(
-            all_of(s.ack[v, r, o] != NONE, v == s.log_view[r]),
-            all_of(
-                any_of(s.merged[r] > some(v), all_of(o <= s.op[r], s.entry[r, o] == s.ack[v, r, o])),
-                any_of(s.entry[r, o] != s.ack[v, r, o], s.body[r, o] == s.ack[v, r, o], s.faulty[r, o]),
-            ),
-        )
-    )
-
-
 @invariant("repair.bounds", "commit_min is a bound of commit_max and op")
 def bounds(s: Repaired) -> Bool:
     """A replica executed only what is committed and in its log."""
@@ -146,25 +141,53 @@ def offer_reworked(s: Repaired) -> Bool:
     return each_vote(lambda v, r: any_of(not_(s.dvc_reworked[v, r]), s.dvc[v, r].log_view + 2 <= v))
 
 
+@invariant("repair.offer_merged", "only who led a view since its log_view offers a merged log")
+def offer_merged(s: Repaired) -> Bool:
+    """An offer of a log that was merged since its log_view is of a replica that merged it for a view between the two,
+    which has not started.
+    """
+    return each_vote(
+        lambda v, r: any_of(
+            not_(s.dvc_reworked[v, r]),
+            all_of(
+                s.dvc[v, r].sent,
+                exists(
+                    between(View, 1, v - 1),
+                    lambda w: all_of(
+                        s.dvc[v, r].log_view < w,
+                        primary(s, w) == r,
+                        s.merged[r] >= some(w),
+                        not_(s.sv[w].sent),
+                    ),
+                ),
+            ),
+        )
+    )
+
+
+@invariant("repair.log_view_started", "a log_view is a started view")
+def log_view_started(s: Repaired) -> Bool:
+    """A replica's log_view is a view that has started, and its log reaches at least what that view started with,
+    unless it merged a log since.
+    """
+    return each_replica(
+        lambda r: all_of(
+            started(s, s.log_view[r]),
+            any_of(s.sv[s.log_view[r]].op <= s.op[r], s.merged[r] > some(s.log_view[r])),
+        )
+    )
+
+
+@invariant("repair.never_wiped", "nobody lost its memory")
+def never_wiped(s: Repaired) -> Bool:
+    """Without a crash no replica starts afresh."""
+    return each_replica(lambda r: not_(s.wiped[r]))
+
+
 @invariant("repair.started", "the primary of a started view has reached it")
 def view_started(s: Repaired) -> Bool:
     """The log_view of a started view's primary is that view, or a later one."""
     return each_vote(lambda v, r: implies(all_of(s.sv[v].sent, primary(s, v) == r), v <= s.log_view[r]))
-
-
-@invariant("repair.nack", "a nack's sender never acknowledged")
-def nack(s: Repaired) -> Bool:
-    """A nack is of a prepare that was sent in an earlier view; its sender acknowledged it in no view before."""
-    return each_vote_entry(
-        lambda v, r, o: any_of(
-            s.nack_sent[v, r, o] == NONE,
-            lambda: all_of(
-                s.nack_sent[v, r, o] < some(v),
-                exists_prepare(s, s.nack_sent[v, r, o], o),
-                forall(between(View, 0, v - 1), lambda w: s.ack[w, r, o] != s.nack_sent[v, r, o]),
-            ),
-        )
-    )
 
 
 @invariant("repair.canonical_log", "a log with gaps is its log_view's")
@@ -184,31 +207,6 @@ def offer_prepared(s: Repaired) -> Bool:
     """Each header of an offer is of a prepare that was sent."""
     return each_vote_entry(
         lambda v, r, o: any_of(s.dvc[v, r].entry[o] == NONE, lambda: exists_prepare(s, s.dvc[v, r].entry[o], o))
-    )
-
-
-@invariant("repair.offer_gap", "an offer names what its sender acknowledged")
-def offer_gap(s: Repaired) -> Bool:
-    """What a replica acknowledged in the view whose log it offers is in the headers of its offer, if covered."""
-    return each_vote_entry(
-        lambda v, r, o: implies(
-            all_of(s.dvc[v, r].sent, *(not_(so) for so in reworked(s, v, r)), o >= s.dvc[v, r].low),
-            any_of(
-                s.ack[s.dvc[v, r].log_view, r, o] == NONE,
-                s.dvc[v, r].entry[o] == s.ack[s.dvc[v, r].log_view, r, o],
-            ),
-        )
-    )
-
-
-@invariant("repair.leader_gap", "a new primary knows what it acknowledged")
-def leader_gap(s: Repaired) -> Bool:
-    """A header that a new primary does not know below its head is of nothing that it acknowledged in its log_view."""
-    return each_entry(
-        lambda r, o: implies(
-            all_of(leading(s, r), o <= s.op[r], s.entry[r, o] == NONE),
-            s.ack[s.log_view[r], r, o] == NONE,
-        )
     )
 
 
@@ -239,16 +237,37 @@ def executed_chain(s: Repaired) -> Bool:
     )
 
 
+def backed_below(s: Repaired, v: View, w: View, o: Op) -> Bool:
+    """Was op o chosen as a view that started after v and before w has it, there or before?"""
+    return exists(between(View, v + 1, w - 1), lambda x: all_of(s.sv[x].sent, lambda: backed(s, x, o)))
+
+
 @invariant("repair.known", "commit_max is backed")
 def known(s: Repaired) -> Bool:
-    """Each op up to a replica's commit_max was chosen, as its log_view has it, there or before."""
-    return each_entry(lambda r, o: any_of(o > s.commit_max[r], lambda: backed(s, s.log_view[r], o)))
+    """Each op up to a replica's commit_max was chosen, as its log_view has it, there or before; or, if it merged a log
+    since, as a view between has it.
+    """
+    return each_entry(
+        lambda r, o: any_of(
+            o > s.commit_max[r],
+            lambda: backed(s, s.log_view[r], o),
+            lambda: exists(View, lambda v: all_of(s.merged[r] == some(v), backed_below(s, s.log_view[r], v, o))),
+        )
+    )
 
 
 @invariant("repair.offered", "a commit number offered is backed")
 def offered(s: Repaired) -> Bool:
-    """Each op up to the commit number of a do_view_change was chosen, as its log_view has it, there or before."""
-    return each_vote_entry(lambda v, r, o: any_of(o > s.dvc[v, r].commit, lambda: backed(s, s.dvc[v, r].log_view, o)))
+    """Each op up to the commit number of a do_view_change was chosen, as its log_view has it, there or before; or, if
+    its log was merged since, as a view between has it.
+    """
+    return each_vote_entry(
+        lambda v, r, o: any_of(
+            o > s.dvc[v, r].commit,
+            lambda: backed(s, s.dvc[v, r].log_view, o),
+            *(all_of(so, lambda: backed_below(s, s.dvc[v, r].log_view, v, o)) for so in reworked(s, v, r)),
+        )
+    )
 
 
 def may_be_chosen(s: Repaired, w: View, o: Op) -> Bool:
@@ -261,10 +280,10 @@ def may_be_chosen(s: Repaired, w: View, o: Op) -> Bool:
     )
 
 
-@invariant("repair.leader_carries", "a new primary's log lacks only what cannot be committed any more")
+@invariant("repair.leader_carries", "a merged log lacks only what cannot be committed any more")
 def leader_carries(s: Repaired) -> Bool:
-    """What the log that a new primary merged lacks of an earlier view has at or before it an op that it lacks and
-    that cannot be chosen there any more.
+    """What the log that a replica merged for a view lacks of an earlier view has at or before it an op that it lacks
+    and that cannot be chosen there any more.
     """
 
     def has(r: Replica, w: View, p: Op) -> Bool:
@@ -272,10 +291,34 @@ def leader_carries(s: Repaired) -> Bool:
 
     return each_vote_entry(
         lambda w, r, o: implies(
-            all_of(leading(s, r), w < s.view[r]),
+            all_of(s.merged[r] > some(s.log_view[r]), some(w) < s.merged[r]),
             lambda: any_of(
                 has(r, w, o),
                 exists(between(Op, 1, o), lambda p: not_(any_of(has(r, w, p), may_be_chosen(s, w, p)))),
+            ),
+        )
+    )
+
+
+@invariant("repair.offer_carries", "the offer of a merged log lacks only what cannot be committed any more")
+def offer_carries(s: Repaired) -> Bool:
+    """What an offer of a log that was merged since its log_view lacks of that view, or one before it, has at or before
+    it an op that it lacks and that cannot be chosen there any more.
+    """
+
+    def has(v: View, r: Replica, w: View, p: Op) -> Bool:
+        entry = s.dvc[v, r].entry[p]
+        return all_of(p <= s.dvc[v, r].op, any_of(p < s.dvc[v, r].low, entry == NONE, entry == entry_of_view(s, w, p)))
+
+    return each_vote_entry(
+        lambda v, r, o: implies(
+            s.dvc_reworked[v, r],
+            lambda: forall(
+                between(View, 0, s.dvc[v, r].log_view),
+                lambda w: any_of(
+                    has(v, r, w, o),
+                    exists(between(Op, 1, o), lambda p: not_(any_of(has(v, r, w, p), may_be_chosen(s, w, p)))),
+                ),
             ),
         )
     )
@@ -318,7 +361,21 @@ def leader(s: Repaired) -> Bool:
 
 def lemmas(cfg: Config) -> tuple[Predicate, ...]:
     """The lemmas of a configuration with repair."""
-    by_nonce = (nack, leader_gap, offer_reworked) if cfg.repair.recovery == "nonce" else ()
+    by_nonce = (
+        (
+            nack,
+            copy_kept,
+            unknown,
+            honest_gap,
+            leader_gap,
+            offer_carries,
+            offer_reworked,
+            offer_merged,
+            never_wiped,
+        )
+        if cfg.repair.recovery == "nonce"
+        else ()
+    )
     return (
         durable_views,
         merged,
@@ -328,6 +385,8 @@ def lemmas(cfg: Config) -> tuple[Predicate, ...]:
         bounds,
         own_offer,
         view_started,
+        log_view_started,
+        offer_freezes_acks,
         offer_gap,
         primary_knows,
         executed_chain,
@@ -349,8 +408,10 @@ REPLACED = frozenset(
         "types.durable_prefix",
         "types.log_length",
         "messages.ack_durable",
+        "messages.offer_freezes_acks",
         "messages.offer_prepared",
         "replicas.canonical_log",
+        "replicas.log_view_started",
         "replicas.start_durable",
         "committed.offer_covers_commit",
         "committed.known",
@@ -364,22 +425,26 @@ AFTER_RECOVERY = frozenset(
         "messages.ack",
         "messages.offer_log_view",
         "messages.votes_below_view",
-        "replicas.log_view_started",
         "repair.ack_kept",
         "repair.canonical_log",
+        "repair.copy_kept",
         "repair.durable_views",
         "repair.leader",
         "repair.log_entries",
+        "repair.log_view_started",
+        "repair.never_wiped",
+        "repair.offer_merged",
         "repair.started",
+        "repair.unknown",
     )
 )
 """Lemmas that are false once a replica crashed and recovered by nonce: no proof covers that yet."""
 WITH_SUPERBLOCK = (AFTER_RECOVERY - {"messages.offer_log_view", "messages.votes_below_view", "repair.started"}) | {
-    "messages.offer_freezes_acks",
     "messages.start_view_unsent",
     "repair.journal",
     "repair.known",
     "repair.leader_carries",
+    "repair.offer_freezes_acks",
     "repair.offer_gap",
     "repair.own_offer",
 }
