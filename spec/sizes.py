@@ -8,6 +8,8 @@ from typing import Any
 
 STATES_MAX = 12_000_000
 """States after which a search of a shape stops, where nothing else is said: a few seconds."""
+NARROWS = {"narrows": True}
+"""Metadata of a number of `bounds` that leaves behaviours out: a model with a larger one is not larger."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,16 @@ class Size:
     def volume(self) -> int:
         """How large it is, roughly: the product of its numbers, the replicas twice."""
         volume = self.replicas
-        for name, number in {"replicas": self.replicas, **vars(self.bounds)}.items():
-            volume *= 1 if name.startswith("quorum") else number + 1
+        for number in (self.replicas, *(getattr(self.bounds, name) for name in _growing(self.bounds))):
+            volume *= number + 1
         return volume
 
     def larger(self) -> list[Size]:
         """The sizes one step larger, searched to their end: one number that the model has, by one."""
         grown = [
-            replace(self.bounds, **{size.name: getattr(self.bounds, size.name) + 1})
-            for size in fields(self.bounds)
-            if getattr(self.bounds, size.name) and not size.name.startswith("quorum")
+            replace(self.bounds, **{name: getattr(self.bounds, name) + 1})
+            for name in _growing(self.bounds)
+            if getattr(self.bounds, name)
         ]
         sizes = [Size(self.replicas, bounds) for bounds in grown] + [Size(self.replicas + 1, self.bounds)]
         return [size.to_the_end() for size in sizes]
@@ -45,6 +47,11 @@ class Size:
     def to_the_end(self) -> Size:
         """The same without a bound of states."""
         return replace(self, max_states=1 << 32)
+
+
+def _growing(bounds: Any) -> list[str]:
+    """The numbers that make a model larger."""
+    return [f.name for f in fields(bounds) if not f.name.startswith("quorum") and "narrows" not in f.metadata]
 
 
 def _in_words(name: str, number: int) -> str:

@@ -41,6 +41,7 @@ SIZE_OPTIONS = (
     click.option("--terms", type=_count, help="Terms 1 .. TERMS (Oxia)."),
     click.option("--offsets", type=_count, help="Offsets 1 .. OFFSETS of a log (Oxia)."),
     click.option("--features", type=_count, help="Features that control entries enable (Oxia)."),
+    click.option("--turns", type=_count, help="Of the first TURNS servers one is reached in a term, by turns (Oxia)."),
 )
 size_option = click.option(
     "--size", multiple=True, metavar="NAME=N", expose_value=False, callback=keep_sizes,

@@ -27,10 +27,10 @@ class FaultModel:
 
 
 FAULT_MODELS = {
-    "oxia.commits_old_terms": FaultModel(Bounds(terms=4, offsets=1), "I2_advertised", "oxia_turns"),
-    "oxia.truncates_once": FaultModel(Bounds(terms=4, offsets=2), "I3", "oxia_turns", rounds=3),
+    "oxia.commits_old_terms": FaultModel(Bounds(terms=4, offsets=1, turns=2), "I2_advertised", "oxia_turns"),
+    "oxia.truncates_once": FaultModel(Bounds(terms=4, offsets=2, turns=2), "I3", "oxia_turns", rounds=3),
     "oxia.answers_synced_head": FaultModel(Bounds(terms=2, offsets=1), "I3"),
-    "oxia.longest_log": FaultModel(Bounds(terms=3, offsets=2), "I2_advertised", "oxia_turns"),
+    "oxia.longest_log": FaultModel(Bounds(terms=3, offsets=2, turns=2), "I2_advertised", "oxia_turns"),
     "oxia.first_answer_leads": FaultModel(Bounds(terms=2, offsets=1), "I2_advertised"),
     "oxia.elects_twice": FaultModel(Bounds(terms=1, offsets=1), "I7"),
     "oxia.serves_at_once": FaultModel(Bounds(terms=2, offsets=1), "I4"),

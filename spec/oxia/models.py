@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from viewproof.spec.lang import Instance, Part, Spec, SpecError, compose
 from viewproof.spec.oxia import election, replication
@@ -14,6 +13,7 @@ from viewproof.spec.oxia.faults import fault
 from viewproof.spec.oxia.invariants import INVARIANTS, WITNESSES
 from viewproof.spec.oxia.reach import REACH
 from viewproof.spec.oxia.state import History, Messages, Servers
+from viewproof.spec.sizes import NARROWS
 
 ACTIONS = (
     election.start_election,
@@ -46,12 +46,15 @@ PARTS = (CONTROL, REACH)
 
 @dataclass(frozen=True)
 class Bounds:
-    """Size of a finite model: terms 1 .. terms, offsets 1 .. offsets, crashes in all, features."""
+    """Size of a finite model: terms 1 .. terms, offsets 1 .. offsets, crashes in all, features, servers that take turns
+    (fewer are reached in a term, so many terms stay a small model).
+    """
 
     terms: int = 2
     offsets: int = 1
     restarts: int = 0
     features: int = 0
+    turns: int = field(default=0, metadata=NARROWS)
 
     def instance(self, replicas: int) -> Instance:
         """The index ranges."""
@@ -68,12 +71,9 @@ MODELS = {
     "oxia_terms": Bounds(terms=3, offsets=1),
     "oxia_restart": Bounds(terms=2, offsets=1, restarts=1),
     "oxia_control": Bounds(terms=2, offsets=1, features=1),
-    "oxia_turns": Bounds(terms=4, offsets=2),
+    "oxia_turns": Bounds(terms=4, offsets=2, turns=2),
 }
-"""Model name → default bounds."""
-
-OPTIONS: dict[str, dict[str, Any]] = {"oxia_turns": {"reached": ((0, 2), (1, 2), (0, 2), (1, 2))}}
-"""Model name → options of its configuration. `oxia_turns`: in odd terms server 1 is not reached, in even ones 0."""
+"""Model name → default bounds. `oxia_turns`: in odd terms server 1 is not reached, in even ones server 0."""
 
 
 def build(cfg: Config, instance: Instance, name: str = "oxia") -> Spec:
@@ -102,9 +102,9 @@ def model(
     bounds: Bounds | None = None,
     **sizes: int,
 ) -> Spec:
-    """A named bounded model; `sizes` (terms, offsets, restarts, features) override its default bounds."""
+    """A named bounded model; `sizes` (terms, offsets, restarts, features, turns) override its default bounds."""
     if name not in MODELS:
         raise SpecError(f"unknown model {name}; there are: {', '.join(MODELS)}")
     limits = replace(bounds or MODELS[name], **sizes)
-    cfg = Config(replicas or 3, features=limits.features, faults=frozenset(faults), **OPTIONS.get(name, {}))
+    cfg = Config(replicas or 3, features=limits.features, turns=limits.turns, faults=frozenset(faults))
     return build(cfg, limits.instance(cfg.replicas), name)

@@ -11,7 +11,9 @@ from viewproof.api.check import check, reach
 from viewproof.spec.engines import explicit, interp
 from viewproof.spec.lang import SpecError
 from viewproof.spec.oxia import MODELS, model
+from viewproof.spec.oxia.models import Bounds
 from viewproof.spec.oxia.progress import goals
+from viewproof.spec.sizes import Size
 
 SMALL: list[tuple[str, dict[str, int]]] = [
     ("oxia", {"replicas": 1, "terms": 2, "offsets": 2}),
@@ -48,6 +50,21 @@ def test_interp_and_explicit_have_the_same_counts(name: str, sizes: dict[str, in
     found = explicit.explore(spec, notify=lambda _: None)
     require_counts(found, name, **sizes)
     assert facts(found) == facts(interp.explore(spec))
+
+
+def test_servers_that_take_turns_leave_a_majority_in_each_term() -> None:
+    turns = model("oxia", replicas=3, terms=4, offsets=1, turns=2)
+    assert check(turns).distinct == 133_536
+    with pytest.raises(SpecError, match="no server is elected if 2 of 2 take turns"):
+        model("oxia", replicas=2, turns=2)
+
+
+def test_a_size_grows_by_what_makes_it_larger() -> None:
+    assert [size.name for size in Size(3, Bounds(terms=3, offsets=1, turns=2)).larger()] == [
+        "3 replicas, 4 terms, 1 offset, 2 turns",
+        "3 replicas, 3 terms, 2 offsets, 2 turns",
+        "4 replicas, 3 terms, 1 offset, 2 turns",
+    ]
 
 
 @pytest.mark.parametrize("id", [w.id for w in model("oxia").witnesses])
