@@ -15,6 +15,9 @@ acknowledged the prepare.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from viewproof.impl.interface.checks import check
 from viewproof.impl.interface.effects import AppendPrepares, DrainJournal
 from viewproof.impl.interface.messages import (
@@ -136,7 +139,23 @@ class LogRecovery:
                 came.sort(key=lambda prepare: prepare.header.op)
                 self.journal.append(came[: self.state.config.append_prepares_max], repair=False)
         elif not missing and repair.op_max == repair.head_op:
-            self.boot_whole(log)
+            self._name_head(repair, partial(self.boot_whole, log))
+
+    def _name_head(self, repair: LogRepair, then: Callable[[], None]) -> None:
+        """The superblock names the log's head before the journal forgets what was lost: a prepare that was fetched,
+        and written elsewhere, does not say that the log went on there.
+        """
+        state, block = self.state, self.state.superblock
+        if (repair.head_op, repair.head_checksum) == (block.head_op, block.head_checksum):
+            then()
+            return
+        self.writes.write_superblock(
+            view=state.view,
+            log_view=state.log_view,
+            head_op=repair.head_op,
+            head_checksum=repair.head_checksum,
+            then=then,
+        )
 
     def boot_whole(self, log: list[Prepare]) -> None:
         """The log is whole: the replica boots. What the journal holds beside it is erased."""
@@ -255,17 +274,9 @@ class LogRecovery:
 
     def _discard(self, repair: LogRepair, end: int, checksum: str) -> None:
         """The log ends at `end` from now on: the superblock says so, then the journal forgets what lies above."""
-        state, block = self.state, self.state.superblock
-
-        def then() -> None:
-            self.journal.drain(state.checkpoint, stale=True, end=end)
-
         repair.end = repair.head_op = repair.op_max = end
         repair.head_checksum = checksum
-        head = (end, checksum) if block.head_op > end else (block.head_op, block.head_checksum)
-        self.writes.write_superblock(
-            view=state.view, log_view=state.log_view, head_op=head[0], head_checksum=head[1], then=then
-        )
+        self._name_head(repair, partial(self.journal.drain, self.state.checkpoint, stale=True, end=end))
 
     # Writes
 

@@ -120,6 +120,16 @@ class Disk:
             self.block = replace(self.block, checkpoint=checkpoint)
             self._name(new)
 
+    def settle(self) -> None:
+        """A log that was mended is named up to its head; then all that is not of it is erased."""
+        if self.journal.damage(self.block) is not None or not self.log:
+            return
+        head = self.log[-1].header
+        self.block = replace(self.block, head_op=head.op, head_checksum=head.checksum)
+        self.journal.on_superblock(self.block)
+        with self.fused(0.3, "erasing the rest"):
+            self.journal.drain(MemoryFileSystem(), self.block.checkpoint, self.journal.log_names(self.block))
+
     def checkpoint(self) -> None:
         """A snapshot holds what is below; its slots are free."""
         if self.journal.damage(self.block) is not None or not self.log:
@@ -219,7 +229,8 @@ def judged(seed: int) -> Disk:
         if disk.random.random() < 0.5:
             disk.rot()
         disk.boot()
-        disk.random.choice((disk.append, disk.mend, disk.mend, disk.overrule, disk.transfer, disk.checkpoint))()
+        acts = (disk.append, disk.mend, disk.mend, disk.settle, disk.overrule, disk.transfer, disk.checkpoint)
+        disk.random.choice(acts)()
         if disk.random.random() < 0.5:
             disk.crash("rest")
     return disk
