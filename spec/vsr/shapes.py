@@ -7,6 +7,7 @@ bound of states is searched up to it, level by level.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from viewproof.spec.sizes import Portfolio, Size
 from viewproof.spec.vsr.bounds import Bounds
@@ -88,6 +89,18 @@ CLIENTS = (
     _sessions(2, views=1, ops=2, slots=2, restarts=1),
 )
 """With three clients and two slots the one that is evicted is a choice; a crash in which a slot is free takes two."""
+SNAPSHOTS = (
+    _sessions(2, views=1, ops=3, clients=1, restarts=1),
+    _sessions(2, ops=1, clients=1, restarts=1),
+    _sessions(2, views=1, ops=2, restarts=2),
+    _sessions(2, ops=2, clients=1),
+    replace(_sessions(2, views=1, ops=4), max_states=130_000),
+    _sessions(2, ops=2),
+    _sessions(2, views=1, ops=3, clients=3, slots=2, restarts=1),
+)
+"""A table in a snapshot: saved, sent, lost in a crash and loaded. Four ops: too many for the pipeline. Two slots: which
+is lost is a choice.
+"""
 CHECKPOINTS = (
     Size(3, Bounds(views=2, ops=1, clients=2, requests=2)),
     LOGS,
@@ -206,6 +219,7 @@ SHAPES: dict[str, Portfolio] = {
     ),
     "combined": _of(
         "combined",
+        *SNAPSHOTS,
         Size(2, Bounds(views=2, ops=2, clients=2, requests=1, incarnations=1, restarts=1)),
         beside=("core", "clients", "control", "checkpoint", "pipeline", "control_checkpoint"),
         unmet=_because(TOGETHER, "I3 I5 I12 request.stale I8.again register.stale I5.race"),

@@ -32,7 +32,7 @@ def said() -> list[tuple[str, str]]:
 
 
 def test_some_reasons_are_another_models() -> None:
-    assert {model for model, _ in said()} == {"headers"}
+    assert {model for model, _ in said()} == {"combined", "headers"}
     assert anywhere("discard | (2 - where(x, 0, 1)) <= 3") == "discard | (n - where(x, 0, 1)) <= 3"
 
 
