@@ -143,12 +143,9 @@ class LogRecovery:
 
     def _name_head(self, repair: LogRepair, then: Callable[[], None]) -> None:
         """The superblock names the log's head before the journal forgets what was lost: a prepare that was fetched,
-        and written elsewhere, does not say that the log went on there.
+        and written elsewhere, does not say that the log went on there. It keeps the clock of who said so, too.
         """
-        state, block = self.state, self.state.superblock
-        if (repair.head_op, repair.head_checksum) == (block.head_op, block.head_checksum):
-            then()
-            return
+        state = self.state
         self.writes.write_superblock(
             view=state.view,
             log_view=state.log_view,

@@ -163,6 +163,14 @@ def test_a_loss_that_a_log_with_later_ops_hides_is_not_forgotten(tmp_path: Path)
     assert check_run(result.run, load(result.trace), AuditOptions()).verdict == "conforms"
 
 
+def test_what_nacks_discarded_is_seen_after_them(tmp_path: Path) -> None:
+    """The log ended where the superblock says already, and the replica died before it was back."""
+    result = simulate(64_038_471, requests=60, out=tmp_path)
+    assert result.ok, result.failures
+    assert result.trace is not None
+    assert check_run(result.run, load(result.trace), AuditOptions()).verdict == "conforms"
+
+
 def test_a_prepare_that_came_with_another_log_stays_in_the_own_one() -> None:
     """The own copy was lost; what came for a log that was never named took its place, and the boot erased it."""
     result = simulate(64_031_079, requests=60)
