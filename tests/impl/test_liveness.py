@@ -154,6 +154,12 @@ def test_a_view_whose_primary_was_heard_late_was_not_left_for_nothing() -> None:
     assert result.ok, result.failures
 
 
+def test_while_no_client_asks_nothing_is_left_unanswered() -> None:
+    """All three paused for two thousand ticks; then one had waited for eight."""
+    result = simulate(64_041_002, requests=60, profile=NAMED_PROFILES["deaf"])
+    assert result.ok, result.failures
+
+
 def test_a_first_primary_that_hears_nobody_goes_on_after_its_longer_wait() -> None:
     made = started(3, cut=DEAF)
     answered, _ = run(made, 4_000)

@@ -64,7 +64,7 @@ class StallsChecker(Checker):
             return
         around = self._around()
         completed = cluster.clients.completed
-        if completed != self.completed or around != self.around:
+        if completed != self.completed or around != self.around or not self._waiting():
             self.completed, self.completed_at = completed, cluster.now
         if around != self.around:
             self.around, self.since, self.view_settled = around, cluster.now, None
