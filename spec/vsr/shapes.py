@@ -117,7 +117,8 @@ REPAIRS = (
     Size(3, Bounds(views=2, ops=1, requests=1, rots=1)),
     Size(3, Bounds(views=2, ops=1, requests=1, restarts=2)),
 )
-ONE_COMMITS = Size(2, Bounds(views=3, ops=1, requests=1, quorum_replication=1, quorum_view_change=2))
+COMMITS_ALONE = {"quorum_replication": 1, "quorum_view_change": 2}
+ONE_COMMITS = Size(2, Bounds(views=3, ops=1, requests=1, **COMMITS_ALONE))
 """Two replicas of which one commits, and both must nack: offers of different log_views, at little cost."""
 SUPERBLOCKS = (
     *REPAIRS,
@@ -155,6 +156,12 @@ GAPS = (
 REPAIR = Portfolio(
     "repair", (*GAPS, *REPAIRS, Size(3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1))), ("core",), DROP
 )
+ONE_WITH_FILES = (
+    Size(1, Bounds(views=1, ops=2, clients=2, requests=2, restarts=2, rots=1, partitions=2, readers=2, messages=1)),
+    Size(1, Bounds(views=2, ops=2, requests=2, restarts=2, rots=1, partitions=1, readers=1, messages=1)),
+    Size(1, Bounds(views=3, ops=1, requests=1, restarts=1, rots=1, partitions=1, readers=1, messages=1)),
+)
+"""A loss that is accepted, and a crash after it: of one partition and not of the other; in a later view."""
 SHAPES: dict[str, Portfolio] = {
     "slots": _of(
         "slots",
@@ -263,12 +270,14 @@ SHAPES: dict[str, Portfolio] = {
     ),
     "partitions": _of(
         "partitions",
+        *ONE_WITH_FILES,
         Size(1, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1, partitions=1, readers=1, messages=2)),
         Size(2, Bounds(views=1, ops=2, requests=2, restarts=1, rots=1, partitions=1, readers=1, messages=1)),
         Size(2, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1, partitions=1, readers=1, messages=2)),
         Size(2, Bounds(views=3, ops=1, requests=1, restarts=1, rots=1, partitions=1, readers=1, messages=1)),
         Size(3, Bounds(views=2, ops=1, requests=1, restarts=1, rots=1, partitions=1, readers=1, messages=1)),
         Size(2, Bounds(views=2, ops=2, requests=2, restarts=1, rots=1, partitions=2, readers=2, messages=1)),
+        Size(2, Bounds(views=3, ops=2, requests=2, partitions=1, readers=1, messages=1, **COMMITS_ALONE), 500_000),
         beside=("core", "checkpoint"),
     ),
     "loss": _of(
@@ -279,7 +288,7 @@ SHAPES: dict[str, Portfolio] = {
         Size(2, Bounds(views=3, ops=1, requests=1, restarts=2)),
         Size(3, Bounds(views=1, ops=2, requests=2, restarts=1)),
         Size(2, Bounds(views=2, ops=1, requests=1, restarts=2, **ALONE_IN_VIEW)),
-        Size(2, Bounds(views=3, ops=1, requests=1, restarts=1, quorum_replication=1, quorum_view_change=2)),
+        Size(2, Bounds(views=3, ops=1, requests=1, restarts=1, **COMMITS_ALONE)),
         beside=("core", "checkpoint"),
     ),
 }

@@ -209,6 +209,31 @@ repair r=1 o=1
 start_view r=1
 """
 """View 5 committed the prepare of view 0; replica 1 offers that of view 1 to view 6, and replica 4 has it, too."""
+FILE_BEYOND_ITS_SNAPSHOT = """
+on_request r=0 c=1 s=1
+append r=0 o=1
+commit r=0 o=1
+ask_other r=0
+execute r=0
+on_request r=0 c=1 s=2
+append r=0 o=2
+commit r=0 o=2
+ask_append r=0 n=0 m=1
+execute r=0
+flush_segment r=0 n=0
+restart r=0 n=2
+start_view_change r=1 v=1
+start_view_change r=1 v=2
+start_view_change r=0 v=2
+do_view_change r=0
+do_view_change r=1
+start_view r=0 b=0
+commit r=0 o=1
+execute r=0
+take_checkpoint r=0
+install_snapshot r=1 v=2 n=2 k=1
+"""
+"""Replica 0 flushes the message of op 2, crashes, and takes a snapshot once it has executed op 1 again."""
 FOUR_VIEWS: dict[str, Any] = {
     "replicas": 3,
     "views": 4,
@@ -309,6 +334,11 @@ WALKS = [
     Walk(
         "merge | quorum <= count(", "minor key first", "", of_repair.LONGEST_OF_AN_OLDER_VIEW, "I3",
         {**TWO_OPS, "views": 3, "rots": 0}, "repair",
+    ),
+    Walk(
+        "take_checkpoint | snapshot_held[", "segment for it", "", FILE_BEYOND_ITS_SNAPSHOT, "I15",
+        {"replicas": 2, "views": 3, "ops": 2, "requests": 2, "restarts": 1, "rots": 0, "partitions": 1, "readers": 1,
+         "messages": 1, "quorum_replication": 1, "quorum_view_change": 2}, "partitions",
     ),
 ]  # fmt: skip
 
