@@ -9,7 +9,7 @@ from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.core import invariants as core
 from viewproof.spec.vsr.core import restart
 from viewproof.spec.vsr.core.lemmas.words import asks_first
-from viewproof.spec.vsr.parts.recovery import alone, faults, invariants, nonce, superblock
+from viewproof.spec.vsr.parts.recovery import alone, faults, invariants, lemmas, nonce, superblock
 from viewproof.spec.vsr.parts.repair import invariants as repaired
 from viewproof.spec.vsr.parts.repair import view_change
 from viewproof.spec.vsr.parts.repair.options import Repair
@@ -57,6 +57,7 @@ NONCE = Part(
     actions=lambda cfg: (nonce.replace_disk, nonce.answer_recovery, nonce.recover) if cfg.replicas > 1 else (),
     changes=of_nonce,
     witnesses=lambda cfg: (invariants.recovered_later,) if cfg.replicas > 1 else (),
+    lemmas=lambda cfg: lemmas.LEMMAS if cfg.replicas > 1 else (),
     needs={"crash": (invariants.recovered_later,)},
     faults=faults.FAULTS,
     models={

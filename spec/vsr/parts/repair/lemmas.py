@@ -19,6 +19,7 @@ from viewproof.spec.lang import (
     not_,
     some,
     value_of,
+    where,
 )
 from viewproof.spec.vsr.core.invariants import carries, reworked
 from viewproof.spec.vsr.core.lemmas.words import (
@@ -34,6 +35,7 @@ from viewproof.spec.vsr.core.state import NORMAL, VIEW_CHANGE, Op, Replica, View
 from viewproof.spec.vsr.parts.repair.invariants import backed
 from viewproof.spec.vsr.parts.repair.lemmas_of_acks import (
     ack_kept,
+    body_cut,
     copy_kept,
     honest_gap,
     leader_gap,
@@ -41,6 +43,7 @@ from viewproof.spec.vsr.parts.repair.lemmas_of_acks import (
     offer_freezes_acks,
     offer_gap,
     unknown,
+    waits,
 )
 from viewproof.spec.vsr.parts.repair.state import Repaired, leading
 
@@ -52,7 +55,9 @@ if TYPE_CHECKING:
 def durable_views(s: Repaired) -> Bool:
     """The view in the superblock is at most the replica's, and has reached its log_view and all it promised."""
     return all_of(
-        each_replica(lambda r: all_of(s.durable_view[r] <= s.view[r], s.log_view[r] <= s.durable_view[r])),
+        each_replica(
+            lambda r: any_of(waits(s, r), all_of(s.durable_view[r] <= s.view[r], s.log_view[r] <= s.durable_view[r]))
+        ),
         each_vote_entry(
             lambda v, r, o: all_of(
                 implies(s.dvc[v, r].sent, v <= s.durable_view[r]),
@@ -102,10 +107,12 @@ def log_entries(s: Repaired) -> Bool:
     return each_entry(
         lambda r, o: all_of(
             any_of(o <= s.op[r], all_of(s.entry[r, o] == NONE, not_(s.written[r, o]))),
-            any_of(o != s.op[r], s.entry[r, o] != NONE, s.merged[r] > some(s.log_view[r])),
-            s.memory[r, o] <= some(s.log_view[r]),
-            any_of(s.entry[r, o] < some(s.view[r]), s.status[r] == NORMAL),
+            any_of(o != s.op[r], s.entry[r, o] != NONE, s.merged[r] > some(s.log_view[r]), waits(s, r)),
+            s.memory[r, o] <= some(where(waits(s, r), s.durable_view[r], s.log_view[r])),
+            s.body[r, o] <= some(s.durable_view[r]),
+            any_of(s.entry[r, o] < some(s.view[r]), s.status[r] == NORMAL, waits(s, r)),
             any_of(
+                waits(s, r),
                 s.body[r, o] < some(s.view[r]),
                 all_of(s.status[r] == NORMAL, o <= s.op[r], s.entry[r, o] == s.body[r, o]),
             ),
@@ -156,7 +163,7 @@ def offer_merged(s: Repaired) -> Bool:
                     lambda w: all_of(
                         s.dvc[v, r].log_view < w,
                         primary(s, w) == r,
-                        s.merged[r] >= some(w),
+                        s.dvc[w, r].sent,
                         not_(s.sv[w].sent),
                     ),
                 ),
@@ -178,16 +185,15 @@ def log_view_started(s: Repaired) -> Bool:
     )
 
 
-@invariant("repair.never_wiped", "nobody lost its memory")
-def never_wiped(s: Repaired) -> Bool:
-    """Without a crash no replica starts afresh."""
-    return each_replica(lambda r: not_(s.wiped[r]))
-
-
 @invariant("repair.started", "the primary of a started view has reached it")
 def view_started(s: Repaired) -> Bool:
     """The log_view of a started view's primary is that view, or a later one."""
-    return each_vote(lambda v, r: implies(all_of(s.sv[v].sent, primary(s, v) == r), v <= s.log_view[r]))
+    return each_vote(
+        lambda v, r: implies(
+            all_of(s.sv[v].sent, primary(s, v) == r),
+            any_of(v <= s.log_view[r], all_of(waits(s, r), v <= s.durable_view[r])),
+        )
+    )
 
 
 @invariant("repair.canonical_log", "a log with gaps is its log_view's")
@@ -195,6 +201,7 @@ def canonical_log(s: Repaired) -> Bool:
     """Each header that a replica knows is that of its log_view's log, unless it merged a log since."""
     return each_entry(
         lambda r, o: any_of(
+            waits(s, r),
             s.entry[r, o] == NONE,
             s.merged[r] > some(s.log_view[r]),
             lambda: s.entry[r, o] == entry_of_view(s, s.log_view[r], o),
@@ -351,10 +358,48 @@ def later_views_carry(s: Repaired) -> Bool:
 def leader(s: Repaired) -> Bool:
     """A replica whose log_view is its view is normal; one in a view change of its view has not started it."""
     return each_replica(
-        lambda r: all_of(
-            any_of(s.status[r] == NORMAL, s.status[r] == VIEW_CHANGE),
-            (s.status[r] == NORMAL) == (s.log_view[r] == s.view[r]),
-            implies(leading(s, r), not_(s.sv[s.view[r]].sent)),
+        lambda r: any_of(
+            waits(s, r),
+            all_of(
+                any_of(s.status[r] == NORMAL, s.status[r] == VIEW_CHANGE),
+                (s.status[r] == NORMAL) == (s.log_view[r] == s.view[r]),
+                implies(leading(s, r), not_(s.sv[s.view[r]].sent)),
+            ),
+        )
+    )
+
+
+@invariant("repair.ack", "an acknowledgement is of the view's entry")
+def ack(s: Repaired) -> Bool:
+    """An acknowledgement in a view is of that view's canonical entry, which was prepared; its sender's log_view has
+    reached the view, which has started.
+    """
+    return each_vote_entry(
+        lambda v, r, o: implies(
+            s.ack[v, r, o] != NONE,
+            lambda: all_of(
+                s.ack[v, r, o] == entry_of_view(s, v, o),
+                exists_prepare(s, s.ack[v, r, o], o),
+                started(s, v),
+                v <= s.durable_view[r],
+                any_of(waits(s, r), v <= s.log_view[r]),
+            ),
+        )
+    )
+
+
+@invariant("repair.offer_log_view", "after an offer only a start_view changes log_view")
+def offer_log_view(s: Repaired) -> Bool:
+    """A replica that offered the log of a view for view v, a later one, still has that log_view, or one of at least
+    v.
+    """
+    return each_vote(
+        lambda v, r: implies(
+            s.dvc[v, r].sent,
+            all_of(
+                s.dvc[v, r].log_view < v,
+                any_of(waits(s, r), s.log_view[r] == s.dvc[v, r].log_view, s.log_view[r] >= v),
+            ),
         )
     )
 
@@ -365,13 +410,13 @@ def lemmas(cfg: Config) -> tuple[Predicate, ...]:
         (
             nack,
             copy_kept,
+            body_cut,
             unknown,
             honest_gap,
             leader_gap,
             offer_carries,
             offer_reworked,
             offer_merged,
-            never_wiped,
         )
         if cfg.repair.recovery == "nonce"
         else ()
@@ -397,6 +442,8 @@ def lemmas(cfg: Config) -> tuple[Predicate, ...]:
         leader_carries,
         later_views_carry,
         leader,
+        ack,
+        offer_log_view,
         *by_nonce,
     )
 
@@ -407,8 +454,10 @@ REPLACED = frozenset(
         "types.status",
         "types.durable_prefix",
         "types.log_length",
+        "messages.ack",
         "messages.ack_durable",
         "messages.offer_freezes_acks",
+        "messages.offer_log_view",
         "messages.offer_prepared",
         "replicas.canonical_log",
         "replicas.log_view_started",
@@ -416,38 +465,29 @@ REPLACED = frozenset(
         "committed.offer_covers_commit",
         "committed.known",
         "committed.offered",
+        "messages.votes_below_view",
         "quorums.later_views_carry",
     )
 )
 """Lemmas of the core that speak of a journal without gaps, or of a restarted primary (`repair.leader` says more)."""
-AFTER_RECOVERY = frozenset(
+WITH_SUPERBLOCK = frozenset(
     (
-        "messages.ack",
-        "messages.offer_log_view",
-        "messages.votes_below_view",
+        "messages.start_view_unsent",
+        "repair.ack",
         "repair.ack_kept",
         "repair.canonical_log",
-        "repair.copy_kept",
         "repair.durable_views",
+        "repair.journal",
+        "repair.known",
         "repair.leader",
+        "repair.leader_carries",
         "repair.log_entries",
         "repair.log_view_started",
-        "repair.never_wiped",
-        "repair.offer_merged",
-        "repair.started",
-        "repair.unknown",
+        "repair.offer_freezes_acks",
+        "repair.offer_gap",
+        "repair.own_offer",
     )
 )
-"""Lemmas that are false once a replica crashed and recovered by nonce: no proof covers that yet."""
-WITH_SUPERBLOCK = (AFTER_RECOVERY - {"messages.offer_log_view", "messages.votes_below_view", "repair.started"}) | {
-    "messages.start_view_unsent",
-    "repair.journal",
-    "repair.known",
-    "repair.leader_carries",
-    "repair.offer_freezes_acks",
-    "repair.offer_gap",
-    "repair.own_offer",
-}
 """Lemmas that are false where views are started through a superblock: no proof covers that yet."""
 
 
@@ -455,6 +495,4 @@ def without(cfg: Config, crashes: bool) -> frozenset[str]:
     """Lemmas that do not hold under a configuration with repair."""
     if cfg.repair.recovery == "superblock":
         return WITH_SUPERBLOCK | ({"quorums.view_change"} if cfg.replicas == 1 else frozenset())
-    if not crashes:
-        return frozenset()
-    return AFTER_RECOVERY | ({"repair.journal"} if cfg.repair.diskless else frozenset())
+    return frozenset({"repair.journal"} if crashes and cfg.repair.diskless else ())

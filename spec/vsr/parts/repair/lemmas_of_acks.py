@@ -16,16 +16,21 @@ from viewproof.spec.lang import (
     not_,
     some,
 )
-from viewproof.spec.vsr.core.invariants import reworked
+from viewproof.spec.vsr.core.invariants import carries, reworked
 from viewproof.spec.vsr.core.lemmas.words import (
     each_entry,
     each_vote_entry,
     exists_prepare,
 )
-from viewproof.spec.vsr.core.state import Entry, Op, Replica, View, entry_of_view, primary
-from viewproof.spec.vsr.parts.repair.invariants import overruled, void
+from viewproof.spec.vsr.core.state import RECOVERING, Entry, Op, Replica, View, entry_of_view, primary
+from viewproof.spec.vsr.parts.repair.invariants import void
 from viewproof.spec.vsr.parts.repair.nacks import quorum_nack
 from viewproof.spec.vsr.parts.repair.state import Repaired, leading
+
+
+def waits(s: Repaired, r: Replica) -> Bool:
+    """Did r crash, and does not take part in anything yet?"""
+    return s.status[r] == RECOVERING
 
 
 @invariant("repair.ack_kept", "what was acknowledged is in the journal or known as lost")
@@ -35,7 +40,7 @@ def ack_kept(s: Repaired) -> Bool:
     """
     return each_vote_entry(
         lambda v, r, o: implies(
-            all_of(s.ack[v, r, o] != NONE, v == s.log_view[r]),
+            all_of(s.ack[v, r, o] != NONE, v == s.log_view[r], not_(waits(s, r))),
             all_of(
                 any_of(
                     all_of(o <= s.op[r], s.entry[r, o] == s.ack[v, r, o]),
@@ -87,9 +92,9 @@ def abandoned(s: Repaired, v: View, o: Op, entry: Entry) -> Bool:
         Replica,
         lambda r: all_of(
             primary(s, v) == r,
-            s.merged[r] >= some(v),
+            s.dvc[v, r].sent,
             not_(s.sv[v].sent),
-            any_of(s.view[r] > v, lambda: lacks(r)),
+            any_of(waits(s, r), s.view[r] > v, lambda: lacks(r)),
         ),
     )
 
@@ -108,7 +113,10 @@ def lets_go(s: Repaired, w: View, r: Replica, o: Op, entry: Entry) -> Bool:
         return all_of(abandoned(s, v, o, entry), lambda: exists(between(Op, 1, o), left))
 
     return any_of(
-        overruled(s, w, o, entry),
+        exists(
+            between(View, w + 1, s.durable_view[r]),
+            lambda x: all_of(s.sv[x].sent, lambda: not_(carries(s, x, o, entry))),
+        ),
         lambda: exists(
             View,
             lambda x: all_of(
@@ -130,7 +138,8 @@ def copy_kept(s: Repaired) -> Bool:
     def kept(v: View, r: Replica, o: Op, entry: Entry) -> Bool:
         return any_of(
             not_(binds(s, v, r, o, entry)),
-            all_of(o <= s.commit_min[r], s.ack[v, r, o] != entry),
+            all_of(any_of(o <= s.commit_min[r], s.nonce[r] != 0), s.ack[v, r, o] != entry),
+            s.wiped[r],
             s.body[r, o] == entry,
             s.faulty[r, o],
             lambda: lets_go(s, v, r, o, entry),
@@ -154,7 +163,7 @@ def nack(s: Repaired) -> Bool:
                     between(View, 0, v - 1),
                     lambda w: any_of(
                         not_(binds(s, w, r, o, s.nack_sent[v, r, o])),
-                        all_of(o <= s.commit_min[r], s.ack[w, r, o] != s.nack_sent[v, r, o]),
+                        all_of(any_of(o <= s.commit_min[r], s.nonce[r] != 0), s.ack[w, r, o] != s.nack_sent[v, r, o]),
                         lambda: lets_go(s, w, r, o, s.nack_sent[v, r, o]),
                     ),
                 ),
@@ -196,7 +205,9 @@ def acknowledged_nothing(s: Repaired, r: Replica, o: Op) -> Bool:
 @invariant("repair.unknown", "who knows no header acknowledged nothing")
 def unknown(s: Repaired) -> Bool:
     """Where a replica knows no header, nothing that it acknowledged binds anybody any more."""
-    return each_entry(lambda r, o: any_of(s.entry[r, o] != NONE, lambda: acknowledged_nothing(s, r, o)))
+    return each_entry(
+        lambda r, o: any_of(s.entry[r, o] != NONE, s.faulty[r, o], s.wiped[r], lambda: acknowledged_nothing(s, r, o))
+    )
 
 
 @invariant("repair.honest_gap", "a gap's sender acknowledged nothing")
@@ -210,5 +221,29 @@ def honest_gap(s: Repaired) -> Bool:
             o < s.dvc[v, r].low,
             s.dvc[v, r].entry[o] != NONE,
             lambda: forall(between(View, 0, v - 1), lambda w: any_of(s.ack[w, r, o] == NONE, lambda: void(s, w, r, o))),
+        )
+    )
+
+
+@invariant("repair.body_cut", "what a journal holds above the log is of no view to come")
+def body_cut(s: Repaired) -> Bool:
+    """A prepare that a journal holds above the log is in none that began since, or its holder left the view, or leads
+    it, for which it was cut.
+    """
+
+    def cut(r: Replica, o: Op, x: View) -> Bool:
+        return all_of(
+            s.body[r, o] < some(x),
+            any_of(
+                all_of(s.sv[x].sent, lambda: not_(carries(s, x, o, s.body[r, o]))),
+                all_of(primary(s, x) == r, s.dvc[x, r].sent, not_(s.sv[x].sent)),
+            ),
+        )
+
+    return each_entry(
+        lambda r, o: any_of(
+            o <= s.op[r],
+            s.body[r, o] == NONE,
+            exists(between(View, 1, s.durable_view[r]), lambda x: cut(r, o, x)),
         )
     )
