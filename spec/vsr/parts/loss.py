@@ -33,6 +33,7 @@ from viewproof.spec.lang import (
     exists,
     forall,
     implies,
+    invariant,
     largest,
     maximum,
     not_,
@@ -46,11 +47,13 @@ from viewproof.spec.lang import (
 )
 from viewproof.spec.vsr.bounds import Bounds, Model
 from viewproof.spec.vsr.core import invariants, restart, view_change
+from viewproof.spec.vsr.core.lemmas.words import each_entry, each_replica, each_vote, each_vote_entry, started
 from viewproof.spec.vsr.core.normal import require_slot
 from viewproof.spec.vsr.core.restart import load_state
 from viewproof.spec.vsr.core.state import (
     REBUILT,
     RECOVERING,
+    VIEW_CHANGE,
     Length,
     Op,
     Replica,
@@ -324,6 +327,90 @@ def changes(cfg: Config) -> tuple[Change, ...]:
     )
 
 
+@invariant("loss.status", "who is in a view change")
+def status(s: Losses) -> Bool:
+    """A backup in a view change has a log_view below its view."""
+    return each_replica(
+        lambda r: implies(all_of(s.status[r] == VIEW_CHANGE, s.log_view[r] == s.view[r]), primary(s, s.view[r]) == r)
+    )
+
+
+@invariant("loss.votes", "a vote is not above what its sender knows, or lost")
+def votes(s: Losses) -> Bool:
+    """A do_view_change is of an earlier view's log, and for a view up to its sender's; a quorum asked for it with
+    start_view_changes, each for a view up to its sender's, or to one that it lost. A started view is up to its
+    primary's.
+    """
+    return each_vote(
+        lambda v, r: all_of(
+            implies(s.svc[v, r], v <= largest(s.durable_view[r], s.lost_view[r])),
+            implies(all_of(s.sv[v].sent, primary(s, v) == r), v <= s.durable_view[r]),
+            implies(
+                s.dvc[v, r].sent,
+                all_of(
+                    v <= s.durable_view[r],
+                    s.dvc[v, r].log_view < v,
+                    count(Replica, lambda q: s.svc[v, q]) >= s.cfg.quorum_view_change,
+                ),
+            ),
+        )
+    )
+
+
+@invariant("loss.log_view_started", "a log_view is a started view")
+def log_view_started(s: Losses) -> Bool:
+    """The log_view of a replica that does not wait has started, and its log reaches what that view started with."""
+    return each_replica(
+        lambda r: any_of(not_(takes_part(s, r)), all_of(started(s, s.log_view[r]), s.sv[s.log_view[r]].op <= s.op[r]))
+    )
+
+
+@invariant("loss.log_durable", "what a replica acknowledged, and what its view began with, it holds")
+def log_durable(s: Losses) -> Bool:
+    """A replica that does not wait holds durably what it acknowledged in its log_view, and what that started with."""
+    return each_entry(
+        lambda r, o: any_of(
+            not_(takes_part(s, r)),
+            durable(s, r, o),
+            all_of(s.ack[s.log_view[r], r, o] == NONE, o > s.sv[s.log_view[r]].op),
+        )
+    )
+
+
+@invariant("loss.lost_acks", "what is lost was at most lost_op")
+def lost_acks(s: Losses) -> Bool:
+    """What a replica that waits had acknowledged is up to lost_op, or a view up to its log_view began without it."""
+    return each_vote_entry(
+        lambda v, r, o: any_of(
+            takes_part(s, r),
+            s.ack[v, r, o] == NONE,
+            o <= s.lost_op[r],
+            exists(
+                between(View, v + 1, s.log_view[r]),
+                lambda w: all_of(s.sv[w].sent, not_(invariants.carries(s, w, o, s.ack[v, r, o]))),
+            ),
+        )
+    )
+
+
+@invariant("loss.waits", "who waits has a snapshot at most")
+def has_snapshot(s: Losses) -> Bool:
+    """The log of a replica that waits ends with its snapshot, which it has executed, and is up to lost_op."""
+    return each_replica(
+        lambda r: any_of(
+            takes_part(s, r),
+            all_of(
+                s.op[r] <= s.lost_op[r],
+                s.commit_min[r] == s.op[r],
+                s.commit_max[r] == s.op[r],
+                snapshot_op(s, r) == s.op[r],
+            ),
+        )
+    )
+
+
+LEMMAS = (status, votes, log_view_started, log_durable, lost_acks, has_snapshot)
+
 AFTER_LOSS = (
     "types.status",
     "messages.ack_durable",
@@ -331,7 +418,7 @@ AFTER_LOSS = (
     "replicas.log_view_started",
     "replicas.start_durable",
 )
-"""Lemmas that are false once a disk is lost: no proof covers that yet."""
+"""Lemmas of the core that are false once a disk is lost: those of this part are in their place."""
 
 LOSSES = Part(
     "losses",
@@ -343,6 +430,7 @@ LOSSES = Part(
     ),
     changes=changes,
     witnesses=witnesses,
+    lemmas=lambda cfg: LEMMAS,
     untrue=lambda cfg, crashes: AFTER_LOSS,
     models={"loss": Model(Bounds(views=2, ops=1, requests=1, restarts=1), {"losses": True, "checkpoints": True})},
 )

@@ -74,7 +74,7 @@ WITNESSED: dict[str, list[Sizes]] = {
         {"replicas": 2, "views": 6, "restarts": 0, "states": 10 * MANY},
     ],
     "partitions": [{}, {**DEEP, "restarts": 1}, {"replicas": 3, "ops": 1, "requests": 1, "messages": 1}],
-    "loss": [{}, {**DEEP, "restarts": 1}],
+    "loss": [{}, {**DEEP, "restarts": 1}, {"replicas": 5, "restarts": 2}],
     "superblock": [{}, {**DEEP, "restarts": 1}, {"ops": 2, "clients": 2, "restarts": 0, "rots": 0}],
 }
 """Model → instances that together have a witness of every part: sizes, where the search of states is not enough also
