@@ -29,6 +29,19 @@ def test_repair_is_inductive(sizes: dict[str, int]) -> None:
     assert prove(spec, lemmas_of(spec.cfg)).verdict == "proved"
 
 
+RECOVERIES = [
+    {},
+    pytest.param({"replicas": 5}, marks=pytest.mark.long),
+    pytest.param({"views": 3, "restarts": 2}, marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize("sizes", RECOVERIES)
+def test_recovery_by_nonce_is_inductive(sizes: dict[str, int]) -> None:
+    spec = model("recovery", **sizes)
+    assert prove(spec, lemmas_of(spec.cfg, crashes=True)).verdict == "proved"
+
+
 @pytest.mark.long
 def test_at_most_one_header_in_an_offer_is_inductive() -> None:
     spec = model("headers")

@@ -64,6 +64,7 @@ WITNESSED: dict[str, list[Sizes]] = {
         {"ops": 3, "clients": 3, "states": 10 * MANY},
         {"views": 4, "ops": 1, "clients": 1, "rots": 0, "states": 0, "rounds": 3},
         {"replicas": 2, "views": 6, "ops": 1, "clients": 1, "states": 10 * MANY},
+        {"ops": 1, "clients": 1, "restarts": 1, "rots": 1},
     ],
     "recovery": [
         {},
