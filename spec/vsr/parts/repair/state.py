@@ -39,6 +39,7 @@ from viewproof.spec.vsr.core.state import (
     Messages,
     Op,
     Replica,
+    Restart,
     Rot,
     View,
     by_replica,
@@ -100,6 +101,7 @@ class Repaired(RepairMessages, Journals, Damage, Protocol):
     """The state with journals that are repaired, and what recovery by nonce adds to it."""
 
     wiped: Cells[Replica, Bool]
+    nonce: Cells[Replica, Restart]
     dvc_reworked: Cells[tuple[View, Replica], Bool]
 
     if TYPE_CHECKING:
