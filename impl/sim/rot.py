@@ -25,13 +25,14 @@ Item = tuple[int, str]
 
 
 def headers_on(storage: RingStorage, journal: RingJournal | None = None) -> list[PrepareHeader]:
-    """Of the prepares above the checkpoint that are clean on the disk, or in a copy of it that was opened: of the log
-    if that is whole, as what it does not name may be erased.
+    """Of the prepares above the checkpoint that are clean on the disk, or in a copy of it that was opened: those of the
+    log, as what it does not name may be erased. If the log is damaged not all of it is known: then all but those that
+    were fetched for another log.
     """
     block, journal = storage.superblock, journal or storage.as_found
-    names = None if journal.is_damaged(block) else journal.log_names(block)
-    headers = [header for _, _, _, header in journal.records() if header.op > block.checkpoint]
-    return [header for header in headers if names is None or header.checksum in names]
+    damaged, names = journal.is_damaged(block), journal.log_names(block)
+    found = [(repair, header) for _, _, repair, header in journal.records() if header.op > block.checkpoint]
+    return [header for repair, header in found if header.checksum in names or (damaged and not repair)]
 
 
 def items_on(storage: RingStorage, journal: RingJournal | None = None) -> set[Item]:

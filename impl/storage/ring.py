@@ -42,6 +42,8 @@ from viewproof.impl.storage.ring_table import Bounds, Decision, Found, decide, i
 from viewproof.impl.storage.vanished import require_size, with_name
 
 HEADER_MAGIC = 0x56535248  # "VSRH"
+BROKEN = b"\xff" * SECTOR
+"""No header, and not none."""
 
 
 class RingJournal(RingCells):
@@ -345,8 +347,8 @@ class RingJournal(RingCells):
                 for cell, each in zip(cells, prepares, strict=True)
                 if self._cells[cell].clean and self._op(cell) == each.header.op
             ]
-            for cell in stale:
-                self._file.write_at(self.geometry.header_at(cell), bytes(SECTOR))
+            for cell in stale:  # what hides a loss does so until another record says it
+                self._file.write_at(self.geometry.header_at(cell), BROKEN if self._hides(cell) else bytes(SECTOR))
             if stale:
                 self._sync()
             unsure = [repair and self._hides(cell) for cell in cells]

@@ -183,6 +183,12 @@ def test_a_rotten_cell_that_is_passed_over_leaves_no_later_end_uncertain() -> No
     assert result.ok, result.failures
 
 
+def test_what_a_damaged_replica_holds_beside_its_log_is_no_copy() -> None:
+    """It erased that once its log was mended, and the last copy rotted meanwhile."""
+    result = simulate(64_059_416, requests=60, profile=NAMED_PROFILES["late"])
+    assert result.ok, result.failures
+
+
 @pytest.mark.parametrize("seed", [62_011_089, 62_012_223])
 def test_what_another_holds_beside_its_log_is_no_copy(seed: int) -> None:
     """One of two had prepares of a log that it never took, and erased them; the other had lost their headers."""

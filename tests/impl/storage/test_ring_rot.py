@@ -23,6 +23,7 @@ GEOMETRY = Geometry(slots=8, slot_size=4 * SECTOR)
 ROUNDS = 6
 ALL = 1 << 20
 PART_OF_A_SECTOR = 100
+PART_OF_A_CHECKSUM = 8
 
 
 class PowerLossError(Exception):
@@ -86,9 +87,13 @@ class Disk:
         """Prepares come from the cluster; once all are there, a later view may name the log."""
         missing = [each for each in self._above_checkpoint(self.log) if each.header.checksum not in self.journal]
         fetched = missing if self.random.random() < 0.5 else [each for each in missing if self.random.random() < 0.7]
-        with self.fused(0.4, f"fetching {[each.header.op for each in fetched]}") as whole:
-            for each in fetched:
-                self.journal.append([each], repair=True)
+        own = self.random.random() < 0.5
+        beside = {header.checksum for _, _, repair, header in self.journal.records() if repair}
+        again = [each for each in self._above_checkpoint(self.log) if own and each.header.checksum in beside]
+        what = f"fetching {[each.header.op for each in fetched + again]}{', for itself' if own else ''}"
+        with self.fused(0.4, what) as whole:
+            for each in fetched + again:
+                self.journal.append([each], repair=not own)
         if whole and self.log and fetched == missing and self.random.random() < 0.6:
             self._name(self.log)
 
@@ -191,8 +196,8 @@ class Disk:
 
     def crash(self, where: str) -> None:
         self.file.left = -1
-        kept = self.random.choice((0, PART_OF_A_SECTOR, SECTOR, 1 << 20))
-        self.sound &= kept != PART_OF_A_SECTOR
+        kept = self.random.choice((0, PART_OF_A_CHECKSUM, PART_OF_A_SECTOR, SECTOR, 1 << 20))
+        self.sound &= kept not in (PART_OF_A_CHECKSUM, PART_OF_A_SECTOR)
         self.file.crash(lambda length: min(length, kept) if self.random.random() < 0.8 else 0)
         self.done.append(f"power loss in {where}, {kept} bytes of a write stay")
 
@@ -234,6 +239,26 @@ def judged(seed: int) -> Disk:
         if disk.random.random() < 0.5:
             disk.crash("rest")
     return disk
+
+
+@pytest.mark.parametrize("left", range(1, 7))
+def test_what_hides_a_loss_does_so_while_it_is_written_again(left: int) -> None:
+    """A prepare came for another log, into a cell that had lost its header; it is written for the own one, and torn."""
+    file = FusedFile("journal")
+    RingJournal.format(file, 1, 0, GEOMETRY.slots, GEOMETRY.slot_size)
+    log = chain(1, 3, CHECKSUM_NONE, 0)
+    RingJournal.open(file, BLOCK).append(log)
+    spoil(file, GEOMETRY.header_at(1))
+    journal = RingJournal.open(file, BLOCK)
+    journal.append(log[:1], repair=True)
+    file.left = left
+    with pytest.raises(PowerLossError):
+        journal.append(log[:1])
+    file.left = -1
+    file.crash(lambda length: min(length, PART_OF_A_CHECKSUM))
+    journal = RingJournal.open(file, BLOCK)
+    damage = journal.damage(BLOCK)
+    assert (len(journal.log(BLOCK)) if damage is None else damage.op_max) >= len(log)
 
 
 def test_the_end_of_the_log_is_never_forgotten() -> None:
