@@ -12,8 +12,8 @@ from viewproof.spec.vsr.parts.repair.lemmas_of_acks import waits
 
 @invariant("nonce.waits", "who waits has its journal only")
 def has_journal(s: Recovering) -> Bool:
-    """A replica that waits has a nonce, its journal and what it promised, and nothing else; who never crashed has no
-    nonce, and who lost its journal waits.
+    """A replica that waits has a nonce, its journal and what it promised, and nothing else; who lost its journal
+    waits.
     """
     alone = each_replica(
         lambda r: all_of(

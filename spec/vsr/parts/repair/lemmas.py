@@ -371,8 +371,8 @@ def leader(s: Repaired) -> Bool:
 
 @invariant("repair.ack", "an acknowledgement is of the view's entry")
 def ack(s: Repaired) -> Bool:
-    """An acknowledgement in a view is of that view's canonical entry, which was prepared; its sender's log_view has
-    reached the view, which has started.
+    """An acknowledgement in a view is of that view's canonical entry, which was prepared; the view has started, and its
+    sender's durable view has reached it, as has its log_view unless it waits.
     """
     return each_vote_entry(
         lambda v, r, o: implies(

@@ -81,6 +81,11 @@ def binds(s: Repaired, w: View, r: Replica, o: Op, entry: Entry) -> Bool:
     return all_of(entry != NONE, any_of(s.ack[w, r, o] == entry, started_with))
 
 
+def only_started_with(s: Repaired, w: View, r: Replica, o: Op, entry: Entry) -> Bool:
+    """Did r not acknowledge that entry in view w, and has it executed it, or crashed since, if it started w with it?"""
+    return all_of(any_of(o <= s.commit_min[r], s.nonce[r] != 0), s.ack[w, r, o] != entry)
+
+
 def abandoned(s: Repaired, v: View, o: Op, entry: Entry) -> Bool:
     """Will view v never start with that entry at op o: has its primary left it, or is another, or none, in its log?"""
 
@@ -131,14 +136,14 @@ def lets_go(s: Repaired, w: View, r: Replica, o: Op, entry: Entry) -> Bool:
 
 @invariant("repair.copy_kept", "what binds a replica it holds")
 def copy_kept(s: Repaired) -> Bool:
-    """What a replica acknowledged, or started a view with and has not executed, is in its journal, or the slot is
-    faulty, unless it may let go of it.
+    """What a replica acknowledged, or, if it never crashed, started a view with and has not executed, is in its
+    journal, or the slot is faulty, unless it may let go of it, or lost its journal.
     """
 
     def kept(v: View, r: Replica, o: Op, entry: Entry) -> Bool:
         return any_of(
             not_(binds(s, v, r, o, entry)),
-            all_of(any_of(o <= s.commit_min[r], s.nonce[r] != 0), s.ack[v, r, o] != entry),
+            only_started_with(s, v, r, o, entry),
             s.wiped[r],
             s.body[r, o] == entry,
             s.faulty[r, o],
@@ -163,7 +168,7 @@ def nack(s: Repaired) -> Bool:
                     between(View, 0, v - 1),
                     lambda w: any_of(
                         not_(binds(s, w, r, o, s.nack_sent[v, r, o])),
-                        all_of(any_of(o <= s.commit_min[r], s.nonce[r] != 0), s.ack[w, r, o] != s.nack_sent[v, r, o]),
+                        only_started_with(s, w, r, o, s.nack_sent[v, r, o]),
                         lambda: lets_go(s, w, r, o, s.nack_sent[v, r, o]),
                     ),
                 ),
