@@ -426,8 +426,9 @@ def shown(name: str, doc: str, of: type, *, optional: bool = False, **more: Any)
 
 
 Replica = shown(
-    "Replica", "What a replica says of itself.", Status, heard=_list(shown("Held", Position.__doc__ or "", Position))
-)
+    "Replica", "What a replica says of itself.", Status, heard=_list(shown("Held", Position.__doc__ or "", Position)),
+    primary=bool,
+)  # fmt: skip
 Statuses = msgspec.defstruct(
     "Statuses",
     [

@@ -299,11 +299,7 @@ class Cluster:
 
     async def primary(self, group: Group | None = None) -> int | None:
         """The replica that is the normal primary of a group's highest view seen, or None."""
-        found = [
-            status
-            for status in await self.statuses(group=group)
-            if status is not None and status.status == "normal" and status.view % self.replica_count == status.replica
-        ]
+        found = [each for each in await self.statuses(group=group) if each is not None and each.is_primary]
         return max(found, key=lambda status: status.view).replica if found else None
 
     async def wait_ready(self, timeout_seconds: float = 30.0) -> int:

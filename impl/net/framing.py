@@ -153,10 +153,10 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     ``group_name`` is the group's name, ``checkpoint`` the op of its durable checkpoint, 0 if there is none;
     ``recoveries``: how often `vsr recover` put it back. ``refused`` counts what the process did not take from its
     connections, by name; ``connections``: those of replicas and of clients that it has, and the most of clients.
-    ``problems``: what is wrong between it and other replicas; ``configuration``: digest of what must be the same on
-    all; ``heard``: what it heard the others to hold. ``digest``: of all that it executed, up to ``commit_min``;
-    ``checksum``: the database checksum there, "" until the feature is active. ``namespace_bits``: widths of stream,
-    topic and partition in the name of a partition.
+    ``problems``: what is wrong between it and other replicas; ``notices``: what will be, if nothing is done;
+    ``configuration``: digest of what must be the same on all; ``heard``: what it heard the others to hold.
+    ``digest``: of all that it executed, up to ``commit_min``; ``checksum``: the database checksum there, "" until the
+    feature is active. ``namespace_bits``: widths of stream, topic and partition in the name of a partition.
     """
 
     cluster: int
@@ -187,6 +187,12 @@ class Status(msgspec.Struct, frozen=True, tag="status", array_like=True):
     digest: str = ""
     checksum: str = ""
     namespace_bits: tuple[int, int, int] = (20, 20, 24)
+    notices: tuple[str, ...] = ()
+
+    @property
+    def is_primary(self) -> bool:
+        """True if it is normal, and the primary of its view."""
+        return self.status == "normal" and self.view % self.replica_count == self.replica
 
 
 Control: TypeAlias = Hello | Goodbye | NotPrimary | StatusRequest | Status | Holds

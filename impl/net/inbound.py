@@ -17,6 +17,7 @@ from viewproof.impl.groups.group import UnknownGroupError
 from viewproof.impl.interface.messages import Eviction, Message, Reply, Request
 from viewproof.impl.interface.ranges import REASON_SIZE_MAX
 from viewproof.impl.net.address import address_text
+from viewproof.impl.net.expiry import ExpiryWatch
 from viewproof.impl.net.framing import (
     CLIENT_FRAME_SIZE_MAX,
     FRAME_SIZE_MAX,
@@ -76,6 +77,11 @@ class Inbound(asyncio.Protocol):
     def is_client(self) -> bool:
         """True once it has said hello as a client."""
         return self.hello is not None and self.hello.role != "replica"
+
+    @property
+    def certificate(self) -> tuple[float, str] | None:
+        """When its certificate ends, and who showed it; None until it has said hello."""
+        return None if self.hello is None else (self._expires_at, f"{self.hello.role} {self.hello.number}")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the hello."""
@@ -292,6 +298,7 @@ class InboundHost:
         self.status = status
         self.flush_later = flush_later
         self.log = LogBudget(logger.warning)
+        self.expiry = ExpiryWatch(self.log)
         self.held = 0
         self.refused: Counter[str] = Counter()
         self.to_flush: list[Inbound] = []
@@ -375,10 +382,11 @@ class InboundHost:
         connection.clients.add(key)
 
     async def look_after(self, seconds: float = 0.5) -> None:
-        """Closes connections that do nothing for too long, until cancelled."""
+        """Closes connections that do nothing for too long, and warns of certificates that end, until cancelled."""
         while True:
             await asyncio.sleep(seconds)
             self.log.release()
             now = self.now()
             for connection in tuple(self.connections):
                 connection.look(now, self.limits)
+            self.expiry.look(certificate for each in self.connections if (certificate := each.certificate) is not None)

@@ -145,6 +145,7 @@ class Server:
             configuration=self._peers.configuration.digest,
             heard=self._peers.heard,
             namespace_bits=self._peers.configuration.namespace_bits,
+            notices=self._host.expiry.notices(),
         )
 
     def metrics(self) -> str:

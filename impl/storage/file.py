@@ -127,7 +127,10 @@ class FileSystem(ABC):
 
     @abstractmethod
     def lock(self, path: str) -> Callable[[], None]:
-        """Take ``path`` for this process alone; returns the release. Raises BlockingIOError if another has it."""
+        """Take ``path``, a file or a directory, for this process alone; returns the release.
+
+        Raises BlockingIOError if another has it.
+        """
 
 
 def write_atomically(files: FileSystem, path: str, data: bytes) -> None:
@@ -268,7 +271,7 @@ class RealFileSystem(FileSystem):
     def lock(self, path: str) -> Callable[[], None]:
         import fcntl  # not on every platform; only the real file system needs it
 
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, (os.O_RDONLY if os.path.isdir(path) else os.O_RDWR) | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -284,17 +284,25 @@ def reset_for_recovery(diagnosis: Diagnosis, state: SuperblockState, file_system
     """Puts all files aside and makes an empty journal, and a superblock of `state`; `state.recovery` is its nonce.
 
     Returns the directory that holds the files as they were. A crash in between leaves a directory that does not start,
-    and this can be done again. Raises DataFileError: in use, or the disk refuses.
+    and this can be done again. Raises DataFileError: in use, no longer what was diagnosed, or the disk refuses.
     """
     files = file_system or RealFileSystem()
     directory = diagnosis.path
     if not state.recovery or state.head_op or state.checkpoint:
         raise DataFileError(f"{directory}: a recovery begins with a nonce, without log and snapshot, not with {state}")
     superblock = os.path.join(directory, SUPERBLOCK_NAME)
-    release: Callable[[], None] | None = None
+    locked = directory
+    releases: list[Callable[[], None]] = []
     try:
+        releases.append(files.lock(directory))
+        locked = superblock
         if files.exists(superblock):
-            release = files.lock(superblock)
+            releases.append(files.lock(superblock))
+        now = diagnose(directory, files)
+        if (now.files, now.copies) != (diagnosis.files, diagnosis.copies):
+            raise DataFileError(
+                f"{directory} has changed since it was looked at, by another vsr recover? Run this again"
+            )
         aside = next(
             path for n in count(1) if not files.exists(os.path.join(path := f"{directory}/{ASIDE}{n}", REPORT_NAME))
         )
@@ -306,11 +314,12 @@ def reset_for_recovery(diagnosis: Diagnosis, state: SuperblockState, file_system
         _format_journal(files, os.path.join(directory, JOURNAL_NAME), state, diagnosis.geometry)
         write_atomically(files, superblock, b"".join(encode_copy(state, copy) for copy in range(COPIES)))
     except BlockingIOError as error:
-        raise DataFileError(f"{superblock} is in use by another process: stop the replica first") from error
+        other = "stop the replica" if locked == superblock else "another vsr recover is at it; let it end"
+        raise DataFileError(f"{locked} is in use by another process: {other} first") from error
     except OSError as error:
         raise DataFileError(f"{error.filename or directory}: {error.strerror or error}") from error
     finally:
-        if release is not None:
+        for release in releases:
             release()
     return aside
 

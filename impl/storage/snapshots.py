@@ -76,7 +76,7 @@ class Snapshots:
         except OSError as error:
             self._remove_temporary(path)
             raise WriteRefusedError(
-                f"{error.filename or path}: cannot write the snapshot of op {op}: {error.strerror or error}"
+                f"{_named(error) or path}: cannot write the snapshot of op {op}: {error.strerror or error}"
             ) from error
         self._newest = op, data, held
 
@@ -88,7 +88,7 @@ class Snapshots:
         except OSError as error:
             self._remove_temporary(path)
             raise WriteRefusedError(
-                f"{error.filename or path}: cannot write the segment: {error.strerror or error}"
+                f"{_named(error) or path}: cannot write the segment: {error.strerror or error}"
             ) from error
 
     def keep(self, op: int) -> None:
@@ -214,3 +214,8 @@ class Snapshots:
                 self._files.remove(path + TEMPORARY_SUFFIX)
         except OSError:
             return  # it is removed when the directory is opened
+
+
+def _named(error: OSError) -> str:
+    """The file that an operation failed on: of a renaming, the name that could not be had."""
+    return str(error.filename2 or error.filename or "")

@@ -56,6 +56,8 @@ def status(addresses: str, cluster_id: int, timeout: float, tls: Path | None, js
         note("nobody answers without TLS; if the replicas have it: --tls DIRECTORY")
     problems = _problems(parsed, [of_replica[0] for of_replica in found])
     problems += differences_of_state(answer for answer in answers if answer is not None)
+    for notice in dict.fromkeys(text for answer in answers if answer is not None for text in answer.notices):
+        note(f"soon: {notice}")
     for problem in problems:
         note(f"problem: {problem}")
     code = EXIT_VIOLATES if problems else EXIT_CONFORMS if all(answers) else EXIT_INCONCLUSIVE
@@ -85,7 +87,8 @@ def _problems(addresses: Sequence[Address], answers: Sequence[Status | None]) ->
 
 def _fields_of(answer: Status) -> dict[str, Any]:
     """By name."""
-    return msgspec.structs.asdict(answer) | {"heard": list(map(msgspec.structs.asdict, answer.heard))}
+    heard = list(map(msgspec.structs.asdict, answer.heard))
+    return msgspec.structs.asdict(answer) | {"heard": heard, "primary": answer.is_primary}
 
 
 def _group_text(answer: Status) -> str:
@@ -98,6 +101,7 @@ def _status_text(answer: Status | None, width: int) -> str:
         return "no answer"
     fields = ("view", "log_view", "op", "commit_min", "commit_max", "checkpoint")
     text = answer.status + "  " + "  ".join(f"{name} {getattr(answer, name)}" for name in fields)
+    text += "  primary" if answer.is_primary else ""
     if answer.features:
         text += "  features " + ",".join(feature_text(feature) for feature in feature_numbers(answer.features))
     if answer.checksum:

@@ -25,7 +25,7 @@ from viewproof.impl.replica.client_table import ClientTable
 from viewproof.impl.replica.features import FeatureState
 from viewproof.impl.storage.data_file import DataFileError, format_data_file, open_data_file
 from viewproof.impl.storage.file import File, RealFileSystem
-from viewproof.impl.storage.recover import diagnose
+from viewproof.impl.storage.recover import diagnose, reset_for_recovery
 from viewproof.impl.storage.superblock import COPIES, COPY_SIZE
 from viewproof.refinement.cli.root import cli
 
@@ -194,6 +194,26 @@ def answer(replica: int, view: int, **changes: Any) -> Status:
         "clients": (4, False, True),
     }  # fmt: skip
     return Status(**fields | changes)
+
+
+@pytest.mark.parametrize("lost", ["superblock", "journal"])
+def test_two_recoveries_at_once_are_one(tmp_path: Path, lost: str) -> None:
+    """Also where no superblock is there to be locked; what the first has put back is not put aside by the second."""
+    data = filled(tmp_path / "d")
+    (data / lost).unlink()
+    found = diagnose(data)
+    state = recovery_superblock([None, answer(1, 7), answer(2, 9)], 0, 1, 0, found.copies)
+    release = RealFileSystem().lock(str(data))
+    with pytest.raises(DataFileError, match="another vsr recover is at it"):
+        reset_for_recovery(found, state)
+    release()
+    assert diagnose(data) == found
+    reset_for_recovery(found, state)
+    with pytest.raises(DataFileError, match="has changed since it was looked at"):
+        reset_for_recovery(found, state)
+    after = diagnose(data)
+    assert after.agreed == state
+    assert sorted(path.name for path in data.iterdir()) == ["before-recovery-1", "journal", "superblock"]
 
 
 def test_the_view_is_the_highest_that_enough_others_know() -> None:

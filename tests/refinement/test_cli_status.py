@@ -27,3 +27,10 @@ def test_replicas_at_the_same_op_have_the_same_state() -> None:
 
 def test_replicas_at_other_ops_or_of_other_groups_are_not_compared() -> None:
     assert differences_of_state([LEVEL, answer(1, commit_min=8, digest="x"), answer(2, group=2, digest="y")]) == []
+
+
+def test_the_primary_is_who_is_normal_and_leads_its_view() -> None:
+    """Of view 2 it is replica 2 of 3; while it changes the view there is none."""
+    assert [answer(replica).is_primary for replica in range(3)] == [False, False, True]
+    assert not answer(2, status="view_change").is_primary
+    assert not answer(2, view=3).is_primary

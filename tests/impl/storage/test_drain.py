@@ -251,3 +251,13 @@ def test_names_of_a_crash_are_a_prefix_of_the_changes() -> None:
         files.crash(lambda length, kept=kept: kept)  # type: ignore[misc]
         assert files.names("d") == expected
         assert bytes(files.open("d/b").content) == (b"1" if kept >= 2 else b"2")
+
+
+def test_what_has_the_name_of_a_snapshot_is_named_if_it_cannot_be_replaced(tmp_path: Path) -> None:
+    data = formatted(str(tmp_path / "d"), RealFileSystem())
+    (tmp_path / "d" / "snapshot-5").mkdir()
+    with pytest.raises(WriteRefusedError, match=r"/snapshot-5: cannot write the snapshot of op 5: Is a directory"):
+        data.write_snapshot(5, snapshot_at(entries(5)[4]).data)
+    (tmp_path / "d" / "snapshot-5").rmdir()
+    data.write_snapshot(5, snapshot_at(entries(5)[4]).data)
+    data.close()
