@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from viewproof.impl.net.address import Address
-from viewproof.impl.net.tls import CA_NAME, CERTIFICATE_NAME, KEY_NAME, Subject
+from viewproof.impl.net.tls import CA_NAME, CERTIFICATE_NAME, KEY_NAME, Subject, subject_in
 
 __all__ = ["CA_KEY_NAME", "Authority", "AuthorityError", "issue_cluster"]
 
@@ -49,18 +49,13 @@ class Authority:
             if certificate_path.exists() != key_path.exists():
                 raise AuthorityError(f"{directory}: {CA_NAME} and {CA_KEY_NAME} belong together; one is missing")
             if certificate_path.exists():
-                key = serialization.load_pem_private_key(key_path.read_bytes(), None)
-                if not isinstance(key, ec.EllipticCurvePrivateKey):
-                    raise AuthorityError(f"{key_path}: not an elliptic curve key")
-                return cls(x509.load_pem_x509_certificate(certificate_path.read_bytes()), key)
+                return cls(_certificate_in(certificate_path), _key_in(key_path))
             authority = cls._make()
             directory.mkdir(parents=True, exist_ok=True)
             _write(key_path, _key_bytes(authority._key), 0o600)
             _write(certificate_path, authority.certificate.public_bytes(serialization.Encoding.PEM), 0o644)
-        except (OSError, ValueError) as error:
-            if isinstance(error, AuthorityError):
-                raise
-            raise AuthorityError(f"{directory}: {error}") from error
+        except OSError as error:
+            raise AuthorityError(f"{error.filename or directory}: {error.strerror or error}") from error
         return authority
 
     @classmethod
@@ -113,8 +108,9 @@ def issue_cluster(
     """Certificates for all replicas, for clients of any id, and for each of ``client_ids``; returns their directories.
 
     The authority in ``directory`` is made if there is none; certificates that are there are replaced, as a running
-    cluster notices. Raises AuthorityError.
+    cluster notices; not those of another cluster, or of more replicas. Raises AuthorityError.
     """
+    _require_same_cluster(directory, cluster, len(addresses))
     authority = Authority.open_or_make(directory)
     made: list[Path] = []
     for index, (host, _) in enumerate(addresses):
@@ -126,6 +122,47 @@ def issue_cluster(
         made.append(directory / f"client-{client_id}")
         authority.issue(made[-1], Subject(cluster, "client", client_id), None, days)
     return made
+
+
+def _require_same_cluster(directory: Path, cluster: int, replicas: int) -> None:
+    """Raises AuthorityError if renewing would leave a certificate that is there, or its holder, without the others."""
+    for path in sorted(directory.glob(f"*/{CERTIFICATE_NAME}")):
+        try:
+            names = _certificate_in(path).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except (AuthorityError, OSError, x509.ExtensionNotFound):
+            continue  # it names nobody, and is replaced
+        subject = subject_in(names.get_values_for_type(x509.UniformResourceIdentifier))
+        if subject is None:
+            continue
+        if subject.cluster != cluster:
+            raise AuthorityError(
+                f"{path}: this is of cluster {subject.cluster}, which could not go on with certificates of cluster "
+                f"{cluster}: give --cluster {subject.cluster}, or another directory"
+            )
+        if subject.role == "replica" and subject.number >= replicas:
+            raise AuthorityError(
+                f"{path}: this is of replica {subject.number}, and {replicas} addresses were given: give those of all "
+                "replicas, or another directory"
+            )
+
+
+def _certificate_in(path: Path) -> x509.Certificate:
+    """Raises AuthorityError, OSError."""
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except ValueError as error:
+        raise AuthorityError(f"{path}: not a certificate in PEM") from error
+
+
+def _key_in(path: Path) -> ec.EllipticCurvePrivateKey:
+    """Raises AuthorityError, OSError."""
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), None)
+    except (ValueError, TypeError) as error:
+        raise AuthorityError(f"{path}: not a private key in PEM without a password") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise AuthorityError(f"{path}: not an elliptic curve key")
+    return key
 
 
 def _builder(

@@ -31,6 +31,7 @@ from viewproof.impl.net.framing import Status
 from viewproof.impl.net.server_config import data_path, groups_there, trace_path
 from viewproof.impl.net.tls import Tls
 from viewproof.impl.storage.data_file import SUPERBLOCK_NAME, format_data_file
+from viewproof.impl.storage.recover import is_in_use
 from viewproof.impl.storage.superblock import COPIES, COPY_SIZE, decode_copy
 
 __all__ = ["Cluster", "ClusterError", "Place", "free_ports"]
@@ -175,6 +176,9 @@ class Cluster:
                 )
             if state is not None and state.cluster != self.cluster:
                 raise ClusterError(f"{path} belongs to cluster {state.cluster}, not to cluster {self.cluster}")
+        used = [str(path) for path in found if is_in_use(data_path(path, self.groups[0]))]
+        if used:
+            raise ClusterError(f"{', '.join(used)}: in use by another process: does the cluster run already?")
         replicas = [self.data_path(replica) for replica in range(self.replica_count)]
         missing = [data_path(path, group) for path in replicas for group in self.groups]
         missing = [path for path in missing if not (path / SUPERBLOCK_NAME).exists()]

@@ -21,7 +21,7 @@ from viewproof.impl.net.framing import (
     StatusRequest,
     frame_control,
 )
-from viewproof.impl.net.tls import Tls, TlsError, dialling_options, subject_error
+from viewproof.impl.net.tls import Tls, TlsError, certificate_text, dialling_options, subject_error
 
 __all__ = ["Connection", "fetch_status", "layout_of", "open_connection"]
 
@@ -105,11 +105,13 @@ async def open_connection(
             _, connection = await loop.create_connection(lambda: Connection(hello, group), *address, **options)
             frame = await connection.inbox.get()
     except ssl.SSLError as error:
-        raise RefusedError(f"replica at {address_text(address)}: {error}", executed=False) from error
+        text = f"replica at {address_text(address)}: {certificate_text(error)}"
+        raise RefusedError(text, executed=False) from error
     except (OSError, TimeoutError):
         frame = None
     if frame is None and connection is not None and isinstance(connection.error, ssl.SSLError):
-        raise RefusedError(f"replica at {address_text(address)} refused: {connection.error}", executed=False)
+        text = f"replica at {address_text(address)}: {certificate_text(connection.error)}"
+        raise RefusedError(text, executed=False)
     if isinstance(frame, Goodbye) and not frame.temporary:
         if connection is not None:
             connection.close()

@@ -244,7 +244,8 @@ class Inbound(asyncio.Protocol):
             raise FrameError(f"protocol version {frame.version}; this server speaks {PROTOCOL_VERSION}")
         peers = self._host.peers
         if frame.cluster != peers.cluster:
-            raise FrameError(f"cluster {frame.cluster}; this replica belongs to cluster {peers.cluster}")
+            own = f"this replica belongs to cluster {peers.cluster} (--cluster {peers.cluster})"
+            raise FrameError(f"cluster {frame.cluster}; {own}")
         if frame.role == "replica":
             known = 0 <= frame.number < peers.count and frame.number != peers.replica
         elif frame.role == "clients":

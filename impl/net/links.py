@@ -25,7 +25,7 @@ from viewproof.impl.net.framing import (
 )
 from viewproof.impl.net.limits import BUFFER_BYTES_MAX, LogBudget
 from viewproof.impl.net.peers import Peers
-from viewproof.impl.net.tls import dialling_options, expiry_of, subject_error
+from viewproof.impl.net.tls import certificate_text, dialling_options, expiry_of, subject_error
 
 __all__ = ["PeerLink"]
 
@@ -112,7 +112,9 @@ class PeerLink:
                     await self._lost.wait()
                 except ssl.SSLError as error:
                     self._refusal = str(error)
-                    self._note("dialled", f"replica {self.peer} at {address_text(self._address)}: {error}")
+                    self._note(
+                        "dialled", f"replica {self.peer} at {address_text(self._address)}: {certificate_text(error)}"
+                    )
                 except (OSError, TimeoutError):
                     pass
                 self._let_go()
@@ -224,7 +226,7 @@ class PeerLink:
             return
         if isinstance(exc, ssl.SSLError) and exc.reason != "APPLICATION_DATA_AFTER_CLOSE_NOTIFY":
             self._refusal = str(exc)
-            self._note("refuses", f"replica {self.peer} at {address_text(self._address)} ended the connection: {exc}")
+            self._note("refuses", f"replica {self.peer} at {address_text(self._address)}: {certificate_text(exc)}")
         self._transport = None
         self.connected = False
         self._outgoing.clear()

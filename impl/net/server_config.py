@@ -88,9 +88,14 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
     addresses: list[Address] = []
     for part in text.split(","):
         host, _, port = part.strip().rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        host = host.strip("[]")
+        if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port) < 1 << 16:
             raise ServerError(f"address {part.strip()!r} is not HOST:PORT")
-        addresses.append((host.strip("[]"), int(port)))
+        if not host.isascii():
+            raise ServerError(f"address {part.strip()!r}: give the name in letters that DNS has (xn--…)")
+        if (host, int(port)) in addresses:
+            raise ServerError(f"address {part.strip()!r} is there twice: each replica has its own")
+        addresses.append((host, int(port)))
     return tuple(addresses)
 
 

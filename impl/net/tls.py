@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,11 @@ __all__ = [
     "Tls",
     "TlsError",
     "accepting_options",
+    "certificate_text",
     "dialling_options",
     "expiry_of",
     "subject_error",
+    "subject_in",
 ]
 
 CA_NAME = "ca.pem"
@@ -165,11 +168,38 @@ def _certificate_of(transport: asyncio.BaseTransport) -> dict[str, Any] | None:
 def _subject_of(certificate: dict[str, Any] | None) -> Subject | None:
     """Whom a certificate (of ``ssl.SSLSocket.getpeercert``) names; None if it names nobody or several."""
     names = () if certificate is None else certificate.get("subjectAltName", ())
-    found = [match for kind, name in names if kind == "URI" and (match := _URI.fullmatch(name)) is not None]
+    return subject_in(name for kind, name in names if kind == "URI")
+
+
+def subject_in(uris: Iterable[str]) -> Subject | None:
+    """Whom the URIs of a certificate name; None if they name nobody or several."""
+    found = [match for uri in uris if (match := _URI.fullmatch(uri)) is not None]
     if len(found) != 1:
         return None
     cluster, role, number, clients = found[0].groups()
     return Subject(int(cluster), role or clients, int(number or 0))
+
+
+def certificate_text(error: ssl.SSLError) -> str:
+    """Why there is no connection, in words of certificates if it is for one of them."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        foreign = error.verify_code in _OF_ANOTHER
+        why = f"not from an authority that {CA_NAME} of --tls holds ({error.verify_message})" if foreign else ""
+        return f"its certificate is {why}" if why else f"its certificate is refused: {error.verify_message}"
+    if error.reason in _REFUSALS:
+        return f"it refuses the certificate of --tls: {_REFUSALS[error.reason]}"
+    return str(error)
+
+
+_OF_ANOTHER = frozenset({2, 18, 19, 20, 21, 7})
+"""OpenSSL's codes (X509_V_ERR_…) of chains that end at nobody who is trusted, and of signatures that are wrong."""
+
+_REFUSALS = {
+    "TLSV1_ALERT_UNKNOWN_CA": "another authority issued it",
+    "TLSV1_ALERT_DECRYPT_ERROR": "another authority issued it",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "it has expired",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it is missing",
+}
 
 
 def expiry_of(transport: asyncio.BaseTransport) -> float:

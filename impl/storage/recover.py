@@ -34,7 +34,7 @@ from viewproof.impl.storage.superblock import (
     encode_copy,
 )
 
-__all__ = ["Diagnosis", "Finding", "Remedy", "diagnose", "reset_clock", "reset_for_recovery"]
+__all__ = ["Diagnosis", "Finding", "Remedy", "diagnose", "is_in_use", "reset_clock", "reset_for_recovery"]
 
 ASIDE = "before-recovery-"
 """Directories that hold the files as they were, by number of the recovery, with a report of what was wrong."""
@@ -148,6 +148,19 @@ def diagnose(path: str | os.PathLike[str], file_system: FileSystem | None = None
     if outdated:
         findings.append(Finding(os.path.join(directory, OUTDATED_NAME), outdated, Remedy.FROM_CLUSTER))
     return Diagnosis(directory, names, copies, agreed, geometry, tuple(findings), op)
+
+
+def is_in_use(path: str | os.PathLike[str], file_system: FileSystem | None = None) -> bool:
+    """True if a process has the data directory open. Raises OSError if that cannot be seen."""
+    files = file_system or RealFileSystem()
+    superblock = os.path.join(path, SUPERBLOCK_NAME)
+    if not files.exists(superblock):
+        return False
+    try:
+        files.lock(superblock)()
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _superblock(

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from viewproof.impl.interface.ranges import NUMBER_MAX
 from viewproof.impl.net.authority import issue_cluster
 from viewproof.impl.net.server import parse_addresses
-from viewproof.refinement.cli.options import Place, json_option
+from viewproof.refinement.cli.options import Place, cluster_id_option, json_option
 from viewproof.refinement.cli.output import save_json
 from viewproof.refinement.verdict import EXIT_CONFORMS
 
@@ -21,9 +22,13 @@ DAYS_MAX = 36_500
 @click.option(
     "--addresses", required=True, help="HOST:PORT of all replicas by index, with commas, as they are dialled."
 )
-@click.option("--cluster", "cluster_id", type=click.IntRange(0), default=1, show_default=True)
+@cluster_id_option
 @click.option(
-    "--client", "client_ids", type=click.IntRange(1), multiple=True, help="Also one for this client id alone."
+    "--client",
+    "client_ids",
+    type=click.IntRange(1, NUMBER_MAX),
+    multiple=True,
+    help="Also one of this client id.",
 )
 @click.option(
     "--days", type=click.IntRange(1, DAYS_MAX), default=365, show_default=True, help="For which certificates are good."

@@ -16,7 +16,7 @@ from viewproof.impl.net.bench import bench as measure
 from viewproof.impl.net.cluster import Cluster
 from viewproof.impl.net.server import parse_addresses
 from viewproof.impl.net.tls import Tls
-from viewproof.refinement.cli.options import Seconds, tls_option
+from viewproof.refinement.cli.options import Seconds, cluster_id_option, tls_option
 from viewproof.refinement.cli.output import json_option, note, save_json
 from viewproof.refinement.interrupts import left_to_asyncio
 from viewproof.refinement.reports.text import number
@@ -28,7 +28,7 @@ FLUSHES = {"group": (), "each": ("--flush-each",), "none": ("--no-sync",)}
 
 @click.command()
 @click.option("--addresses", help="HOST:PORT of all replicas, with commas; else a cluster is started for it.")
-@click.option("--cluster", "cluster_id", type=click.IntRange(0), default=1, show_default=True)
+@cluster_id_option
 @click.option("--replicas", type=click.IntRange(1), default=3, show_default=True, help="Of the cluster it starts.")
 @click.option("--clients", type=click.IntRange(1), default=32, show_default=True, help="Each with one request open.")
 @click.option("--seconds", type=Seconds(), default=5.0, show_default=True)

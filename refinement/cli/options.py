@@ -119,7 +119,10 @@ class Seconds(click.FloatRange):
 
 
 addresses_option = click.option("--addresses", required=True, help="HOST:PORT of all replicas by index, with commas.")
-cluster_id_option = click.option("--cluster", "cluster_id", type=click.IntRange(0), default=1, show_default=True)
+CLUSTER_MAX = (1 << 64) - 1
+cluster_id_option = click.option(
+    "--cluster", "cluster_id", type=click.IntRange(0, CLUSTER_MAX), default=1, show_default=True, help="Its number."
+)
 json_option = click.option("--json", "json_file", type=OutputFile(), help="Write the result as JSON.")
 tls_option = click.option(
     "--tls",

@@ -13,6 +13,7 @@ from viewproof.impl.groups.group import SINGLE, Group, group_name, parse_group
 from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.net.address import Address
 from viewproof.impl.net.connection import fetch_status
+from viewproof.impl.net.errors import RefusedError
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.recovery import (
     RecoveryError,
@@ -25,10 +26,10 @@ from viewproof.impl.net.server import parse_addresses
 from viewproof.impl.net.tls import Tls
 from viewproof.impl.storage.evidence import keep_outdated
 from viewproof.impl.storage.file import RealFileSystem
-from viewproof.impl.storage.recover import REMEDIES, Diagnosis, diagnose, reset_for_recovery
+from viewproof.impl.storage.recover import REMEDIES, Diagnosis, diagnose, is_in_use, reset_for_recovery
 from viewproof.impl.storage.recover import reset_clock as set_clock_back
 from viewproof.refinement.cli.inspect import replicas_below
-from viewproof.refinement.cli.options import Place, Seconds, json_option, protect_data, tls_option
+from viewproof.refinement.cli.options import CLUSTER_MAX, Place, Seconds, json_option, protect_data, tls_option
 from viewproof.refinement.cli.output import note, save_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 
@@ -37,7 +38,7 @@ from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCL
 @click.argument("directory", type=Place(file_okay=False))
 @click.option("--from-cluster", "addresses", help="Recover: HOST:PORT of all replicas by index, with commas.")
 @click.option("--replica", type=click.IntRange(0), help="Which replica it was, if its superblock does not say.")
-@click.option("--cluster", "cluster_id", type=click.IntRange(0), help="Of which cluster, if it does not say.")
+@click.option("--cluster", "cluster_id", type=click.IntRange(0, CLUSTER_MAX), help="Of which cluster, if that is lost.")
 @click.option("--group", help="Of which group, if it does not say.")
 @click.option("--all-lost", is_flag=True, help="The directory holds none of the replica's files: its disk was lost.")
 @click.option(
@@ -152,6 +153,8 @@ def _print(found: Diagnosis, directory: Path) -> None:
         click.echo("no file is left; if the disk was lost: --from-cluster ADDRESSES --all-lost --replica I --cluster C")
     if found.agreed is not None and found.agreed.recovery:
         click.echo("it is being recovered from the cluster: start it, and it is back once the primary has answered")
+    elif is_in_use(directory):
+        click.echo("a process runs on it, and goes on writing: what is said here is of a moment")
     elif not found.findings:
         click.echo("nothing is wrong with it: start it")
 
@@ -224,5 +227,13 @@ def _group_of(directory: Path) -> Group:
 async def _ask(
     addresses: Sequence[Address], cluster: int, group: int, timeout: float, tls: Path | None
 ) -> list[Status | None]:
+    """What each says; None of one that says nothing, or refuses while others do not."""
     shown = None if tls is None else Tls(tls)
-    return list(await asyncio.gather(*(fetch_status(address, cluster, timeout, group, shown) for address in addresses)))
+    asked = (fetch_status(address, cluster, timeout, group, shown) for address in addresses)
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    refusals = [answer for answer in answers if isinstance(answer, BaseException)]
+    for refusal in refusals:
+        if not isinstance(refusal, RefusedError) or len(refusals) == len(answers):
+            raise refusal
+        note(str(refusal))
+    return [None if isinstance(answer, BaseException) else answer for answer in answers]

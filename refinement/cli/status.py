@@ -14,6 +14,7 @@ import msgspec
 from viewproof.impl.groups.group import SINGLE, group_name
 from viewproof.impl.net.address import Address, address_text
 from viewproof.impl.net.connection import fetch_status
+from viewproof.impl.net.errors import RefusedError
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.server_config import parse_addresses
 from viewproof.impl.net.tls import Tls
@@ -32,8 +33,8 @@ from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE, EXIT_
 def status(addresses: str, cluster_id: int, timeout: float, tls: Path | None, json_file: Path | None) -> int:
     """Ask every replica how it is, and what is wrong between them.
 
-    Exit code 4 if one does not answer, 1 if replicas refuse each other, are not where the addresses say, or differ in
-    what the same ops made of their state.
+    Exit code 4 if one does not answer, 1 if replicas refuse each other or the question, are not where the addresses
+    say, or differ in what the same ops made of their state. Exit code 2 if all refuse the question.
     """
     parsed = parse_addresses(addresses)
     shown = None if tls is None else Tls(tls)
@@ -43,18 +44,25 @@ def status(addresses: str, cluster_id: int, timeout: float, tls: Path | None, js
         others = () if first is None else first.groups[1:]
         return [first, *[await fetch_status(address, cluster_id, timeout, group, shown) for group in others]]
 
-    async def ask_all() -> list[list[Status | None]]:
-        return list(await asyncio.gather(*map(ask, parsed)))
+    async def ask_all() -> list[list[Status | None] | BaseException]:
+        return list(await asyncio.gather(*map(ask, parsed), return_exceptions=True))
 
-    found = asyncio.run(ask_all())
+    said = asyncio.run(ask_all())
+    refusals = [answer for answer in said if isinstance(answer, BaseException)]
+    for refusal in refusals:
+        if not isinstance(refusal, RefusedError) or len(refusals) == len(said):
+            raise refusal
+    found = [[None] if isinstance(answer, BaseException) else answer for answer in said]
     answers = [answer for of_replica in found for answer in of_replica]
     width = max((len(_group_text(answer)) for answer in answers if answer is not None), default=0)
     for index, (address, of_replica) in enumerate(zip(parsed, found, strict=True)):
         for answer in of_replica:
-            click.echo(f"replica {index} {address_text(address)}  {_status_text(answer, width)}")
+            text = "refuses" if isinstance(said[index], BaseException) else _status_text(answer, width)
+            click.echo(f"replica {index} {address_text(address)}  {text}")
     if tls is None and not any(answers):
         note("nobody answers without TLS; if the replicas have it: --tls DIRECTORY")
-    problems = _problems(parsed, [of_replica[0] for of_replica in found])
+    problems = list(map(str, refusals))
+    problems += _problems(parsed, [of_replica[0] for of_replica in found])
     problems += differences_of_state(answer for answer in answers if answer is not None)
     for notice in dict.fromkeys(text for answer in answers if answer is not None for text in answer.notices):
         note(f"soon: {notice}")

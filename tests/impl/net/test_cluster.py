@@ -222,8 +222,7 @@ def server(*arguments: str, file_size_max: int | None = None) -> subprocess.Comp
 
 
 def test_foreseeable_errors_are_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    port = free_ports(1)[0]
-    address = f"127.0.0.1:{port}"
+    address, other = (f"127.0.0.1:{port}" for port in free_ports(2))
     format_data_file(tmp_path / "d", 7, 0, 1)
     format_data_file(tmp_path / "used", 7, 0, 1)
     trace = tmp_path / "trace.ndjson"
@@ -232,8 +231,8 @@ def test_foreseeable_errors_are_one_line_and_exit_code_2(tmp_path: Path) -> None
     cases = [
         (["--data", str(tmp_path / "none"), *base], "never formatted"),
         (["--data", str(tmp_path / "d"), "--replica", "1", "--addresses", address], "expected 0..0"),
-        (["--data", str(tmp_path / "d"), "--replica", "1", "--addresses", f"{address},{address}"], "wrong data dir"),
-        (["--data", str(tmp_path / "d"), "--replica", "0", "--addresses", f"{address},{address}"], "replica_count"),
+        (["--data", str(tmp_path / "d"), "--replica", "1", "--addresses", f"{address},{other}"], "wrong data dir"),
+        (["--data", str(tmp_path / "d"), "--replica", "0", "--addresses", f"{address},{other}"], "replica_count"),
         (["--data", str(tmp_path / "d"), "--replica", "0", "--addresses", "nonsense"], "not HOST:PORT"),
         (["--data", str(tmp_path / "d"), *base, "--cluster", "8"], "cluster is 7"),
         (["--data", str(tmp_path / "d"), *base, "--fault", "no.such"], "unknown fault no.such"),
