@@ -222,7 +222,8 @@ def server(*arguments: str, file_size_max: int | None = None) -> subprocess.Comp
 
 
 def test_foreseeable_errors_are_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    address, other = (f"127.0.0.1:{port}" for port in free_ports(2))
+    port, second = free_ports(2)
+    address, other = f"127.0.0.1:{port}", f"127.0.0.1:{second}"
     format_data_file(tmp_path / "d", 7, 0, 1)
     format_data_file(tmp_path / "used", 7, 0, 1)
     trace = tmp_path / "trace.ndjson"

@@ -86,7 +86,7 @@ def test_who_has_a_certificate_speaks_for_its_subject_and_nobody_else(cluster: C
         reason = asyncio.run(said_to(cluster, shown, forged, acknowledged))
         assert reason.startswith("replica 2: its certificate is for viewproof:cluster/7/")
     for stranger in (Tls(foreign / "clients"), Tls(foreign / "replica-2")):
-        with pytest.raises(RefusedError, match="not from an authority that ca.pem of --tls holds"):
+        with pytest.raises(RefusedError, match="not from an authority that"):
             status_as(cluster, stranger)
         stranger.dialling.check_hostname = False
         stranger.dialling.load_verify_locations((cluster.tls or foreign) / "ca.pem")
