@@ -233,7 +233,7 @@ def _decode_line(file: str, number: int, line: bytes, log: ProblemLog) -> Row | 
         return None
     if line.count(b":") == _WIDTH - row.count(None):
         return row
-    names = Counter(name for name, _ in json.loads(line, object_pairs_hook=list))
+    names = Counter(name for name, _ in json.loads(line, object_pairs_hook=list, parse_int=_integer))
     repeated = [name for name, count in names.items() if count > 1]
     for name in repeated:
         log.add(file, number, name, "each field once", "the field several times")
@@ -262,12 +262,22 @@ def _explain(file: str, number: int, line: bytes, error: Exception, log: Problem
                 file, number, "", "a complete last line", f"a truncated one: the file ends inside an event ({broken})"
             )
         elif not huge:
-            log.add(file, number, "", "valid JSON", str(broken))
+            foreign = _foreign_byte(line)
+            log.add(file, number, "", *(("UTF-8", foreign) if foreign else ("valid JSON", str(broken))))
         return
     for problem in problems:
         log.add(file, number, problem.field, _with_maximum(problem, record), problem.got)
     if not problems:
         log.add(file, number, "", "a valid event", str(error))
+
+
+def _foreign_byte(line: bytes) -> str:
+    """The first byte that is not UTF-8, and where it stands; "" if there is none."""
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        return f"the byte 0x{line[error.start]:02x} in column {error.start + 1}"
+    return ""
 
 
 def _with_maximum(problem: Problem, record: Any) -> str:
@@ -331,7 +341,7 @@ def carried_at(file: str, line: int) -> dict[str, Any]:
         if file.endswith(".parquet"):
             return parquet.carried_at(file, line)
         with open_file(file) as stream:
-            record = json.loads(next(islice(stream, line - 1, None)))
+            record = json.loads(next(islice(stream, line - 1, None)), parse_int=_integer)
             return {name: value for name, value in record.items() if name not in BY_NAME}
     except (OSError, ValueError, StopIteration, IndexError):
         return {}

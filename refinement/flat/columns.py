@@ -231,13 +231,16 @@ class Reader:
         begin = text.ctypes.data
         self.keys.stamps[:] = 0
         out = np.array([begin, 0, 0, 0, 0], np.int64)
+        line, room = -1, 1 << 16
         while code := self._lines(int(out[0]), begin + end, words[1:], out):
             if code == 2:
                 raise NotPlain(f"{file}:{int(out[1]) + 1}: a line that is not plain")
             used = int(self.texts.used[0])
-            if len(self.items) < 2 * (int(out[2]) + rows):
+            stuck = int(out[1]) == line  # there was more room for this line already, and not enough
+            line, room = int(out[1]), 2 * room if stuck else 1 << 16
+            if stuck or len(self.items) < 2 * (int(out[2]) + rows):
                 self.items = np.concatenate([self.items, np.zeros(len(self.items) + 2 * rows, np.int64)])
-            self.texts.grow(used, max(int(self.texts.starts[used]), 1 << 16))
+            self.texts.grow(used, max(int(self.texts.starts[used]), room))
         if int(out[1]) != rows:
             raise NotPlain(f"{file}: lines that are not plain")
         self.item_count = int(out[2])

@@ -413,6 +413,17 @@ def test_many_texts_and_lists_make_room(tmp_path: Path) -> None:
         assert table.record(number)["head"] == row[INDEX["head"]]
 
 
+@pytest.mark.parametrize(("name", "value"), [("m_log", ("a",) * 100_000), ("digest", "d" * 3_000_000)])
+def test_one_line_that_is_larger_than_all_others_has_room(tmp_path: Path, name: str, value: Any) -> None:
+    """It was read again and again, each time with as little room as before."""
+    rows = [*simulated(tmp_path / "run", 3)[:40]]
+    rows[7] = put(rows[7], **{name: value})
+    table = read([str(written(rows, tmp_path / "t.ndjson"))], SYSTEM, ProblemLog())
+    assert table.rows == len(rows)
+    assert table.record(7)["digest"] == rows[7][INDEX["digest"]]
+    assert len(table.parts[0].items) >= len(rows[7][INDEX["m_log"]] or ())
+
+
 def test_a_system_whose_words_are_not_compiled_is_refused_by_name() -> None:
     @event("append")
     def append(state: Any, e: Any) -> None:

@@ -283,3 +283,24 @@ def test_a_file_given_twice_is_read_once(tmp_path: Path) -> None:
     file = fakes.write_lines(tmp_path / "t.ndjson", fakes.records("r"))
     inputs = discover([str(tmp_path), str(file), f"{tmp_path}/./t.ndjson", f"{tmp_path}/*.ndjson"])
     assert [unit.files for unit in inputs.units] == [(str(file),)]
+
+
+def test_an_own_column_may_hold_a_number_of_any_length(tmp_path: Path) -> None:
+    """It is carried along; as the value of a column of the format it is refused, with its field."""
+    file = fakes.write_lines(tmp_path / "t.ndjson", fakes.records("r"))
+    lines = file.read_text().splitlines(keepends=True)
+    lines[3] = lines[3].replace("{", '{"own": ' + "9" * 10_000 + ", ", 1)
+    file.write_text("".join(lines))
+    result = audit(file)
+    assert result.exit_code == 0, result.output
+    assert f"own is no column of the format: carried along, not judged (first at {file}:4)" in result.output
+
+
+def test_a_byte_of_another_encoding_is_named_with_its_column(tmp_path: Path) -> None:
+    file = fakes.write_lines(tmp_path / "t.ndjson", fakes.records("r"))
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b'"r"', b'"r\xe9"', 1)
+    file.write_bytes(b"".join(lines))
+    result = audit(file)
+    column = lines[2].index(b"\xe9") + 1
+    assert (result.exit_code, f":3: expected UTF-8, got the byte 0xe9 in column {column}" in result.output) == (2, True)
