@@ -17,6 +17,8 @@ import pyarrow as pa
 Kind = Literal["string", "int", "strings"]
 
 INT_MAX: Final = 2**63 - 1
+REPLICAS_MAX: Final = 256
+"""Of a cluster: the index of one is a byte."""
 COUNT_MAX: Final = 2**22
 """Most messages of one append: the audit notes the offset of each (I15), so a wrong number must not fill the memory."""
 
@@ -217,7 +219,7 @@ TABLE: Final[tuple[Column, ...]] = (
     Column("m_consumer", "int", False, "whose offset is stored, as a signed 64-bit number", minimum=-(2**63)),
     Column("m_group", "int", False, "1 if that is a consumer group, 0 if a single consumer"),
     Column("m_log", "strings", False, "checksums of a log's entries, ops m_op - len + 1 .. m_op"),
-    Column("replicas", "int", False, "configuration: number of replicas", minimum=1),
+    Column("replicas", "int", False, "configuration: number of replicas", minimum=1, maximum=REPLICAS_MAX),
     Column("quorum_replication", "int", False, "configuration: replication quorum", minimum=1),
     Column("quorum_view_change", "int", False, "configuration: view change quorum", minimum=1),
     Column("client_slots", "int", False, "configuration: slots of the client table; 0 or missing: one per client"),

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from viewproof.impl.interface.durable import CLIENTS_SESSIONS, ClientTableConfig
+from viewproof.impl.interface.ranges import BODY_SIZE_MAX
 from viewproof.impl.net.bench import BenchResult
 from viewproof.impl.net.bench import bench as measure
 from viewproof.impl.net.cluster import Cluster
@@ -20,20 +21,31 @@ from viewproof.refinement.cli.options import Seconds, cluster_id_option, tls_opt
 from viewproof.refinement.cli.output import json_option, note, save_json
 from viewproof.refinement.interrupts import left_to_asyncio
 from viewproof.refinement.reports.text import number
+from viewproof.refinement.schema import REPLICAS_MAX
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_INCONCLUSIVE
 
 FLUSHES = {"group": (), "each": ("--flush-each",), "none": ("--no-sync",)}
 """--flush → options of the servers."""
 
+CLIENTS_MAX = 1 << 16
+
 
 @click.command()
 @click.option("--addresses", help="HOST:PORT of all replicas, with commas; else a cluster is started for it.")
 @cluster_id_option
-@click.option("--replicas", type=click.IntRange(1), default=3, show_default=True, help="Of the cluster it starts.")
-@click.option("--clients", type=click.IntRange(1), default=32, show_default=True, help="Each with one request open.")
+@click.option(
+    "--replicas", type=click.IntRange(1, REPLICAS_MAX), default=3, show_default=True, help="Of the cluster it starts."
+)
+@click.option(
+    "--clients", type=click.IntRange(1, CLIENTS_MAX), default=32, show_default=True, help="Each with one request open."
+)
 @click.option("--seconds", type=Seconds(), default=5.0, show_default=True)
-@click.option("--payload", type=click.IntRange(0), default=64, show_default=True, help="Bytes of each value.")
-@click.option("--connections", type=click.IntRange(1), default=1, show_default=True, help="Which the clients share.")
+@click.option(
+    "--payload", type=click.IntRange(0, BODY_SIZE_MAX), default=64, show_default=True, help="Bytes of each value."
+)
+@click.option(
+    "--connections", type=click.IntRange(1, CLIENTS_MAX), default=1, show_default=True, help="Which the clients share."
+)
 @click.option(
     "--flush",
     type=click.Choice(list(FLUSHES)),

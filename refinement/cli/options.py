@@ -15,8 +15,6 @@ import click
 from viewproof.refinement.discovery import is_trace
 
 EMPTY = "the path is empty (a variable that is not set?); . is the directory at hand"
-REPLICAS_MAX = 256
-"""Of a cluster: its index is a byte."""
 SIZE_MAX = 4096
 """Of a bounded model: more is a slip, and is refused before memory runs out."""
 

@@ -35,7 +35,6 @@ from viewproof.impl.storage.data_file import format_data_file
 from viewproof.impl.storage.ring_file import SLOT_SIZE_DEFAULT, SLOTS_DEFAULT, Geometry
 from viewproof.refinement.cli import repl as lines
 from viewproof.refinement.cli.options import (
-    REPLICAS_MAX,
     FaultName,
     Place,
     RunName,
@@ -50,6 +49,7 @@ from viewproof.refinement.cli.options import (
 from viewproof.refinement.cli.output import note, save_json
 from viewproof.refinement.cli.used import note_other_runs
 from viewproof.refinement.cli.watch import Watch, description
+from viewproof.refinement.schema import REPLICAS_MAX
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_ERROR, EXIT_INCONCLUSIVE, EXIT_VIOLATES
 from viewproof.spec.vsr.config import ClientTable
 

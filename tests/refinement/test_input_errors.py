@@ -52,6 +52,7 @@ MALFORMED: list[tuple[str, Change, int, str, str]] = [
     ("fraction", set_field(2, "op", 1.5), 3, "op", "expected an integer ≥ 0, got number 1.5"),
     ("negative", set_field(1, "commit_min", -1), 2, "commit_min", "expected an integer ≥ 0, got integer -1"),
     ("too large", set_field(1, "op", 2**63), 2, "op", "expected an integer ≥ 0"),
+    ("too many replicas", set_field(0, "replicas", 257), 1, "replicas", "an integer ≥ 1 and ≤ 256, got integer 257"),
     ("too many messages", set_field(2, "m_count", 2**62), 3, "m_count", "an integer ≥ 1 and ≤ 4194304, got integer 46"),
     ("too large a number", set_field(2, "m_count", 2**64), 3, "m_count", "an integer ≥ 1 and ≤ 4194304, got integer 1"),
     ("unknown event", set_field(4, "event", "prepare_okay"), 5, "event", 'did you mean "prepare_ok"?'),
