@@ -7,7 +7,8 @@ old log must survive until the superblock names the new one (docs/core-protocol.
 own offset, so that a misdirected write is no valid record.
 
 Append. The prepares, a sync, their headers, a sync: then they may be acknowledged. Before a cell is used whose
-clean prepare has the same op, its header is erased. A cluster of one appends one prepare at a time.
+clean prepare has the same op, its header is erased. Before one above the last is written, the header of the last is,
+if it was broken. A cluster of one appends one prepare at a time.
 
 Recovery. Each cell is decided by `impl.storage.ring_table`. The log is the chain of `impl.interface.durable` through
 the clean cells. It may need a prepare that is not clean: then, or if a slot that may hold what followed the head is
@@ -113,9 +114,8 @@ class RingJournal(RingCells):
             rows[row] += 1
             decisions[decision.value] += 1
             if decision in (Decision.EQL, Decision.FIX):
-                self._cells[cell] = Cell(
-                    prepare.header, (), p_repair, clean=True, unnamed=header.broken, unsure=p_unsure
-                )
+                hides = unsure or p_unsure if decision is Decision.EQL else p_unsure
+                self._cells[cell] = Cell(prepare.header, (), p_repair, clean=True, unnamed=header.broken, unsure=hides)
                 if decision is Decision.FIX and prepare.header is not None and not header.broken:
                     self._write_header(cell, prepare.header, p_repair, p_unsure)
             elif decision is Decision.CUT and (unsure or p_unsure) and is_beyond(header, prepare, bounds):
@@ -143,6 +143,18 @@ class RingJournal(RingCells):
             if found.clean and found.unnamed and header is not None and (log is None or header.checksum in log):
                 self._write_header(cell, header, found.repair, found.unsure)
                 found.unnamed, named = False, True
+        if named:
+            self._sync()
+
+    def _name_below(self, op: int) -> None:
+        """Before a prepare of this op is written: the last one is known by itself, its header broken, only as long as
+        none is above it. Its header is written again, and says that it may hide a later one (`_name`).
+        """
+        named = False
+        for cell, found in enumerate(self._cells):
+            if found.clean and found.unnamed and found.header is not None and found.header.op < op:
+                self._write_header(cell, found.header, found.repair, unsure=True)
+                found.unnamed, found.unsure, named = False, True, True
         if named:
             self._sync()
 
@@ -342,13 +354,14 @@ class RingJournal(RingCells):
         for prepare in prepares:
             cells.append(self._choose(prepare.header, cells))
         try:
+            self._name_below(max(each.header.op for each in prepares))
             stale = [
-                cell
+                (cell, each)
                 for cell, each in zip(cells, prepares, strict=True)
                 if self._cells[cell].clean and self._op(cell) == each.header.op
             ]
-            for cell in stale:  # what hides a loss does so until another record says it
-                self._file.write_at(self.geometry.header_at(cell), BROKEN if self._hides(cell) else bytes(SECTOR))
+            for cell, each in stale:
+                self._write_stale_header(cell, each.header)
             if stale:
                 self._sync()
             unsure = [repair and self._hides(cell) for cell in cells]
@@ -364,6 +377,19 @@ class RingJournal(RingCells):
             self._writes += 1
             self._cells[cell] = Cell(prepare.header, (), repair, True, unsure=hides, written=self._writes)
         return cells
+
+    def _write_stale_header(self, cell: int, header: PrepareHeader) -> None:
+        """Before a prepare is written over a clean one of the same op, whose header is not to be taken for its own.
+
+        What hides a loss does so until another record says it; the same prepare stays known meanwhile.
+        """
+        found = self._cells[cell]
+        if not self._hides(cell):
+            self._file.write_at(self.geometry.header_at(cell), bytes(SECTOR))
+        elif found.header == header:
+            self._write_header(cell, header, found.repair, unsure=True)
+        else:
+            self._file.write_at(self.geometry.header_at(cell), BROKEN)
 
     def _hides(self, cell: int) -> bool:
         found = self._cells[cell]

@@ -6,7 +6,7 @@ Whatever was acknowledged stays in the log, or the journal says that its log may
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from random import Random
 
@@ -53,7 +53,8 @@ class Disk:
     """One replica's journal and superblock; `log` is what it has acknowledged, `asked` what it was given in this view.
 
     Up to `kept` it must stay: what a later view overrules was not committed, even if the new log is not named yet.
-    `sound`: nothing was damaged since the log was found to be whole, so it is whole.
+    `sound`: nothing was damaged since the log was found to be whole, so it is whole. `held`: what was clean of the log at
+    the last boot, and is so at the next, unless it was `touched` by more than a power loss.
     """
 
     def __init__(self, seed: int) -> None:
@@ -65,6 +66,8 @@ class Disk:
         self.asked: list[Prepare] = []
         self.kept = ALL
         self.sound = True
+        self.held: set[str] = set()
+        self.touched = False
         self.done: list[str] = []
         self.journal = RingJournal.open(self.file, self.block)
         self.append()
@@ -176,7 +179,7 @@ class Disk:
             for offset in (GEOMETRY.header_at(cell), GEOMETRY.prepare_at(cell)):
                 if self.random.random() < 0.6:
                     spoil(self.file, offset)
-                    self.sound = False
+                    self.sound, self.touched = False, True
         self.done.append(f"cells {cells} rot")
 
     @contextmanager
@@ -196,8 +199,9 @@ class Disk:
 
     def crash(self, where: str) -> None:
         self.file.left = -1
-        kept = self.random.choice((0, PART_OF_A_CHECKSUM, PART_OF_A_SECTOR, SECTOR, 1 << 20))
+        kept = self.random.choice((0, PART_OF_A_CHECKSUM, PART_OF_A_SECTOR, SECTOR, ALL))
         self.sound &= kept not in (PART_OF_A_CHECKSUM, PART_OF_A_SECTOR)
+        self.touched |= kept not in (0, ALL)
         self.file.crash(lambda length: min(length, kept) if self.random.random() < 0.8 else 0)
         self.done.append(f"power loss in {where}, {kept} bytes of a write stay")
 
@@ -216,6 +220,10 @@ class Disk:
     def judge(self) -> None:
         damage = self.journal.damage(self.block)
         least = min(len(self.log), self.kept)
+        names = {each.header.checksum for each in self.log[self.block.checkpoint : least]}
+        here = {name for name in names if name in self.journal}
+        assert self.touched or self.held & names <= here, self.done
+        self.held, self.touched = here, False
         if damage is not None:
             assert damage.op_max >= least, self.done
             assert not self.sound, self.done
@@ -259,6 +267,26 @@ def test_what_hides_a_loss_does_so_while_it_is_written_again(left: int) -> None:
     journal = RingJournal.open(file, BLOCK)
     damage = journal.damage(BLOCK)
     assert (len(journal.log(BLOCK)) if damage is None else damage.op_max) >= len(log)
+
+
+@pytest.mark.parametrize("left", [*range(1, 9), -1])
+def test_the_last_prepare_with_its_header_lost_stays_known_when_the_next_one_comes_again(left: int) -> None:
+    """It was told by being the last that is known; both replicas of a cluster lost one like this (seed 65,019,851)."""
+    file = FusedFile("journal")
+    RingJournal.format(file, 1, 0, GEOMETRY.slots, GEOMETRY.slot_size)
+    log = chain(1, 3, CHECKSUM_NONE, 0)
+    block = replace(BLOCK, head_op=3, head_checksum=log[2].header.checksum)
+    RingJournal.open(file, BLOCK).append(log)
+    for offset in (GEOMETRY.header_at(2), GEOMETRY.header_at(3), GEOMETRY.prepare_at(3)):
+        spoil(file, offset)
+    journal = RingJournal.open(file, block)
+    assert log[1].header.checksum in journal
+    file.left = left
+    with suppress(PowerLossError):
+        journal.append(log[2:])
+    file.left = -1
+    file.crash(lambda length: length)
+    assert log[1].header.checksum in RingJournal.open(file, block)
 
 
 def test_the_end_of_the_log_is_never_forgotten() -> None:
