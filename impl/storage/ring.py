@@ -29,22 +29,22 @@ from viewproof.impl.interface.messages import Prepare, PrepareHeader
 from viewproof.impl.storage.file import File, FileSystem
 from viewproof.impl.storage.journal import Journal, JournalRefusedError
 from viewproof.impl.storage.records import (
-    CHECKSUM_SIZE,
     RECORD_HEADER_SIZE,
     JournalError,
-    digest_at,
-    encode_record,
-    pack_header,
     padded,
 )
-from viewproof.impl.storage.ring_cells import Cell, RingCells, RingRecovery, may_have_held, uncertain
-from viewproof.impl.storage.ring_file import SECTOR, Geometry, encode_ring_header, is_ring, read_ring_header, round_up
-from viewproof.impl.storage.ring_table import Bounds, Decision, Found, decide, is_beyond
+from viewproof.impl.storage.ring_cells import (
+    NO_HEADER,
+    AppendError,
+    Cell,
+    RingCells,
+    RingRecovery,
+    may_have_held,
+    uncertain,
+)
+from viewproof.impl.storage.ring_file import SECTOR, Geometry, encode_ring_header, is_ring, read_ring_header
+from viewproof.impl.storage.ring_table import Bounds, Decision, decide, is_beyond
 from viewproof.impl.storage.vanished import require_size, with_name
-
-HEADER_MAGIC = 0x56535248  # "VSRH"
-BROKEN = b"\xff" * SECTOR
-"""No header, and not none."""
 
 
 class RingJournal(RingCells):
@@ -53,7 +53,6 @@ class RingJournal(RingCells):
     def __init__(self, file: File, geometry: Geometry, superblock: SuperblockState) -> None:
         super().__init__(file, geometry, superblock)
         self._drained = superblock.checkpoint
-        self._cells = [Cell() for _ in range(geometry.cells)]
         self._live: set[str] = set()
         self._damaged = False
         self._writes = 0
@@ -304,14 +303,6 @@ class RingJournal(RingCells):
             with suppress(OSError):  # it is tried again with the next one
                 self._erase_unneeded()
 
-    def _op(self, cell: int) -> int:
-        header = self._cells[cell].header
-        return 0 if header is None else header.op
-
-    def _load(self, cell: int) -> Prepare | None:
-        found = self._load_cell(cell)
-        return None if isinstance(found, Found) else found[0]
-
     # Writing
 
     def append(self, prepares: Sequence[Prepare], repair: bool = False) -> None:
@@ -329,7 +320,7 @@ class RingJournal(RingCells):
         try:
             for start in range(0, len(prepares), step or 1):
                 cells += self._append(prepares[start : start + step], repair)
-        except _AppendError as error:
+        except AppendError as error:
             self._take_back([*cells, *error.cells], str(error))
             raise JournalRefusedError(
                 f"{self._file.path}: append of {len(prepares)} prepares failed: {error}; nothing of it was kept"
@@ -372,7 +363,7 @@ class RingJournal(RingCells):
                 self._write_header(cell, prepare.header, repair, hides)
             self._sync()
         except OSError as error:
-            raise _AppendError(error.strerror or str(error), cells) from error
+            raise AppendError(error.strerror or str(error), cells) from error
         for cell, prepare, hides in zip(cells, prepares, unsure, strict=True):
             self._writes += 1
             self._cells[cell] = Cell(prepare.header, (), repair, True, unsure=hides, written=self._writes)
@@ -389,7 +380,7 @@ class RingJournal(RingCells):
         elif found.header == header:
             self._write_header(cell, header, found.repair, unsure=True)
         else:
-            self._file.write_at(self.geometry.header_at(cell), BROKEN)
+            self._file.write_at(self.geometry.header_at(cell), NO_HEADER)
 
     def _hides(self, cell: int) -> bool:
         found = self._cells[cell]
@@ -410,18 +401,6 @@ class RingJournal(RingCells):
             return used, appended, name != header.checksum, other, found.faulty, found.written
 
         return min(self.geometry.cells_of(header.op), key=order)
-
-    def _write_prepare(self, cell: int, prepare: Prepare, repair: bool, unsure: bool) -> None:
-        offset = self.geometry.prepare_at(cell)
-        group = self._superblock.log_view + 1 if unsure else 0
-        data = encode_record(prepare, offset, group, repair, self._file.path)
-        self._file.write_at(offset, data.ljust(round_up(len(data)), b"\0"))
-
-    def _write_header(self, cell: int, header: PrepareHeader, repair: bool, unsure: bool) -> None:
-        offset = self.geometry.header_at(cell)
-        group = self._superblock.log_view + 1 if unsure else 0
-        rest = pack_header(header, HEADER_MAGIC, group, repair, self._file.path).ljust(SECTOR - CHECKSUM_SIZE, b"\0")
-        self._file.write_at(offset, digest_at(offset, rest) + rest)
 
     def _sync(self) -> None:
         try:
@@ -514,11 +493,3 @@ def open_journal(file: File, superblock: SuperblockState) -> Journal | RingJourn
     if is_ring(file):
         return RingJournal.open(file, superblock)
     return Journal.open(file, superblock.cluster, superblock.replica)
-
-
-class _AppendError(Exception):
-    """An append failed; `cells` may have been written to."""
-
-    def __init__(self, message: str, cells: list[int]) -> None:
-        super().__init__(message)
-        self.cells = cells

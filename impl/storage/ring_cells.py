@@ -1,4 +1,4 @@
-"""The cells of a ring journal's two rings, as they are read."""
+"""The cells of a ring journal's two rings, as they are read and written."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ from viewproof.impl.storage.records import (
     RECORD_MAGIC,
     decode_record,
     digest_at,
+    encode_record,
+    pack_header,
     padded,
     unpack_header,
 )
-from viewproof.impl.storage.ring_file import SECTOR, Geometry
+from viewproof.impl.storage.ring_file import SECTOR, Geometry, round_up
 from viewproof.impl.storage.ring_table import BROKEN, RESERVED, Bounds, Found
 
+HEADER_MAGIC = 0x56535248  # "VSRH"
 _ERASED = bytes(SECTOR)
+NO_HEADER = b"\xff" * SECTOR
+"""Broken: no header, and not none."""
 
 
 @dataclass(slots=True)
@@ -72,12 +77,13 @@ class RingRecovery(JournalRecovery):
 
 
 class RingCells:
-    """Reads cells; `superblock` is that of the last opening or write."""
+    """Reads and writes records of cells; `superblock` is that of the last opening or write."""
 
     def __init__(self, file: File, geometry: Geometry, superblock: SuperblockState) -> None:
         self._file = file
         self.geometry = geometry
         self._superblock = superblock
+        self._cells = [Cell() for _ in range(geometry.cells)]
 
     def _read_header(self, cell: int) -> tuple[Found, bool, bool]:
         offset = self.geometry.header_at(cell)
@@ -121,9 +127,37 @@ class RingCells:
             return BROKEN
         return Prepare(record.header, body), record.group, record.repair
 
+    def _op(self, cell: int) -> int:
+        header = self._cells[cell].header
+        return 0 if header is None else header.op
+
+    def _load(self, cell: int) -> Prepare | None:
+        found = self._load_cell(cell)
+        return None if isinstance(found, Found) else found[0]
+
     def _read(self, offset: int, length: int) -> bytes | None:
         """Bytes, or None for sectors that cannot be read."""
         try:
             return self._file.read_at(offset, length)
         except OSError:
             return None
+
+    def _write_prepare(self, cell: int, prepare: Prepare, repair: bool, unsure: bool) -> None:
+        offset = self.geometry.prepare_at(cell)
+        group = self._superblock.log_view + 1 if unsure else 0
+        data = encode_record(prepare, offset, group, repair, self._file.path)
+        self._file.write_at(offset, data.ljust(round_up(len(data)), b"\0"))
+
+    def _write_header(self, cell: int, header: PrepareHeader, repair: bool, unsure: bool) -> None:
+        offset = self.geometry.header_at(cell)
+        group = self._superblock.log_view + 1 if unsure else 0
+        rest = pack_header(header, HEADER_MAGIC, group, repair, self._file.path).ljust(SECTOR - CHECKSUM_SIZE, b"\0")
+        self._file.write_at(offset, digest_at(offset, rest) + rest)
+
+
+class AppendError(Exception):
+    """An append failed; `cells` may have been written to."""
+
+    def __init__(self, message: str, cells: list[int]) -> None:
+        super().__init__(message)
+        self.cells = cells

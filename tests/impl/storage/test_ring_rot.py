@@ -53,8 +53,8 @@ class Disk:
     """One replica's journal and superblock; `log` is what it has acknowledged, `asked` what it was given in this view.
 
     Up to `kept` it must stay: what a later view overrules was not committed, even if the new log is not named yet.
-    `sound`: nothing was damaged since the log was found to be whole, so it is whole. `held`: what was clean of the log at
-    the last boot, and is so at the next, unless it was `touched` by more than a power loss.
+    `sound`: nothing was damaged since the log was found to be whole, so it is whole. `held`: what was clean of the log
+    at the last boot, and is so at the next, unless it was `touched` by more than a power loss.
     """
 
     def __init__(self, seed: int) -> None:
