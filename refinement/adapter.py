@@ -176,7 +176,7 @@ def adapter(name: str) -> Adapter:
         found = getattr(importlib.import_module(module), attribute, None)
     except (ImportError, SyntaxError) as error:
         raise AdapterError(f"{module} cannot be imported: {error}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if os.environ.get("VSR_DEBUG"):
             raise
         frames = traceback.extract_tb(error.__traceback__)
@@ -222,7 +222,7 @@ def _adapted(file: str, log: ProblemLog, name: str) -> Iterator[Row]:
                 yield row
     except OSError as error:
         log.add(file, 0, "", "a readable file", error.strerror or str(error))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if os.environ.get("VSR_DEBUG"):
             raise
         where = f"after line {line}, " if line else ""

@@ -114,4 +114,7 @@ def groups_there(data: Path, layout: NamespaceLayout = NAMESPACES) -> tuple[Grou
 
 def trace_path(trace: Path, group: Group) -> Path:
     """The trace file of a group: each group is a run of its own, ``DIR/RUN.GROUP/FILE`` beside ``DIR/RUN/FILE``."""
-    return trace.parent.with_name(group.run(trace.parent.name)) / trace.name
+    if group == SINGLE:
+        return trace
+    directory = trace.absolute().parent
+    return directory.with_name(group.run(directory.name)) / trace.name

@@ -69,6 +69,8 @@ def _require_text(key: Key, given: Value) -> None:
             str(each).encode()
         except UnicodeEncodeError as error:
             raise SettingsError(f"{'.'.join(key)} ({given.origin}): {str(each)!a}; expected UTF-8") from error
+        if "\0" in str(each):
+            raise SettingsError(f"{'.'.join(key)} ({given.origin}): {str(each)!a}; expected text without zero bytes")
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[Key, Value]]:
@@ -155,6 +157,17 @@ def kept_layout(directory: Path) -> NamespaceLayout:
         if (place / EFFECTIVE_NAME).exists():
             return layout_of(resolve(place / EFFECTIVE_NAME, {}, {}))
     return NAMESPACES
+
+
+def kept_problem(directory: Path) -> tuple[Path, str] | None:
+    """The file of what was in effect in a data directory, or above it, and why no replica starts beside it."""
+    for path in (directory / EFFECTIVE_NAME, directory.parent / EFFECTIVE_NAME):
+        try:
+            if path.exists():
+                _parsed(path, _read(path), "expected TOML")
+        except SettingsError as error:
+            return path, str(error).removeprefix(f"{path}: ")
+    return None
 
 
 def keep_effective(files: FileSystem, directory: Path, values: Mapping[Key, Value]) -> None:

@@ -61,6 +61,7 @@ class Remedy(StrEnum):
     RESTORE = "restore"
     OTHER_VERSION = "other_version"
     RESET_CLOCK = "reset_clock"
+    SETTINGS = "settings"
 
 
 REMEDIES = {
@@ -71,6 +72,7 @@ REMEDIES = {
     Remedy.RESTORE: "there is no other replica: restore the file from a backup of this very replica",
     Remedy.OTHER_VERSION: "start the replica with the version of this program that wrote the file; if there is none, "
     "the file is damaged: if it is the journal, vsr recover DIRECTORY --from-cluster ADDRESSES, then start the replica",
+    Remedy.SETTINGS: "remove it, and start with the settings of before: it is written anew at each start",
     Remedy.RESET_CLOCK: "vsr recover DIRECTORY --reset-clock, then start the replica with another --trace: the "
     "clock only orders the events of traces, and the clocks of the one before are out of range, too",
 }
@@ -123,7 +125,7 @@ class Diagnosis:
         remedies = {finding.remedy for finding in self.findings}
         if Remedy.RESTORE in remedies or (self.agreed is None and Remedy.OTHER_VERSION in remedies):
             return False
-        return bool(remedies - {Remedy.START})
+        return bool(remedies - {Remedy.START, Remedy.SETTINGS})
 
 
 def diagnose(path: str | os.PathLike[str], file_system: FileSystem | None = None) -> Diagnosis:

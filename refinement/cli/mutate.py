@@ -83,6 +83,9 @@ def mutate(
     known = {action.name for shape in searched for action in shape.spec.actions}
     if unknown := sorted(set(actions) - known):
         raise click.UsageError(f"no action {', '.join(unknown)} in {name}; there are: {', '.join(sorted(known))}")
+    every = [next(iter(each.values())) for each in all_mutants(searched).values()] if part is not None else []
+    if part is not None and not any(_in_part(mutant, part) for mutant in every):
+        raise click.UsageError(f"no mutant of {name} is in a file or folder {part}")
     ground = survey(searched, workers)
     reports = []
     with steps("mutants") as bar:
@@ -94,8 +97,6 @@ def mutate(
         ):  # fmt: skip
             reports.append(report)
             click.echo(report_line(report, target.reason(report.mutant.id)))
-    if part is not None and not reports:
-        raise click.UsageError(f"no mutant of {name} is in a file or folder {part}")
     shapes = [{"name": s.name, "states": ground.states[s.name], "bounded": s.name in ground.bounded} for s in searched]
     table: dict[str, Any] = {
         "format": FORMAT,

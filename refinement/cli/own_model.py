@@ -66,7 +66,7 @@ def _run(file: Path, path: str) -> ModuleType:
         found.loader.exec_module(module)
     except SpecError:
         raise
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise SpecError(f"{path} cannot be run: {type(problem).__name__}: {problem}") from problem
     return module
 

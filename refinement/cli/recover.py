@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -23,10 +24,19 @@ from viewproof.impl.net.recovery import (
     with_what_was_heard,
 )
 from viewproof.impl.net.server import parse_addresses
+from viewproof.impl.net.settings_files import kept_problem
 from viewproof.impl.net.tls import Tls
 from viewproof.impl.storage.evidence import keep_outdated
 from viewproof.impl.storage.file import RealFileSystem
-from viewproof.impl.storage.recover import REMEDIES, Diagnosis, diagnose, is_in_use, reset_for_recovery
+from viewproof.impl.storage.recover import (
+    REMEDIES,
+    Diagnosis,
+    Finding,
+    Remedy,
+    diagnose,
+    is_in_use,
+    reset_for_recovery,
+)
 from viewproof.impl.storage.recover import reset_clock as set_clock_back
 from viewproof.refinement.cli.inspect import replicas_below
 from viewproof.refinement.cli.options import CLUSTER_MAX, Place, Seconds, json_option, protect_data, tls_option
@@ -78,7 +88,8 @@ def recover(
     of the others answer. See docs/recovery.md.
     """
     _require_one(directory, json_file)
-    found = diagnose(directory)
+    found = _with_settings(diagnose(directory), directory)
+    _require_fit(found, replica, cluster_id, group)
     if reset_clock:
         set_clock_back(found)
         note(f"{directory}: the clock is 0")
@@ -125,6 +136,23 @@ def _with_what_was_heard(directory: Path, statuses: Sequence[Status | None]) -> 
         keep_outdated(RealFileSystem(), str(directory), found.findings[-1].problem)
         return diagnose(directory)
     return found
+
+
+def _with_settings(found: Diagnosis, directory: Path) -> Diagnosis:
+    """With what is wrong with the settings that are kept beside the data."""
+    wrong = kept_problem(directory)
+    if wrong is None:
+        return found
+    finding = Finding(str(wrong[0]), wrong[1], Remedy.SETTINGS)
+    return replace(found, findings=(*found.findings, finding))
+
+
+def _require_fit(found: Diagnosis, replica: int | None, cluster_id: int | None, group: str | None) -> None:
+    """Raises RecoveryError if the superblock says that it is another's."""
+    if found.known is not None:
+        _one("--replica", replica, found.known.replica)
+        _one("--cluster", cluster_id, found.known.cluster)
+        _one("--group", None if group is None else parse_group(group).number, found.known.group)
 
 
 def _require_one(directory: Path, json_file: Path | None) -> None:

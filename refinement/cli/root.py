@@ -76,6 +76,9 @@ class VsrGroup(click.Group):
             code = EXIT_INCONCLUSIVE
         except Exception as error:
             code = _report(error)
+        except SystemExit as error:  # no command ends so, but the code of a model or an adapter may
+            click.echo(f"error: code of yours ended the program (exit {error.code}): there is no result", err=True)
+            code = EXIT_ERROR
         sys.exit(code if isinstance(code, int) else 0)
 
 

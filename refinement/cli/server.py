@@ -86,8 +86,8 @@ _tls = click.option(
 
 @click.command("format")
 @click.argument("directory", type=_DIRECTORY)
-@click.option("--replica", type=click.IntRange(0), required=True, help="Index of this replica.")
-@click.option("--replicas", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--replica", type=click.IntRange(0, REPLICAS_MAX - 1), required=True, help="Index of this replica.")
+@click.option("--replicas", type=click.IntRange(1, REPLICAS_MAX), default=3, show_default=True)
 @click.option("--quorum-replication", type=click.IntRange(1), help="Majority unless given.")
 @click.option("--quorum-view-change", type=click.IntRange(1), help="Majority unless given.")
 @click.option(

@@ -155,6 +155,32 @@ def test_an_adapter_that_fails_is_named_with_its_line(tmp_path: Path, monkeypatc
         audit(tmp_path, adapter="failing_logs:TOY")
 
 
+def test_an_adapter_that_ends_the_program_does_not_make_it_conform(tmp_path: Path) -> None:
+    (tmp_path / "ending_logs.py").write_text("import sys\nsys.exit(0)\n")
+    log_of(tmp_path / "run.toy", 3)
+    command = [str(Path(sys.executable).parent / "vsr"), "audit", "run.toy", "--adapter", "ending_logs:TOY"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (result.returncode, "cannot be imported: SystemExit" in result.stderr) == (2, True), result
+    toy = (REPLICA.parent / "adapter.py").read_text()
+    (tmp_path / "ending_logs.py").write_text(toy + ENDING)
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (result.returncode, "got SystemExit: 0" in result.stdout + result.stderr) == (2, True), result
+
+
+ENDING = """
+
+def _ending(file):
+    yield from ()
+    sys.exit(0)
+
+
+import dataclasses
+import sys
+
+TOY = dataclasses.replace(TOY, records=_ending)
+"""
+
+
 def test_an_adapter_in_the_working_directory_is_found(tmp_path: Path) -> None:
     log_of(tmp_path / "run.toy", 3)
     own = (REPLICA.parent / "adapter.py").read_text()

@@ -173,3 +173,19 @@ def test_a_fault_without_a_model_takes_the_one_in_which_it_shows() -> None:
     assert result.exit_code == 1
     assert "violated: I4" in result.stdout
     assert "name a MODEL" in run("check").output
+
+
+@pytest.mark.parametrize("where", ["at its end", "in a step"])
+def test_a_model_that_ends_the_program_does_not_hold(own: str, where: str) -> None:
+    """A script's usual last line: before, the exit code was that of a model that holds."""
+    ending = TEXT + "\nimport sys\nsys.exit(0)\n"
+    step = TEXT.replace("    s.voted[r] = some(x)\n", "    s.voted[r] = some(x)\n    raise SystemExit(0)\n")
+    Path(own).write_text(ending if where == "at its end" else step)
+    for command in ("check", "prove", "mutate"):
+        result = run(command, own)
+        assert (result.exit_code, "SystemExit" in result.output or "exit 0" in result.output) == (2, True), command
+
+
+def test_a_part_that_there_is_not_is_refused_before_anything_is_searched(own: str) -> None:
+    result = run("mutate", own, "--part", "nope")
+    assert (result.exit_code, "no mutant of" in result.output) == (2, True)

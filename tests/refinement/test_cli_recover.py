@@ -196,6 +196,23 @@ def answer(replica: int, view: int, **changes: Any) -> Status:
     return Status(**fields | changes)
 
 
+def test_the_options_that_name_another_replica_are_refused_on_a_whole_directory_too(tmp_path: Path) -> None:
+    data = filled(tmp_path / "d")
+    for words in (("--replica", 1), ("--cluster", 2), ("--group", "metadata")):
+        found = vsr("recover", data, *words)
+        assert (found.exit_code, "wrong directory?" in found.output) == (2, True), found.output
+
+
+def test_settings_that_no_replica_starts_beside_are_a_finding(tmp_path: Path) -> None:
+    data = filled(tmp_path / "d")
+    (data / "configuration.toml").write_bytes(b"\xff")
+    found = vsr("recover", data)
+    assert (found.exit_code, "remove it, and start with the settings of before" in found.output) == (1, True)
+    assert f"{data / 'configuration.toml'}: byte 0 is no UTF-8" in found.output
+    (data / "configuration.toml").unlink()
+    assert vsr("recover", data).exit_code == 0
+
+
 @pytest.mark.parametrize("lost", ["superblock", "journal"])
 def test_two_recoveries_at_once_are_one(tmp_path: Path, lost: str) -> None:
     """Also where no superblock is there to be locked; what the first has put back is not put aside by the second."""

@@ -48,7 +48,9 @@ class Report:
 
 
 def survey(shapes: Sequence[Shape], workers: int | None = None) -> Ground:
-    """Search every shape as it is. Raises `SpecError` if one is violated: its mutants would say nothing."""
+    """Search every shape as it is. Raises `SpecError` if one is violated: its mutants would say nothing; and
+    `KeyboardInterrupt` if a search was interrupted.
+    """
     states: dict[str, int] = {}
     steps: dict[str, int] = {}
     bounded: set[str] = set()
@@ -56,6 +58,8 @@ def survey(shapes: Sequence[Shape], workers: int | None = None) -> Ground:
     taken: dict[str, frozenset[str]] = {}
     for shape in shapes:
         found, _ = search(shape, workers=workers)
+        if found.verdict == "inconclusive" and found.broken.startswith("interrupted"):
+            raise KeyboardInterrupt
         if found.verdict in ("violated", "range", "inconclusive"):
             raise SpecError(f"shape {shape.name}: {found.verdict} {found.broken} without any mutation".rstrip())
         states[shape.name], steps[shape.name] = found.distinct, found.generated

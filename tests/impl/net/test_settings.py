@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from tests.impl.net.waiting import wait_for
+from viewproof.impl.groups.group import METADATA, SINGLE
 from viewproof.impl.machine.namespaces import NamespaceLayout
 from viewproof.impl.net.cluster import Cluster
 from viewproof.impl.net.connection import fetch_status, layout_of
-from viewproof.impl.net.server_config import ServerConfig
+from viewproof.impl.net.server_config import ServerConfig, trace_path
 from viewproof.impl.net.settings import SETTINGS, Key, SettingsError, environment_name, server_config
 from viewproof.impl.net.settings_files import EFFECTIVE_NAME, keep_effective, kept_layout, resolve
 from viewproof.impl.storage.file import RealFileSystem
@@ -212,6 +213,19 @@ def test_a_server_runs_from_a_file_and_shows_what_is_in_effect(tmp_path: Path) -
 def test_what_is_no_utf8_is_named() -> None:
     with pytest.raises(SettingsError, match=r"replica.data \(option DIRECTORY\): '/tmp/\\udcff'; expected UTF-8"):
         resolve(None, {("replica", "data"): "/tmp/\udcff"}, {})
+
+
+def test_a_zero_byte_is_named_with_where_it_came_from(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('[trace]\nfile = "a\\u0000b"\n')
+    with pytest.raises(SettingsError, match=r"trace.file \(.*c.toml:2\): 'a\\x00b'; expected text without zero bytes"):
+        resolve(tmp_path / "c.toml", {}, {})
+
+
+def test_a_trace_may_lie_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert trace_path(Path("t.ndjson"), SINGLE) == Path("t.ndjson")
+    assert trace_path(Path("run/t.ndjson"), METADATA).absolute() == tmp_path / "run.metadata" / "t.ndjson"
+    assert trace_path(Path("t.ndjson"), METADATA) == tmp_path.with_name(f"{tmp_path.name}.metadata") / "t.ndjson"
 
 
 def test_what_is_nested_too_deeply_is_named(tmp_path: Path) -> None:
