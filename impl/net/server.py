@@ -381,6 +381,7 @@ def _open(config: ServerConfig, group: Group, stack: contextlib.ExitStack) -> Op
         return Opened(data, None, metrics)
     trace = TraceWriter(trace_path(config.trace, group))
     stack.callback(trace.close)
+    trace.require_of(config.replica, group.run(config.run))
     if trace.clock > COUNTER_MAX:
         raise ServerError(f"{trace.path}: its last event has clock {trace.clock}, which is out of range: begin another")
     return Opened(data, trace, metrics)

@@ -28,20 +28,43 @@ class TraceWriter:
 
     The events then survive a kill of the process (not of the machine: no fsync). Opening a file that exists cuts a
     torn last line and continues `seq` and `clock`: pass `writer.seq` and `writer.clock` to the replica that boots.
+    `node` and `run` are those of its last event, None if there is none.
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens or creates `path` (its directory too). Raises `TraceError` if it is no file, or no trace."""
+        """Opens or creates `path` (its directory too). Raises `TraceError` if it is no file, no trace, or in use."""
         if path.exists() and not path.is_file():
             raise TraceError(f"{path}: not a file; a trace is a file, which is continued where it ended")
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self.seq = 0
         self.clock = 0
-        if path.exists():
-            self._recover()
+        self.node: int | None = None
+        self.run: str | None = None
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            self._lock()
+            self._recover()
+        except (OSError, TraceError):
+            self.close()
+            raise
         self._size = os.fstat(self._descriptor).st_size
+
+    def _lock(self) -> None:
+        import fcntl  # not on every platform; only servers write traces that go on
+
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise TraceError(f"{self.path}: another process writes this trace; each replica has its own") from error
+
+    def require_of(self, node: int, run: str) -> None:
+        """Raises `TraceError` if its events are another replica's, or of another run."""
+        if self.node is not None and (self.node, self.run) != (node, run):
+            raise TraceError(
+                f"{self.path}: its events are of node {self.node} in run {self.run}, not of node {node} in run {run}; "
+                "begin another trace"
+            )
 
     def _recover(self) -> None:
         with self.path.open("r+b") as file:
@@ -56,7 +79,7 @@ class TraceWriter:
                 except msgspec.DecodeError as error:
                     raise TraceError(f"{self.path}:{number}: not a trace event: {error}") from error
                 end += len(line)
-                self.seq = event.seq
+                self.seq, self.node, self.run = event.seq, event.node, event.run
                 self.clock = max(self.clock, event.clock)
             file.truncate(end)
 

@@ -9,6 +9,7 @@ from viewproof.refinement.events import (
     check,
     each,
     event,
+    holds,
     inferred,
     label_of,
     mask_of,
@@ -20,10 +21,11 @@ from viewproof.refinement.events import (
 from viewproof.refinement.native.columns import FEATURE_MAX
 from viewproof.refinement.native.configuration import has, with_part
 from viewproof.refinement.native.core import by_normal_primary, message_is, no_session
-from viewproof.spec.lang import between, some, where
+from viewproof.spec.lang import all_of, between, some, where
 from viewproof.spec.vsr.core.state import Feature
 from viewproof.spec.vsr.parts import append_failure, control, discard, fence, withdrawal
-from viewproof.spec.vsr.parts.clients.table import Outcome
+from viewproof.spec.vsr.parts.clients import sessions
+from viewproof.spec.vsr.parts.clients.table import DROPPED, EVICTING, Outcome, is_one_of
 
 
 @event(only=with_part("clients"), needs="client_slots")
@@ -34,12 +36,26 @@ def drop_request(state: Any, e: Any) -> None:
         no_session(e)
         step("drop_request", r=r, c=c, s=e.m_request, y=why)
         return
-    with when(e.m_request != 0):
+    with when(all_of(e.m_request != 0, e.m_session != 0)):
         step("drop_request", r=r, c=c, x=e.m_session, s=e.m_request, y=why)
+    with when(all_of(e.m_request != 0, e.m_session == 0)):
+        of_no_session(state, e, DROPPED)
     check(e.m_incarnation, where(e.m_request != 0, 0, e.m_incarnation))
     check(e.m_session, where(e.m_request != 0, e.m_session, 0))
     with when(e.m_request == 0):
         step("drop_register", r=r, c=c, n=e.m_incarnation, y=why)
+
+
+def of_no_session(state: Any, e: Any, among: tuple[Outcome, ...]) -> None:
+    """A request that names no session: clients of the specification send none, but any client may. Nothing changes, and
+    the outcome is the specification's.
+    """
+    by_normal_primary(state, e)
+    why = label_of(Outcome, e.m_outcome)
+    found = sessions.outcome(state, e.node, e.m_client, e.m_session, e.m_request)
+    holds(
+        all_of(is_one_of(why, among), found == why), "this is not what becomes of a request of no session", e.m_outcome
+    )
 
 
 @event(only=with_part("sessions"), needs="client_sessions")
@@ -47,7 +63,10 @@ def send_eviction(state: Any, e: Any) -> None:
     """A client was told that it has no session, or an older one."""
     check(e.m_incarnation, 0)
     why = label_of(Outcome, e.m_outcome)
-    step("send_eviction", r=e.node, c=e.m_client, x=e.m_session, s=e.m_request, y=why)
+    with when(e.m_session != 0):
+        step("send_eviction", r=e.node, c=e.m_client, x=e.m_session, s=e.m_request, y=why)
+    with when(e.m_session == 0):
+        of_no_session(state, e, EVICTING)
 
 
 @event(only=with_part("withdrawal"), needs="feature_rounds")

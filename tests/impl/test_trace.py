@@ -85,3 +85,17 @@ def test_what_is_no_file_is_no_trace(tmp_path: Path, name: str) -> None:
     (tmp_path / "directory").mkdir()
     with pytest.raises(TraceError, match="not a file; a trace is a file"):
         TraceWriter(tmp_path / name)
+
+
+def test_a_trace_has_one_writer_of_one_replica_and_run(tmp_path: Path) -> None:
+    path = tmp_path / "t.ndjson"
+    with TraceWriter(path) as writer:
+        writer.require_of(5, "any")
+        writer.write(event(1, 1))
+        with pytest.raises(TraceError, match="another process writes this trace"):
+            TraceWriter(path)
+    with TraceWriter(path) as writer:
+        writer.require_of(1, "r")
+        for node, run in ((2, "r"), (1, "other")):
+            with pytest.raises(TraceError, match=f"are of node 1 in run r, not of node {node}"):
+                writer.require_of(node, run)

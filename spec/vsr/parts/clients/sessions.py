@@ -26,6 +26,7 @@ from viewproof.spec.vsr.parts.clients.state import Clients, Incarnation, Session
 from viewproof.spec.vsr.parts.clients.table import (
     DROPPED,
     DUPLICATE,
+    EVICTING,
     FENCED,
     IN_PROGRESS,
     NEW,
@@ -135,7 +136,7 @@ def drop_register(state: Clients, r: Replica, c: Client, n: Incarnation, y: Outc
 @action
 def send_eviction(state: Clients, r: Replica, c: Client, x: Op, s: Request, y: Outcome) -> None:
     """The primary tells a client that its session is gone; y says how: no_session or fenced."""
-    require(is_one_of(y, (NO_SESSION, FENCED)))
+    require(is_one_of(y, EVICTING))
     require(state.status[r] == NORMAL)
     require(primary(state, state.view[r]) == r)
     require(on_the_wire(state, c, x, s))

@@ -45,6 +45,7 @@ class Outcome(Label):
 NEW, IN_PROGRESS, NO_SESSION, FENCED = Outcome.NEW, Outcome.IN_PROGRESS, Outcome.NO_SESSION, Outcome.FENCED
 STALE, DUPLICATE, GAP = Outcome.STALE, Outcome.DUPLICATE, Outcome.GAP
 DROPPED = (IN_PROGRESS, STALE, GAP)
+EVICTING = (NO_SESSION, FENCED)
 
 
 def is_on(cfg: Config) -> bool:
