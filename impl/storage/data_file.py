@@ -379,7 +379,7 @@ def open_data_file(
         data.clean_up()
     except OSError as error:
         release()
-        raise DataFileError(f"{directory}: cannot open: {error.strerror or error}") from error
+        raise DataFileError(f"{error.filename or directory}: cannot open: {error.strerror or error}") from error
     except StorageError:
         release()
         raise

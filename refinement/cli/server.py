@@ -255,7 +255,7 @@ def cluster(
 @click.option("--run", type=RunName(), default="run", show_default=True, help="Run id; the traces go to OUT/RUN.")
 @click.option("--replicas", type=click.IntRange(1, REPLICAS_MAX), default=3, show_default=True)
 @click.option("--clients", type=click.IntRange(1), default=4, show_default=True)
-@click.option("--requests", type=click.IntRange(1), default=1000, show_default=True, help="In all, or per round.")
+@click.option("--requests", type=click.IntRange(1), default=1000, show_default=True, help="At least; or per round.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--kill/--no-kill", default=True, show_default=True, help="Kill the primary with SIGKILL under load.")
 @click.option("--rounds", type=click.IntRange(0), default=0, help="Instead: rounds of killing a random process.")

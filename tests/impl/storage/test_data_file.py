@@ -103,3 +103,11 @@ def test_the_data_of_one_group_is_refused_for_another(tmp_path: Path) -> None:
     open_data_file(tmp_path / "data", 1, 0, 3, group=2).close()
     with pytest.raises(DataFileError, match="group is 2 there, but 1 was asked for"):
         open_data_file(tmp_path / "data", 1, 0, 3, group=1)
+
+
+def test_the_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    format_data_file(tmp_path / "d", 7, 1, 3)
+    (tmp_path / "d" / "journal").unlink()
+    (tmp_path / "d" / "journal").mkdir()
+    with pytest.raises(DataFileError, match=r"d/journal: cannot open: Is a directory"):
+        open_data_file(tmp_path / "d")
