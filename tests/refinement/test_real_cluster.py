@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from tests.impl.net.waiting import measured
 from tests.refinement.traces import load
+from viewproof.impl.interface.durable import CLIENTS_PAPER, CLIENTS_SESSIONS
+from viewproof.impl.net.cluster import Cluster
 from viewproof.impl.net.record import RecordOptions, RoundResult, record, rounds
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.verdict import AuditOptions
@@ -46,3 +50,23 @@ def test_a_mistake_in_the_real_replicas_is_rejected_by_the_audit(tmp_path: Path)
     verdict = check_run("faulty", load(tmp_path / "traces"), AuditOptions())
     assert verdict.verdict == "violates"
     assert verdict.violations[0].action == "execute"
+
+
+@pytest.mark.parametrize("sessions", [True, False])
+def test_a_measured_cluster_conforms(tmp_path: Path, sessions: bool) -> None:
+    """The clients of a measurement do not know whether there are sessions, and ask without one first."""
+    with Cluster(tmp_path, run="measured", clients=CLIENTS_SESSIONS if sessions else CLIENTS_PAPER) as cluster:
+        cluster.format()
+        cluster.start_all()
+        asyncio.run(cluster.wait_ready())
+        measured(cluster, clients=8, connections=2, at_least=50)
+        cluster.kill(asyncio.run(cluster.wait_ready()))
+        measured(cluster, clients=8, connections=1, at_least=50)
+        cluster.start_all()
+        asyncio.run(cluster.wait_ready())
+        measured(cluster, clients=3, connections=1, at_least=10)
+        cluster.stop_all()
+        verdict = check_run("measured", load(cluster.trace_path(0).parent), AuditOptions())
+    assert verdict.verdict == "conforms", (verdict.violations, verdict.missing)
+    assert verdict.coverage.get("send_eviction", 0) == 0, "of no session there is no step"
+    assert bool(verdict.events_by_name.get("send_eviction")) is sessions
