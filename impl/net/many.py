@@ -108,9 +108,10 @@ class ManyClients(asyncio.Protocol):
     def _ask_again(self) -> None:
         """Turn to the next replica if this one answers nothing, else send again what waits for too long."""
         before = time.perf_counter() - RETRY_SECONDS
-        if max(self._answered, self._asked) < before:
-            self._turn_to((self._target + 1) % len(self._addresses))
-        elif self._open and self._transport is not None and min(self._called) < before:
+        silent = max(self._answered, self._asked) < before
+        if silent and self._turn_to((self._target + 1) % len(self._addresses)):
+            return
+        if self._open and self._transport is not None and min(self._called) < before:
             self._send_all(before)
 
     async def _connect(self) -> bool:
@@ -195,10 +196,13 @@ class ManyClients(asyncio.Protocol):
     def _request(self, client: int, request: int, session: int) -> Request:
         return Request(client=client, request=request, body=self._body(client - self._first, request), session=session)
 
-    def _turn_to(self, target: int) -> None:
-        if target != self._target:
-            self._target = target
-            self.close()
+    def _turn_to(self, target: int) -> bool:
+        """False if it is this one that is talked to."""
+        if target == self._target:
+            return False
+        self._target = target
+        self.close()
+        return True
 
     def _send_all(self, before: float = float("inf")) -> None:
         """Send what has no answer: all of it, or what was called before so many seconds."""

@@ -60,6 +60,29 @@ def test_nobody_there_is_said() -> None:
         bench(addresses, 1, clients=1, seconds=0.1)
 
 
+def test_a_single_replica_that_dropped_a_request_is_asked_again() -> None:
+    """There is no other to turn to."""
+    asked: list[Request] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        frames = FrameReader()
+        while len(asked) < 2 and (data := await reader.read(1 << 16)):
+            asked.extend(frame for frame in frames.feed(data) if isinstance(frame, Request))
+        writer.write(frame_control(Goodbye("asked twice")))
+        writer.close()
+
+    async def ask() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        address = server.sockets[0].getsockname()[:2]
+        many = ManyClients((address,), 1, 1, lambda _number, _request: encode_operation(Put(b"a", b"b")))
+        async with server:
+            await many.run(time.perf_counter() + SECONDS, unreachable_seconds=SECONDS, timeout_seconds=SECONDS)
+
+    with pytest.raises(RefusedError, match="asked twice"):
+        asyncio.run(ask())
+    assert asked[0] == asked[1]
+
+
 def test_a_shared_connection_serves_several_ids_and_a_single_one_only_its_own(tmp_path: Path) -> None:
     with Cluster(tmp_path, 1, traced=False, clients=CLIENTS_PAPER) as cluster:
         cluster.format()
