@@ -430,7 +430,8 @@ class MemoryFileSystem(FileSystem):
         return Presence.MISSING if found is None else Presence.HERE if found is file else Presence.REPLACED
 
     def lock(self, path: str) -> Callable[[], None]:
-        self.open(path)
+        if not any(each.startswith(path + os.sep) for each in self.files):  # a directory, if so
+            self.open(path)
         if path in self._locked:
             raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), path)
         self._locked.add(path)

@@ -61,6 +61,14 @@ class VsrGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Code of a model or an adapter that ends the program is no result."""
+        try:
+            return super().invoke(ctx)
+        except SystemExit as error:
+            text = f"code of yours ended the program (exit {error.code}): there is no result"
+            raise click.ClickException(text) from error
+
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run, and exit with the command's code: 0, 1, 2 or 4."""
         extra["standalone_mode"] = False
@@ -76,9 +84,6 @@ class VsrGroup(click.Group):
             code = EXIT_INCONCLUSIVE
         except Exception as error:
             code = _report(error)
-        except SystemExit as error:  # no command ends so, but the code of a model or an adapter may
-            click.echo(f"error: code of yours ended the program (exit {error.code}): there is no result", err=True)
-            code = EXIT_ERROR
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -154,7 +154,8 @@ def test_interrupted_it_ends_and_leaves_no_copy(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     assert process.communicate(timeout=60)[1].endswith("stopped\n")
     assert process.returncode == 4
-    assert not [*tmp_path.iterdir()]
+    # tempfile itself writes an empty file, of eight letters, where it looks for a place: the signal may come just then
+    assert not [path for path in tmp_path.iterdir() if path.is_dir() or path.stat().st_size]
 
 
 @pytest.mark.long

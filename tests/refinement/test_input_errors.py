@@ -122,7 +122,7 @@ def test_broken_json(tmp_path: Path) -> None:
         (b"[1, 2]\n", "expected a JSON object, got list"),
         (b"\n", "expected an event, got a blank line"),
         (b"\xff\xfe\n", "expected UTF-8 without a byte order mark"),
-        (b"\xff\n", "expected valid JSON"),
+        (b"\xff\n", "expected UTF-8, got the byte 0xff in column 1"),
         (b"{} {}\n", "expected valid JSON"),
     ],
 )
