@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import TypeVar
 
 from viewproof.impl.groups.group import NAMESPACES
 from viewproof.impl.machine.namespaces import NamespaceLayout
@@ -23,7 +24,9 @@ from viewproof.impl.net.framing import (
 )
 from viewproof.impl.net.tls import Tls, TlsError, certificate_text, dialling_options, subject_error
 
-__all__ = ["Connection", "fetch_status", "layout_of", "open_connection"]
+__all__ = ["Connection", "answers_of", "fetch_status", "layout_of", "open_connection"]
+
+AnswerT = TypeVar("AnswerT")
 
 
 class Connection(asyncio.Protocol):
@@ -128,6 +131,22 @@ async def open_connection(
     if connection is not None:
         connection.close()
     return None
+
+
+async def answers_of(asked: Iterable[Awaitable[AnswerT]]) -> list[AnswerT | RefusedError]:
+    """What replicas that are asked at the same time answer, or why one refuses. Raises RefusedError if all refuse."""
+
+    async def answer(one: Awaitable[AnswerT]) -> AnswerT | RefusedError:
+        try:
+            return await one
+        except RefusedError as error:
+            return error
+
+    answers = await asyncio.gather(*map(answer, asked))
+    refusals = [each for each in answers if isinstance(each, RefusedError)]
+    if refusals and len(refusals) == len(answers):
+        raise refusals[0]
+    return list(answers)
 
 
 async def layout_of(addresses: Sequence[Address], cluster: int, tls: Tls | None) -> NamespaceLayout:

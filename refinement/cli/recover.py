@@ -13,7 +13,7 @@ import msgspec
 from viewproof.impl.groups.group import SINGLE, Group, group_name, parse_group
 from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.net.address import Address
-from viewproof.impl.net.connection import fetch_status
+from viewproof.impl.net.connection import answers_of, fetch_status
 from viewproof.impl.net.errors import RefusedError
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.recovery import (
@@ -88,12 +88,12 @@ def recover(
     of the others answer. See docs/recovery.md.
     """
     _require_one(directory, json_file)
-    found = _with_settings(diagnose(directory), directory)
+    found = _diagnosed(directory)
     _require_fit(found, replica, cluster_id, group)
     if reset_clock:
         set_clock_back(found)
         note(f"{directory}: the clock is 0")
-        found = diagnose(directory)
+        found = _diagnosed(directory)
     if entry_fails is not None and addresses is None:
         raise click.UsageError("--entry-fails needs --from-cluster: the others have what this replica cannot apply")
     failure: RecoveryError | None = None
@@ -128,18 +128,19 @@ def recover(
 
 def _with_what_was_heard(directory: Path, statuses: Sequence[Status | None]) -> Diagnosis:
     """The diagnosis after that of the others; what they may forget is kept, unless the replica runs."""
-    alone = diagnose(directory)
+    alone = _diagnosed(directory)
     found = with_what_was_heard(alone, statuses)
     state = found.agreed
     runs = state is not None and any(status is not None and status.replica == state.replica for status in statuses)
     if found is not alone and not runs:
         keep_outdated(RealFileSystem(), str(directory), found.findings[-1].problem)
-        return diagnose(directory)
+        return _diagnosed(directory)
     return found
 
 
-def _with_settings(found: Diagnosis, directory: Path) -> Diagnosis:
-    """With what is wrong with the settings that are kept beside the data."""
+def _diagnosed(directory: Path) -> Diagnosis:
+    """What is wrong with the data, and with the settings that are kept beside them."""
+    found = diagnose(directory)
     wrong = kept_problem(directory)
     if wrong is None:
         return found
@@ -257,11 +258,8 @@ async def _ask(
 ) -> list[Status | None]:
     """What each says; None of one that says nothing, or refuses while others do not."""
     shown = None if tls is None else Tls(tls)
-    asked = (fetch_status(address, cluster, timeout, group, shown) for address in addresses)
-    answers = await asyncio.gather(*asked, return_exceptions=True)
-    refusals = [answer for answer in answers if isinstance(answer, BaseException)]
-    for refusal in refusals:
-        if not isinstance(refusal, RefusedError) or len(refusals) == len(answers):
-            raise refusal
-        note(str(refusal))
-    return [None if isinstance(answer, BaseException) else answer for answer in answers]
+    answers = await answers_of(fetch_status(address, cluster, timeout, group, shown) for address in addresses)
+    for answer in answers:
+        if isinstance(answer, RefusedError):
+            note(str(answer))
+    return [None if isinstance(answer, RefusedError) else answer for answer in answers]

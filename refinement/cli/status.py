@@ -13,7 +13,7 @@ import msgspec
 
 from viewproof.impl.groups.group import SINGLE, group_name
 from viewproof.impl.net.address import Address, address_text
-from viewproof.impl.net.connection import fetch_status
+from viewproof.impl.net.connection import answers_of, fetch_status
 from viewproof.impl.net.errors import RefusedError
 from viewproof.impl.net.framing import Status
 from viewproof.impl.net.server_config import parse_addresses
@@ -44,20 +44,17 @@ def status(addresses: str, cluster_id: int, timeout: float, tls: Path | None, js
         others = () if first is None else first.groups[1:]
         return [first, *[await fetch_status(address, cluster_id, timeout, group, shown) for group in others]]
 
-    async def ask_all() -> list[list[Status | None] | BaseException]:
-        return list(await asyncio.gather(*map(ask, parsed), return_exceptions=True))
+    async def ask_all() -> list[list[Status | None] | RefusedError]:
+        return await answers_of(map(ask, parsed))
 
     said = asyncio.run(ask_all())
-    refusals = [answer for answer in said if isinstance(answer, BaseException)]
-    for refusal in refusals:
-        if not isinstance(refusal, RefusedError) or len(refusals) == len(said):
-            raise refusal
-    found = [[None] if isinstance(answer, BaseException) else answer for answer in said]
+    refusals = [answer for answer in said if isinstance(answer, RefusedError)]
+    found = [[None] if isinstance(answer, RefusedError) else answer for answer in said]
     answers = [answer for of_replica in found for answer in of_replica]
     width = max((len(_group_text(answer)) for answer in answers if answer is not None), default=0)
     for index, (address, of_replica) in enumerate(zip(parsed, found, strict=True)):
         for answer in of_replica:
-            text = "refuses" if isinstance(said[index], BaseException) else _status_text(answer, width)
+            text = "refuses" if isinstance(said[index], RefusedError) else _status_text(answer, width)
             click.echo(f"replica {index} {address_text(address)}  {text}")
     if tls is None and not any(answers):
         note("nobody answers without TLS; if the replicas have it: --tls DIRECTORY")

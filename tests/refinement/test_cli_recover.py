@@ -203,14 +203,21 @@ def test_the_options_that_name_another_replica_are_refused_on_a_whole_directory_
         assert (found.exit_code, "wrong directory?" in found.output) == (2, True), found.output
 
 
-def test_settings_that_no_replica_starts_beside_are_a_finding(tmp_path: Path) -> None:
+def test_settings_that_no_replica_starts_beside_are_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = filled(tmp_path / "d")
     (data / "configuration.toml").write_bytes(b"\xff")
     found = vsr("recover", data)
     assert (found.exit_code, "remove it, and start with the settings of before" in found.output) == (1, True)
     assert f"{data / 'configuration.toml'}: byte 0 is no UTF-8" in found.output
+    monkeypatch.setattr("viewproof.refinement.cli.recover._ask", nobody)
+    asked = vsr("recover", data, "--from-cluster", OTHERS, "--timeout", 0.1)
+    assert (asked.exit_code, "not to be recovered from the cluster, see above" in asked.output) == (2, True)
     (data / "configuration.toml").unlink()
     assert vsr("recover", data).exit_code == 0
+
+
+async def nobody(*words: object) -> list[None]:
+    return []
 
 
 @pytest.mark.parametrize("lost", ["superblock", "journal"])
