@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from random import Random
 
 import pytest
@@ -48,6 +49,19 @@ def test_two_sizes_share_what_is_compiled() -> None:
     before = compile_kind.cache_info().misses
     compile_program(SYSTEM, configuration(shown | {"client_slots": 9}), ())
     assert compile_kind.cache_info().misses == before
+
+
+def test_configurations_of_a_kind_are_equal_field_by_field() -> None:
+    """As Python 3.13 compares dataclasses; before it took fields that are one object for equal, without a question."""
+    shown = dict.fromkeys(COLUMNS) | {"replicas": 3, "quorum_replication": 2, "quorum_view_change": 2}
+    sized, _ = kind(configuration(shown | {"client_slots": 7, "pipeline": 5}))
+    again, _ = kind(configuration(shown | {"client_slots": 8, "pipeline": 6}))
+    table, other = sized.client_table, again.client_table
+    assert isinstance(sized.pipeline, Given)
+    assert (table.slots == other.slots) is True
+    for name in (field.name for field in fields(sized)):
+        assert bool(getattr(sized, name) == getattr(again, name)) is True
+        assert bool(getattr(sized, name) != getattr(again, name)) is False
 
 
 def test_a_given_number_cannot_decide_in_python() -> None:

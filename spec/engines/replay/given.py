@@ -2,7 +2,8 @@
 
 A `Given` stands in for the number while a specification is recorded. It is an expression, so it goes where a number
 that is written out goes; whatever would compute or decide with it in Python is refused, as with any other expression,
-but for the question whether it is 0, which is a matter of the kind.
+but for two questions: whether it is 0, which is a matter of the kind, and whether it is itself, which configurations
+are asked when they are compared (field by field, since Python 3.13).
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ class Given(Expr):
         return True
 
     def __eq__(self, other: object) -> Any:
-        return False if _is_zero(other) else Expr.__eq__(self, other)
+        return other is self or (False if _is_zero(other) else Expr.__eq__(self, other))
 
     def __ne__(self, other: object) -> Any:
-        return True if _is_zero(other) else Expr.__ne__(self, other)
+        return other is not self and (True if _is_zero(other) else Expr.__ne__(self, other))
 
     def __gt__(self, other: Any) -> Any:
         return True if _is_zero(other) else Expr.__gt__(self, other)
