@@ -9,6 +9,7 @@ fields by a subclass of the record. Whoever sends the message gives each field t
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -54,7 +55,10 @@ class Fields:
 
     def __init_subclass__(cls) -> None:
         said = {name: value for name, value in vars(cls).items() if isinstance(value, Carried)}
-        types = evaluated({name: vars(cls)["__annotations__"][name] for name in said})
+        annotated = inspect.get_annotations(cls)
+        if bare := [name for name in said if name not in annotated]:
+            raise SpecError(f"field {bare[0]} of {cls.__name__} has to be annotated with its sort", here())
+        types = evaluated({name: annotated[name] for name in said})
         own = {name: replace(value, of=types[name]) for name, value in said.items()}
         cls.fields = {name: one for base in cls.__bases__ for name, one in getattr(base, "fields", {}).items()} | own
         for name in said:

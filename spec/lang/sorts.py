@@ -8,6 +8,7 @@ trace). A *value type* is the declared range of a variable: a lower bound and an
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -65,7 +66,7 @@ class Sort(type):
     ) -> None:
         super().__init__(name, bases, dict(namespace or {}))
         cls.name, cls.lo, cls.ends_with = name, lo, ends_with
-        written = [label for label in (namespace or {}).get("__annotations__", {}) if label.isupper()]
+        written = [label for label in inspect.get_annotations(cls) if label.isupper()]
         cls.labels = tuple(label.lower() for label in written)
         cls.kind = Kind(ends_with or name, LABELLED if written else INDEX)
         for number, label in enumerate(written):

@@ -14,6 +14,7 @@ elsewhere (what a snapshot saves, say); one of type `Sent` adds the fields of a 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -77,7 +78,7 @@ class State:
     declarations: ClassVar[dict[str, tuple[Any, Declared | None]]]
 
     def __init_subclass__(cls) -> None:
-        own = {name: of for name, of in vars(cls).get("__annotations__", {}).items() if name != "cfg"}
+        own = {name: of for name, of in inspect.get_annotations(cls).items() if name != "cfg"}
         cls.declarations = {name: (of, vars(cls).get(name)) for name, of in evaluated(own).items()}
 
     if TYPE_CHECKING:

@@ -12,6 +12,7 @@ operands, so these must be free of side effects and safe to evaluate.
 from __future__ import annotations
 
 import ast
+import inspect
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,7 +63,7 @@ class Record:
     """Parameters that belong together. Instances hold arrays and numbers under the names of the annotated fields."""
 
     def __init__(self, **fields: Any) -> None:
-        known = list(type(self).__annotations__)
+        known = list(inspect.get_annotations(type(self)))
         if list(fields) != known:
             raise MachineError(f"{type(self).__name__} has the fields {known}, not {list(fields)}")
         self.__dict__.update(fields)

@@ -332,6 +332,11 @@ def test_a_field_is_blank_or_required_and_a_record_without_its_message_is_refuse
         declare(Schema(), Priced, None)
 
 
+def test_a_field_without_a_sort_is_refused() -> None:
+    with pytest.raises(SpecError, match="field price of Offer has to be annotated with its sort"):
+        type("Offer", (Message,), {"price": field("what is asked")})
+
+
 def test_a_parameter_without_a_sort_is_refused() -> None:
     def step(state: Market, n: int) -> None:
         """It takes a number."""
