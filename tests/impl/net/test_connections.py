@@ -297,9 +297,10 @@ def test_nobody_is_harmed_by_a_connection_that_ends_at_once(tmp_path: Path) -> N
 def test_a_peer_that_takes_the_connection_and_says_nothing_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "HELLO_SECONDS_MAX", 0.05)
     lines: list[str] = []
+    taken: list[asyncio.StreamWriter] = []  # a writer that nothing refers to closes its connection
 
     async def run() -> tuple[str, ...]:
-        mute = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        mute = await asyncio.start_server(lambda reader, writer: taken.append(writer), "127.0.0.1", 0)
         known = peers()
         known.addresses = (ADDRESSES[0], mute.sockets[0].getsockname(), ADDRESSES[2])
         link = PeerLink(1, known, LogBudget(lines.append))
@@ -310,6 +311,8 @@ def test_a_peer_that_takes_the_connection_and_says_nothing_is_a_problem(monkeypa
         link.look()
         task.cancel()
         mute.close()
+        for writer in taken:
+            writer.close()
         return known.problems()
 
     problem = asyncio.run(asyncio.wait_for(run(), SECONDS))
