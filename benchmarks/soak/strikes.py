@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -48,6 +49,7 @@ class ProcessStrikes:
         self.counts: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
         self._other = cluster.directory / "other"
+        self._traces = count()
         self._make_others()
 
     def strikes(self) -> list[tuple[Strike, int]]:
@@ -141,16 +143,18 @@ class ProcessStrikes:
                 format_data_file(path, cluster.cluster, replica, cluster.replica_count, quorums, clients=clients)
         issue_cluster(self._other / "tls", cluster.cluster, cluster.addresses)
 
-    def wrong_settings(self, victim: int) -> dict[str, list[str]]:
-        """Name → options that win over the right ones.
-
-        The trace of a run has one configuration: a process with another one has a trace of its own. That it wrote
-        nothing meanwhile shows when the replica comes back.
+    def _own_trace(self) -> list[str]:
+        """Options for a new trace. That of the run has one configuration, and its replica is not the one that starts
+        with a wrong one: that it wrote nothing meanwhile shows when it comes back.
         """
+        return ["--trace", str(self._other / f"trace-{next(self._traces)}.ndjson"), "--run", "other"]
+
+    def wrong_settings(self, victim: int) -> dict[str, list[str]]:
+        """Name → options that win over the right ones."""
         other = (victim + 1) % self.cluster.replica_count
         turned = list(self.cluster.addresses)
         turned[other], turned[other - 2] = turned[other - 2], turned[other]
-        trace = ["--trace", str(self._other / "trace.ndjson"), "--run", "other"]
+        trace = self._own_trace()
         return {
             "another checkpoint interval": ["--checkpoint-interval", "77", *trace],
             "addresses exchanged": ["--addresses", ",".join(map(address_text, turned))],
@@ -261,7 +265,7 @@ class FileStrikes(ProcessStrikes):
         self.cluster.kill(victim)
         shutil.rmtree(data)
         kept.rename(data)
-        self.cluster.start(victim, ["--trace", str(self._other / "trace.ndjson"), "--run", "other"])
+        self.cluster.start(victim, self._own_trace())
         deadline = time.monotonic() + BACK_SECONDS
         while not (data / "outdated.json").exists():
             if time.monotonic() > deadline:

@@ -83,6 +83,15 @@ class ServerConfig:
     values: Mapping[tuple[str, str], Any] | None = None
 
 
+HOST_SIZE_MAX = 253
+LABEL_SIZE_MAX = 63
+
+
+def _labels(host: str) -> list[str]:
+    """The parts of a name; the dot of a full one ends it. An address of version 6 is a part of its own."""
+    return [host.partition("%")[0]] if ":" in host else host.removesuffix(".").split(".")
+
+
 def parse_addresses(text: str) -> tuple[Address, ...]:
     """``host:port,host:port,...`` as a tuple. Raises ServerError naming the part that is wrong."""
     addresses: list[Address] = []
@@ -93,6 +102,8 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
             raise ServerError(f"address {part.strip()!r} is not HOST:PORT")
         if not host.isascii():
             raise ServerError(f"address {part.strip()!r}: give the name in letters that DNS has (xn--…)")
+        if len(host) > HOST_SIZE_MAX or not all(0 < len(label) <= LABEL_SIZE_MAX for label in _labels(host)):
+            raise ServerError(f"address {part.strip()!r}: parts of a name are 1 to {LABEL_SIZE_MAX} letters long")
         if (host, int(port)) in addresses:
             raise ServerError(f"address {part.strip()!r} is there twice: each replica has its own")
         addresses.append((host, int(port)))

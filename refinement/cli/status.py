@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from viewproof.impl.groups.group import SINGLE, group_name
-from viewproof.impl.net.address import Address, address_text
+from viewproof.impl.net.address import Address, address_text, unknown_name
 from viewproof.impl.net.connection import answers_of, fetch_status
 from viewproof.impl.net.errors import RefusedError
 from viewproof.impl.net.framing import Status
@@ -41,6 +41,8 @@ def status(addresses: str, cluster_id: int, timeout: float, tls: Path | None, js
 
     async def ask(address: Address) -> list[Status | None]:
         first = await fetch_status(address, cluster_id, timeout, tls=shown)
+        if first is None and (reason := await unknown_name(address, timeout)):
+            note(reason)
         others = () if first is None else first.groups[1:]
         return [first, *[await fetch_status(address, cluster_id, timeout, group, shown) for group in others]]
 

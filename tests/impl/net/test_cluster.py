@@ -17,7 +17,7 @@ from tests.impl.net.raw import RawConnection, client_hello, replica_hello
 from tests.impl.net.waiting import measured, wait_for, wait_for_log
 from viewproof.impl.interface.messages import Prepare, Reply, Request, make_header, reply_checksum
 from viewproof.impl.machine.state_machine import Append, Get, Operation, Put, Result, Value, encode_operation
-from viewproof.impl.net.address import address_text
+from viewproof.impl.net.address import address_text, unknown_name
 from viewproof.impl.net.client import (
     Client,
     ClientBusyError,
@@ -296,6 +296,23 @@ def test_addresses_are_parsed_or_refused_by_name() -> None:
     for text in ("", "host", "host:", "host:0", "host:65536", ":1", "a:1,,b:2"):
         with pytest.raises(ServerError, match="is not HOST:PORT"):
             parse_addresses(text)
+    for text in ("..a:1", "a..b:1", f"{'a' * 64}:1", f"{'a.' * 127}:1"):
+        with pytest.raises(ServerError, match="parts of a name are 1 to 63 letters long"):
+            parse_addresses(text)
+    assert parse_addresses("a.b.:1,[fe80::1%eth0]:1") == (("a.b.", 1), ("fe80::1%eth0", 1))
+
+
+def test_a_name_that_leads_nowhere_is_told_from_one_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolved(loop: object, host: str, port: int, **options: object) -> list[tuple[str, int]]:
+        if host == "slow":
+            await asyncio.Event().wait()
+        if host == "known":
+            return [(host, port)]
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", resolved)
+    said = [asyncio.run(unknown_name((host, 1), 0.01)) for host in ("known", "slow", "no.such")]
+    assert said == ["", "", "no.such: Name or service not known"]
 
 
 def test_a_status_nobody_answers_is_none() -> None:
