@@ -21,7 +21,7 @@ from viewproof.refinement.events import (
 from viewproof.refinement.native.columns import FEATURE_MAX
 from viewproof.refinement.native.configuration import has, with_part
 from viewproof.refinement.native.core import by_normal_primary, message_is, no_session
-from viewproof.spec.lang import all_of, between, some, where
+from viewproof.spec.lang import all_of, any_of, between, some, where
 from viewproof.spec.vsr.core.state import Feature
 from viewproof.spec.vsr.parts import append_failure, control, discard, fence, withdrawal
 from viewproof.spec.vsr.parts.clients import sessions
@@ -145,11 +145,13 @@ def drop_prepare(state: Any, e: Any) -> None:
 
 @event(only=with_part("discard"), needs="ring")
 def nack(state: Any, e: Any) -> None:
-    """A prepare asked for is not here; m_log_view is the view that prepared it."""
+    """A prepare asked for is not here; m_log_view is the view that prepared it. Said again in its view it is no step;
+    in view 0 there is nothing to say it of.
+    """
     inferred(e.m_view, state.view[e.node])
     message_is(e, "nack")
     check(e.m_view, state.view[e.node])
-    with when(e.m_view > state.nack[e.node, e.m_log_view, e.m_op]):
+    with when(any_of(e.m_view == 0, e.m_view > state.nack[e.node, e.m_log_view, e.m_op])):
         step(discard.nack, r=e.node, o=e.m_op, w=e.m_log_view)
     named(e.m_checksum, some(e.m_log_view), e.m_op)
 

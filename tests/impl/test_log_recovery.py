@@ -13,7 +13,7 @@ import pytest
 from tests.impl.link import Link
 from tests.refinement.traces import load
 from viewproof.impl.interface.durable import CLIENTS_PAPER, BootRefusedError, superblock_formatted
-from viewproof.impl.interface.effects import WriteSuperblock
+from viewproof.impl.interface.effects import DrainJournal, WriteSuperblock
 from viewproof.impl.interface.messages import Commit, Nack, PrepareOk, PrepareResponse, StartView
 from viewproof.impl.machine.state_machine import Append
 from viewproof.impl.replica import ReplicaConfig, Status
@@ -87,6 +87,26 @@ def test_lost_prepares_come_from_the_others_and_nothing_is_said_before(tmp_path:
     link.ask(0)
     assert link.disks[2].is_damaged is False
     assert link.judge(tmp_path).verdict == "conforms"
+
+
+def test_the_superblock_names_the_head_before_the_journal_forgets_what_was_lost() -> None:
+    """A prepare that was fetched, and written elsewhere, does not say that the log went on above it."""
+    link = Rotten(3)
+    for _ in range(5):
+        link.ask(0)
+    link.crash(2)
+    link.spoil(2, 4, header=True)
+    link.hold = lambda node, io: node == 2 and isinstance(io, WriteSuperblock)
+    link.boot(2)
+    link.tick(30, 2)
+    named = [io.superblock for node, io in link.held if node == 2 and isinstance(io, WriteSuperblock)]
+    assert [(block.head_op, block.head_checksum) for block in named] == [(5, link[0].state.log[5].header.checksum)]
+    before = len([io for node, io in link.writes if node == 2 and isinstance(io, DrainJournal)])
+    assert link[2].state.status is Status.RECOVERING
+    link.hold = lambda node, io: False
+    link.tick(20, 2)
+    assert link.of(2, "restart")[-1].op == 5
+    assert len([io for node, io in link.writes if node == 2 and isinstance(io, DrainJournal)]) > before
 
 
 def test_the_log_that_it_had_comes_back_with_a_later_snapshot(tmp_path: Path) -> None:

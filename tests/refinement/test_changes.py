@@ -12,7 +12,7 @@ from tests.refinement.traces import Change, change, put, simulated, without
 from viewproof.impl.sim.named_profiles import LATE, NAMED_PROFILES
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.native.configuration import deviations
-from viewproof.refinement.schema import INDEX, Row
+from viewproof.refinement.schema import COLUMNS, INDEX, Row
 from viewproof.refinement.verdict import AuditOptions
 from viewproof.spec.lang import SpecError
 from viewproof.spec.vsr.faults import FAULTS
@@ -308,6 +308,20 @@ def test_an_event_of_a_part_that_is_off_says_what_decided_that(ring: int | None,
     verdict = check_run("run", [*boots[:-1], put(boots[-1], event="nack")], AuditOptions())
     assert verdict.verdict == "inconclusive"
     assert verdict.missing[0].startswith(missing), verdict.missing
+
+
+def test_who_is_normal_in_view_0_has_nothing_to_nack(tmp_path: Path) -> None:
+    """The view of a nack is above that of the prepare; 0 is also what stands for none."""
+    rows = simulated(tmp_path, 4, replicas=3, requests=4, profile=NAMED_PROFILES["rot"])
+    at = next(n for n, row in enumerate(rows) if row[INDEX["event"]] == "prepare_ok")
+    assert (rows[at][INDEX["view"]], rows[at][INDEX["status"]]) == (0, "normal")
+    last, op, head = rows[at], rows[at][INDEX["op"]], rows[at][INDEX["head"]]
+    said = dict.fromkeys(COLUMNS[COLUMNS.index("m_type") :])
+    said |= {"m_type": "nack", "m_view": 0, "m_log_view": 0, "m_op": op, "m_checksum": head}
+    nack = put(last, event="nack", seq=last[INDEX["seq"]] + 1, **said)
+    verdict = check_run("run", [*rows[: at + 1], nack], AuditOptions())
+    (found,) = verdict.violations
+    assert (found.seq, found.rule_id) == (nack[INDEX["seq"]], "nack/0")
 
 
 @pytest.mark.parametrize("engine", ["replay", "interp"])

@@ -63,6 +63,7 @@ class Disk:
         RingJournal.format(self.file, 1, 0, GEOMETRY.slots, GEOMETRY.slot_size)
         self.block: SuperblockState = BLOCK
         self.log: list[Prepare] = []
+        self.view = 0
         self.asked: list[Prepare] = []
         self.kept = ALL
         self.sound = True
@@ -98,14 +99,14 @@ class Disk:
             for each in fetched + again:
                 self.journal.append([each], repair=not own)
         if whole and self.log and fetched == missing and self.random.random() < 0.6:
-            self._name(self.log)
+            self._name(self.log, self._later_view())
 
     def overrule(self) -> None:
         """A later view has another log: it is written beside the old one, and then named."""
         kept = self.random.randint(self.block.checkpoint, len(self.log))
         room = self.block.checkpoint + GEOMETRY.slots - kept
-        new = self.log[:kept]
-        new += self._entries(self.random.randint(0, room), new, self.block.log_view + 1)
+        new, view = self.log[:kept], self._later_view()
+        new += self._entries(self.random.randint(0, room), new, view)
         if not new:
             return
         self.kept = min(self.kept, kept)
@@ -114,19 +115,20 @@ class Disk:
             self.journal.append(missing, repair=True)
         if whole and self.random.random() < 0.8:
             self.log = new
-            self._name(new)
+            self._name(new, view)
 
     def transfer(self) -> None:
         """A later view has ops that the ring has no room for: they are written for a snapshot that comes with them."""
-        checkpoint = len(self.log) + self.random.randint(0, GEOMETRY.slots)
-        new = self.log + self._entries(checkpoint - len(self.log), self.log, self.block.log_view + 1)
-        new += self._entries(self.random.randint(1, GEOMETRY.slots), new, self.block.log_view + 1)
+        checkpoint, view = len(self.log) + self.random.randint(0, GEOMETRY.slots), self._later_view()
+        new = self.log + self._entries(checkpoint - len(self.log), self.log, view)
+        new += self._entries(self.random.randint(1, GEOMETRY.slots), new, view)
+        self.held = set()  # what the snapshot holds was committed, and others have it durable: no copy is missed
         with self.fused(0.6, f"installing {len(new) - checkpoint} above a snapshot of {checkpoint}") as whole:
             self.journal.append(new[checkpoint:], repair=True)
         if whole and self.random.random() < 0.8:
             self.log = new
             self.block = replace(self.block, checkpoint=checkpoint)
-            self._name(new)
+            self._name(new, view)
 
     def settle(self) -> None:
         """A log that was mended is named up to its head; then all that is not of it is erased."""
@@ -158,8 +160,13 @@ class Disk:
     def _above_checkpoint(self, log: list[Prepare]) -> list[Prepare]:
         return log[self.block.checkpoint :]
 
-    def _name(self, log: list[Prepare]) -> None:
-        view, head = self.block.log_view + 1, log[-1].header
+    def _later_view(self) -> int:
+        """One that nobody has been in: what was prepared in a view is one log, named or not."""
+        self.view += 1
+        return self.view
+
+    def _name(self, log: list[Prepare], view: int) -> None:
+        head = log[-1].header
         self.block = replace(self.block, view=view, log_view=view, head_op=head.op, head_checksum=head.checksum)
         self.journal.on_superblock(self.block)
         self.asked, self.kept = [], ALL
