@@ -1,8 +1,9 @@
 """The installation of a log: that of a start_view, or the one that a new primary chose (rules 5 to 7).
 
-It goes: window of headers connects to the own log → snapshot fetched, if one lies below → bodies fetched → bodies
+It goes: window of headers connects to the own log → bodies fetched → snapshot fetched, if one lies below → bodies
 written as repair → one superblock write with view, log_view and log head → the new log replaces the old one. Until that
-write is durable the replica keeps its view, its log_view and its whole log.
+write is durable the replica keeps its view, its log_view and its whole log. Bodies come first: the others have them
+until their next checkpoint, and a snapshot, with the segments that it names, may take longer than that.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Installation:
                 before.durable &= state.target is not None and state.target.snapshot is before
                 target.snapshot = wanted = before
             self._fetched = wanted
+            state.bodies = {name: each for name, each in state.bodies.items() if each.header.op > wanted.op}
         state.target = target
         self.advance()
 
@@ -72,10 +74,10 @@ class Installation:
         if target.snapshot is None and not state.log.connects(target.headers):
             state.target = None  # a failed append took away the entry below the window
             return
-        if target.snapshot is not None and not self._has_snapshot(target, target.snapshot):
-            return
         if any(self.body_of(header) is None for header in self._above_base(target)):
             self._request_bodies(target)
+            return
+        if target.snapshot is not None and not self._has_snapshot(target, target.snapshot):
             return
         if self.journal.busy or (target.snapshot is None and state.overflows(target.op)):
             return  # in the second case for the checkpoint that is pending
@@ -180,8 +182,8 @@ class Installation:
 
     def _above_base(self, target: InstallTarget) -> tuple[PrepareHeader, ...]:
         """The window's headers whose entries the log to install has in memory."""
-        header = self._base_of(target)
-        return target.headers[max(0, (0 if header is None else header.op) - target.base) :]
+        base = self.state.log.base if target.snapshot is None else target.snapshot.op
+        return target.headers[max(0, base - target.base) :]
 
     def log_of(self, target: InstallTarget) -> Log:
         """The log to install: the own log below the window, then the window's entries."""

@@ -280,6 +280,8 @@ class Plain:
             raise Missing("seq")
         if row[_SEQ] == 1:
             state.check_first(1, event)
+            if self.program.system.profile.begins_late(event):
+                raise Missing("seq")
         state.check_members(row)
         if event not in self.judged:
             raise Missing("event")

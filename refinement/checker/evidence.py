@@ -91,6 +91,13 @@ class Evidence:
             text = gap_text(node, last + 1, seq - 1, row[FILE_INDEX], row[LINE_INDEX])
             self.holes_after[node, last] = text
             self.gaps.append(text)
+        if seq == 1 and last == 0 and self.system.profile.begins_late(row[_EVENT]):
+            text = (
+                f"what node {node} did before its trace, which begins with {row[_EVENT]} "
+                f"({row[FILE_INDEX]}:{row[LINE_INDEX]})"
+            )
+            self.holes_after[node, 0] = text
+            self.gaps.append(text)
         self.ends[node] = max(seq, last)
         self._shown[node, seq] = row[_CLOCK]
         if sender_of(row, self.system) is not None:

@@ -91,9 +91,9 @@ class RunState:
         self.configured = {column: first[system.index[column]] for column in system.profile.configuration}
 
     def check_first(self, seq: int, event: str) -> None:
-        """The first event of a node is its first boot, if this kind of log has one."""
+        """The first event of a node is a boot, if this kind of log has them."""
         boots = self.system.profile.boots
-        if seq == 1 and boots and event != boots[0]:
+        if seq == 1 and boots and event not in boots:
             raise Reject("event.event", f"the first event of a node is {boots[0]}", boots[0], event)
 
     def check_members(self, row: Row) -> None:

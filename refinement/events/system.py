@@ -81,7 +81,8 @@ class Profile:
     `spec(cfg)` is the specification for it, with any number of everything but the replicas, and with the actions that
     this system has beyond it. `replica` is the sort of `node`.
 
-    `boots` are the events that show a configuration, the first of them a node's first event ("" is: any may be).
+    `boots` are the events that show a configuration, the first of them a node's first event ("" is: any may be); a log
+    that begins with another one is of a node that ran before (`begins_late`).
     Without `needed` nothing is judged; `if_shown` are values of columns that a run may have had although it does not
     show them. `once` and `rising` are variables of no replica whose cells are written once, or only rise.
     `silent` are variables, or fields of messages, whose cells may rise at any time without a line: a backup that
@@ -122,6 +123,10 @@ class Profile:
     whole: bool = False
     nodes: Callable[[Any], int] = replicas_of
     known: tuple[str, ...] = ()
+
+    def begins_late(self, event: str) -> bool:
+        """Is a node's first event one of a node that ran before?"""
+        return event in self.boots[1:]
 
 
 @dataclass(frozen=True, eq=False)

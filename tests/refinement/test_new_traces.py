@@ -1,0 +1,47 @@
+"""A node that ran before begins another trace, as an operator does for other settings: what it did before is a hole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.refinement.traces import put, simulated
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
+from viewproof.refinement.checker import check_run
+from viewproof.refinement.schema import INDEX, Row
+from viewproof.refinement.verdict import AuditOptions
+
+SEQ, EVENT = INDEX["seq"], INDEX["event"]
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> list[Row]:
+    """A node alone that crashes and restarts, from its first restart on, numbered anew."""
+    run = simulated(tmp_path, 3, replicas=1, requests=20, profile=NAMED_PROFILES["crashes"])
+    at = next(n for n, row in enumerate(run) if row[EVENT] == "restart")
+    before = run[at][SEQ] - 1
+    sent = INDEX["m_seq"]
+    return [
+        put(row, seq=row[SEQ] - before, m_seq=None if row[sent] is None else row[sent] - before) for row in run[at:]
+    ]
+
+
+@pytest.mark.parametrize("engine", ["replay", "interp"])
+def test_a_trace_that_begins_with_a_restart_is_inconclusive_and_says_why(rows: list[Row], engine: str) -> None:
+    verdict = check_run("run", rows, AuditOptions(), engine=engine)
+    assert (verdict.verdict, verdict.violations) == ("inconclusive", ())
+    assert verdict.missing[0].startswith("what node 0 did before its trace, which begins with restart (")
+
+
+def test_what_it_shows_is_judged(rows: list[Row]) -> None:
+    at = next(n for n, row in enumerate(rows) if row[EVENT] == "execute")
+    verdict = check_run("run", [*rows[:at], put(rows[at], commit_min=99), *rows[at + 1 :]], AuditOptions())
+    assert verdict.verdict == "violates"
+
+
+def test_a_trace_that_begins_with_no_boot_is_refused(rows: list[Row]) -> None:
+    at = next(n for n, row in enumerate(rows) if row[EVENT] == "execute")
+    later = [put(row, seq=number) for number, row in enumerate(rows[at:], 1)]
+    verdict = check_run("run", [*rows[:1], *later], AuditOptions())
+    assert verdict.verdict != "conforms"
