@@ -294,7 +294,7 @@ class Plain:
 
     def _all_go_on(self, row: Row, later: Iterable[Row]) -> bool:
         """Is the evidence about every replica complete up to the event and beyond it, so that what it refutes is so?"""
-        last = list(self.state.last_seq)
+        last, late = list(self.state.last_seq), self.program.system.profile.begins_late
         if row[_NODE] >= self.replicas:
             return True
         last[row[_NODE]] = row[_SEQ]
@@ -305,7 +305,7 @@ class Plain:
         for other in later:
             node, seq = other[_NODE], other[_SEQ]
             if node < self.replicas:
-                whole = whole and seq == last[node] + 1
+                whole = whole and seq == last[node] + 1 and not (seq == 1 and late(other[_EVENT]))
                 last[node] = seq
                 waiting.discard(node)
         return whole and not waiting

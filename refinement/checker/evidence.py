@@ -30,6 +30,7 @@ class Evidence:
     `boot` is the first event that shows a configuration; `holes_after[node, seq]` says what is missing after that event
     (0: before the node's first); `hole_at` is how many events come before the first of them; `ends[node]` is the node's
     last event; `clocks` are uses of a message by an event whose clock is not above that of the event that sent it.
+    `anew` are nodes that ran before their traces begin, and count their events anew.
     """
 
     system: System
@@ -40,6 +41,7 @@ class Evidence:
     ends: dict[int, int] = field(default_factory=dict)
     clocks: list[str] = field(default_factory=list)
     clock_problems: int = 0
+    anew: set[int] = field(default_factory=set)
     hole_at: int = 0
     _shown: dict[tuple[int, int], int] = field(default_factory=dict)
     _complete: dict[int, int] = field(default_factory=dict)
@@ -98,6 +100,7 @@ class Evidence:
             )
             self.holes_after[node, 0] = text
             self.gaps.append(text)
+            self.anew.add(node)
         self.ends[node] = max(seq, last)
         self._shown[node, seq] = row[_CLOCK]
         if sender_of(row, self.system) is not None:
@@ -107,7 +110,9 @@ class Evidence:
         late = []
         for row in uses:
             sender = sender_of(row, self.system)
-            if sender is not None and sender[0] != row[_NODE] and self._shown.get(sender, 0) >= row[_CLOCK]:
+            if sender is None or sender[0] in self.anew:
+                continue
+            if sender[0] != row[_NODE] and self._shown.get(sender, 0) >= row[_CLOCK]:
                 late.append((row, sender))
         if not late:
             return

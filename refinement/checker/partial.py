@@ -141,6 +141,10 @@ class PartialRun(Histories, Naming):
             cause = self._hole_of(sender, seq)
             self._open(cause, f"it received a message of event {seq} of node {sender}")
             return
+        if sender in self.evidence.anew and not self._fits(sent, names):
+            cause = self.evidence.holes_after[sender, 0]
+            self._open(cause, f"it received a message of an event {seq} of node {sender} that was before")
+            return
         if sent is None or sent[0] not in names:
             raise self.state.never_sent(kinds, sender, seq)
         for position, name in enumerate(self.system.messages[names[0]], 1):
@@ -150,6 +154,13 @@ class PartialRun(Histories, Naming):
                 self.unshown.pop((sender, seq, name), None)
             elif columns[name] != sent[position]:
                 raise self.state.altered(name, sent[position], columns[name], sender, seq)
+
+    def _fits(self, sent: tuple[Any, ...] | None, kinds: tuple[str, ...]) -> bool:
+        """May this be the message that was received?"""
+        if sent is None or sent[0] not in kinds:
+            return False
+        shown = zip(self.system.messages[kinds[0]], sent[1:], strict=True)
+        return all(value is None or self.columns[name] in (None, value) for name, value in shown)
 
     def _hole_of(self, node: int, seq: int) -> str:
         """Why an event of a node is not there."""

@@ -12,7 +12,7 @@ from viewproof.refinement.checker import check_run
 from viewproof.refinement.schema import INDEX, Row
 from viewproof.refinement.verdict import AuditOptions
 
-SEQ, EVENT = INDEX["seq"], INDEX["event"]
+NODE, SEQ, EVENT = INDEX["node"], INDEX["seq"], INDEX["event"]
 
 
 @pytest.fixture
@@ -25,6 +25,34 @@ def rows(tmp_path: Path) -> list[Row]:
     return [
         put(row, seq=row[SEQ] - before, m_seq=None if row[sent] is None else row[sent] - before) for row in run[at:]
     ]
+
+
+def without_its_past(run: list[Row], node: int, restart: int) -> list[Row]:
+    """The run without what a node did before that restart of it, numbered anew: its trace went with its machine."""
+    numbers = [row[SEQ] for row in run if row[NODE] == node and row[EVENT] in ("restart", "recover")]
+    before = numbers[restart % len(numbers)] - 1
+    left = [row for row in run if row[NODE] != node or row[SEQ] > before]
+
+    def anew(row: Row) -> Row:
+        own = put(row, seq=row[SEQ] - before) if row[NODE] == node else row
+        sent = row[INDEX["m_seq"]]
+        heard = row[INDEX["m_from"]] == node and sent is not None and sent > before
+        return put(own, m_seq=sent - before) if heard else own
+
+    return [anew(row) for row in left]
+
+
+@pytest.mark.parametrize("profile", ["crashes", "late", "rot"])
+@pytest.mark.parametrize("seed", range(4))
+def test_nobody_is_accused_for_what_a_lost_trace_showed(seed: int, profile: str, tmp_path: Path) -> None:
+    """The others received messages of its events before, whose numbers are those of others now."""
+    run = simulated(tmp_path, seed, replicas=3, requests=20, profile=NAMED_PROFILES[profile])
+    restarted = {row[NODE] for row in run if row[EVENT] in ("restart", "recover")}
+    for node in restarted:
+        for restart in (0, -1):
+            verdict = check_run("run", without_its_past(run, node, restart), AuditOptions())
+            assert verdict.verdict == "inconclusive", (node, restart, verdict.violations)
+            assert verdict.missing[0].startswith(f"what node {node} did before its trace, which begins with re")
 
 
 @pytest.mark.parametrize("engine", ["replay", "interp"])
