@@ -110,6 +110,7 @@ class RingJournal(RingCells):
         for cell in cells:
             (header, repair, unsure), (prepare, p_repair, p_unsure) = headers[cell], prepares[cell]
             row, decision = decide(header, prepare, bounds)
+            unsure = unsure and header.header is not None and header.header.op > checkpoint
             rows[row] += 1
             decisions[decision.value] += 1
             if decision in (Decision.EQL, Decision.FIX):

@@ -140,10 +140,13 @@ def log_got_back(state: Any, e: Any) -> None:
 
 
 def _unseen_snapshot(state: Any, e: Any) -> None:
+    """Of its own log_view it installed no log that ends below the one that it had lost."""
     v = e.m_log_view
     with when(all_of(e.m_checkpoint == 0, e.checkpoint > state.checkpoint[e.node])):
-        op = where(state.sv[v].op > e.checkpoint, state.sv[v].op, e.checkpoint)
         step("lose_snapshot", r=e.node)
+        begun = where(state.sv[v].op > e.checkpoint, state.sv[v].op, e.checkpoint)
+        again = all_of(state.log_view[e.node] == v, state.lost_op[e.node] > begun)
+        op = where(again, state.lost_op[e.node], begun)
         start_view_received(state, v, op)
         received(state.snapshot[v, e.checkpoint], sent=True)
         step("recover_snapshot", r=e.node, v=v, n=op, k=e.checkpoint)
