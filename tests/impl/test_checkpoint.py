@@ -286,22 +286,6 @@ def test_a_replica_left_behind_in_its_view_gets_the_snapshot() -> None:
     assert link[2].state.commit_min == 8
 
 
-def test_a_snapshot_that_takes_long_is_not_in_vain_when_the_others_drain_the_log_above_it() -> None:
-    """The entries above it came first; the others have two checkpoints more before the snapshot is all here."""
-    link = left_behind()
-    link.lose = lambda source, to, message: isinstance(message, SnapshotChunk)
-    link.tick(12)
-    target = link[2].state.target
-    assert target is not None
-    assert (target.op, target.snapshot and target.snapshot.op) == (10, 8)
-    link.lose = lambda source, to, message: to == 2 and not isinstance(message, SnapshotChunk)
-    requests(link, 0, 11, 13)
-    assert link[0].state.log.base == link[1].state.log.base == 12
-    link.tick(40)
-    assert [event.commit_min for event in link.of(2, "on_start_view")][-1] == 8
-    assert link[2].state.op == 10
-
-
 def test_a_transfer_survives_lost_and_damaged_chunks_and_resumes() -> None:
     link = left_behind()
     seen: list[int] = []

@@ -25,7 +25,7 @@ PROFILE = SimProfile(plane=Plane.PARTITIONS, checkpoint_interval=10)
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    return simulated(tmp_path_factory.mktemp("run"), 3, requests=60, profile=PROFILE)
+    return simulated(tmp_path_factory.mktemp("run"), 4, requests=60, profile=PROFILE)
 
 
 def older(rows: list[Row]) -> list[Row]:
