@@ -56,6 +56,10 @@ def test_what_vanishes_under_a_process_is_written_again(tmp_path: Path) -> None:
             strike(path)
             while times_mended(cluster, path) == known:
                 send(cluster, sent, 3)
+                if strike is Path.unlink and path.exists():
+                    send(cluster, sent, 3)  # what was written again is in the log by now
+                    if times_mended(cluster, path) == known:
+                        strike(path)  # a checkpoint had drained the journal into a new file before it was missed
             send(cluster, sent, 5)
         wait_level(cluster)
         # Without the third: what it holds is needed.
