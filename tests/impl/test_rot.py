@@ -147,28 +147,32 @@ def test_a_slot_whose_prepare_lies_under_a_stray_one_keeps_its_header() -> None:
     assert storage.unheadered == set(), "what both rings name is headed again"
 
 
-def test_a_prepare_fetched_beside_a_rotten_cell_is_of_the_log_after_the_next_crash_too(tmp_path: Path) -> None:
-    """The cell was erased at the boot in between, and with it what said that the log goes on there."""
-    result = simulate(40_001_836, requests=60, profile=NAMED_PROFILES["rot"], out=tmp_path)
+def conforms(seed: int, profile: str, out: Path) -> None:
+    """A run that a campaign found, of a named profile or that of its seed."""
+    result = simulate(seed, requests=60, profile=NAMED_PROFILES[profile] if profile else None, out=out)
     assert result.ok, result.failures
     assert result.trace is not None
     assert check_run(result.run, load(result.trace), AuditOptions()).verdict == "conforms"
+
+
+def test_a_prepare_fetched_beside_a_rotten_cell_is_of_the_log_after_the_next_crash_too(tmp_path: Path) -> None:
+    """The cell was erased at the boot in between, and with it what said that the log goes on there."""
+    conforms(40_001_836, "rot", tmp_path)
 
 
 def test_a_loss_that_a_log_with_later_ops_hides_is_not_forgotten(tmp_path: Path) -> None:
     """Its record was cut at the next boot, as the ring had no room for its op yet, and with it the mark of the loss."""
-    result = simulate(64_007_755, requests=60, profile=NAMED_PROFILES["rot"], out=tmp_path)
-    assert result.ok, result.failures
-    assert result.trace is not None
-    assert check_run(result.run, load(result.trace), AuditOptions()).verdict == "conforms"
+    conforms(64_007_755, "rot", tmp_path)
 
 
 def test_what_nacks_discarded_is_seen_after_them(tmp_path: Path) -> None:
     """The log ended where the superblock says already, and the replica died before it was back."""
-    result = simulate(64_038_471, requests=60, out=tmp_path)
-    assert result.ok, result.failures
-    assert result.trace is not None
-    assert check_run(result.run, load(result.trace), AuditOptions()).verdict == "conforms"
+    conforms(64_038_471, "", tmp_path)
+
+
+def test_a_log_that_was_installed_and_not_seen_reaches_what_the_replica_had(tmp_path: Path) -> None:
+    """It was of the replica's own view, above the snapshot that the replica shows as it comes back in the next one."""
+    conforms(67_000_004, "late", tmp_path)
 
 
 def test_a_prepare_that_came_with_another_log_stays_in_the_own_one() -> None:

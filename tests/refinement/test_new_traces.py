@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.refinement.traces import put, simulated
+from tests.refinement.traces import put, simulated, without
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.refinement.checker import check_run
 from viewproof.refinement.schema import INDEX, Row
@@ -68,8 +68,9 @@ def test_what_it_shows_is_judged(rows: list[Row]) -> None:
     assert verdict.verdict == "violates"
 
 
-def test_a_trace_that_begins_with_no_boot_is_refused(rows: list[Row]) -> None:
-    at = next(n for n, row in enumerate(rows) if row[EVENT] == "execute")
-    later = [put(row, seq=number) for number, row in enumerate(rows[at:], 1)]
-    verdict = check_run("run", [*rows[:1], *later], AuditOptions())
-    assert verdict.verdict != "conforms"
+def test_a_trace_that_begins_with_no_boot_is_refused(tmp_path: Path) -> None:
+    run = simulated(tmp_path, 3, replicas=3, requests=4)
+    at = next(n for n, row in enumerate(run) if row[NODE] == 1)
+    assert run[at][EVENT] == "start"
+    (found,) = check_run("run", without(run, at), AuditOptions()).violations
+    assert (found.rule_id, found.node, found.seq) == ("event.event", 1, 1)

@@ -302,6 +302,11 @@ def test_the_end_of_the_log_is_never_forgotten() -> None:
     assert any(line.startswith("damaged") for line in told)
 
 
+def test_the_mark_of_a_loss_that_was_drained_counts_for_nothing() -> None:
+    """A write over its record was torn, of a log to install: the own log is as whole as before."""
+    assert judged(38_874).done.count("whole") > 1
+
+
 @pytest.mark.long
 def test_the_end_of_the_log_is_never_forgotten_in_many_runs() -> None:
     for seed in range(400, 40_000):
