@@ -6,7 +6,9 @@ bad link moves nobody, and does not run through views alone. For the specificati
 it allows at any time; when not to make it is left to the replica (`spec.vsr.core.view_change.start_view_change`).
 
 A replica that mends its log takes part in no view, and says so in the same way. If q_v replicas take no part in a view,
-the others are too few for a quorum in it, so nothing is lost.
+the others are too few for a quorum in it, so nothing is lost. Nor does who says so in an earlier view take part in
+ours: whoever misses its own primary counts it, moves on and so calls it. It would come view by view if left alone, for
+a replica that has voted for its view in an earlier life, or has not voted for it, does not vote for it again.
 
 A replica that is in a later view cannot come back: it counts as one that wants to leave, and if a healthy view goes on
 without it, its primary calls all to that later view after a while (`left_behind`).
@@ -31,7 +33,9 @@ class Left:
 
 
 class PreVotes:
-    """`wants`: replica → (view wanted, tick at which it said so last); `left`: replica → what is known of it."""
+    """`wants`: replica → (view wanted, tick at which it said so last), a view that has begun here if it said so after
+    that; `left`: replica → what is known of it.
+    """
 
     def __init__(self, state: State, out: Outbox) -> None:
         self.state = state
@@ -41,16 +45,14 @@ class PreVotes:
         self.asked_at = LONG_AGO
 
     def forget_view(self) -> None:
-        """Another view begins: this replica has not asked to leave it."""
+        """Another view begins: this replica has not asked to leave it, nor has who wanted it to begin."""
         self.asked_at = LONG_AGO
+        self.wants = {node: want for node, want in self.wants.items() if want[0] > self.state.view}
 
     # What others say
 
     def on_pre_vote(self, message: PreVote) -> None:
         """Another replica wants this view to begin, and is in the one before it."""
-        if message.view <= self.state.view:
-            self.out.ignore("pre_vote: of a view that has begun")
-            return
         self.wants[message.replica] = (message.view, self.state.ticks)
         if message.view - 1 > self.state.view:
             self._note_left(message.replica, message.view - 1, None)
@@ -84,12 +86,15 @@ class PreVotes:
         return not state.is_primary and state.ticks - state.timers.heard_at >= state.config.normal_timeout_ticks
 
     def quorum_wants(self) -> bool:
-        """True if q_v replicas want to leave this view, or have left it; this one counts if it misses its primary."""
+        """True if q_v replicas want to leave this view, or have left it; this one, and those that are in an earlier view
+        and wait there, count if this one misses its primary.
+        """
         state = self.state
         since = state.ticks - state.config.normal_timeout_ticks
-        voters = {node for node, (view, at) in self.wants.items() if view > state.view and at >= since}
+        misses = self.misses_primary
+        voters = {node for node, (view, at) in self.wants.items() if at >= since and (misses or view > state.view)}
         voters |= {node for node, left in self.left.items() if left.view > state.view}
-        if self.misses_primary:
+        if misses:
             voters.add(state.node)
         return len(voters) >= state.quorums.view_change
 

@@ -234,6 +234,38 @@ def test_a_replica_in_a_later_view_is_followed_after_a_while() -> None:
     assert link[0].state.view >= 1
 
 
+@pytest.mark.parametrize("view", [21, 22])
+def test_of_two_replicas_in_views_far_apart_neither_comes_view_by_view(view: int) -> None:
+    """Replica 1 restarts in a view that it led, or that was led by replica 0, which is gone: it does not vote for it."""
+    link = Link()
+    link.lose = lambda source, to, message: 2 in (source, to)
+    link.deliver(1, StartViewChange(view, 0))
+    link.run()
+    link.tick(2 * link.config.abdicate_timeout_ticks)
+    assert [(link[node].state.view, link[node].state.status) for node in (0, 1)] == [(view, "normal")] * 2
+    link.crash(0)
+    link.crash(1)
+    link.lose = lambda source, to, message: False
+    link.boot(1)
+    assert link[2].state.view < 3
+    link.tick(3 * (link.config.view_change_timeout_ticks + link.config.normal_timeout_ticks))
+    assert [(link[node].state.view, link[node].state.status) for node in (1, 2)] == [(view + 1, "normal")] * 2
+
+
+def test_what_was_wanted_before_this_view_began_is_no_wish_to_leave_it() -> None:
+    link = Link()
+    link.lose = lambda source, to, message: True
+    link.deliver(1, PreVote(1, 2))
+    link.deliver(1, StartViewChange(1, 0))
+    link.run()
+    link[1].state.timers.heard_at -= 1_000
+    link.tick(1, 1)
+    assert link[1].state.view == 1
+    link.deliver(1, PreVote(1, 2))
+    link.tick(1, 1)
+    assert link[1].state.view == 2
+
+
 def test_a_heartbeat_is_answered_and_an_acknowledgement_is_an_answer_too() -> None:
     link = Link()
     link.tick(20, 0)
