@@ -245,7 +245,8 @@ def main(words: Sequence[str] | None = None) -> None:
     sys.stdout.write(table(HEADER, rows) + "\n")
     if options.record:
         note = f"Medians of {options.repeat}, of {options.seconds:g} s each."
-        record("cluster", "cluster", HEADER, rows, "python -m benchmarks.cluster --record", note)
+        chosen = "".join(f" --row {row.mode}:{row.clients}:{row.value_bytes}" for row in options.row or ())
+        record("cluster", "cluster", HEADER, rows, f"python -m benchmarks.cluster{chosen} --record", note)
 
 
 if __name__ == "__main__":

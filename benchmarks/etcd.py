@@ -133,7 +133,8 @@ def main(words: Sequence[str] | None = None) -> None:
     sys.stdout.write(table(HEADER, rows) + "\n")
     if options.record:
         note = f"Medians of {options.repeat}, of {options.seconds:g} s each."
-        record("cluster", "etcd", HEADER, rows, "python -m benchmarks.etcd --record", note)
+        chosen = "".join(f" --row {clients}:{value_bytes}" for clients, value_bytes in options.row or ())
+        record("cluster", "etcd", HEADER, rows, f"python -m benchmarks.etcd{chosen} --record", note)
 
 
 if __name__ == "__main__":
